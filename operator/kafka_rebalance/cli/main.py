@@ -1,0 +1,67 @@
+"""kafka-rebalance: the commands, each loaded only when it is called (Kafka and Kubernetes clients are slow to import).
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused (the reason on stderr, nothing on stdout).
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from kafka_rebalance.errors import RebalanceError, Refused
+
+EXIT_FAILED = 1
+EXIT_REFUSED = 3
+
+_COMMANDS = {
+    # command: (module, attribute, one line for --help)
+    "operator": ("kafka_rebalance.cli.operator", "operator", "Run the operator in the foreground."),
+    "pipeline": ("kafka_rebalance.cli.pipeline", "pipeline", "Samples to Parquet, Spark to load model."),
+    "plan": ("kafka_rebalance.cli.plan", "plan", "Plan offline, from a cluster file; Kafka's JSON out."),
+    "steps": ("kafka_rebalance.cli.steps", "steps", "The small steps from one assignment to another."),
+    "watch": ("kafka_rebalance.cli.watch", "watch", "Follow a running KafkaRebalance in the terminal."),
+}
+
+
+class _LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in _COMMANDS:
+            return None
+        module, attribute, _ = _COMMANDS[cmd_name]
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)  # noqa: S101 - the table above is ours
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, row[2]) for name, row in sorted(_COMMANDS.items())])
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="kafka-rebalance-operator")
+def cli() -> None:
+    """Move Kafka partition replicas: the fewest moves, in small steps, throttled, undoable."""
+
+
+def main() -> None:
+    """Entry point: turn our own errors into exit codes and one line on stderr."""
+    try:
+        cli(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.Abort:
+        sys.exit(130)
+    except Refused as refused:
+        click.echo(f"refused ({refused.reason}): {refused.message}", err=True)
+        sys.exit(EXIT_REFUSED)
+    except RebalanceError as failed:
+        click.echo(f"failed ({failed.reason}): {failed.message}", err=True)
+        sys.exit(EXIT_FAILED)

@@ -1,0 +1,1 @@
+"""Pure: steps, batches, gates, the throttle ledger; what to do next, given what was observed."""

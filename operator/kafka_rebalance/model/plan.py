@@ -1,0 +1,87 @@
+"""What a plan is: for each partition that changes, the list it was planned from and the list it shall have."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class PlannedPartition:
+    """One changed partition. ``topic_id`` is empty in plans made from files."""
+
+    tp: TopicPartition
+    current: Replicas
+    target: Replicas
+    topic_id: str = ""
+    size_bytes: int = 0
+
+    @property
+    def added(self) -> tuple[BrokerId, ...]:
+        """Brokers that get a new copy, in the target's order."""
+        return tuple(b for b in self.target if b not in self.current)
+
+    @property
+    def leader_moves(self) -> bool:
+        """Whether the preferred leader changes."""
+        return self.current[:1] != self.target[:1]
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedPartition:
+    """A partition that the plan leaves alone, and why (CamelCase reason)."""
+
+    tp: TopicPartition
+    reason: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A plan with its certificate.
+
+    ``lower_bound`` is a number of replica moves that no balanced plan can be below; ``optimal`` says that
+    ``replica_moves`` is proved to equal the optimum. ``partitions`` holds the changed ones only, sorted.
+    """
+
+    partitions: tuple[PlannedPartition, ...]
+    lower_bound: int
+    optimal: bool
+    rack_violations: int = 0
+    skipped: tuple[SkippedPartition, ...] = ()
+
+    @cached_property
+    def replica_moves(self) -> int:
+        """Replicas placed on a broker that did not hold the partition."""
+        return sum(len(p.added) for p in self.partitions)
+
+    @cached_property
+    def leader_moves(self) -> int:
+        """Partitions whose preferred leader changes."""
+        return sum(p.leader_moves for p in self.partitions)
+
+    @cached_property
+    def data_to_move_bytes(self) -> int:
+        """Bytes that new copies have to fetch."""
+        return sum(p.size_bytes * len(p.added) for p in self.partitions)
+
+    @cached_property
+    def hash(self) -> str:
+        """``sha256:…`` over the changed partitions and the lists they were planned from.
+
+        Unrelated changes in the cluster, sizes included, do not change it, so they do not void an approval.
+        """
+        return plan_hash(self.partitions)
+
+
+def plan_hash(partitions: Iterable[PlannedPartition]) -> str:
+    """The hash of a set of changed partitions, whatever order they come in."""
+    digest = hashlib.sha256()
+    for p in sorted(partitions):
+        digest.update(json.dumps([p.tp.topic, p.tp.partition, p.current, p.target]).encode())
+        digest.update(b"\n")
+    return f"sha256:{digest.hexdigest()}"

@@ -1,0 +1,56 @@
+"""What must survive the operator's death beside the plan: the run and what each partition was before it.
+
+A *run* opens with the first submission after creation or after success and closes at success, or when its rollback is
+over. Superseding the plan within a run keeps its origins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from kafka_rebalance.model.topology import Replicas, TopicPartition
+
+
+class RunOutcome(StrEnum):
+    """How a run ended."""
+
+    SUCCEEDED = "Succeeded"
+    ROLLED_BACK = "RolledBack"
+    ROLLED_BACK_PARTIALLY = "RolledBackPartially"
+    ABANDONED = "Abandoned"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Origin:
+    """One partition as it was before the run first touched it. The preferred leader is the first of ``replicas``."""
+
+    tp: TopicPartition
+    topic_id: str
+    replicas: Replicas
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One resource's current or last run.
+
+    ``planning_hash`` is the hash of the part of the spec that decides what is planned; ``plan_hash`` the plan made
+    from it. ``closed_at`` None: open.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    cluster_id: str
+    run_id: str
+    planning_hash: str
+    plan_hash: str
+    opened_at: datetime
+    closed_at: datetime | None = None
+    outcome: RunOutcome | None = None
+
+    @property
+    def open(self) -> bool:
+        """Whether something may have been submitted that is neither finished nor undone."""
+        return self.closed_at is None

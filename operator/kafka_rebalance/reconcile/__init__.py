@@ -1,0 +1,1 @@
+"""Observe, decide, act, report: one engine per Kafka cluster."""

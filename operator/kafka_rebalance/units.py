@@ -1,0 +1,71 @@
+"""Bytes, rates and durations: between what people write and integers.
+
+Quantities are Kubernetes' (``50Mi``, ``2Ti``, ``1048576``), whole and positive; bytes are bytes, rates are bytes
+per second, durations are seconds.
+"""
+
+from __future__ import annotations
+
+import re
+
+_SUFFIX = {
+    "": 1,
+    "k": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "Ki": 2**10,
+    "Mi": 2**20,
+    "Gi": 2**30,
+    "Ti": 2**40,
+}
+_QUANTITY = re.compile(r"(\d{1,15})(k|M|G|T|Ki|Mi|Gi|Ti)?")
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+
+
+def parse_quantity(value: int | str) -> int:
+    """``50Mi`` -> 52428800. Raises ValueError for anything but a whole number with one of the known suffixes."""
+    if isinstance(value, bool):
+        raise ValueError(f"{value!r} is not a quantity")
+    if isinstance(value, int):
+        return value
+    match = _QUANTITY.fullmatch(value.strip())
+    if match is None:
+        raise ValueError(f"{value!r} is not a quantity like 50Mi or 1048576")
+    return int(match[1]) * _SUFFIX[match[2] or ""]
+
+
+def parse_duration(value: str) -> int:
+    """``1h30m`` -> 5400 seconds. Raises ValueError for anything else than hours, minutes, seconds, in that order."""
+    match = _DURATION.fullmatch(value.strip())
+    if match is None or not any(match.groups()):
+        raise ValueError(f"{value!r} is not a duration like 15m or 1h30m")
+    hours, minutes, seconds = (int(group or 0) for group in match.groups())
+    return hours * 3600 + minutes * 60 + seconds
+
+
+def format_bytes(count: float) -> str:
+    """1572864 -> ``1.5 MiB``: three significant digits, binary units."""
+    value = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if abs(value) < 1024 or unit == "TiB":
+            return f"{value:.0f} {unit}" if unit == "B" or abs(value) >= 100 else f"{value:.1f} {unit}"
+        value /= 1024
+    raise AssertionError("unreachable")
+
+
+def format_rate(bytes_per_second: float) -> str:
+    """52428800 -> ``50.0 MiB/s``."""
+    return f"{format_bytes(bytes_per_second)}/s"
+
+
+def format_duration(seconds: float) -> str:
+    """3725 -> ``1h2m``: the two largest units."""
+    total = max(0, round(seconds))
+    days, rest = divmod(total, 86400)
+    hours, rest = divmod(rest, 3600)
+    minutes, secs = divmod(rest, 60)
+    parts = [(days, "d"), (hours, "h"), (minutes, "m"), (secs, "s")]
+    while len(parts) > 1 and parts[0][0] == 0:
+        parts.pop(0)
+    return "".join(f"{value}{unit}" for value, unit in parts[:2] if value or unit == parts[0][1])
