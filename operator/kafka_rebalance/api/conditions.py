@@ -1,0 +1,168 @@
+"""Condition types, their reasons, and the one setter that writes conditions.
+
+There is no stored phase: the reason of Ready is computed each time from the spec, the stored plan and the cluster.
+No clock here: ``now`` is an argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from enum import Enum, StrEnum
+
+from kafka_rebalance.api.status import MAX_MESSAGE, Condition
+
+
+class ConditionType(StrEnum):
+    """The types, in the order in which they are written."""
+
+    READY = "Ready"
+    """Reports the state in one word, as its reason; True when what was asked for is done."""
+    RECONCILING = "Reconciling"
+    """Reports that the operator is working, or waits for something that will come by itself (kstatus)."""
+    STALLED = "Stalled"
+    """Reports that it will not go on without help (kstatus); never True together with Reconciling."""
+    PLANNED = "Planned"
+    """Reports that a plan for this spec is stored."""
+    REBALANCING = "Rebalancing"
+    """Reports that steps are being submitted or are in flight."""
+    THROTTLE_APPLIED = "ThrottleApplied"
+    """Reports that the throttle in force was read back from the brokers."""
+    SUCCEEDED = "Succeeded"
+    """Reports that every partition of the plan was read back at its target."""
+    DRAINED = "Drained"
+    """Reports that the brokers to decommission were read back without a replica."""
+
+
+class Reason(StrEnum):
+    """Why a condition has its status; as the reason of Ready, the state."""
+
+    QUEUED = "Queued"
+    """Reports that another rebalance of the same cluster goes first."""
+    PLANNING = "Planning"
+    """Reports that the cluster is being read and a plan made."""
+    PLANNED = "Planned"
+    """Reports that the plan is stored."""
+    REBALANCING = "Rebalancing"
+    """Reports that steps are being submitted or are in flight."""
+    SUSPENDED = "Suspended"
+    """Reports that spec.execution.suspend holds new steps back."""
+    FROZEN = "Frozen"
+    """Reports that a KafkaReassignmentThrottle with freeze holds new steps back."""
+    CLUSTER_UNHEALTHY = "ClusterUnhealthy"
+    """Reports that the health gate holds new steps back."""
+    SUCCEEDED = "Succeeded"
+    """Reports that every partition of the plan is at its target."""
+    NOTHING_TO_DO = "NothingToDo"
+    """Reports that the cluster already was as asked for."""
+    STALLED = "Stalled"
+    """Reports that what is in flight made no progress within spec.execution.stallTimeout."""
+    ROLLING_BACK = "RollingBack"
+    """Reports that partitions are being moved back to where they were before the run."""
+    REVERTING = "Reverting"
+    """Reports that only what is in flight is being cancelled."""
+    ROLLED_BACK = "RolledBack"
+    """Reports that every partition is back where it was before the run."""
+    ROLLED_BACK_PARTIALLY = "RolledBackPartially"
+    """Reports that some partitions could not be moved back; the message names them."""
+    CANCEL_IMPOSSIBLE = "CancelImpossible"
+    """Reports that Kafka would refuse the cancel now: all originals and all new replicas are offline."""
+    SUPERSEDED = "Superseded"
+    """Reports that the planning part of the spec changed and the plan in flight is being replaced."""
+    APPLIED = "Applied"
+    """Reports that the throttle was read back from the brokers."""
+    PENDING = "Pending"
+    """Reports that something has not been read back yet."""
+    UNLIMITED = "Unlimited"
+    """Reports that the spec asks for full speed, so no throttle is set."""
+    RESTORED = "Restored"
+    """Reports that the throttle was removed and what was there before is back."""
+    DRAINED = "Drained"
+    """Reports that the decommissioned brokers hold no replica."""
+    NOT_DRAINED = "NotDrained"
+    """Reports that a decommissioned broker still holds replicas."""
+    CONFLICTED = "Conflicted"
+    """Reports that an older KafkaReassignmentThrottle of the same cluster is in force instead."""
+    INVALID_SPEC = "InvalidSpec"
+    """Reports that the spec cannot be read; the message names the field."""
+    KAFKA_UNREACHABLE = "KafkaUnreachable"
+    """Reports that no broker answered; tried again."""
+    KAFKA_AUTHENTICATION_FAILED = "KafkaAuthenticationFailed"
+    """Reports that the brokers refused the credentials."""
+    KAFKA_AUTHORIZATION_FAILED = "KafkaAuthorizationFailed"
+    """Reports that the brokers accepted the credentials but refused the call."""
+    SECRET_NOT_FOUND = "SecretNotFound"  # noqa: S105 - a reason, no secret
+    """Reports that a Secret that the spec names, or a key in it, is not there."""
+    INSUFFICIENT_BROKERS = "InsufficientBrokers"
+    """Reports that fewer brokers may be used than a partition has replicas."""
+    UNKNOWN_BROKER = "UnknownBroker"
+    """Reports that the spec names a broker that the cluster does not have."""
+    API_SERVER_UNREACHABLE = "ApiServerUnreachable"
+    """Reports that the Kubernetes API server did not answer; tried again."""
+    INTERNAL_ERROR = "InternalError"
+    """Reports an error of the operator itself; tried again, details in its log."""
+
+
+class Verdict(Enum):
+    """How Ready, Reconciling and Stalled go together; no other combination exists."""
+
+    DONE = ("True", "False", "False")
+    IN_PROGRESS = ("False", "True", "False")
+    STUCK = ("False", "False", "True")
+
+
+_ORDER = {name: place for place, name in enumerate(ConditionType)}
+
+
+def set_condition(
+    conditions: Iterable[Condition],
+    kind: ConditionType,
+    status: bool | None,
+    reason: str,
+    message: str,
+    *,
+    generation: int,
+    now: datetime,
+) -> tuple[Condition, ...]:
+    """The conditions with this one set, in their fixed order.
+
+    ``status`` None is Unknown. ``lastTransitionTime`` stays while the status does.
+    """
+    others = {condition.type: condition for condition in conditions}
+    before = others.get(kind)
+    text = {True: "True", False: "False", None: "Unknown"}[status]
+    unchanged = before is not None and before.status == text
+    others[kind] = Condition(
+        type=kind,
+        status=text,  # type: ignore[arg-type]
+        observed_generation=generation,
+        last_transition_time=before.last_transition_time if before and unchanged else now.replace(microsecond=0),
+        reason=str(reason),
+        message=_cut(message),
+    )
+    return tuple(sorted(others.values(), key=lambda c: (_ORDER.get(c.type, len(_ORDER)), c.type)))  # type: ignore[call-overload]
+
+
+def summarise(
+    conditions: Iterable[Condition], verdict: Verdict, reason: str, message: str, *, generation: int, now: datetime
+) -> tuple[Condition, ...]:
+    """Set Ready, Reconciling and Stalled together, so that they never contradict each other."""
+    result = tuple(conditions)
+    kinds = (ConditionType.READY, ConditionType.RECONCILING, ConditionType.STALLED)
+    for kind, status in zip(kinds, verdict.value, strict=True):
+        result = set_condition(result, kind, status == "True", reason, message, generation=generation, now=now)
+    return result
+
+
+def remove_condition(conditions: Iterable[Condition], kind: ConditionType) -> tuple[Condition, ...]:
+    """The conditions without this one: it no longer applies."""
+    return tuple(condition for condition in conditions if condition.type != kind)
+
+
+def find_condition(conditions: Iterable[Condition], kind: ConditionType) -> Condition | None:
+    """The condition of this type, if set."""
+    return next((condition for condition in conditions if condition.type == kind), None)
+
+
+def _cut(message: str) -> str:
+    return message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…"

@@ -1,0 +1,199 @@
+"""The kinds of values that both resources are made of, each with the schema the API server enforces for it.
+
+Every kind is checked twice by the same rule: by the API server (pattern, bounds, CEL) when a person writes, and here
+when the operator reads, since a client may have been let through by an older CRD. Nothing here knows a resource.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import re2
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
+from pydantic.alias_generators import to_camel
+
+from kafka_rebalance.units import parse_duration, parse_quantity
+
+MAX_RATE = 2**50
+"""1 Pi bytes per second: more than any broker does, and sums of a few still fit Kafka's 64 bits."""
+MAX_INT32 = 2**31 - 1
+
+_RE2_OPTIONS = re2.Options()
+_RE2_OPTIONS.log_errors = False
+
+
+class ApiModel(BaseModel):
+    """A part of a resource: camelCase outside, unknown fields refused, never changed after it was read."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, extra="forbid", frozen=True, validate_by_alias=True, validate_by_name=True
+    )
+
+
+def rule(expression: str, message: str, **more: str) -> dict[str, str]:
+    """One CEL validation rule. ``message`` reads after the field's path."""
+    return {"rule": expression, "message": message, **more}
+
+
+def rules(*validations: dict[str, str]) -> dict[str, Any]:
+    """CEL rules, as a schema's extra keys."""
+    return {"x-kubernetes-validations": list(validations)}
+
+
+def compile_re2(pattern: str) -> Any:
+    """The compiled RE2 expression; ValueError says what is wrong with it."""
+    try:
+        return re2.compile(pattern, _RE2_OPTIONS)
+    except re2.error as error:
+        reason = error.args[0] if error.args else error
+        text = reason.decode() if isinstance(reason, bytes) else str(reason)
+        raise ValueError(f"is not a valid RE2 regular expression: {text}") from error
+
+
+def _valid_re2(pattern: str) -> str:
+    compile_re2(pattern)
+    return pattern
+
+
+def _rate(value: object) -> int:
+    rate = _quantity(value)
+    if not 1 <= rate <= MAX_RATE:
+        raise ValueError("must be a quantity of 1 to 1Pi bytes per second")
+    return rate
+
+
+def _rate_or_unset(value: object) -> int | None:
+    if value is None or value == "-1" or (value == -1 and not isinstance(value, bool)):
+        return None
+    return _rate(value)
+
+
+def _quantity(value: object) -> int:
+    if isinstance(value, int | str):
+        return parse_quantity(value)
+    raise ValueError(f"{value!r} is not a quantity like 50Mi or 1048576")
+
+
+def _seconds(value: object) -> object:
+    return parse_duration(value) if isinstance(value, str) else value
+
+
+def _unique(values: tuple[int, ...]) -> tuple[int, ...]:
+    if len(set(values)) != len(values):
+        raise ValueError("names a broker twice")
+    return values
+
+
+def format_time(moment: datetime) -> str:
+    """Kubernetes' form: UTC, whole seconds, ``Z``."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _rate_schema(pattern: str, int_rule: str, string_rule: str, message: str) -> dict[str, Any]:
+    return {
+        "x-kubernetes-int-or-string": True,
+        "anyOf": [{"type": "integer"}, {"type": "string"}],
+        "pattern": pattern,
+        "maxLength": 20,
+        **rules(rule(f"type(self) == int ? {int_rule} : {string_rule}", message)),
+    }
+
+
+_IN_RANGE = (
+    "isQuantity(self) && quantity(self).compareTo(quantity('1')) >= 0 && quantity(self).compareTo(quantity('1Pi')) <= 0"
+)
+_SUFFIX = "[1-9][0-9]{0,14}(k|M|G|T|Ki|Mi|Gi|Ti)?"
+
+Rate = Annotated[
+    int,
+    BeforeValidator(_rate),
+    WithJsonSchema(
+        _rate_schema(
+            f"^{_SUFFIX}$",
+            f"self >= 1 && self <= {MAX_RATE}",
+            _IN_RANGE,
+            "must be a quantity of 1 to 1Pi bytes per second, like 50Mi or 1048576",
+        )
+    ),
+]
+"""Bytes per second; written as a Kubernetes quantity or an integer."""
+
+RateOrUnset = Annotated[
+    int | None,
+    BeforeValidator(_rate_or_unset),
+    WithJsonSchema(
+        _rate_schema(
+            f"^(-1|{_SUFFIX})$",
+            f"self == -1 || (self >= 1 && self <= {MAX_RATE})",
+            f"self == '-1' || ({_IN_RANGE})",
+            "must be -1 (unset) or a quantity of 1 to 1Pi bytes per second, like 50Mi or 1048576",
+        )
+    ),
+]
+"""KIP-542's rates: as ``Rate``, and -1 means unset, which is None here."""
+
+Seconds = Annotated[
+    int,
+    BeforeValidator(_seconds),
+    Field(ge=1),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "minLength": 2,
+            "maxLength": 20,
+            "pattern": "^([0-9]{1,4}h)?([0-9]{1,5}m)?([0-9]{1,6}s)?$",
+            **rules(rule("duration(self) >= duration('1s')", "must be a duration of at least 1s, like 15m or 1h30m")),
+        }
+    ),
+]
+"""Whole seconds; written like ``15m`` or ``1h30m``."""
+
+Regex = Annotated[
+    str,
+    Field(min_length=1, max_length=512),
+    AfterValidator(_valid_re2),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 512,
+            # Both arms are true on purpose: the expression fails, and so refuses, only where matches() cannot compile.
+            **rules(rule("''.matches(self) ? true : true", "is not a valid RE2 regular expression")),
+        }
+    ),
+]
+"""An RE2 expression, as in CEL."""
+
+Regexes = Annotated[tuple[Regex, ...], Field(max_length=100, json_schema_extra={"x-kubernetes-list-type": "atomic"})]
+
+BrokerNumber = Annotated[int, Field(ge=0, le=MAX_INT32)]
+BrokerSet = Annotated[
+    tuple[BrokerNumber, ...],
+    Field(max_length=1000, json_schema_extra={"x-kubernetes-list-type": "set"}),
+    AfterValidator(_unique),
+]
+"""Broker ids, none twice."""
+
+PositiveInt = Annotated[int, Field(ge=1, le=MAX_INT32)]
+
+ObjectName = Annotated[
+    str,
+    Field(min_length=1, max_length=253, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"),
+]
+"""The name of a Kubernetes object."""
+
+SecretKey = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[-._a-zA-Z0-9]+$")]
+
+Timestamp = Annotated[
+    datetime,
+    PlainSerializer(format_time, return_type=str, when_used="json"),
+    WithJsonSchema({"type": "string", "format": "date-time"}),
+]
+"""An aware time, written in UTC with whole seconds."""
+
+
+def disjoint(first: Sequence[int], second: Sequence[int]) -> bool:
+    """Whether no id is in both."""
+    return not set(first) & set(second)

@@ -1,0 +1,33 @@
+"""spec and status of KafkaReassignmentThrottle: KIP-542's rates for one Kafka cluster, and KIP-236's freeze."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from kafka_rebalance.api.connection import Kafka
+from kafka_rebalance.api.fields import ApiModel, RateOrUnset
+from kafka_rebalance.api.status import ResourceStatus
+
+
+class KafkaReassignmentThrottleSpec(ApiModel):
+    """Limits of all reassignment traffic of one Kafka cluster."""
+
+    kafka: Kafka = Field(description="The Kafka cluster. Cannot be changed.")
+    leader_rate: RateOrUnset = Field(
+        default=None,
+        description="Bytes per second that each broker may send to reassigning replicas (KIP-542 "
+        "leader.reassignment.throttled.rate). Absent or -1: unset.",
+    )
+    follower_rate: RateOrUnset = Field(
+        default=None,
+        description="Bytes per second that each broker may fetch for reassigning replicas (KIP-542 "
+        "follower.reassignment.throttled.rate). Absent or -1: unset.",
+    )
+    freeze: bool = Field(
+        default=False,
+        description="true: no rebalance of this cluster submits a new step. Cancelling remains possible (KIP-236).",
+    )
+
+
+class KafkaReassignmentThrottleStatus(ResourceStatus):
+    """What became of the limits."""

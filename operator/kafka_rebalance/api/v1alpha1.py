@@ -1,0 +1,212 @@
+"""The two resources of kafkarebalance.dev/v1alpha1, and how to read them from what the API server sends.
+
+This is the module to import from; the parts live in modules by subject. Nothing here talks to the API server.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import ConfigDict, Field, ValidationError
+
+from kafka_rebalance.api.conditions import Reason
+from kafka_rebalance.api.connection import Kafka, Sasl, SaslMechanism, SecretKeyRef, SecretRef, Tls
+from kafka_rebalance.api.fields import ApiModel, Timestamp
+from kafka_rebalance.api.rebalance import (
+    Balance,
+    Brokers,
+    DeletionPolicy,
+    Execution,
+    Goals,
+    KafkaRebalanceSpec,
+    RackAwareness,
+    Strategy,
+    Throttle,
+    Topics,
+)
+from kafka_rebalance.api.status import (
+    MAX_BATCH_ROWS,
+    MAX_SKIPPED_ROWS,
+    BatchRow,
+    ByteProgress,
+    Condition,
+    Display,
+    KafkaRebalanceStatus,
+    PartitionProgress,
+    PlanStatus,
+    Progress,
+    ReplicaProgress,
+    SkippedRow,
+    ThrottleStatus,
+)
+from kafka_rebalance.api.throttle import KafkaReassignmentThrottleSpec, KafkaReassignmentThrottleStatus
+from kafka_rebalance.errors import Refused
+
+__all__ = [
+    "API_VERSION",
+    "FINALIZER",
+    "GROUP",
+    "MAX_BATCH_ROWS",
+    "MAX_SKIPPED_ROWS",
+    "REASSIGNMENT_THROTTLES",
+    "REBALANCES",
+    "VERSION",
+    "Balance",
+    "BatchRow",
+    "Brokers",
+    "ByteProgress",
+    "Condition",
+    "DeletionPolicy",
+    "Display",
+    "Execution",
+    "Goals",
+    "Kafka",
+    "KafkaReassignmentThrottle",
+    "KafkaReassignmentThrottleSpec",
+    "KafkaReassignmentThrottleStatus",
+    "KafkaRebalance",
+    "KafkaRebalanceSpec",
+    "KafkaRebalanceStatus",
+    "ObjectMeta",
+    "PartitionProgress",
+    "PlanStatus",
+    "Progress",
+    "RackAwareness",
+    "ReplicaProgress",
+    "Sasl",
+    "SaslMechanism",
+    "SecretKeyRef",
+    "SecretRef",
+    "SkippedRow",
+    "Strategy",
+    "Throttle",
+    "ThrottleStatus",
+    "Tls",
+    "Topics",
+    "parse_metadata",
+    "parse_rebalance",
+    "parse_throttle",
+    "planning_hash",
+]
+
+GROUP = "kafkarebalance.dev"
+VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+REBALANCES = "kafkarebalances"
+REASSIGNMENT_THROTTLES = "kafkareassignmentthrottles"
+FINALIZER = f"{GROUP}/rollback"
+"""Ours. It must differ from the one that kopf is configured with: kopf removes its own where it has no use for it."""
+
+
+class ObjectMeta(ApiModel):
+    """What the operator needs of an object's metadata; the rest is ignored."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: str
+    namespace: str
+    uid: str
+    generation: int = 0
+    resource_version: str = ""
+    creation_timestamp: Timestamp | None = None
+    deletion_timestamp: Timestamp | None = None
+    finalizers: tuple[str, ...] = ()
+    annotations: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def deleting(self) -> bool:
+        """Whether the object has been deleted and waits for its finalizers."""
+        return self.deletion_timestamp is not None
+
+
+class KafkaRebalance(ApiModel):
+    """A rebalance that a person asked for, and how far it is."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    metadata: ObjectMeta
+    spec: KafkaRebalanceSpec = Field(description="What shall be where, and how to get there.")
+    status: KafkaRebalanceStatus = Field(default=KafkaRebalanceStatus(), description="How far it is.")
+
+
+class KafkaReassignmentThrottle(ApiModel):
+    """Limits of all reassignment traffic of one Kafka cluster."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    metadata: ObjectMeta
+    spec: KafkaReassignmentThrottleSpec = Field(description="Limits of all reassignment traffic of one Kafka cluster.")
+    status: KafkaReassignmentThrottleStatus = Field(
+        default=KafkaReassignmentThrottleStatus(), description="What became of the limits."
+    )
+
+
+_Model = TypeVar("_Model", bound=ApiModel)
+
+
+def parse_metadata(body: Mapping[str, Any]) -> ObjectMeta:
+    """The metadata alone: enough to report that the rest cannot be read."""
+    return _validate(ObjectMeta, body.get("metadata", {}), "metadata")
+
+
+def parse_rebalance(body: Mapping[str, Any]) -> KafkaRebalance:
+    """A KafkaRebalance as the API server sends it. Refused("InvalidSpec") names the field."""
+    return KafkaRebalance(
+        metadata=parse_metadata(body),
+        spec=_validate(KafkaRebalanceSpec, body.get("spec", {}), "spec"),
+        status=_lenient(KafkaRebalanceStatus, body.get("status")),
+    )
+
+
+def parse_throttle(body: Mapping[str, Any]) -> KafkaReassignmentThrottle:
+    """A KafkaReassignmentThrottle as the API server sends it. Refused("InvalidSpec") names the field."""
+    return KafkaReassignmentThrottle(
+        metadata=parse_metadata(body),
+        spec=_validate(KafkaReassignmentThrottleSpec, body.get("spec", {}), "spec"),
+        status=_lenient(KafkaReassignmentThrottleStatus, body.get("status")),
+    )
+
+
+def planning_hash(spec: KafkaRebalanceSpec) -> str:
+    """``sha256:…`` of the part of the spec that decides what is planned.
+
+    Only what differs from the defaults counts, and no order: a new field in a later version, or the same lists
+    written differently, must not supersede a plan that is being carried out.
+    """
+    part = spec.model_dump(
+        mode="json", by_alias=True, exclude_defaults=True, include={"strategy", "topics", "brokers", "goals"}
+    )
+    for section in ("topics", "brokers"):
+        part[section] = {name: sorted(set(values)) for name, values in part.get(section, {}).items() if values}
+    text = json.dumps(part, sort_keys=True, separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def _validate(model: type[_Model], value: Any, path: str) -> _Model:
+    try:
+        # Names as in YAML only: the Python names are for our own code.
+        return model.model_validate(value, by_alias=True, by_name=False)
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_context=False, include_input=False)
+        lines = [f"{_path(path, problem['loc'])}: {_sentence(problem['msg'])}" for problem in problems]
+        raise Refused(Reason.INVALID_SPEC, "; ".join(dict.fromkeys(lines))) from error
+
+
+def _lenient(model: type[_Model], value: Any) -> _Model:
+    """A status that cannot be read counts as none: it is ours to write and never decides anything."""
+    try:
+        return model.model_validate(value or {}, by_alias=True, by_name=False)
+    except ValidationError:
+        return model()
+
+
+def _path(start: str, loc: tuple[int | str, ...]) -> str:
+    return start + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc)
+
+
+def _sentence(message: str) -> str:
+    text = message.removeprefix("Value error, ")
+    return "unknown field" if text == "Extra inputs are not permitted" else text
