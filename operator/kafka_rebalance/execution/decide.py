@@ -1,0 +1,235 @@
+"""What to send to Kafka now, for one rebalance: a pure function of what was observed.
+
+``judge`` looks at each partition by itself (is it done, in flight, ready for a call, or waiting, and for what);
+``choose`` picks what may be sent under KIP-435's limits. Both look only at the present, so the answer after a crash
+is the answer that would have been given without it. Three rules come from real brokers: a partition in flight is sent
+nothing but null, copies are made before old ones go, and the order changes only in the call after which we elect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from kafka_rebalance.execution.rollback import Skip, rollback_target
+from kafka_rebalance.execution.steps import (
+    Alter,
+    Call,
+    Elect,
+    Present,
+    Step,
+    StepRules,
+    Wait,
+    is_leader_movement,
+    next_step,
+)
+from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
+
+
+class Direction(StrEnum):
+    """Where a run is going."""
+
+    FORWARD = "Forward"  # to the plan's targets
+    ROLLBACK = "Rollback"  # back to the origins
+    REVERT = "Revert"  # only what is in flight goes back
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """One partition's way: where it was before the run, and where the plan wants it."""
+
+    tp: TopicPartition
+    topic_id: str
+    origin: Replicas
+    target: Replicas
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """KIP-435's R, P and L and the cluster-wide ceiling on copies, as they are now (patched in flight)."""
+
+    parallel_replicas: int
+    parallel_partitions: int
+    parallel_leader_movements: int
+    max_concurrent_replicas: int
+
+
+class Kind(StrEnum):
+    """What a partition's verdict is."""
+
+    DONE = "Done"
+    IN_FLIGHT = "InFlight"
+    READY = "Ready"
+    WAITING = "Waiting"
+    SKIPPED = "Skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How one partition stands. ``step`` is the list it is being brought to, ``call`` what would be sent now."""
+
+    kind: Kind
+    reason: str = ""
+    message: str = ""
+    step: Replicas = ()
+    call: Call | None = None
+    cancel: bool = False
+    started: bool = False
+    leader_movement: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What was read in this tick.
+
+    ``gone`` are partitions that several readings in a row did not show: deleted. ``min_insync`` is the effective
+    value per topic.
+    """
+
+    cluster: ClusterState
+    min_insync: Mapping[str, int] = field(default_factory=dict)
+    gone: Collection[TopicPartition] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What to send. ``cancels`` may always be sent; ``alters`` only after their throttle entries are in place."""
+
+    cancels: tuple[TopicPartition, ...] = ()
+    alters: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
+    elections: tuple[TopicPartition, ...] = ()
+
+
+def judge(
+    errand: Errand, seen: Observation, direction: Direction, parallel_replicas: int, *, paused: bool = False
+) -> Verdict:
+    """How the partition stands, and what would be the next call. ``paused``: only what leads to a rest point."""
+    state = seen.cluster.partitions.get(errand.tp)
+    if state is None:
+        if errand.tp in seen.gone:
+            return Verdict(Kind.SKIPPED, "TopicDeleted", "the partition no longer exists")
+        return Verdict(Kind.WAITING, "MetadataMissing", "no broker told about the partition; asking again")
+    if errand.topic_id and state.topic_id and state.topic_id != errand.topic_id:
+        return Verdict(Kind.SKIPPED, "TopicRecreated", "the topic was deleted and created anew since the plan")
+    if state.in_flight:
+        return _judge_in_flight(errand, state, seen, direction)
+    if not set(state.replicas) <= set(errand.origin) | set(errand.target):
+        return Verdict(Kind.SKIPPED, "Drifted", f"its replicas {list(state.replicas)} are neither old nor planned ones")
+    return _judge_at_rest(errand, state, seen, direction, parallel_replicas, paused=paused)
+
+
+def _judge_in_flight(errand: Errand, state: PartitionState, seen: Observation, direction: Direction) -> Verdict:
+    adding = set(state.adding)
+    if not adding <= set(errand.origin) | set(errand.target) or not set(state.replicas) - adding <= (
+        set(errand.origin) | set(errand.target)
+    ):
+        return Verdict(Kind.WAITING, "ForeignReassignment", "someone else is reassigning the partition")
+    goal = errand.target if direction is Direction.FORWARD else errand.origin
+    if adding <= set(goal) and not state.wedged and direction is not Direction.REVERT:
+        step = tuple(b for b in state.replicas if b not in state.removing)
+        leads_away = bool(state.leader is not None and step[:1] != (state.leader,))
+        return Verdict(Kind.IN_FLIGHT, step=step, started=True, leader_movement=leads_away)
+    if not set(errand.origin) & state.isr:
+        # KIP-236: with all originals out of sync a null would throw away the only live copy; KRaft refuses it too.
+        return Verdict(
+            Kind.WAITING, "CancelImpossible", f"none of the originals {list(errand.origin)} is in sync", started=True
+        )
+    return Verdict(Kind.READY, "Cancelling", cancel=True, started=True)
+
+
+def _judge_at_rest(
+    errand: Errand,
+    state: PartitionState,
+    seen: Observation,
+    direction: Direction,
+    parallel_replicas: int,
+    *,
+    paused: bool,
+) -> Verdict:
+    alive = frozenset(seen.cluster.brokers)
+    goal: Replicas | Skip = errand.target
+    if direction is not Direction.FORWARD:
+        goal = rollback_target(errand.origin, state, alive, only_in_flight=direction is Direction.REVERT)
+    if isinstance(goal, Skip):
+        return Verdict(Kind.SKIPPED, goal.reason, goal.message)
+    rules = StepRules(parallel_replicas, seen.min_insync.get(errand.tp.topic, 1), alive)
+    present = Present(state.replicas, state.isr, state.leader)
+    started = state.replicas != errand.origin
+    outcome = next_step(present, goal, rules)
+    if outcome is None:
+        return Verdict(Kind.DONE)
+    if isinstance(outcome, Wait):
+        return Verdict(Kind.WAITING, outcome.reason, outcome.message, started=started)
+    if paused and not _leads_to_rest(errand, state, outcome):
+        return Verdict(Kind.WAITING, "Paused", "no new step is started now", step=outcome.replicas, started=started)
+    call = outcome.calls[0]
+    return Verdict(
+        Kind.READY,
+        step=outcome.replicas,
+        call=call,
+        started=started,
+        leader_movement=is_leader_movement(present, call),
+    )
+
+
+def _leads_to_rest(errand: Errand, state: PartitionState, step: Step) -> bool:
+    """Whether the step only drops what is above the replication factor, or elects a leader that is first already."""
+    call = step.calls[0]
+    if isinstance(call, Elect):
+        return True
+    above = len(state.replicas) > max(len(errand.origin), len(errand.target))
+    return above and not call.until_in_sync
+
+
+def choose(
+    verdicts: Mapping[TopicPartition, Verdict],
+    sizes: Mapping[TopicPartition, int],
+    limits: Limits,
+    adding_now: Mapping[TopicPartition, int],
+) -> Orders:
+    """What may be sent under the limits, the one place where they are enforced.
+
+    Cancels are never held back. ``adding_now``: copies in flight by partition. KIP-435: at most L leader movements,
+    then others, never above P; a partition held by L may still be passed by others. Partitions already begun go
+    first, internal topics last, then the largest, so that the longest copy does not start last.
+    """
+    cancels = tuple(sorted(tp for tp, v in verdicts.items() if v.cancel))
+    in_flight = [v for v in verdicts.values() if v.kind is Kind.IN_FLIGHT]
+    partitions_left = limits.parallel_partitions - len(in_flight) - len(cancels)
+    leaders_left = limits.parallel_leader_movements - sum(v.leader_movement for v in in_flight)
+    copies_left = limits.max_concurrent_replicas - sum(adding_now.values())
+    alters: dict[TopicPartition, Replicas] = {}
+    elections: list[TopicPartition] = []
+    for tp in _in_order(verdicts, sizes):
+        if partitions_left <= 0:
+            break
+        verdict = verdicts[tp]
+        copies = len(verdict.call.until_in_sync) if isinstance(verdict.call, Alter) else 0
+        if (verdict.leader_movement and leaders_left <= 0) or (copies and copies > copies_left):
+            continue
+        if isinstance(verdict.call, Elect):
+            elections.append(tp)
+        elif verdict.call is not None:
+            alters[tp] = verdict.call.replicas
+        partitions_left -= 1
+        copies_left -= copies
+        leaders_left -= verdict.leader_movement
+    return Orders(cancels, alters, tuple(elections))
+
+
+def _in_order(
+    verdicts: Mapping[TopicPartition, Verdict], sizes: Mapping[TopicPartition, int]
+) -> Iterable[TopicPartition]:
+    ready = [tp for tp, v in verdicts.items() if v.kind is Kind.READY and v.call is not None]
+    return sorted(ready, key=lambda tp: (not verdicts[tp].started, tp.topic.startswith("__"), -sizes.get(tp, 0), tp))
+
+
+def entries_to_throttle(state: PartitionState, submitted: Replicas) -> tuple[frozenset[BrokerId], frozenset[BrokerId]]:
+    """Leader-side and follower-side brokers of a partition about to be submitted: sources, and destinations.
+
+    Leader side: every current replica (any may become leader between two ticks). Follower side: only what is added.
+    """
+    added = frozenset(submitted) - (set(state.replicas) - set(state.adding))
+    return frozenset(state.replicas) - added, added

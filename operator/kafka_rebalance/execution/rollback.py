@@ -1,0 +1,49 @@
+"""Where a partition goes when its rebalance is deleted (KIP-236)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """The partition stays as it is; ``reason`` is CamelCase."""
+
+    reason: str
+    message: str
+
+
+def rollback_target(
+    origin: Replicas, state: PartitionState, alive: Collection[BrokerId], *, only_in_flight: bool = False
+) -> Replicas | Skip:
+    """The list to bring a partition (nobody reassigning it) back to.
+
+    A null restores the set, not the order: the same set in another order goes back to the origin's order. An original
+    that is not alive is never added back; a partition left with copies above its replication factor then sheds them by
+    KIP-236's drop set. ``only_in_flight`` (deletionPolicy Revert) leaves completed steps where they are.
+    """
+    present = set(state.replicas)
+    if set(origin) <= present:
+        return origin
+    above = len(state.replicas) > len(origin)
+    trimmed = tuple(b for b in state.replicas if b not in drop_set(state, len(origin))) if above else state.replicas
+    if only_in_flight:
+        return trimmed if above else Skip("LeftInPlace", "its step was complete; deletionPolicy Revert leaves it")
+    gone = [b for b in origin if b not in present and b not in alive]
+    if not gone:
+        return origin
+    if above:
+        return trimmed
+    names = ", ".join(str(b) for b in gone)
+    return Skip("OriginalBrokerGone", f"original broker {names} is not registered or is fenced")
+
+
+def drop_set(state: PartitionState, original_count: int) -> frozenset[BrokerId]:
+    """KIP-236: existing = leader, then the in-sync, then the out-of-sync replicas; what is beyond the original count."""
+    leader = [b for b in state.replicas if b == state.leader]
+    in_sync = [b for b in state.replicas if b in state.isr and b != state.leader]
+    out_of_sync = [b for b in state.replicas if b not in state.isr and b != state.leader]
+    return frozenset([*leader, *in_sync, *out_of_sync][original_count:])

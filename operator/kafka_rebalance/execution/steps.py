@@ -1,0 +1,201 @@
+"""One step of one partition: KIP-435's increments, in calls that real brokers carry out safely.
+
+The rules are numbered as in the design. They look at the present only, never at what was sent before: after a crash,
+or half way through a step, asking again gives the rest of the same step. That is why a step's two calls (add, then
+remove and reorder) need no memory between them: seen from the superset that the first call leaves, the next step is
+the second call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafka_rebalance.model.topology import BrokerId, Replicas
+
+
+@dataclass(frozen=True, slots=True)
+class Alter:
+    """Submit ``replicas``; done when ``until_in_sync`` are in the ISR (empty: at once)."""
+
+    replicas: Replicas
+    until_in_sync: Replicas = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Elect:
+    """Preferred leader election; ``leader`` is first in the list and in sync."""
+
+    leader: BrokerId
+
+
+Call = Alter | Elect
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a partition shall look like next, and the calls that lead there, in order."""
+
+    replicas: Replicas
+    calls: tuple[Call, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing can be done for this partition now; ``reason`` is CamelCase, ``message`` names brokers."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """What metadata says of one partition that nobody is reassigning."""
+
+    replicas: Replicas
+    isr: frozenset[BrokerId]
+    leader: BrokerId | None
+
+
+@dataclass(frozen=True, slots=True)
+class StepRules:
+    """``parallel_replicas`` is KIP-435's R; ``min_insync`` the topic's effective min.insync.replicas.
+
+    ``alive`` are the registered, unfenced brokers; None: all are.
+    """
+
+    parallel_replicas: int
+    min_insync: int = 1
+    alive: frozenset[BrokerId] | None = None
+
+    def is_alive(self, broker: BrokerId) -> bool:
+        """Whether the broker can take part in replication now."""
+        return self.alive is None or broker in self.alive
+
+
+def next_step(present: Present, target: Replicas, rules: StepRules) -> Step | Wait | None:
+    """The next step towards ``target``; None when the target is reached and led by its first replica."""
+    if present.leader is None or not present.isr:
+        return Wait("NoLeader", "the partition has no leader; it goes on when one of its replicas returns")
+    if present.replicas == target and present.leader == target[0]:
+        return None
+    wanted = _wanted_replicas(present, target, rules)
+    dead = [b for b in wanted if b not in present.replicas and not rules.is_alive(b)]
+    if dead:  # rule 6
+        return Wait("TargetBrokerUnavailable", f"{_name(dead)} to be added is not registered or is fenced")
+    calls = _calls(present, wanted, target)
+    if calls:
+        return Step(wanted, calls)
+    if set(wanted) == set(target):
+        return Wait("PreferredLeaderNotInSync", f"broker {target[0]} must be in sync before it can lead")
+    return Wait("MinInsyncReplicas", "no replica can be dropped without falling below min.insync.replicas")
+
+
+def all_steps(present: Present, target: Replicas, rules: StepRules) -> list[Step]:
+    """Every step from ``present`` to ``target``, as if each copy got in sync; raises ValueError if one has to wait."""
+    steps: list[Step] = []
+    while (step := next_step(present, target, rules)) is not None:
+        if isinstance(step, Wait):
+            raise ValueError(f"{step.reason}: {step.message}")
+        steps.append(step)
+        present = _after(present, step)
+    return steps
+
+
+def is_leader_movement(present: Present, call: Call) -> bool:
+    """Whether the call counts towards KIP-435's L: afterwards the first is not the leader, or the leader is gone."""
+    if isinstance(call, Elect):
+        return True
+    return call.replicas[0] != present.leader or present.leader not in call.replicas
+
+
+def _wanted_replicas(present: Present, target: Replicas, rules: StepRules) -> Replicas:
+    """The list that the next step shall reach (rules 1 to 5); the present one where nothing may change."""
+    missing = [b for b in target if b not in present.replicas]
+    excess = [b for b in present.replicas if b not in target]
+    limit = rules.parallel_replicas
+    # Rule 1: R covers everything.
+    if limit >= len(missing) and limit >= len(excess) and _may_drop(present, missing, excess, rules):
+        return _order(present, target, frozenset(excess), adding=missing)
+    # Rule 2: the new leader first, with what min.insync.replicas lacks, dropping nothing.
+    if target[0] in missing:
+        lacking = max(1, rules.min_insync - len(present.isr))
+        return _order(present, target, frozenset(), adding=missing[:lacking])
+    # Rule 3: it is here and in sync: let it lead before any copy, to unload the old one.
+    if target[0] in present.isr and present.leader != target[0]:
+        return _order(present, target, frozenset())
+    # Rule 4: drop at most R, add at most R and only back up to the replication factor or min ISR.
+    excess.sort(key=lambda b: b in present.isr)  # stable: out-of-sync ones first, then the present order
+    for count in range(min(limit, len(excess)), 0, -1):
+        dropped = excess[:count]
+        room = max(
+            len(target) - (len(present.replicas) - count),
+            rules.min_insync - len(present.isr - set(dropped)),
+            0,
+        )
+        added = missing[: min(limit, room)]
+        if _may_drop(present, added, dropped, rules):
+            return _order(present, target, frozenset(dropped), adding=added)
+    return _order(present, target, frozenset(), adding=missing[:limit])
+
+
+def _may_drop(present: Present, added: list[BrokerId], dropped: list[BrokerId], rules: StepRules) -> bool:
+    """Rule 4's test: enough replicas stay in sync, and one of them is alive."""
+    if not dropped:
+        return True
+    in_sync = (present.isr | set(added)) - set(dropped)
+    enough = len(in_sync) >= min(rules.min_insync, len(present.isr))
+    return enough and any(rules.is_alive(b) for b in in_sync)
+
+
+def _order(
+    present: Present,
+    target: Replicas,
+    dropped: frozenset[BrokerId],
+    *,
+    adding: list[BrokerId] | None = None,
+) -> Replicas:
+    """Rule 5: target members in the target's order, then the rest in the present order.
+
+    A target leader that is here but not in sync is not put first yet: whoever is first may be elected by Kafka's
+    automatic leader rebalancing at any time, and the order changes only in the call after which we mean to elect.
+    """
+    kept = [b for b in present.replicas if b not in dropped]
+    members = {*kept, *(adding or [])}
+    ordered = [b for b in target if b in members] + [b for b in kept if b not in target]
+    waiting_leader = target[0] in present.replicas and target[0] not in present.isr
+    if waiting_leader and present.replicas[0] in kept:
+        ordered.remove(present.replicas[0])
+        ordered.insert(0, present.replicas[0])
+    return tuple(ordered)
+
+
+def _calls(present: Present, wanted: Replicas, target: Replicas) -> tuple[Call, ...]:
+    """Make before break: add and wait, then remove and reorder, then elect where the old leader stays a replica."""
+    added = tuple(b for b in wanted if b not in present.replicas)
+    leader_stays = present.leader in wanted
+    to_elect = wanted[0] != present.leader and leader_stays and wanted[0] == target[0]
+    calls: list[Call] = []
+    at = present.replicas
+    if added:
+        front = wanted[:1] if to_elect and wanted[0] in added else ()
+        at = front + at + tuple(b for b in added if b not in front)
+        calls.append(Alter(at, until_in_sync=added))
+    if at != wanted:
+        calls.append(Alter(wanted))
+    if to_elect and (wanted[0] in present.isr or wanted[0] in added):
+        calls.append(Elect(wanted[0]))
+    return tuple(calls)
+
+
+def _after(present: Present, step: Step) -> Present:
+    """The partition once the step is done and everything it added is in sync."""
+    members = frozenset(step.replicas)
+    isr = (present.isr | (members - set(present.replicas))) & members
+    leader = present.leader
+    if isinstance(step.calls[-1], Elect) or leader not in members:
+        leader = next((b for b in step.replicas if b in isr), None)
+    return Present(step.replicas, isr, leader)
+
+
+def _name(brokers: list[BrokerId]) -> str:
+    return ("broker " if len(brokers) == 1 else "brokers ") + ", ".join(str(b) for b in brokers)

@@ -1,0 +1,87 @@
+"""Any two assignments, any R, any ISR: the steps get there and never hurt."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka_rebalance.execution.steps import Alter, Elect, Present, StepRules, Wait, next_step
+
+BROKERS = st.lists(st.integers(0, 9), min_size=1, max_size=6, unique=True)
+
+
+@st.composite
+def moves(draw):
+    current = tuple(draw(BROKERS))
+    target = tuple(draw(BROKERS))
+    isr = frozenset(draw(st.lists(st.sampled_from(current), min_size=1, unique=True)))
+    leader = draw(st.sampled_from(sorted(isr)))
+    rules = StepRules(draw(st.integers(1, 6)), draw(st.integers(1, 4)))
+    return Present(current, isr, leader), target, rules
+
+
+def carried_out(present, call):
+    if isinstance(call, Elect):
+        assert call.leader in present.isr, "an election of a replica that is not in sync fails"
+        assert call.leader == present.replicas[0], "a preferred election takes the first"
+        return Present(present.replicas, present.isr, call.leader)
+    added = set(call.replicas) - set(present.replicas)
+    assert added == set(call.until_in_sync)
+    isr = (present.isr | added) & set(call.replicas)
+    leader = present.leader if present.leader in isr else next(b for b in call.replicas if b in isr)
+    return Present(call.replicas, frozenset(isr), leader)
+
+
+class TestAnyMove:
+    @given(moves())
+    def test_ends_at_the_target_or_waits_for_its_leader(self, move):
+        """Termination: each call brings the target nearer, and no call is sent for ever."""
+        present, target, rules = move
+        for _ in range(60):
+            step = next_step(present, target, rules)
+            if step is None or isinstance(step, Wait):
+                break
+            present = carried_out(present, step.calls[0])
+        else:
+            raise AssertionError(f"still going at {present}")
+        if step is None:
+            assert present.replicas == target
+        else:
+            assert step.reason in {"PreferredLeaderNotInSync", "MinInsyncReplicas"}
+
+    @given(moves())
+    def test_never_adds_and_drops_in_one_call(self, move):
+        """Make before break: a drop is ours to time, and a null of an add gives the old order back."""
+        present, target, rules = move
+        step = next_step(present, target, rules)
+        while step is not None and not isinstance(step, Wait):
+            call = step.calls[0]
+            if isinstance(call, Alter):
+                before, after = set(present.replicas), set(call.replicas)
+                assert not (after - before and before - after)
+            present = carried_out(present, call)
+            step = next_step(present, target, rules)
+
+    @given(moves())
+    def test_replicas_and_in_sync_ones_never_fall_below_what_was_there(self, move):
+        """Replicas never fewer than the smaller of start and target; in sync never below min(min ISR, the ISR found)."""
+        start, target, rules = move
+        present, fewest = start, min(len(start.replicas), len(target))
+        in_sync_floor = min(rules.min_insync, len(start.isr))
+        step = next_step(present, target, rules)
+        while step is not None and not isinstance(step, Wait):
+            present = carried_out(present, step.calls[0])
+            assert len(present.replicas) >= fewest
+            assert len(present.isr) >= in_sync_floor
+            step = next_step(present, target, rules)
+
+    @given(moves())
+    def test_at_most_r_copies_of_a_partition_at_once(self, move):
+        """R bounds what is copied at once, except to reach min.insync.replicas together with the new leader."""
+        present, target, rules = move
+        step = next_step(present, target, rules)
+        while step is not None and not isinstance(step, Wait):
+            call = step.calls[0]
+            if isinstance(call, Alter):
+                lacking = rules.min_insync - len(present.isr)
+                assert len(call.until_in_sync) <= max(rules.parallel_replicas, lacking, 1)
+            present = carried_out(present, call)
+            step = next_step(present, target, rules)
