@@ -62,7 +62,7 @@ class TestAnyMove:
 
     @given(moves())
     def test_replicas_and_in_sync_ones_never_fall_below_what_was_there(self, move):
-        """Replicas never fewer than the smaller of start and target; in sync never below min(min ISR, the ISR found)."""
+        """Replicas never fewer than the smaller of start and target; in sync never below min ISR or what was found."""
         start, target, rules = move
         present, fewest = start, min(len(start.replicas), len(target))
         in_sync_floor = min(rules.min_insync, len(start.isr))

@@ -114,13 +114,13 @@ def judge(
     if errand.topic_id and state.topic_id and state.topic_id != errand.topic_id:
         return Verdict(Kind.SKIPPED, "TopicRecreated", "the topic was deleted and created anew since the plan")
     if state.in_flight:
-        return _judge_in_flight(errand, state, seen, direction)
+        return _judge_in_flight(errand, state, direction)
     if not set(state.replicas) <= set(errand.origin) | set(errand.target):
         return Verdict(Kind.SKIPPED, "Drifted", f"its replicas {list(state.replicas)} are neither old nor planned ones")
     return _judge_at_rest(errand, state, seen, direction, parallel_replicas, paused=paused)
 
 
-def _judge_in_flight(errand: Errand, state: PartitionState, seen: Observation, direction: Direction) -> Verdict:
+def _judge_in_flight(errand: Errand, state: PartitionState, direction: Direction) -> Verdict:
     adding = set(state.adding)
     if not adding <= set(errand.origin) | set(errand.target) or not set(state.replicas) - adding <= (
         set(errand.origin) | set(errand.target)

@@ -42,7 +42,7 @@ def rollback_target(
 
 
 def drop_set(state: PartitionState, original_count: int) -> frozenset[BrokerId]:
-    """KIP-236: existing = leader, then the in-sync, then the out-of-sync replicas; what is beyond the original count."""
+    """KIP-236: existing = leader, then the in-sync, then the out-of-sync replicas; the rest beyond the original count."""
     leader = [b for b in state.replicas if b == state.leader]
     in_sync = [b for b in state.replicas if b in state.isr and b != state.leader]
     out_of_sync = [b for b in state.replicas if b not in state.isr and b != state.leader]
