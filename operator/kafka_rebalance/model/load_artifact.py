@@ -1,0 +1,170 @@
+"""The load model as bytes: what the pipeline writes and the planner reads, without Spark or Arrow on either side.
+
+The artefact is gzip'd JSON of one object; ``partitions`` holds one row per partition in the order of ``columns``. The
+same model always gives the same bytes. Nothing here opens files or knows the time.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from kafka_rebalance.errors import Refused
+from kafka_rebalance.model.load import LoadModel, PartitionLoad
+from kafka_rebalance.model.topology import TopicPartition
+from kafka_rebalance.units import format_duration
+
+VERSION = 1
+SOURCE = "LoadModel"
+CLOCK_SKEW = timedelta(minutes=5)
+_COLUMNS = (
+    "topic",
+    "partition",
+    "topicId",
+    "sizeBytes",
+    "bytesInPerSecond",
+    "bytesInP95",
+    "bytesInMax",
+    "coveredSeconds",
+)
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+def render_load_model(model: LoadModel) -> bytes:
+    """The artefact. Raises ValueError for a model without a cluster or a time: nobody could judge it later."""
+    if model.cluster_id is None or model.measured_at is None:
+        raise ValueError("a load model is stored with its cluster id and the time of its newest sample")
+    document = {
+        "version": VERSION,
+        "clusterId": model.cluster_id,
+        "windowStart": _render_time(model.window_start or model.measured_at),
+        "windowEnd": _render_time(model.measured_at),
+        "samples": model.samples,
+        "columns": _COLUMNS,
+        "partitions": [_row(tp, load) for tp, load in sorted(model.partitions.items(), key=lambda entry: entry[0])],
+    }
+    return gzip.compress(json.dumps(document, separators=(",", ":")).encode(), mtime=0)
+
+
+def parse_load_model(data: bytes) -> LoadModel:
+    """The model of an artefact, gzip'd or plain. Raises Refused (LoadModelInvalid) saying what is wrong with it."""
+    document = _decode(data)
+    version = document.get("version")
+    if version != VERSION:
+        raise _invalid(f"it is of version {version!r}, this program reads version {VERSION}")
+    if document.get("columns") != list(_COLUMNS):
+        raise _invalid(f"its columns are {document.get('columns')!r}, expected {list(_COLUMNS)}")
+    try:
+        return LoadModel(
+            source=SOURCE,
+            measured_at=_parse_time(document["windowEnd"]),
+            partitions=dict(_parse_row(row) for row in document["partitions"]),
+            cluster_id=_text(document["clusterId"]),
+            window_start=_parse_time(document["windowStart"]),
+            samples=_count(document["samples"]),
+        )
+    except KeyError as missing:
+        raise _invalid(f"{missing.args[0]} is missing") from missing
+    except (TypeError, ValueError) as wrong:
+        raise _invalid(str(wrong)) from wrong
+
+
+def check_fresh(model: LoadModel, now: datetime, max_age: timedelta) -> None:
+    """Raise Refused (LoadModelStale) with the numbers where the newest sample is older than ``max_age``.
+
+    A model from the future, beyond what clocks differ by, is refused as well: its age cannot be told.
+    """
+    if model.measured_at is None:
+        raise Refused("LoadModelStale", "the load model does not say when it was measured")
+    age = now - model.measured_at
+    allowed = format_duration(max_age.total_seconds())
+    newest = f"the newest sample of the load model is of {_render_time(model.measured_at)}"
+    if age > max_age:
+        old = format_duration(age.total_seconds())
+        raise Refused("LoadModelStale", f"{newest}, {old} ago; at most {allowed} is allowed: run the sampler and Spark")
+    if age < -CLOCK_SKEW:
+        ahead = format_duration(-age.total_seconds())
+        raise Refused("LoadModelStale", f"{newest}, {ahead} ahead of this machine's clock: set the clocks right")
+
+
+def _row(tp: TopicPartition, load: PartitionLoad) -> list[object]:
+    return [
+        tp.topic,
+        tp.partition,
+        load.topic_id,
+        load.size_bytes,
+        load.bytes_in_per_second,
+        load.bytes_in_p95,
+        load.bytes_in_max,
+        load.covered_seconds,
+    ]
+
+
+def _parse_row(row: Any) -> tuple[TopicPartition, PartitionLoad]:
+    if not isinstance(row, list) or len(row) != len(_COLUMNS):
+        raise ValueError(f"a row of partitions is {row!r}, expected {len(_COLUMNS)} values")
+    topic, partition, topic_id, size, mean, p95, highest, covered = row
+    load = PartitionLoad(
+        size_bytes=_count(size),
+        bytes_in_per_second=_rate(mean),
+        bytes_in_p95=_rate(p95),
+        bytes_in_max=_rate(highest),
+        covered_seconds=_rate(covered) or 0.0,
+        topic_id=_text(topic_id),
+    )
+    return TopicPartition(_text(topic), _count(partition)), load
+
+
+def _decode(data: bytes) -> Mapping[str, Any]:
+    try:
+        text = gzip.decompress(data) if data.startswith(_GZIP_MAGIC) else data
+        document = json.loads(text)
+    except (OSError, EOFError, zlib.error) as error:
+        raise _invalid(f"its gzip is damaged ({error})") from error
+    except ValueError as error:
+        raise _invalid(f"it is not JSON ({error})") from error
+    if not isinstance(document, dict):
+        raise _invalid(f"it holds {type(document).__name__}, not an object")
+    return document
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not text")
+    return value
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"{value!r} is not a count")
+    return value
+
+
+def _rate(value: Any) -> float | None:
+    if value is None:
+        return None
+    # NaN fails the comparison too; Python's JSON would let it through.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        raise ValueError(f"{value!r} is not a rate")
+    return float(value)
+
+
+def _parse_time(value: Any) -> datetime:
+    moment = datetime.fromisoformat(_text(value))
+    if moment.tzinfo is None:
+        raise ValueError(f"{value!r} is a time without a zone")
+    return moment
+
+
+def _render_time(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+def _invalid(why: str) -> Refused:
+    return Refused(
+        "LoadModelInvalid", f"the load model cannot be read: {why}; run `kafka-rebalance pipeline load-model`"
+    )

@@ -1,0 +1,121 @@
+"""Samples to loads, as Spark column expressions: how big each partition is and how fast it is written to.
+
+The rate of an interval between two samples of one partition is the growth of its log end offset times the bytes per
+record found at its leader, over the seconds between them. Offsets only grow, whatever retention deletes and whoever
+leads, which sizes do not. Nothing here starts Spark, opens files or runs Python per row.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
+
+_INCARNATION = ("topic", "topic_id", "partition")
+_P95 = 0.95
+_DECIMALS = 3  # below what offsets can tell; keeps the artefact equal whatever order Spark summed in
+
+
+def load_model(samples: DataFrame) -> DataFrame:
+    """One row per partition of one cluster's samples.
+
+    Columns: topic, partition, topic_id, size_bytes, bytes_in_per_second, bytes_in_p95, bytes_in_max (null: unknown),
+    intervals and covered_seconds that the rates rest on, samples, last_seen. Of topics that were deleted and created
+    again only the newest is there.
+    """
+    return (
+        _newest_incarnation(sizes(samples))
+        .join(rates(intervals(samples)), on=list(_INCARNATION), how="left")
+        .select(
+            "topic",
+            "partition",
+            "topic_id",
+            "size_bytes",
+            "bytes_in_per_second",
+            "bytes_in_p95",
+            "bytes_in_max",
+            F.coalesce("intervals", F.lit(0)).alias("intervals"),
+            F.coalesce("covered_seconds", F.lit(0.0)).alias("covered_seconds"),
+            "samples",
+            "last_seen",
+        )
+    )
+
+
+def sizes(samples: DataFrame) -> DataFrame:
+    """Per partition the size at its latest sample: the leader's, else the biggest replica's.
+
+    A replica that is being added is still small, so a plain maximum or mean would not do while a leader is known.
+    """
+    newest = F.max(F.struct("sampled_at", "is_leader", "size_bytes"))
+    return (
+        samples.groupBy(*_INCARNATION)
+        .agg(newest.alias("newest"), F.count_distinct("sampled_at").alias("samples"))
+        .select(
+            *_INCARNATION,
+            F.col("newest.size_bytes").alias("size_bytes"),
+            F.col("newest.sampled_at").alias("last_seen"),
+            "samples",
+        )
+    )
+
+
+def intervals(samples: DataFrame) -> DataFrame:
+    """Per partition and pair of consecutive samples: seconds between them and bytes taken in (null: cannot be told).
+
+    Duplicated and late rows do no harm: rows are reduced to one per partition and time, then ordered by time.
+    """
+    leaders = (
+        samples.where("is_leader and log_start_offset is not null and log_end_offset is not null")
+        .groupBy(*_INCARNATION, "sampled_at")
+        .agg(F.max(F.struct("log_end_offset", "log_start_offset", "size_bytes")).alias("now"))
+    )
+    # Keyed by topic id: an earlier topic of the same name is never compared with this one.
+    in_time = Window.partitionBy(*_INCARNATION).orderBy("sampled_at")
+    pairs = leaders.withColumns(
+        {"before": F.lag("now").over(in_time), "before_at": F.lag("sampled_at").over(in_time)},
+    ).where("before is not null")
+    return pairs.select(
+        *_INCARNATION,
+        "sampled_at",
+        (F.unix_micros("sampled_at") - F.unix_micros("before_at")).alias("micros"),
+        _bytes_in().alias("bytes_in"),
+    )
+
+
+def rates(pairs: DataFrame) -> DataFrame:
+    """Per partition: mean weighted by time, 95th percentile weighted by time, maximum, and what they cover.
+
+    A long gap counts as long as it was, and once: its bytes are known, how they were spread in it is not.
+    """
+    seconds = F.col("micros") / F.lit(1e6)
+    known = pairs.where("bytes_in is not null").withColumns(
+        {"seconds": seconds, "rate": F.col("bytes_in") / seconds, "weight": F.expr("greatest(micros div 1000, 1)")},
+    )
+    return known.groupBy(*_INCARNATION).agg(
+        F.round(F.sum("bytes_in") / F.sum("seconds"), _DECIMALS).alias("bytes_in_per_second"),
+        F.round(F.percentile("rate", _P95, F.col("weight")), _DECIMALS).alias("bytes_in_p95"),
+        F.round(F.max("rate"), _DECIMALS).alias("bytes_in_max"),
+        F.count("*").alias("intervals"),
+        F.round(F.sum("seconds"), _DECIMALS).alias("covered_seconds"),
+    )
+
+
+def _bytes_in() -> Column:
+    """Records appended times bytes per record; null where the end went back or no record is left to weigh.
+
+    An end offset that goes back is an unclean election, or another topic on brokers that tell no topic ids.
+    """
+    records = F.col("now.log_end_offset") - F.col("before.log_end_offset")
+    weight = F.coalesce(_bytes_per_record("now"), _bytes_per_record("before"))
+    return F.when(records == 0, F.lit(0.0)).when(records > 0, records * weight)
+
+
+def _bytes_per_record(sample: str) -> Column:
+    held = F.col(f"{sample}.log_end_offset") - F.col(f"{sample}.log_start_offset")
+    size = F.col(f"{sample}.size_bytes")
+    return F.when((held > 0) & (size > 0), size / held)
+
+
+def _newest_incarnation(partitions: DataFrame) -> DataFrame:
+    latest = Window.partitionBy("topic", "partition").orderBy(F.desc("last_seen"), "topic_id")
+    return partitions.withColumn("rank", F.row_number().over(latest)).where("rank = 1").drop("rank")

@@ -1,0 +1,69 @@
+"""Looks at a live cluster once and says what it saw, one row per replica.
+
+It asks through the Kafka port and stores nothing. What did not answer is named, never guessed: a broker that is away
+has no rows, a partition without a leader has no offsets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+
+from kafka_rebalance.kafka.ports import KafkaAdmin, LogDir, OffsetRange
+from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
+from kafka_rebalance.pipeline.schema import SampleBatch, SampleRow
+
+
+async def sample(admin: KafkaAdmin, now: datetime) -> SampleBatch:
+    """Sizes and offsets of every partition, stamped with ``now`` (aware). Raises what the port raises."""
+    cluster, partitions = await asyncio.gather(admin.describe_cluster(), admin.describe_partitions())
+    led = [tp for tp, state in partitions.items() if state.leader is not None]
+    # Together, so that size and offsets are of nearly the same moment.
+    directories, offsets = await asyncio.gather(admin.log_dirs(tuple(cluster.brokers)), admin.offsets(led))
+    sampled_at = now.astimezone(UTC)
+    rows = _rows(sampled_at, cluster.cluster_id, partitions, _sizes(directories), offsets)
+    expected = {*cluster.brokers, *(broker for state in partitions.values() for broker in state.replicas)}
+    return SampleBatch(
+        sampled_at=sampled_at,
+        cluster_id=cluster.cluster_id,
+        rows=tuple(rows),
+        missing_brokers=tuple(sorted(expected - directories.keys())),
+    )
+
+
+def _sizes(directories: Mapping[BrokerId, tuple[LogDir, ...]]) -> dict[tuple[BrokerId, TopicPartition], int]:
+    """Bytes of each replica; future replicas (a move between disks of one broker) are not counted."""
+    return {
+        (broker, tp): size
+        for broker, dirs in directories.items()
+        for directory in dirs
+        for tp, size in directory.replica_bytes.items()
+    }
+
+
+def _rows(
+    sampled_at: datetime,
+    cluster_id: str,
+    partitions: Mapping[TopicPartition, PartitionState],
+    sizes: Mapping[tuple[BrokerId, TopicPartition], int],
+    offsets: Mapping[TopicPartition, OffsetRange],
+) -> Iterator[SampleRow]:
+    for tp, state in sorted(partitions.items()):
+        for broker in state.replicas:
+            size = sizes.get((broker, tp))
+            if size is None:
+                continue  # the broker, or the disk it is on, did not answer
+            known = offsets.get(tp) if broker == state.leader else None
+            yield SampleRow(
+                sampled_at=sampled_at,
+                cluster_id=cluster_id,
+                topic=tp.topic,
+                topic_id=state.topic_id,
+                partition=tp.partition,
+                broker=broker,
+                is_leader=broker == state.leader,
+                size_bytes=size,
+                log_start_offset=known.start if known else None,
+                log_end_offset=known.end if known else None,
+            )
