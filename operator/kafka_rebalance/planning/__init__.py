@@ -1,1 +1,9 @@
-"""Pure: who shall hold which replica, with the fewest moves, and the proof of it."""
+"""Pure planning: from where replicas are to where they should be. No I/O, no clock, no randomness.
+
+``plan`` (planner.py) is the one entry point; it reads top down: instance -> balance -> placement -> order.
+"""
+
+from kafka_rebalance.planning.planner import plan
+from kafka_rebalance.planning.request import Goals, PartitionInput, PlanRequest, RackAwareness, eligible_brokers
+
+__all__ = ["Goals", "PartitionInput", "PlanRequest", "RackAwareness", "eligible_brokers", "plan"]
