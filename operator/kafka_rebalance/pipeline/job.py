@@ -50,9 +50,9 @@ def spark_session(master: str | None = None) -> Iterator[SparkSession]:
 
     Without ``master`` it is the one of spark-submit where that started us, else ``local[*]``.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about pandas, which nothing here uses
-        from pyspark.sql import SparkSession
+    warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")  # which nothing here uses
+    from pyspark.sql import SparkSession
+
     active = SparkSession.getActiveSession()
     if active is not None:
         yield active
@@ -138,6 +138,7 @@ def _compute(samples: DataFrame, table: str) -> dict[TopicPartition, PartitionLo
 _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "WARN",
 }

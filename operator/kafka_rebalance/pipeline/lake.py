@@ -125,7 +125,7 @@ class Lake:
 
     def read(self, path: str) -> bytes:
         """The bytes of one file."""
-        with self.filesystem.open_input_stream(f"{self.root}/{path}") as stream:
+        with self.filesystem.open_input_stream(f"{self.root}/{path}", compression=None) as stream:
             data: bytes = stream.read()
         return data
 
@@ -140,7 +140,8 @@ class Lake:
         return [info.size if info.is_file else None for info in infos]
 
     def _put(self, path: str, data: bytes) -> None:
-        with self.filesystem.open_output_stream(path) as stream:
+        # Never by the name: Arrow would compress what ends in .gz a second time.
+        with self.filesystem.open_output_stream(path, compression=None) as stream:
             stream.write(data)
 
 

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import gzip
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from kafka_rebalance.errors import Refused
+from kafka_rebalance.model.load import LoadModel, PartitionLoad
+from kafka_rebalance.model.load_artifact import check_fresh, parse_load_model, render_load_model
+from kafka_rebalance.model.topology import TopicPartition
+
+NEWEST = datetime(2026, 3, 1, 12, 0, 0, 250000, tzinfo=UTC)
+MODEL = LoadModel(
+    source="LoadModel",
+    measured_at=NEWEST,
+    partitions={
+        TopicPartition("orders", 1): PartitionLoad(2048, 10.5, 20.25, 30.0, 3600.0, "id-1"),
+        TopicPartition("orders", 0): PartitionLoad(1024, None, topic_id="id-1"),
+    },
+    cluster_id="c1",
+    window_start=NEWEST - timedelta(hours=1),
+    samples=360,
+)
+
+
+def changed(**fields: object) -> bytes:
+    document = json.loads(gzip.decompress(render_load_model(MODEL))) | fields
+    return json.dumps({name: value for name, value in document.items() if value != "gone"}).encode()
+
+
+class TestRoundTrip:
+    def test_a_model_comes_back_as_it_was(self) -> None:
+        """Everything that is rendered is parsed, unknown rates included."""
+        assert parse_load_model(render_load_model(MODEL)) == MODEL
+
+    def test_plain_json_is_read_as_well(self) -> None:
+        """A person may unpack, look and hand it on."""
+        assert parse_load_model(gzip.decompress(render_load_model(MODEL))) == MODEL
+
+    def test_the_same_model_gives_the_same_bytes(self) -> None:
+        """Neither the time nor the order of the mapping shows."""
+        turned = LoadModel(
+            MODEL.source,
+            MODEL.measured_at,
+            dict(reversed(MODEL.partitions.items())),
+            MODEL.cluster_id,
+            MODEL.window_start,
+            MODEL.samples,
+        )
+        assert render_load_model(turned) == render_load_model(MODEL)
+
+    def test_an_unknown_rate_counts_as_nothing_but_stays_unknown(self) -> None:
+        """The planner adds up numbers; whoever reports can tell 0 from unknown."""
+        model = parse_load_model(render_load_model(MODEL))
+        tp = TopicPartition("orders", 0)
+        assert model.partitions[tp].bytes_in_per_second is None
+        assert model.bytes_in_per_second(tp) == 0.0
+
+    def test_a_model_that_nobody_could_judge_is_not_stored(self) -> None:
+        """Cluster and time are part of the artefact."""
+        with pytest.raises(ValueError, match="cluster id"):
+            render_load_model(LoadModel("LogDirs", NEWEST))
+        with pytest.raises(ValueError, match="newest sample"):
+            render_load_model(LoadModel("LogDirs", None, cluster_id="c1"))
+
+
+class TestBadArtefacts:
+    @pytest.mark.parametrize(
+        ("data", "why"),
+        [
+            (b"", "not JSON"),
+            (b"[]", "list, not an object"),
+            (b"\xff\xfe", "not JSON"),
+            (render_load_model(MODEL)[:-20], "gzip is damaged"),
+            (render_load_model(MODEL)[:30] + b"xxxx" + render_load_model(MODEL)[34:], "gzip is damaged"),
+            (changed(version=2), "of version 2, this program reads version 1"),
+            (changed(columns=["topic"]), "columns"),
+            (changed(clusterId="gone"), "clusterId is missing"),
+            (changed(clusterId=7), "7 is not text"),
+            (changed(windowEnd="2026-03-01T12:00:00"), "without a zone"),
+            (changed(samples=-1), "-1 is not a count"),
+            (changed(partitions=[["t", 0]]), "expected 8 values"),
+            (changed(partitions=[["t", 0, "", -5, None, None, None, 0]]), "-5 is not a count"),
+            (changed(partitions=[["t", 0, "", 5, float("nan"), None, None, 0]]), "nan is not a rate"),
+        ],
+    )
+    def test_is_refused_with_what_is_wrong(self, data: bytes, why: str) -> None:
+        """Refused, never a stack trace, and the message names the fault."""
+        with pytest.raises(Refused, match=why) as refusal:
+            parse_load_model(data)
+        assert refusal.value.reason == "LoadModelInvalid"
+
+
+class TestFreshness:
+    def test_exactly_the_allowed_age_passes(self) -> None:
+        """The limit itself is allowed."""
+        check_fresh(MODEL, NEWEST + timedelta(hours=1), timedelta(hours=1))
+
+    def test_older_is_refused_with_the_numbers(self) -> None:
+        """How old, of when, and what would be allowed."""
+        with pytest.raises(Refused, match=r"2026-03-01T12:00:00.250000Z, 1h1m ago; at most 1h is") as refusal:
+            check_fresh(MODEL, NEWEST + timedelta(minutes=61), timedelta(hours=1))
+        assert refusal.value.reason == "LoadModelStale"
+
+    def test_a_model_from_the_future_is_refused(self) -> None:
+        """Beyond five minutes of clock skew nobody can tell how old it is."""
+        check_fresh(MODEL, NEWEST - timedelta(minutes=5), timedelta(hours=1))
+        with pytest.raises(Refused, match="ahead of this machine's clock"):
+            check_fresh(MODEL, NEWEST - timedelta(minutes=6), timedelta(hours=1))
+
+    def test_a_model_without_a_time_is_refused(self) -> None:
+        """Unknown age is not fresh."""
+        with pytest.raises(Refused, match="does not say when"):
+            check_fresh(LoadModel("LogDirs", None), NEWEST, timedelta(hours=1))
