@@ -1,0 +1,191 @@
+"""Bytes of any size, kept in ConfigMaps of the operator's namespace so that they appear and change in one write.
+
+A blob is an *index* ConfigMap. What fits below the API server's limit lies in the index itself; more is cut into
+immutable shards, named by their content, which are written before the index that names them. So the write of the
+index is the only one that counts: killed before it, the old content is still there, and what was written is garbage
+that the next write, delete or ``clean`` removes. Nothing here knows what the bytes mean.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kafka_rebalance.kube.client import COMPONENT, Json, KubeClient
+from kafka_rebalance.kube.errors import Conflict, NotFound, StoredStateCorrupt
+
+SHARD_BYTES = 900 * 1024
+"""The API server takes 1 MiB of decoded data per ConfigMap; names and labels need some room."""
+
+_PREFIX = "kafkarebalance.dev"
+KIND_LABEL = f"{_PREFIX}/kind"
+UID_LABEL = f"{_PREFIX}/uid"
+_BLOB_LABEL = f"{_PREFIX}/blob"
+_CONTENT_LABEL = f"{_PREFIX}/content"
+_INDEX = "index.json"
+_PAYLOAD = "payload"
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """What was read: ``attributes`` are those that it was written with."""
+
+    name: str
+    payload: bytes
+    attributes: Mapping[str, str]
+    resource_version: str
+
+
+class BlobStore:
+    """The blobs of one kind. One writer at a time is assumed; a second one is noticed where ``expected`` is given."""
+
+    def __init__(self, kube: KubeClient, kind: str) -> None:
+        self._kube = kube
+        self._kind = kind
+
+    def name(self, *key: str) -> str:
+        """Of the index of a blob. A hash, since ids are case-sensitive and names are not."""
+        return object_name(self._kind, *key)
+
+    async def write(
+        self, name: str, uid: str, payload: bytes, attributes: Mapping[str, str], *, expected: str | None = None
+    ) -> None:
+        """Replace the content in one step.
+
+        ``expected`` is the resource version that the blob must still have, or "" if it must not exist: Conflict if
+        that is not so. None: whatever is there is replaced.
+        """
+        content = hashlib.sha256(payload).hexdigest()
+        pieces = cut(payload)
+        shards = [f"{name}-{content[:16]}-{number:03d}" for number in range(len(pieces))] if len(pieces) > 1 else []
+        labels = self._labels(uid, content)
+        for shard, piece in zip(shards, pieces, strict=bool(shards)):
+            await self._write_shard(shard, piece, {**labels, KIND_LABEL: f"{self._kind}-shard", _BLOB_LABEL: name})
+        index: Json = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": name, "labels": labels},
+            "data": {_INDEX: json.dumps({"sha256": content, "shards": shards, "attributes": dict(attributes)})},
+        }
+        if not shards:
+            index["binaryData"] = {_PAYLOAD: _encode(payload)}
+        await self._put(index, expected)
+        await self._sweep({KIND_LABEL: f"{self._kind}-shard", _BLOB_LABEL: name}, keep=set(shards))
+
+    async def read(self, name: str) -> Blob | None:
+        """None if there is none; StoredStateCorrupt if it is incomplete or is not what was written."""
+        index = await self._kube.get_config_map(name)
+        if index is None:
+            return None
+        try:
+            described = json.loads(index["data"][_INDEX])
+            shards: list[str] = described["shards"]
+            expected: str = described["sha256"]
+            attributes: dict[str, str] = described["attributes"]
+        except (KeyError, TypeError, ValueError) as error:
+            raise StoredStateCorrupt(f"ConfigMap {self._kube.namespace}/{name} was not written by us") from error
+        sources = await asyncio.gather(*map(self._kube.get_config_map, shards)) if shards else [index]
+        payload = b"".join(_decode(source) for source in sources)
+        if hashlib.sha256(payload).hexdigest() != expected:
+            where = f"ConfigMap {self._kube.namespace}/{name} and its {len(shards)} shards"
+            raise StoredStateCorrupt(f"{where} do not add up to what was written")
+        return Blob(name, payload, attributes, index["metadata"]["resourceVersion"])
+
+    async def delete(self, name: str) -> None:
+        """Of this blob nothing is left; no error if there was nothing."""
+        await self._kube.delete_config_map(name)
+        await self._sweep({KIND_LABEL: f"{self._kind}-shard", _BLOB_LABEL: name})
+
+    async def delete_all(self, uid: str, *, keep: str = "") -> None:
+        """Every blob of one resource, except the one named."""
+        await self._sweep({KIND_LABEL: self._kind, UID_LABEL: uid}, keep={keep})
+        kept = await self._live(uid)
+        for shard in await self._kube.list_config_map_metadata({KIND_LABEL: f"{self._kind}-shard", UID_LABEL: uid}):
+            if _shard_of(shard) not in kept:
+                await self._kube.delete_config_map(shard["name"])
+
+    async def clean(self) -> int:
+        """Delete shards that no index names, left by a writer that was killed; how many there were."""
+        kept = await self._live()
+        shards = await self._kube.list_config_map_metadata({KIND_LABEL: f"{self._kind}-shard"})
+        garbage = [shard["name"] for shard in shards if _shard_of(shard) not in kept]
+        for name in garbage:
+            await self._kube.delete_config_map(name)
+        return len(garbage)
+
+    def _labels(self, uid: str, content: str) -> dict[str, str]:
+        labels = {
+            "app.kubernetes.io/managed-by": COMPONENT,
+            KIND_LABEL: self._kind,
+            _CONTENT_LABEL: content[:32],
+        }
+        return {**labels, UID_LABEL: uid} if uid else labels
+
+    async def _live(self, uid: str = "") -> set[tuple[str, str]]:
+        """Index name and content of every blob there is."""
+        labels = {KIND_LABEL: self._kind, UID_LABEL: uid} if uid else {KIND_LABEL: self._kind}
+        indexes = await self._kube.list_config_map_metadata(labels)
+        return {(index["name"], index["labels"].get(_CONTENT_LABEL, "")) for index in indexes}
+
+    async def _sweep(self, labels: Mapping[str, str], keep: set[str] | None = None) -> None:
+        for found in await self._kube.list_config_map_metadata(labels):
+            if found["name"] not in (keep or ()):
+                await self._kube.delete_config_map(found["name"])
+
+    async def _write_shard(self, name: str, piece: bytes, labels: Mapping[str, str]) -> None:
+        body = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": name, "labels": dict(labels)},
+            "binaryData": {_PAYLOAD: _encode(piece)},
+            "immutable": True,
+        }
+        try:
+            await self._kube.create_config_map(body)
+        except Conflict:
+            # Written by ourselves before we were killed: the name stands for the content, unless somebody meddled.
+            if _decode(await self._kube.get_config_map(name)) != piece:
+                await self._kube.delete_config_map(name)
+                await self._kube.create_config_map(body)
+
+    async def _put(self, index: Json, expected: str | None) -> None:
+        name = index["metadata"]["name"]
+        if expected == "":
+            await self._kube.create_config_map(index)
+            return
+        if expected is not None:
+            index["metadata"]["resourceVersion"] = expected
+        try:
+            await self._kube.replace_config_map(name, index)
+        except NotFound:
+            if expected is not None:
+                raise Conflict(f"ConfigMap {self._kube.namespace}/{name} was deleted meanwhile") from None
+            await self._kube.create_config_map(index)
+
+
+def object_name(kind: str, *key: str) -> str:
+    """A ConfigMap's name for a key of any spelling."""
+    return f"{kind}-{hashlib.sha256(chr(10).join(key).encode()).hexdigest()[:40]}"
+
+
+def cut(payload: bytes, size: int = SHARD_BYTES) -> Sequence[bytes]:
+    """Pieces of at most ``size``; one piece, perhaps empty, where it fits."""
+    return [payload[start : start + size] for start in range(0, len(payload), size)] or [b""]
+
+
+def _shard_of(metadata: Mapping[str, Any]) -> tuple[str, str]:
+    labels = metadata.get("labels", {})
+    return labels.get(_BLOB_LABEL, ""), labels.get(_CONTENT_LABEL, "")
+
+
+def _encode(piece: bytes) -> str:
+    return base64.b64encode(piece).decode("ascii")
+
+
+def _decode(config_map: Json | None) -> bytes:
+    return base64.b64decode(((config_map or {}).get("binaryData") or {}).get(_PAYLOAD, ""))

@@ -1,0 +1,243 @@
+"""The API server, as far as the operator needs it: the only module that knows the ``kubernetes`` package.
+
+The package supplies what is hard (kubeconfig, tokens, certificates); requests and answers are plain JSON, because
+our own resources have no classes there. Calls block, so they run in threads of their own; none is retried here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import json
+import os
+import uuid
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import urllib3
+from kubernetes import client, config
+
+from kafka_rebalance.api.conditions import Reason
+from kafka_rebalance.api.fields import format_time
+from kafka_rebalance.api.v1alpha1 import API_VERSION, GROUP, VERSION, ObjectMeta
+from kafka_rebalance.errors import Permanent, Refused
+from kafka_rebalance.kube.errors import Forbidden, NotFound, Terminating, from_response, unreachable
+
+COMPONENT = "kafka-rebalance-operator"
+DEFAULT_NAMESPACE = "kafka-rebalance"
+_TIMEOUT = (3, 8)
+"""Seconds to connect, seconds to answer."""
+_THREADS = 8
+_MERGE_PATCH = "application/merge-patch+json"
+_METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_IN_CLUSTER_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_MAX_EVENT_MESSAGE = 1024
+
+Json = dict[str, Any]
+
+
+def operator_namespace(chosen: str | None = None) -> str:
+    """Where the operator keeps its records: what was chosen, else where it runs, else ``kafka-rebalance``."""
+    if chosen:
+        return chosen
+    if _IN_CLUSTER_NAMESPACE.exists():
+        return _IN_CLUSTER_NAMESPACE.read_text(encoding="utf-8").strip()
+    return DEFAULT_NAMESPACE
+
+
+class KubeClient:
+    """One API server. ``namespace`` is the operator's own, for records and for Events that fit nowhere else.
+
+    Every method may raise Transient("ApiServerUnreachable" or "ApiServerBusy"), Conflict, Forbidden, and Refused
+    where the API server finds what was sent invalid. NotFound is raised only where None or False cannot say it.
+    """
+
+    def __init__(self, configuration: client.Configuration, namespace: str) -> None:
+        configuration.retries = False  # the caller knows better when to try again, and the log stays readable
+        self.namespace = namespace
+        self._api = client.ApiClient(configuration)
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="kube")
+
+    @classmethod
+    def connect(cls, namespace: str | None = None) -> KubeClient:
+        """From KUBECONFIG or ~/.kube/config where there is one, else the account that the Pod runs as."""
+        configuration = client.Configuration()
+        try:
+            if os.environ.get("KUBECONFIG") or Path.home().joinpath(".kube", "config").exists():
+                config.load_kube_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+            else:
+                config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+        except config.ConfigException as error:
+            raise Permanent("NoKubernetesAccess", f"no usable kubeconfig and not in a Pod: {error}") from error
+        return cls(configuration, operator_namespace(namespace))
+
+    async def close(self) -> None:
+        """Let go of connections and threads."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    # Our resources -------------------------------------------------------------------------------------------------
+
+    async def get(self, plural: str, namespace: str, name: str) -> Json | None:
+        """One resource of ours; None if it is gone."""
+        return await self._get_or_none(_resource(plural, namespace, name))
+
+    async def list_resources(self, plural: str, namespace: str | None = None) -> list[Json]:
+        """All resources of one kind, of one namespace or of all."""
+        items: list[Json] = (await self._json("GET", _resource(plural, namespace)))["items"]
+        return items
+
+    async def patch_status(self, plural: str, namespace: str, name: str, patch: Mapping[str, Any]) -> bool:
+        """Merge into the status (``{"status": {...}}``; null removes). False if the resource is gone."""
+        path = f"{_resource(plural, namespace, name)}/status"
+        return await self._unless_gone("PATCH", path, patch, content_type=_MERGE_PATCH) is not None
+
+    async def patch_finalizers(
+        self, plural: str, namespace: str, name: str, finalizers: Sequence[str], resource_version: str
+    ) -> Json | None:
+        """Set the whole list, foreign finalizers included; the resource as it is now, None if it is gone.
+
+        Conflict if the resource is no longer the one of ``resource_version``.
+        """
+        body = {"metadata": {"finalizers": list(finalizers), "resourceVersion": resource_version}}
+        return await self._unless_gone("PATCH", _resource(plural, namespace, name), body, content_type=_MERGE_PATCH)
+
+    # What goes with them -------------------------------------------------------------------------------------------
+
+    async def create_event(
+        self, kind: str, about: ObjectMeta, reason: str, message: str, *, warning: bool = False
+    ) -> None:
+        """One Event about a resource; in the operator's namespace where the resource's own takes nothing new."""
+        try:
+            await self._create_event(about.namespace, kind, about, reason, message, warning=warning)
+        except (Terminating, NotFound):
+            # An Event must be about something in its own namespace, so the message says where that really is.
+            where = f"{about.namespace}/{about.name} (its namespace is being deleted): {message}"
+            await self._create_event(self.namespace, kind, about, reason, where, warning=warning)
+
+    async def read_secret(self, namespace: str, name: str) -> dict[str, bytes]:
+        """The decoded keys. Refused("SecretNotFound") names the Secret; its content is in no message."""
+        what = f"Secret {namespace}/{name}"
+        try:
+            secret = await self._json("GET", f"/api/v1/namespaces/{quote(namespace)}/secrets/{quote(name)}")
+        except NotFound as error:
+            raise Refused(Reason.SECRET_NOT_FOUND, f"{what} does not exist") from error
+        except Forbidden as error:
+            raise Permanent("SecretForbidden", f"the operator's account may not read {what}") from error
+        try:
+            return {key: base64.b64decode(value) for key, value in (secret.get("data") or {}).items()}
+        except binascii.Error as error:
+            raise Refused(Reason.SECRET_NOT_FOUND, f"{what} cannot be decoded") from error
+
+    # ConfigMaps in the operator's own namespace --------------------------------------------------------------------
+
+    async def get_config_map(self, name: str) -> Json | None:
+        """A ConfigMap of the operator's namespace; None if there is none."""
+        return await self._get_or_none(self._config_maps(name))
+
+    async def create_config_map(self, body: Mapping[str, Any]) -> Json:
+        """Conflict if it exists."""
+        return await self._json("POST", self._config_maps(), body)
+
+    async def replace_config_map(self, name: str, body: Mapping[str, Any]) -> Json:
+        """In one write; only if unchanged where ``body`` has a resourceVersion (Conflict). NotFound if it is gone."""
+        return await self._json("PUT", self._config_maps(name), body)
+
+    async def delete_config_map(self, name: str) -> bool:
+        """False if it was gone already."""
+        return await self._unless_gone("DELETE", self._config_maps(name)) is not None
+
+    async def list_config_maps(self, labels: Mapping[str, str]) -> list[Json]:
+        """Those with these labels, data included."""
+        items: list[Json] = (await self._json("GET", self._config_maps(), labels=labels))["items"]
+        return items
+
+    async def list_config_map_metadata(self, labels: Mapping[str, str]) -> list[Json]:
+        """``metadata`` of those with these labels: cheap, whatever they hold."""
+        answer = await self._json("GET", self._config_maps(), labels=labels, accept=_METADATA_ONLY)
+        return [item["metadata"] for item in answer["items"]]
+
+    # ---------------------------------------------------------------------------------------------------------------
+
+    def _config_maps(self, name: str = "") -> str:
+        path = f"/api/v1/namespaces/{quote(self.namespace)}/configmaps"
+        return f"{path}/{quote(name)}" if name else path
+
+    async def _create_event(
+        self, namespace: str, kind: str, about: ObjectMeta, reason: str, message: str, *, warning: bool
+    ) -> None:
+        now = format_time(datetime.now(UTC))
+        body = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"{about.name[:200]}.{uuid.uuid4().hex[:16]}", "namespace": namespace},
+            "involvedObject": {
+                "apiVersion": API_VERSION,
+                "kind": kind,
+                "namespace": namespace,
+                "name": about.name,
+                "uid": about.uid,
+                "resourceVersion": about.resource_version,
+            },
+            "type": "Warning" if warning else "Normal",
+            "reason": reason,
+            "message": message if len(message) <= _MAX_EVENT_MESSAGE else message[: _MAX_EVENT_MESSAGE - 1] + "…",
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+            "source": {"component": COMPONENT},
+            "reportingComponent": COMPONENT,
+            "reportingInstance": os.environ.get("HOSTNAME", ""),
+        }
+        await self._json("POST", f"/api/v1/namespaces/{quote(namespace)}/events", body)
+
+    async def _get_or_none(self, path: str) -> Json | None:
+        return await self._unless_gone("GET", path)
+
+    async def _unless_gone(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, *, content_type: str = "application/json"
+    ) -> Json | None:
+        try:
+            return await self._json(method, path, body, content_type=content_type)
+        except NotFound:
+            return None
+
+    async def _json(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        content_type: str = "application/json",
+        labels: Mapping[str, str] | None = None,
+        accept: str = "application/json",
+    ) -> Json:
+        if labels:
+            path += "?" + urlencode({"labelSelector": ",".join(f"{key}={value}" for key, value in labels.items())})
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, self._call, method, path, body, content_type, accept)
+
+    def _call(self, method: str, path: str, body: Mapping[str, Any] | None, content_type: str, accept: str) -> Json:
+        what = f"{method} {path.partition('?')[0]}"
+        headers = {"Accept": accept, "Content-Type": content_type, "User-Agent": COMPONENT}
+        try:
+            self._api.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
+            url = self._api.configuration.host + path
+            send = self._api.rest_client.request
+            answer = send(method, url, headers, body=body, _request_timeout=_TIMEOUT)  # type: ignore[no-untyped-call]
+            data = answer.read()
+        except (urllib3.exceptions.HTTPError, client.ApiException) as error:
+            raise unreachable(what, error) from error
+        if not 200 <= answer.status < 300:
+            raise from_response(what, answer.status, data)
+        parsed: Json = json.loads(data)
+        return parsed
+
+
+def _resource(plural: str, namespace: str | None, name: str = "") -> str:
+    scope = f"/namespaces/{quote(namespace)}" if namespace else ""
+    return f"/apis/{GROUP}/{VERSION}{scope}/{plural}" + (f"/{quote(name)}" if name else "")

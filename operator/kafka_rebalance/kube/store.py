@@ -1,0 +1,228 @@
+"""What must survive the operator's death: plans, origins, runs and throttle ledgers, in the operator's own namespace.
+
+There, because no cascade, namespace deletion or pruning of the user's can take it away before a rollback has read it.
+Every operation may be cut short at any point and done again with the same end. One writer (the leader) is assumed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from kafka_rebalance.kube.blobs import KIND_LABEL, UID_LABEL, BlobStore, object_name
+from kafka_rebalance.kube.client import COMPONENT, Json, KubeClient
+from kafka_rebalance.kube.codec import (
+    decode_origins,
+    decode_plan,
+    decode_run,
+    encode_origins,
+    encode_plan,
+    encode_run,
+    pack,
+    unpack,
+)
+from kafka_rebalance.kube.errors import Conflict, NotFound, StoredStateCorrupt
+from kafka_rebalance.model.plan import Plan
+from kafka_rebalance.model.run import Origin, Run
+from kafka_rebalance.model.topology import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPlan:
+    """A plan as it was saved; ``ref`` is the ConfigMap that it begins with."""
+
+    plan: Plan
+    ref: str
+    cluster_id: str
+    created_at: datetime
+
+
+class PlanStore:
+    """One plan per resource and planning hash."""
+
+    def __init__(self, kube: KubeClient) -> None:
+        self._blobs = BlobStore(kube, "plan")
+
+    async def save(self, uid: str, planning_hash: str, cluster_id: str, plan: Plan, created_at: datetime) -> str:
+        """Store, replacing an earlier plan for the same spec; returns ``ref``."""
+        name = self._blobs.name(uid, planning_hash)
+        payload, plan_hash = await asyncio.to_thread(lambda: (encode_plan(plan), plan.hash))
+        attributes = {"clusterId": cluster_id, "planHash": plan_hash, "createdAt": created_at.isoformat()}
+        await self._blobs.write(name, uid, payload, attributes)
+        return name
+
+    async def load(self, uid: str, planning_hash: str) -> StoredPlan | None:
+        """None where there is none, or none that is whole: a plan can always be made again."""
+        name = self._blobs.name(uid, planning_hash)
+        try:
+            blob = await self._blobs.read(name)
+            if blob is None:
+                return None
+            plan, actual = await asyncio.to_thread(_decode_with_hash, blob.payload)
+        except StoredStateCorrupt as error:
+            _log.warning("plan of %s is planned anew: %s", uid, error.message)
+            return None
+        about = blob.attributes
+        if actual != about["planHash"]:
+            _log.warning("plan of %s is planned anew: its hash is %s, not %s", uid, actual, about["planHash"])
+            return None
+        return StoredPlan(plan, name, about["clusterId"], datetime.fromisoformat(about["createdAt"]))
+
+    async def delete(self, uid: str, *, keep: str | None = None) -> None:
+        """All plans of the resource, except the one for the planning hash ``keep``."""
+        await self._blobs.delete_all(uid, keep=self._blobs.name(uid, keep) if keep else "")
+
+    async def clean(self) -> int:
+        """Remove what a killed operator left half written."""
+        return await self._blobs.clean()
+
+
+class OriginStore:
+    """What each partition was before a run first touched it. First touch wins, by topic id and partition."""
+
+    def __init__(self, kube: KubeClient) -> None:
+        self._blobs = BlobStore(kube, "origins")
+
+    async def append(self, uid: str, run_id: str, origins: Iterable[Origin]) -> dict[TopicPartition, Origin]:
+        """Record those that are not recorded yet, read them back, return all that the run has.
+
+        When this returns, the partitions may be altered. Each call that adds something writes the whole set: append
+        many at a time. Conflict if another writer is at work.
+        """
+        name = self._blobs.name(uid, run_id)
+        blob = await self._blobs.read(name)
+        known = await asyncio.to_thread(_by_partition_id, blob.payload) if blob else {}
+        merged = dict(known)
+        for origin in origins:
+            merged.setdefault((origin.topic_id, origin.tp.partition), origin)
+        if len(merged) > len(known):
+            payload = await asyncio.to_thread(encode_origins, merged.values())
+            expected = blob.resource_version if blob else ""
+            await self._blobs.write(name, uid, payload, {"runId": run_id}, expected=expected)
+            written = await self._blobs.read(name)
+            if written is None or written.payload != payload:
+                raise Conflict(f"origins of run {run_id} are not what was just written: another operator is at work")
+        return _by_partition(merged.values())
+
+    async def load(self, uid: str, run_id: str) -> dict[TopicPartition, Origin]:
+        """Empty where nothing was recorded. Of a topic that was created anew within the run, the newer id's."""
+        blob = await self._blobs.read(self._blobs.name(uid, run_id))
+        if blob is None:
+            return {}
+        payload = blob.payload
+        return await asyncio.to_thread(lambda: _by_partition(decode_origins(payload)))
+
+    async def delete(self, uid: str, run_id: str | None = None) -> None:
+        """Of one run, or of all runs of the resource."""
+        if run_id is None:
+            await self._blobs.delete_all(uid)
+        else:
+            await self._blobs.delete(self._blobs.name(uid, run_id))
+
+    async def clean(self) -> int:
+        """Remove what a killed operator left half written."""
+        return await self._blobs.clean()
+
+
+class RunStore:
+    """The current or last run of each resource."""
+
+    _KIND = "run"
+    _KEY = "run.json"
+
+    def __init__(self, kube: KubeClient) -> None:
+        self._kube = kube
+
+    async def load(self, uid: str) -> Run | None:
+        """None where the resource has never had one."""
+        found = await self._kube.get_config_map(object_name(self._KIND, uid))
+        return None if found is None else self._read(found)
+
+    async def save(self, run: Run) -> None:
+        """In one write, whatever was there."""
+        name = object_name(self._KIND, run.uid)
+        body = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {
+                "name": name,
+                "labels": {
+                    "app.kubernetes.io/managed-by": COMPONENT,
+                    KIND_LABEL: self._KIND,
+                    UID_LABEL: run.uid,
+                },
+            },
+            "data": {self._KEY: encode_run(run)},
+        }
+        try:
+            await self._kube.replace_config_map(name, body)
+        except NotFound:
+            await self._kube.create_config_map(body)
+
+    async def delete(self, uid: str) -> None:
+        """No error where there is none."""
+        await self._kube.delete_config_map(object_name(self._KIND, uid))
+
+    async def list_all(self) -> list[Run]:
+        """Of all resources, also of those that are gone. One that cannot be read is logged and left out."""
+        runs = []
+        for found in await self._kube.list_config_maps({KIND_LABEL: self._KIND}):
+            try:
+                runs.append(self._read(found))
+            except StoredStateCorrupt as error:
+                _log.error("%s", error.message)
+        return sorted(runs, key=lambda run: (run.opened_at, run.uid))
+
+    def _read(self, found: Json) -> Run:
+        try:
+            return decode_run(found["data"][self._KEY])
+        except (KeyError, TypeError) as error:
+            name = found["metadata"]["name"]
+            raise StoredStateCorrupt(f"ConfigMap {self._kube.namespace}/{name} holds no run") from error
+
+
+class LedgerStore:
+    """The throttle ledger of each Kafka cluster: plain JSON, whose shape is its owner's business. Any size."""
+
+    def __init__(self, kube: KubeClient) -> None:
+        self._blobs = BlobStore(kube, "ledger")
+
+    async def load(self, cluster_id: str) -> dict[str, Any] | None:
+        """None where none was ever saved; StoredStateCorrupt rather than a guess."""
+        blob = await self._blobs.read(self._blobs.name(cluster_id))
+        if blob is None:
+            return None
+        ledger: dict[str, Any] = await asyncio.to_thread(unpack, blob.payload)
+        return ledger
+
+    async def save(self, cluster_id: str, ledger: Mapping[str, Any]) -> None:
+        """In one step, whatever was there."""
+        payload = await asyncio.to_thread(pack, dict(ledger))
+        await self._blobs.write(self._blobs.name(cluster_id), "", payload, {"clusterId": cluster_id})
+
+    async def delete(self, cluster_id: str) -> None:
+        """No error where there is none."""
+        await self._blobs.delete(self._blobs.name(cluster_id))
+
+    async def clean(self) -> int:
+        """Remove what a killed operator left half written."""
+        return await self._blobs.clean()
+
+
+def _decode_with_hash(payload: bytes) -> tuple[Plan, str]:
+    plan = decode_plan(payload)
+    return plan, plan.hash
+
+
+def _by_partition_id(payload: bytes) -> dict[tuple[str, int], Origin]:
+    return {(origin.topic_id, origin.tp.partition): origin for origin in decode_origins(payload)}
+
+
+def _by_partition(origins: Iterable[Origin]) -> dict[TopicPartition, Origin]:
+    return {origin.tp: origin for origin in origins}
