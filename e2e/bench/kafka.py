@@ -1,0 +1,350 @@
+"""A real Kafka cluster on loopback: KRaft brokers in racks, and a controller beside them.
+
+The controller is a process of its own, so that a test may kill any broker without killing the quorum. All waiting is
+asking: a broker is up when the brokers say so. Nothing here knows what the tests do with the cluster.
+"""
+
+import contextlib
+import logging
+import shutil
+import socket
+import subprocess
+import tempfile
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from e2e.bench.kafka_jars import KafkaJars, format_storage, kafka_jars
+from e2e.bench.ports import release_port, reserve_port
+from e2e.bench.process import Child
+from e2e.bench.waiting import wait_until
+
+CONTROLLER_ID = 1000
+# The users of a cluster with `sasl=True`; the passwords are public, the listeners are on loopback.
+SASL_USERS = {"admin": "admin-secret", "operator": "operator-secret"}
+
+_quiet = logging.getLogger("e2e.bench.kafka.client")
+_quiet.addHandler(logging.NullHandler())
+_quiet.propagate = False
+
+
+class KafkaCluster:
+    """Brokers `racks` (id -> rack) and one controller; `with` starts it and leaves nothing running.
+
+    `properties` go into every broker's configuration. With `sasl` the brokers' only listener asks for a user
+    (SASL_PLAINTEXT; PLAIN or SCRAM-SHA-512), for clients and for the other brokers alike.
+    """
+
+    def __init__(
+        self,
+        racks: Mapping[int, str],
+        *,
+        properties: Mapping[str, str] | None = None,
+        sasl: bool = False,
+        version: str | None = None,
+    ) -> None:
+        self.jars: KafkaJars = kafka_jars(version)
+        self.racks = dict(racks)
+        self.sasl = sasl
+        self.directory = Path(tempfile.mkdtemp(prefix="kafka-bench-"))
+        self._properties = dict(properties or {})
+        self._cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        self._controller_port = reserve_port()
+        self._ports = {broker: reserve_port() for broker in self.racks}
+        self._children: dict[int, Child] = {}
+
+    # -- addresses ----------------------------------------------------------------------------------------------
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """All brokers that are meant to be there, dead or alive, as an operator would be told them."""
+        return ",".join(self.address(broker) for broker in self.brokers)
+
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        """The ids of all brokers, dead or alive."""
+        return tuple(sorted(self._ports))
+
+    @property
+    def running(self) -> tuple[int, ...]:
+        """The ids of the brokers whose process runs."""
+        return tuple(broker for broker in self.brokers if self._runs(broker))
+
+    def address(self, broker: int) -> str:
+        """host:port of one broker."""
+        return f"127.0.0.1:{self._ports[broker]}"
+
+    def pid(self, broker: int) -> int:
+        """The process id of a broker, or of `CONTROLLER_ID`."""
+        return self._children[broker].pid
+
+    def log(self, broker: int) -> Path:
+        """The log file of a broker, or of `CONTROLLER_ID`."""
+        return self.directory / f"{broker}.log"
+
+    def client_config(self, bootstrap: str | None = None, **more: Any) -> dict[str, Any]:
+        """A configuration for confluent-kafka's clients."""
+        config: dict[str, Any] = {"bootstrap.servers": bootstrap or self.bootstrap_servers}
+        if self.sasl:
+            config |= {
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "PLAIN",
+                "sasl.username": "admin",
+                "sasl.password": SASL_USERS["admin"],
+            }
+        # A metadata refresh of 5 minutes makes a client cling to a dead broker; asking must never create a topic.
+        return config | {"topic.metadata.refresh.interval.ms": 3000, "allow.auto.create.topics": False} | more
+
+    def admin(self, bootstrap: str | None = None) -> AdminClient:
+        """A new admin client; librdkafka's complaints about brokers that are down are not shown."""
+        return AdminClient(self.client_config(bootstrap), logger=_quiet)
+
+    @property
+    def tool_config(self) -> Path:
+        """The `--command-config` of Kafka's own tools."""
+        path = self.directory / "tool.properties"
+        if not path.exists():
+            lines = ["default.api.timeout.ms=60000"]
+            if self.sasl:
+                user = f'username="admin" password="{SASL_USERS["admin"]}"'
+                lines += ["security.protocol=SASL_PLAINTEXT", "sasl.mechanism=PLAIN"]
+                lines += [f"sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required {user};"]
+            path.write_text("\n".join(lines) + "\n")
+        return path
+
+    # -- life ---------------------------------------------------------------------------------------------------
+
+    def start(self) -> Self:
+        """Start everything and wait until every broker sees every broker."""
+        try:
+            self._start_controller()
+            for broker in self.brokers:
+                self._launch(broker)
+            self.wait_ready()
+            if self.sasl:
+                self._create_scram_users()
+        except BaseException:
+            self.close(keep_logs=True)
+            raise
+        return self
+
+    def close(self, *, keep_logs: bool = False) -> None:
+        """Kill everything; delete the data, and the logs too unless they are to be kept."""
+        for child in self._children.values():
+            child.kill9()
+        self._children.clear()
+        for port in (self._controller_port, *self._ports.values()):
+            with contextlib.suppress(KeyError):
+                release_port(port)
+        for data in self.directory.glob("*-data"):
+            shutil.rmtree(data)
+        if not keep_logs:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close(keep_logs=error is not None)
+        if error is not None:
+            print(f"The brokers' logs are in {self.directory}")
+
+    # -- single brokers -----------------------------------------------------------------------------------------
+
+    def kill9(self, *brokers: int) -> None:
+        """SIGKILL, without waiting for the cluster to notice: see `wait_gone`."""
+        for broker in brokers:
+            self._children[broker].kill9()
+
+    def stop(self, *brokers: int) -> None:
+        """A controlled shutdown: leaders move away first where they can."""
+        for broker in brokers:
+            self._children[broker].stop()
+
+    def start_brokers(self, *brokers: int) -> None:
+        """Start brokers that were stopped or killed, and wait until they serve."""
+        for broker in brokers:
+            if self._runs(broker):
+                raise RuntimeError(f"broker {broker} runs already")
+            self._launch(broker)
+        self.wait_ready()
+
+    def restart(self, *brokers: int) -> None:
+        """A controlled shutdown and a new start, one broker after the other."""
+        for broker in brokers:
+            self.stop(broker)
+            self.start_brokers(broker)
+
+    def add(self, racks: Mapping[int, str]) -> None:
+        """Start new, empty brokers, and wait until they serve."""
+        for broker, rack in racks.items():
+            if broker in self._ports:
+                raise ValueError(f"broker {broker} is there already")
+            self.racks[broker] = rack
+            self._ports[broker] = reserve_port()
+            self._launch(broker)
+        self.wait_ready()
+
+    def remove(self, broker: int) -> None:
+        """Stop a broker, unregister it with Kafka's own tool and forget it and its data."""
+        if self._runs(broker):
+            self.stop(broker)
+        self._children.pop(broker, None)
+        release_port(self._ports.pop(broker))
+        self.run_tool(
+            "org.apache.kafka.tools.ClusterTool",
+            *("unregister", "--bootstrap-server", self._reachable(), "--id", str(broker)),
+            *("--config", str(self.tool_config)),
+        )
+        self.wait_gone(broker)
+        del self.racks[broker]
+        shutil.rmtree(self._data(broker))
+
+    # -- asking the cluster -------------------------------------------------------------------------------------
+
+    def wait_ready(self, timeout: float = 90) -> None:
+        """Wait until every running broker answers and lists every running broker."""
+        expected = set(self.running)
+        for broker in sorted(expected):
+            wait_until(
+                f"broker {broker} lists brokers {sorted(expected)} (log: {self.log(broker)})",
+                lambda broker=broker: expected <= self._seen_by(broker),
+                timeout=timeout,
+            )
+
+    def wait_gone(self, *brokers: int, timeout: float = 60) -> None:
+        """Wait until every running broker has noticed that these are not there."""
+        for witness in self.running:
+            wait_until(
+                f"broker {witness} no longer lists {brokers}",
+                lambda witness=witness: (seen := self._seen_by(witness)) and not seen & set(brokers),
+                timeout=timeout,
+            )
+
+    def run_tool(self, main: str, *arguments: str) -> str:
+        """Run one of Kafka's command-line tools; its standard output."""
+        argv = self.jars.java(main, *arguments, role="tool")
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+        if done.returncode:
+            raise RuntimeError(f"{main} {' '.join(arguments)} failed:\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    # -- inside -------------------------------------------------------------------------------------------------
+
+    def _runs(self, broker: int) -> bool:
+        return broker in self._children and self._children[broker].running
+
+    def _reachable(self) -> str:
+        return ",".join(self.address(broker) for broker in self.running)
+
+    def _seen_by(self, broker: int) -> set[int]:
+        """The brokers that this broker lists; none while it does not answer."""
+        for child in self._children.values():
+            if child.name in (str(broker), str(CONTROLLER_ID)):
+                child.check_alive()
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self._ports[broker]), timeout=1):
+            # A new client every time: an old one remembers other brokers and asks those.
+            # It is held until the answer is there: the future of a client that is gone never ends.
+            client = self.admin(self.address(broker))
+            with contextlib.suppress(KafkaException):
+                return {node.id for node in client.describe_cluster(request_timeout=5).result(timeout=10).nodes}
+        return set()
+
+    def _data(self, node: int) -> Path:
+        return self.directory / f"{node}-data"
+
+    def _start_controller(self) -> None:
+        path = self._write(CONTROLLER_ID, self._controller_properties())
+        format_storage(self.jars, path, self._cluster_id)
+        self._spawn(CONTROLLER_ID, path)
+
+    def _launch(self, broker: int) -> None:
+        path = self._write(broker, self._broker_properties(broker))
+        data = self._data(broker)
+        if not data.exists():
+            # All that Kafka's formatting writes for a node that is no controller; it saves a JVM per broker.
+            data.mkdir()
+            (data / "meta.properties").write_text(f"version=1\ncluster.id={self._cluster_id}\nnode.id={broker}\n")
+        self._spawn(broker, path)
+
+    def _spawn(self, node: int, properties: Path) -> None:
+        self._children[node] = Child(self.jars.java("kafka.Kafka", str(properties), role="broker"), log=self.log(node))
+
+    def _write(self, node: int, properties: Mapping[str, str]) -> Path:
+        path = self.directory / f"{node}.properties"
+        path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+        return path
+
+    def _controller_properties(self) -> dict[str, str]:
+        return {
+            "process.roles": "controller",
+            "node.id": str(CONTROLLER_ID),
+            "listeners": f"CONTROLLER://127.0.0.1:{self._controller_port}",
+            "log.dirs": str(self._data(CONTROLLER_ID)),
+            **self._shared_properties(),
+        }
+
+    def _shared_properties(self) -> dict[str, str]:
+        return {
+            "controller.quorum.voters": f"{CONTROLLER_ID}@127.0.0.1:{self._controller_port}",
+            "controller.listener.names": "CONTROLLER",
+            # A killed broker cannot register again before its old session ends: 9 s by default.
+            "broker.session.timeout.ms": "5000",
+            "broker.heartbeat.interval.ms": "500",
+        }
+
+    def _broker_properties(self, broker: int) -> dict[str, str]:
+        listener = f"CLIENT://127.0.0.1:{self._ports[broker]}"
+        replicas = str(min(3, len(self._ports)))
+        return {
+            "process.roles": "broker",
+            "node.id": str(broker),
+            "broker.rack": self.racks[broker],
+            "listeners": listener,
+            "advertised.listeners": listener,
+            "inter.broker.listener.name": "CLIENT",
+            "log.dirs": str(self._data(broker)),
+            # Consumers start at once, and the internal topics stay small.
+            "group.initial.rebalance.delay.ms": "0",
+            "offsets.topic.num.partitions": "5",
+            "offsets.topic.replication.factor": replicas,
+            "transaction.state.log.replication.factor": replicas,
+            **self._shared_properties(),
+            **self._security_properties(),
+            **self._properties,
+        }
+
+    def _security_properties(self) -> dict[str, str]:
+        protocol = "SASL_PLAINTEXT" if self.sasl else "PLAINTEXT"
+        properties = {"listener.security.protocol.map": f"CLIENT:{protocol},CONTROLLER:PLAINTEXT"}
+        if self.sasl:
+            users = " ".join(f'user_{name}="{password}"' for name, password in SASL_USERS.items())
+            own = f'username="admin" password="{SASL_USERS["admin"]}"'
+            security = "org.apache.kafka.common.security"
+            properties |= {
+                "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
+                "sasl.mechanism.inter.broker.protocol": "PLAIN",
+                "listener.name.client.plain.sasl.jaas.config": f"{security}.plain.PlainLoginModule required {own} {users};",
+                "listener.name.client.scram-sha-512.sasl.jaas.config": f"{security}.scram.ScramLoginModule required;",
+            }
+        return properties
+
+    def _create_scram_users(self) -> None:
+        from confluent_kafka.admin import ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
+
+        mechanism = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, iterations=4096)
+        users = [UserScramCredentialUpsertion(name, mechanism, word.encode()) for name, word in SASL_USERS.items()]
+        client = self.admin()
+        for done in client.alter_user_scram_credentials(users).values():
+            done.result(timeout=30)
+
+
+def racks_of(brokers: Sequence[int], racks: int = 3) -> dict[int, str]:
+    """Spread brokers over racks r1, r2, … in turn."""
+    return {broker: f"r{1 + at % racks}" for at, broker in enumerate(brokers)}

@@ -1,0 +1,95 @@
+"""The jars of a pinned Kafka version, and how to run one of its classes.
+
+`KAFKA_VERSION` selects the line: 4.3 (the default) or 3.9, with or without the patch number of its pom.
+"""
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from e2e.bench.cache import cached
+from e2e.bench.ports import release_port, reserve_port
+from e2e.bench.process import Child
+from e2e.bench.waiting import wait_until
+
+_POMS = Path(__file__).parents[1] / "kafka"
+_VERSIONS = {"4.3": "4.3.1", "3.9": "3.9.1"}
+# Brokers in tests are many and short-lived: small heaps, no optimising compiler, one collector thread.
+_JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
+
+
+@dataclass(frozen=True)
+class KafkaJars:
+    """One Kafka version on disk."""
+
+    version: str
+    libs: Path
+    jvm: tuple[str, ...] = ()
+
+    def java(self, main: str, *arguments: str, role: str) -> list[str]:
+        """The command line of class `main`; `role` is "broker" or "tool" and selects where its log lines go."""
+        logging = (
+            f"-Dlog4j.configuration=file:{_POMS}/log4j-{role}.properties"
+            if self.version.startswith("3.")
+            else f"-Dlog4j2.configurationFile={_POMS}/log4j2-{role}.properties"
+        )
+        # Spelled out and sorted: a class archive is only used with the very same class path.
+        class_path = ":".join(str(jar) for jar in sorted(self.libs.glob("*.jar")))
+        return ["java", *_JVM, *self.jvm, logging, "-cp", class_path, main, *arguments]
+
+
+def kafka_jars(version: str | None = None) -> KafkaJars:
+    """The jars of `version` (default: `KAFKA_VERSION`, else 4.3), fetched when they are not in the cache."""
+    asked = version or os.environ.get("KAFKA_VERSION") or "4.3"
+    line = ".".join(asked.split(".")[:2])
+    exact = _VERSIONS.get(line)
+    if exact is None or asked not in (line, exact):
+        raise ValueError(f"Kafka {asked} is not pinned here; known: {', '.join(_VERSIONS.values())}")
+    pom = _POMS / f"pom-{line}.xml"
+    entry = f"kafka/{exact}-{hashlib.sha256(pom.read_bytes()).hexdigest()[:12]}"
+    plain = KafkaJars(exact, cached(entry, lambda place: _fetch(pom, exact, place)))
+    archive = cached(f"{entry}-classes", lambda place: _archive_classes(plain, place)) / "classes.jsa"
+    # Another Java than the one that wrote the archive ignores it, and must not say so on a tool's standard output.
+    return replace(plain, jvm=(f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", "-Xlog:disable"))
+
+
+def _fetch(pom: Path, version: str, place: Path) -> None:
+    print(f"Fetching the jars of Kafka {version} (about 55 MB, once)", file=sys.stderr, flush=True)
+    # Maven 3.8 takes no other directory for its leftovers than the one of the pom.
+    (place / "pom.xml").write_bytes(pom.read_bytes())
+    copy = ("dependency:copy-dependencies", f"-DoutputDirectory={place}")
+    subprocess.run(["mvn", "-q", "-B", *copy], check=True, cwd=place, stdout=sys.stderr)
+
+
+def _archive_classes(jars: KafkaJars, place: Path) -> None:
+    """Start one node once and let Java write down the classes it loaded: later starts cost half the CPU time."""
+    broker, controller = reserve_port(), reserve_port()
+    with tempfile.TemporaryDirectory() as work:
+        properties = Path(work, "node.properties")
+        properties.write_text(
+            "process.roles=broker,controller\nnode.id=1\ncontroller.listener.names=CONTROLLER\n"
+            f"controller.quorum.voters=1@127.0.0.1:{controller}\n"
+            f"listeners=PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}\n"
+            f"log.dirs={work}/data\n"
+        )
+        format_storage(jars, properties, "AAAAAAAAAAAAAAAAAAAAAA")
+        recording = replace(jars, jvm=(f"-XX:ArchiveClassesAtExit={place}/classes.jsa", "-Xlog:disable"))
+        node = Child(recording.java("kafka.Kafka", str(properties), role="broker"), log=Path(work, "node.log"))
+        wait_until("Kafka starts once", lambda: node.check_alive() or "Kafka Server started" in node.log.read_text())
+        node.stop()
+    release_port(broker)
+    release_port(controller)
+
+
+def format_storage(jars: KafkaJars, properties: Path, cluster_id: str) -> None:
+    """Kafka's own formatting of a controller's storage, with the feature levels of a new cluster."""
+    arguments = ("format", "--cluster-id", cluster_id, "--config", str(properties))
+    done = subprocess.run(
+        jars.java("kafka.tools.StorageTool", *arguments, role="tool"), capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(f"Kafka's StorageTool refused {properties}: {done.stdout}{done.stderr}")

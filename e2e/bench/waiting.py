@@ -1,0 +1,17 @@
+"""Waiting for a fact by asking for it again and again, with a deadline; never for a length of time."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def wait_until(what: str, ask: Callable[[], T], *, timeout: float = 60, every: float = 0.1) -> T:
+    """The first true answer of `ask`; `TimeoutError` naming `what` after `timeout` seconds."""
+    deadline = time.monotonic() + timeout
+    while not (answer := ask()):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"waited {timeout:g} s in vain: {what}")
+        time.sleep(every)
+    return answer
