@@ -1,0 +1,194 @@
+"""Reading resources: what is taken, what is refused, and what counts as a change of plan."""
+
+from typing import Any
+
+import pytest
+
+from kafka_rebalance.api.v1alpha1 import (
+    DeletionPolicy,
+    KafkaRebalanceSpec,
+    KafkaRebalanceStatus,
+    SaslMechanism,
+    parse_rebalance,
+    parse_throttle,
+    planning_hash,
+)
+from kafka_rebalance.errors import Refused
+from kafka_rebalance.units import parse_quantity
+
+
+def body(**spec: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": "add-brokers", "namespace": "kafka", "uid": "u-1", "generation": 1, "labels": {"a": "b"}},
+        "spec": {"kafka": {"bootstrapServers": "kafka-0.kafka:9092,[::1]:9093"}, **spec},
+    }
+
+
+def spec(**parts: Any) -> KafkaRebalanceSpec:
+    return parse_rebalance(body(**parts)).spec
+
+
+class TestDefaults:
+    """A resource that names only its cluster means small steps, racks enforced and a rollback on deletion."""
+
+    def test_defaults(self) -> None:
+        read = spec()
+        execution = read.execution
+        assert (execution.parallel_replica_count, execution.parallel_partition_count) == (1, 100)
+        assert (execution.parallel_leader_movements, execution.max_concurrent_replica_movements) == (20, 2147483647)
+        assert execution.stall_timeout_seconds == 900
+        assert not execution.suspend
+        assert read.throttle is None
+        assert read.deletion_policy is DeletionPolicy.ROLLBACK
+        assert read.goals.rack_awareness == "Enforced"
+        assert read.goals.leaders
+        assert read.goals.follower_order
+
+
+class TestUnits:
+    """Rates are bytes per second and durations seconds, however they are written."""
+
+    @pytest.mark.parametrize("written", ["50Mi", 52428800, "52428800"])
+    def test_rates(self, written: str | int) -> None:
+        throttle = spec(throttle={"leaderRate": written}).throttle
+        assert throttle is not None
+        assert throttle.leader_rate == parse_quantity("50Mi")
+        assert throttle.follower_rate is None
+
+    def test_duration(self) -> None:
+        assert spec(execution={"stallTimeout": "1h30m"}).execution.stall_timeout_seconds == 5400
+
+    @pytest.mark.parametrize("written", [-1, "-1", None])
+    def test_unset_rates_of_the_throttle_resource(self, written: int | str | None) -> None:
+        limits = parse_throttle(body(leaderRate=written, followerRate="1Mi")).spec
+        assert limits.leader_rate is None
+        assert limits.follower_rate == 2**20
+        assert not limits.freeze
+
+
+class TestRefusals:
+    """What cannot be read is refused as InvalidSpec, with the path of the field."""
+
+    @pytest.mark.parametrize(
+        ("parts", "path"),
+        [
+            ({"bogus": 1}, "spec.bogus: unknown field"),
+            ({"execution": {"parallel_replica_count": 2}}, "spec.execution.parallel_replica_count: unknown field"),
+            ({"execution": {"parallelReplicaCount": 0}}, "spec.execution.parallelReplicaCount: "),
+            ({"execution": {"parallelReplicaCount": 2**31}}, "spec.execution.parallelReplicaCount: "),
+            ({"execution": {"stallTimeout": "0s"}}, "spec.execution.stallTimeout: "),
+            ({"execution": {"stallTimeout": "soon"}}, "spec.execution.stallTimeout: "),
+            ({"topics": {"include": ["a", "["]}}, "spec.topics.include[1]: is not a valid RE2 regular expression"),
+            ({"topics": {"exclude": ["(?=a)"]}}, "spec.topics.exclude[0]: is not a valid RE2 regular expression"),
+            ({"topics": {"include": ["a" * 513]}}, "spec.topics.include[0]: "),
+            ({"throttle": {}}, "spec.throttle: "),
+            ({"throttle": {"unlimited": True, "leaderRate": "1Mi"}}, "spec.throttle: "),
+            ({"throttle": {"unlimited": False}}, "spec.throttle.unlimited: "),
+            ({"throttle": {"leaderRate": -1}}, "spec.throttle.leaderRate: "),
+            ({"throttle": {"leaderRate": 0}}, "spec.throttle.leaderRate: "),
+            ({"throttle": {"followerRate": "1.5Gi"}}, "spec.throttle.followerRate: "),
+            ({"throttle": {"followerRate": "2048Ti"}}, "spec.throttle.followerRate: "),
+            ({"throttle": {"followerRate": True}}, "spec.throttle.followerRate: "),
+            ({"brokers": {"include": [1, 2], "decommission": [2]}}, "spec.brokers: "),
+            ({"brokers": {"include": [1, 1]}}, "spec.brokers.include: names a broker twice"),
+            ({"brokers": {"decommission": [-1]}}, "spec.brokers.decommission[0]: "),
+            ({"strategy": "Generate"}, "spec.strategy: "),
+            ({"kafka": {"bootstrapServers": "nowhere"}}, "spec.kafka.bootstrapServers: "),
+            ({"kafka": {"bootstrapServers": "a:1", "sasl": {"mechanism": "PLAIN"}}}, "spec.kafka.sasl.secretRef: "),
+        ],
+    )
+    def test_names_the_field(self, parts: dict[str, Any], path: str) -> None:
+        with pytest.raises(Refused) as refused:
+            parse_rebalance(body(**parts))
+        assert refused.value.reason == "InvalidSpec"
+        assert refused.value.message.startswith(path)
+
+    def test_all_problems_at_once(self) -> None:
+        with pytest.raises(Refused) as refused:
+            parse_rebalance(body(bogus=1, strategy="X"))
+        assert "spec.bogus" in refused.value.message
+        assert "spec.strategy" in refused.value.message
+
+    def test_missing_spec(self) -> None:
+        with pytest.raises(Refused, match=r"^spec\.kafka: "):
+            parse_rebalance({"metadata": body()["metadata"]})
+
+
+class TestConnection:
+    """TLS and SASL refer to Secrets and take the usual keys."""
+
+    def test_secrets(self) -> None:
+        kafka = spec(
+            kafka={
+                "bootstrapServers": "a:1",
+                "tls": {"caSecretRef": {"name": "ca"}, "clientSecretRef": {"name": "client"}},
+                "sasl": {"mechanism": "SCRAM-SHA-512", "secretRef": {"name": "user"}},
+            }
+        ).kafka
+        assert kafka.tls is not None
+        assert kafka.tls.ca_secret_ref is not None
+        assert kafka.tls.ca_secret_ref.key == "ca.crt"
+        assert kafka.sasl is not None
+        assert kafka.sasl.mechanism is SaslMechanism.SCRAM_SHA_512
+
+
+class TestPlanningHash:
+    """Only what decides the plan counts: how fast, how throttled and in which order it is written do not."""
+
+    def test_same_plan(self) -> None:
+        one = spec(brokers={"include": [2, 1]}, topics={"include": ["b", "a"]})
+        other = spec(
+            brokers={"include": [1, 2], "decommission": []},
+            topics={"include": ["a", "b"]},
+            goals={"leaders": True},
+            execution={"parallelReplicaCount": 3, "suspend": True},
+            throttle={"unlimited": True},
+            deletionPolicy="Abandon",
+        )
+        assert planning_hash(one) == planning_hash(other)
+
+    @pytest.mark.parametrize(
+        "parts",
+        [
+            {"brokers": {"decommission": [4]}},
+            {"brokers": {"include": [4]}},
+            {"topics": {"include": ["a"]}},
+            {"topics": {"exclude": ["a"]}},
+            {"goals": {"leaders": False}},
+            {"goals": {"rackAwareness": "Disabled"}},
+        ],
+    )
+    def test_another_plan(self, parts: dict[str, Any]) -> None:
+        assert planning_hash(spec(**parts)) != planning_hash(spec())
+
+    def test_the_empty_part_has_a_fixed_hash(self) -> None:
+        """A later version that adds fields must not supersede what runs: the hash of no choice is that of {}-s."""
+        assert planning_hash(spec()) == "sha256:b230b308213e19dff09170a11add4c65dbf03079936808236dc44b015e5c7ada"
+
+
+class TestStatus:
+    """A status is ours to write; an unreadable one never stops the operator."""
+
+    def test_unreadable_counts_as_none(self) -> None:
+        read = parse_rebalance({**body(), "status": {"observedGeneration": "x"}})
+        assert read.status == KafkaRebalanceStatus()
+
+    def test_unknown_fields_are_left_out(self) -> None:
+        read = parse_rebalance({**body(), "status": {"observedGeneration": 3, "fromTheFuture": 1}})
+        assert read.status.observed_generation == 3
+
+    def test_the_patch_removes_what_is_no_longer_there(self) -> None:
+        patch = KafkaRebalanceStatus(observed_generation=2).as_patch()["status"]
+        assert patch["observedGeneration"] == 2
+        assert patch["plan"] is None
+        assert patch["currentBatch"] == []
+
+
+class TestMetadata:
+    """Deletion is seen by its time stamp, as the generation rises by it too."""
+
+    def test_deleting(self) -> None:
+        raw = body()
+        assert not parse_rebalance(raw).metadata.deleting
+        raw["metadata"]["deletionTimestamp"] = "2026-11-21T11:57:16Z"
+        assert parse_rebalance(raw).metadata.deleting
