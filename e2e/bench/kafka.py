@@ -326,12 +326,13 @@ class KafkaCluster:
         if self.sasl:
             users = " ".join(f'user_{name}="{password}"' for name, password in SASL_USERS.items())
             own = f'username="admin" password="{SASL_USERS["admin"]}"'
-            security = "org.apache.kafka.common.security"
+            plain = "org.apache.kafka.common.security.plain.PlainLoginModule"
+            scram = "org.apache.kafka.common.security.scram.ScramLoginModule"
             properties |= {
                 "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
                 "sasl.mechanism.inter.broker.protocol": "PLAIN",
-                "listener.name.client.plain.sasl.jaas.config": f"{security}.plain.PlainLoginModule required {own} {users};",
-                "listener.name.client.scram-sha-512.sasl.jaas.config": f"{security}.scram.ScramLoginModule required;",
+                "listener.name.client.plain.sasl.jaas.config": f"{plain} required {own} {users};",
+                "listener.name.client.scram-sha-512.sasl.jaas.config": f"{scram} required;",
             }
         return properties
 
