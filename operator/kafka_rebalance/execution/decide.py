@@ -37,13 +37,22 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Errand:
-    """One partition's way: where it was before the run, and where the plan wants it."""
+    """One partition's way: where it was before the run, the list the plan was made from, and where the plan wants it.
+
+    ``origin`` and ``planned_from`` differ only where an earlier plan of the same run was superseded half way.
+    """
 
     tp: TopicPartition
     topic_id: str
     origin: Replicas
+    planned_from: Replicas
     target: Replicas
     size_bytes: int = 0
+
+    @property
+    def known(self) -> frozenset[BrokerId]:
+        """Every broker on which the run can have put the partition; a replica elsewhere is somebody else's doing."""
+        return frozenset((*self.origin, *self.planned_from, *self.target))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +124,14 @@ def judge(
         return Verdict(Kind.SKIPPED, "TopicRecreated", "the topic was deleted and created anew since the plan")
     if state.in_flight:
         return _judge_in_flight(errand, state, direction)
-    if not set(state.replicas) <= set(errand.origin) | set(errand.target):
+    if not set(state.replicas) <= errand.known:
         return Verdict(Kind.SKIPPED, "Drifted", f"its replicas {list(state.replicas)} are neither old nor planned ones")
     return _judge_at_rest(errand, state, seen, direction, parallel_replicas, paused=paused)
 
 
 def _judge_in_flight(errand: Errand, state: PartitionState, direction: Direction) -> Verdict:
     adding = set(state.adding)
-    if not adding <= set(errand.origin) | set(errand.target) or not set(state.replicas) - adding <= (
-        set(errand.origin) | set(errand.target)
-    ):
+    if not set(state.replicas) <= errand.known:
         return Verdict(Kind.WAITING, "ForeignReassignment", "someone else is reassigning the partition")
     goal = errand.target if direction is Direction.FORWARD else errand.origin
     if adding <= set(goal) and not state.wedged and direction is not Direction.REVERT:
@@ -151,12 +158,13 @@ def _judge_at_rest(
     alive = frozenset(seen.cluster.brokers)
     goal: Replicas | Skip = errand.target
     if direction is not Direction.FORWARD:
-        goal = rollback_target(errand.origin, state, alive, only_in_flight=direction is Direction.REVERT)
+        revert = direction is Direction.REVERT
+        goal = rollback_target(errand.origin, errand.target, state, alive, only_in_flight=revert)
     if isinstance(goal, Skip):
         return Verdict(Kind.SKIPPED, goal.reason, goal.message)
     rules = StepRules(parallel_replicas, seen.min_insync.get(errand.tp.topic, 1), alive)
     present = Present(state.replicas, state.isr, state.leader)
-    started = state.replicas != errand.origin
+    started = state.replicas != errand.planned_from
     outcome = next_step(present, goal, rules)
     if outcome is None:
         return Verdict(Kind.DONE)

@@ -17,7 +17,12 @@ class Skip:
 
 
 def rollback_target(
-    origin: Replicas, state: PartitionState, alive: Collection[BrokerId], *, only_in_flight: bool = False
+    origin: Replicas,
+    target: Replicas,
+    state: PartitionState,
+    alive: Collection[BrokerId],
+    *,
+    only_in_flight: bool = False,
 ) -> Replicas | Skip:
     """The list to bring a partition (nobody reassigning it) back to.
 
@@ -25,13 +30,16 @@ def rollback_target(
     that is not alive is never added back; a partition left with copies above its replication factor then sheds them by
     KIP-236's drop set. ``only_in_flight`` (deletionPolicy Revert) leaves completed steps where they are.
     """
+    left_in_place = Skip("LeftInPlace", "its step was complete; deletionPolicy Revert leaves it")
     present = set(state.replicas)
+    if only_in_flight and state.replicas == target:
+        return left_in_place
     if set(origin) <= present:
         return origin
     above = len(state.replicas) > len(origin)
     trimmed = tuple(b for b in state.replicas if b not in drop_set(state, len(origin))) if above else state.replicas
     if only_in_flight:
-        return trimmed if above else Skip("LeftInPlace", "its step was complete; deletionPolicy Revert leaves it")
+        return trimmed if above else left_in_place
     gone = [b for b in origin if b not in present and b not in alive]
     if not gone:
         return origin
@@ -42,7 +50,7 @@ def rollback_target(
 
 
 def drop_set(state: PartitionState, original_count: int) -> frozenset[BrokerId]:
-    """KIP-236: existing = leader, then the in-sync, then the out-of-sync replicas; the rest beyond the original count."""
+    """KIP-236: of the leader, then the in-sync, then the out-of-sync replicas, those beyond the original count."""
     leader = [b for b in state.replicas if b == state.leader]
     in_sync = [b for b in state.replicas if b in state.isr and b != state.leader]
     out_of_sync = [b for b in state.replicas if b not in state.isr and b != state.leader]

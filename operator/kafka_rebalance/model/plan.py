@@ -45,7 +45,8 @@ class Plan:
     """A plan with its certificate.
 
     ``lower_bound`` is a number of replica moves that no balanced plan can be below; ``optimal`` says that
-    ``replica_moves`` is proved to equal the optimum. ``partitions`` holds the changed ones only, sorted.
+    ``replica_moves`` is proved to equal the optimum. ``partitions`` holds the changed ones, sorted; in a
+    run that superseded an earlier plan also those that the earlier plan moved and this one leaves (current = target).
     """
 
     partitions: tuple[PlannedPartition, ...]
@@ -53,6 +54,11 @@ class Plan:
     optimal: bool
     rack_violations: int = 0
     skipped: tuple[SkippedPartition, ...] = ()
+
+    @cached_property
+    def changed(self) -> int:
+        """Number of partitions whose list changes."""
+        return sum(p.current != p.target for p in self.partitions)
 
     @cached_property
     def replica_moves(self) -> int:
@@ -79,9 +85,9 @@ class Plan:
 
 
 def plan_hash(partitions: Iterable[PlannedPartition]) -> str:
-    """The hash of a set of changed partitions, whatever order they come in."""
+    """The hash of the changed partitions among these, whatever order they come in."""
     digest = hashlib.sha256()
-    for p in sorted(partitions):
+    for p in sorted(p for p in partitions if p.current != p.target):
         digest.update(json.dumps([p.tp.topic, p.tp.partition, p.current, p.target]).encode())
         digest.update(b"\n")
     return f"sha256:{digest.hexdigest()}"

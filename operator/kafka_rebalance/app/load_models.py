@@ -1,0 +1,42 @@
+"""Finds the load model that the pipeline made of a cluster. A stale or damaged one is said in the log and not used."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.model.load import LoadModel
+from kafka_rebalance.model.load_artifact import check_fresh, parse_load_model
+
+log = logging.getLogger(__name__)
+
+MAX_AGE = timedelta(hours=24)
+
+
+class LoadModelFiles:
+    """``<directory>/<cluster id>/load-model.json.gz``, as ``kafka-rebalance pipeline load-model`` writes it."""
+
+    def __init__(self, directory: Path | None, now: Callable[[], datetime]) -> None:
+        self._directory = directory
+        self._now = now
+
+    async def __call__(self, cluster_id: str) -> LoadModel | None:
+        """The model of a cluster; None where there is none that is fresh."""
+        if self._directory is None:
+            return None
+        path = self._directory / cluster_id / "load-model.json.gz"
+        try:
+            data = await asyncio.to_thread(path.read_bytes)
+        except FileNotFoundError:
+            return None
+        try:
+            model = parse_load_model(data)
+            check_fresh(model, self._now(), MAX_AGE)
+        except RebalanceError as error:
+            log.warning("load model of cluster %s is not used: %s", cluster_id, error.message)
+            return None
+        return model

@@ -1,0 +1,103 @@
+"""kopf's part: watch both resources and pass on what is seen. kopf never writes to the objects.
+
+Only ``on.event`` handlers: timers and change handlers run beside a deletion, add a finalizer and annotations of their
+own and react seconds later. kopf runs in a thread with a loop of its own: in ours it would take the signal handlers and
+treat the engines' tasks as its own when it stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import kopf
+
+from kafka_rebalance.api.v1alpha1 import GROUP, REASSIGNMENT_THROTTLES, REBALANCES, VERSION
+
+log = logging.getLogger(__name__)
+
+_STOP_SECONDS = 10.0
+
+Seen = Callable[[str, dict[str, Any], bool], None]
+"""plural, body, whether it is gone; called in the operator's loop."""
+
+
+class Watch:
+    """A thread that watches. ``failed`` is set, in the operator's loop, when it ends without having been stopped."""
+
+    def __init__(self, namespace: str | None, seen: Seen) -> None:
+        self._namespace = namespace
+        self._seen = seen
+        self._loop = asyncio.get_running_loop()
+        self._stop = threading.Event()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="kopf", daemon=True)
+        self.failed = asyncio.Event()
+
+    def start(self) -> None:
+        """Begin watching."""
+        self._thread.start()
+
+    async def ready(self) -> None:
+        """Return when kopf has started, or has failed to."""
+        while not self.failed.is_set() and not await asyncio.to_thread(self._ready.wait, 0.5):
+            continue
+
+    async def stop(self) -> None:
+        """Stop watching; at most ten seconds."""
+        self._stop.set()
+        await asyncio.to_thread(self._thread.join, _STOP_SECONDS)
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(
+                kopf.operator(
+                    registry=self._registry(),
+                    settings=_settings(clusterwide=self._namespace is None),
+                    standalone=True,
+                    clusterwide=self._namespace is None,
+                    namespaces=[self._namespace] if self._namespace else [],
+                    stop_flag=self._stop,
+                    ready_flag=self._ready,
+                )
+            )
+        except Exception:
+            log.exception("the watch ended")
+        if not self._stop.is_set():
+            self._loop.call_soon_threadsafe(self.failed.set)
+
+    def _registry(self) -> kopf.OperatorRegistry:
+        registry = kopf.OperatorRegistry()
+
+        def login(**kwargs: Any) -> Any:
+            return kopf.login_with_kubeconfig(**kwargs) or kopf.login_with_service_account(**kwargs)
+
+        kopf.on.login(registry=registry)(login)
+        for plural in (REBALANCES, REASSIGNMENT_THROTTLES):
+            kopf.on.event(GROUP, VERSION, plural, registry=registry)(self._handler(plural))
+        return registry
+
+    def _handler(self, plural: str) -> Callable[..., None]:
+        def handler(event: Any, **_: Any) -> None:
+            body = dict(event["object"])
+            self._loop.call_soon_threadsafe(self._seen, plural, body, event["type"] == "DELETED")
+
+        return handler
+
+
+def _settings(*, clusterwide: bool) -> kopf.OperatorSettings:
+    settings = kopf.OperatorSettings()
+    settings.posting.enabled = False
+    # Cluster-wide we may list CRDs and namespaces, and so survive a CRD that is deleted and created again; without
+    # these rights scanning costs seconds of refused calls at the start.
+    settings.scanning.disabled = not clusterwide
+    settings.watching.server_timeout = 300
+    settings.watching.client_timeout = 330
+    settings.watching.connect_timeout = 10
+    settings.networking.error_backoffs = [0.5, 1, 2, 4, 8]
+    # Ours is another name: kopf removes its own finalizer wherever it has no use for it.
+    settings.persistence.finalizer = f"{GROUP}/kopf-unused"
+    return settings

@@ -1,0 +1,96 @@
+"""Reads the live cluster and has it planned."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from kafka_rebalance.api.topics import TopicFilter
+from kafka_rebalance.api.v1alpha1 import KafkaRebalanceSpec
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
+from kafka_rebalance.model.load import LoadModel, PartitionLoad
+from kafka_rebalance.model.plan import Plan, PlannedPartition
+from kafka_rebalance.model.run import Origin
+from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, TopicPartition
+from kafka_rebalance.planning.planner import plan
+from kafka_rebalance.planning.request import Goals, PartitionInput, PlanRequest, eligible_brokers
+from kafka_rebalance.planning.request import RackAwareness as PlanningRackAwareness
+
+
+def select(
+    spec: KafkaRebalanceSpec, partitions: Mapping[TopicPartition, PartitionState]
+) -> dict[TopicPartition, PartitionState]:
+    """The partitions that the spec's topic filter takes."""
+    chosen = TopicFilter.of(spec.topics)
+    topics = {topic for topic in {tp.topic for tp in partitions} if chosen.matches(topic)}
+    return {tp: state for tp, state in partitions.items() if tp.topic in topics}
+
+
+async def make_plan(
+    spec: KafkaRebalanceSpec,
+    info: ClusterInfo,
+    selected: Mapping[TopicPartition, PartitionState],
+    load: LoadModel,
+) -> Plan:
+    """A plan for the selected partitions as they are.
+
+    Refused names what the cluster cannot give. Transient("ClusterUnhealthy") where a broker that holds replicas is
+    away: it may just be restarting, and nobody said that it shall be emptied.
+    """
+    holders = frozenset(b for state in selected.values() for b in state.replicas)
+    live = tuple(sorted(info.brokers.values(), key=lambda broker: broker.id))
+    include, decommission = _ids(spec.brokers.include), _ids(spec.brokers.decommission)
+    targets = eligible_brokers(live, include, decommission, holders)
+    away = holders - set(info.brokers) - decommission
+    if away and not include:
+        names = ", ".join(str(b) for b in sorted(away))
+        raise Transient(
+            "ClusterUnhealthy",
+            f"brokers {names} hold replicas but are not live; planned when they return. If they are gone for good, "
+            "list them in spec.brokers.decommission",
+            retry_after=15,
+        )
+    request = PlanRequest(
+        brokers=(*live, *(Broker(b) for b in sorted(holders - set(info.brokers)))),
+        partitions=tuple(
+            PartitionInput(tp, state.replicas, state.topic_id, load.size_bytes(tp), state.leader is not None)
+            for tp, state in sorted(selected.items())
+        ),
+        targets=targets,
+        goals=Goals(
+            rack_awareness=PlanningRackAwareness(spec.goals.rack_awareness.value),
+            leaders=spec.goals.leaders,
+            follower_order=spec.goals.follower_order,
+        ),
+    )
+    return await asyncio.to_thread(plan, request)
+
+
+def with_untouched_origins(
+    made: Plan, origins: Iterable[Origin], partitions: Mapping[TopicPartition, PartitionState]
+) -> Plan:
+    """The plan plus the partitions that an earlier plan of the same run moved and this one leaves where they are."""
+    planned = {p.tp for p in made.partitions}
+    left = [
+        PlannedPartition(origin.tp, partitions[origin.tp].replicas, partitions[origin.tp].replicas, origin.topic_id)
+        for origin in origins
+        if origin.tp not in planned and origin.tp in partitions
+    ]
+    return replace(made, partitions=tuple(sorted((*made.partitions, *left)))) if left else made
+
+
+async def live_sizes(admin: KafkaAdmin, info: ClusterInfo) -> LoadModel:
+    """Sizes from the brokers' log dirs: per partition the largest replica."""
+    sizes: dict[TopicPartition, int] = {}
+    for dirs in (await admin.log_dirs(tuple(info.brokers))).values():
+        for log_dir in dirs:
+            for tp, size in log_dir.replica_bytes.items():
+                sizes[tp] = max(size, sizes.get(tp, 0))
+    loads = {tp: PartitionLoad(size) for tp, size in sizes.items()}
+    return LoadModel("LogDirs", None, loads, info.cluster_id)
+
+
+def _ids(ids: Iterable[int]) -> frozenset[BrokerId]:
+    return frozenset(BrokerId(i) for i in ids)

@@ -1,0 +1,278 @@
+"""What the status says: a pure function of the work, its plan and the cluster as just seen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+
+from kafka_rebalance.api.conditions import ConditionType, Reason, remove_condition, set_condition, summarise
+from kafka_rebalance.api.conditions import Verdict as Summary
+from kafka_rebalance.api.v1alpha1 import (
+    MAX_BATCH_ROWS,
+    MAX_SKIPPED_ROWS,
+    BatchRow,
+    ByteProgress,
+    Condition,
+    Display,
+    KafkaRebalanceStatus,
+    PartitionProgress,
+    PlanStatus,
+    ReplicaProgress,
+    SkippedRow,
+    ThrottleStatus,
+)
+from kafka_rebalance.api.v1alpha1 import (
+    Progress as ProgressStatus,
+)
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.execution.decide import Direction, Kind
+from kafka_rebalance.execution.progress import ReplicaBytes, seconds_left
+from kafka_rebalance.model.run import RunOutcome
+from kafka_rebalance.model.topology import ClusterState
+from kafka_rebalance.reconcile.work import Work
+from kafka_rebalance.units import format_bytes, format_duration, format_rate
+
+
+def build_status(
+    work: Work,
+    cluster: ClusterState,
+    replica_bytes: ReplicaBytes,
+    *,
+    pause: str | None,
+    stalled: str | None,
+    now: datetime,
+) -> KafkaRebalanceStatus:
+    """The whole status. ``pause``: why no new steps start; ``stalled``: what does not get on."""
+    before = work.written or work.rebalance.status
+    rows = _batch(work, cluster, replica_bytes)
+    skipped = work.skipped
+    status = before.model_copy(
+        update={
+            "observed_generation": work.rebalance.metadata.generation,
+            "cluster_id": cluster.cluster_id or before.cluster_id,
+            "current_batch": tuple(rows[:MAX_BATCH_ROWS]),
+            "current_batch_size": len(rows),
+            "conditions": _conditions(work, before.conditions, pause, stalled, now),
+        }
+    )
+    if work.open is None:
+        return status
+    return status.model_copy(
+        update={
+            "plan": _plan(work),
+            "progress": _progress(work, now),
+            "throttle": ThrottleStatus(
+                leader_rate=work.rates.leader,
+                follower_rate=work.rates.follower,
+                source=work.rate_source,
+                brokers=work.throttled_brokers,
+            ),
+            "skipped": tuple(
+                SkippedRow(topic=tp.topic, partition=tp.partition, reason=v.reason)
+                for tp, v in list(skipped.items())[:MAX_SKIPPED_ROWS]
+            ),
+            "skipped_count": len(skipped),
+            "display": _display(work),
+        }
+    )
+
+
+def ready_reason(status: KafkaRebalanceStatus) -> tuple[str, str] | None:
+    """Reason and message of Ready: the state."""
+    return next(((c.reason, c.message) for c in status.conditions if c.type == ConditionType.READY), None)
+
+
+def waiting_summary(work: Work) -> str:
+    """Why partitions wait: reasons with counts and one example each, the most frequent first."""
+    waiting = [(tp, v) for tp, v in sorted(work.verdicts.items()) if v.kind is Kind.WAITING and v.reason != "Paused"]
+    counts = Counter(v.reason for _, v in waiting)
+    examples: dict[str, str] = {}
+    for tp, verdict in waiting:
+        examples.setdefault(verdict.reason, f"{tp}: {verdict.message}")
+    return "; ".join(f"{reason} ({count}, e.g. {examples[reason]})" for reason, count in counts.most_common(3))
+
+
+def _conditions(
+    work: Work, before: Iterable[Condition], pause: str | None, stalled: str | None, now: datetime
+) -> tuple[Condition, ...]:
+    verdict, reason, message = _state(work, pause, stalled)
+    generation = work.rebalance.metadata.generation
+    conditions = summarise(before, verdict, reason, message, generation=generation, now=now)
+
+    def put(kind: ConditionType, status: bool | None, why: str, text: str) -> None:
+        nonlocal conditions
+        conditions = set_condition(conditions, kind, status, why, text, generation=generation, now=now)
+
+    moving = work.open is not None and not work.finished
+    put(ConditionType.REBALANCING, moving, reason, message)
+    succeeded = verdict is Summary.DONE
+    put(ConditionType.SUCCEEDED, succeeded, reason, message)
+    if work.open is not None:
+        plan = work.open.plan
+        put(
+            ConditionType.PLANNED,
+            True,
+            Reason.PLANNED,
+            f"{plan.changed} partitions, {plan.replica_moves} replica moves",
+        )
+        _throttle_condition(work, put)
+    elif succeeded:
+        put(ConditionType.THROTTLE_APPLIED, False, Reason.RESTORED, "what was there before is back")
+    if work.drained is None:
+        return remove_condition(conditions, ConditionType.DRAINED) if work.open is not None else conditions
+    put(ConditionType.DRAINED, work.drained, Reason.DRAINED if work.drained else Reason.NOT_DRAINED, work.drain_message)
+    return conditions
+
+
+def _throttle_condition(work: Work, put: object) -> None:
+    assert callable(put)  # noqa: S101 - the closure above
+    if work.rates.leader is None and work.rates.follower is None:
+        put(ConditionType.THROTTLE_APPLIED, False, Reason.UNLIMITED, "the spec asks for full speed")
+    elif work.throttled_brokers:
+        put(ConditionType.THROTTLE_APPLIED, True, Reason.APPLIED, f"{_rates(work)} from {work.rate_source}")
+    else:
+        put(ConditionType.THROTTLE_APPLIED, False, Reason.PENDING, "no replica is being copied yet")
+
+
+def _state(work: Work, pause: str | None, stalled: str | None) -> tuple[Summary, str, str]:
+    """Ready's reason is the STATE column; what a person must act on comes first."""
+    if work.problem is not None:
+        retried = ""
+        if isinstance(work.problem, Transient):
+            retried = "; trying again"
+        return Summary.STUCK, work.problem.reason, work.problem.message + retried
+    if work.open is None:
+        return _state_at_rest(work)
+    if work.superseding:
+        return (
+            Summary.IN_PROGRESS,
+            Reason.SUPERSEDED,
+            "the spec changed: cancelling what is in flight, then planning anew",
+        )
+    if stalled is not None:
+        return Summary.STUCK, Reason.STALLED, stalled
+    waits = waiting_summary(work)
+    if work.direction is Direction.ROLLBACK:
+        return (
+            Summary.IN_PROGRESS,
+            Reason.ROLLING_BACK,
+            waits or "moving everything back to where it was before the run",
+        )
+    if work.direction is Direction.REVERT:
+        return Summary.IN_PROGRESS, Reason.REVERTING, waits or "cancelling what is in flight"
+    if pause is not None:
+        return Summary.IN_PROGRESS, pause, "no new step is started; what is in flight finishes"
+    return Summary.IN_PROGRESS, Reason.REBALANCING, waits or "moving replicas in small steps"
+
+
+def _state_at_rest(work: Work) -> tuple[Summary, str, str]:
+    if work.queued_behind is not None:
+        return (
+            Summary.IN_PROGRESS,
+            Reason.QUEUED,
+            f"waits for {work.queued_behind}, which moves some of the same partitions",
+        )
+    run = work.run
+    if run is None or run.open or run.outcome is not RunOutcome.SUCCEEDED or run.planning_hash != work.planning_hash:
+        return Summary.IN_PROGRESS, Reason.PLANNING, "reading the cluster and making a plan"
+    count = len(work.skipped)
+    left = f"; {count} partitions were left alone, see status.skipped" if count else ""
+    if work.progress is None:  # finished before this process started: say what was said
+        said = ready_reason(work.rebalance.status)
+        known = said is not None and said[0] in {Reason.SUCCEEDED, Reason.NOTHING_TO_DO}
+        reason, message = said if said and known else (Reason.SUCCEEDED, "every partition is at its target")
+        return Summary.DONE, reason, message
+    if work.progress.partitions_total == 0:
+        return Summary.DONE, Reason.NOTHING_TO_DO, f"the cluster is as asked for: no partition has to change{left}"
+    total = work.progress.partitions_total
+    return Summary.DONE, Reason.SUCCEEDED, f"{total - count} of {total} partitions are at their targets{left}"
+
+
+def _plan(work: Work) -> PlanStatus:
+    if work.open is None:
+        raise RuntimeError("no run is open")
+    plan = work.open.plan
+    return PlanStatus(
+        hash=plan.hash,
+        ref=work.open.ref,
+        partitions=plan.changed,
+        replica_moves=plan.replica_moves,
+        lower_bound=plan.lower_bound,
+        optimal=plan.optimal,
+        leader_moves=plan.leader_moves,
+        data_to_move=plan.data_to_move_bytes,
+        data_source=work.data_source or None,
+        eta=format_duration(work.eta_seconds) if work.eta_seconds is not None else None,
+    )
+
+
+def _progress(work: Work, now: datetime) -> ProgressStatus | None:
+    found = work.progress
+    if found is None or work.open is None:
+        return None
+    rate = work.pace.rate if work.pace else 0.0
+    left = seconds_left(found, rate)
+    return ProgressStatus(
+        percent=found.percent,
+        partitions=PartitionProgress(
+            total=found.partitions_total,
+            completed=found.partitions_completed,
+            in_flight=found.partitions_in_flight,
+            waiting=found.partitions_waiting,
+            skipped=found.partitions_skipped,
+        ),
+        replica_moves=ReplicaProgress(total=found.replicas_total, completed=found.replicas_completed),
+        bytes=ByteProgress(total=found.bytes_total, moved=found.bytes_moved),
+        rate=round(rate),
+        estimated_completion=None if left is None else (now + timedelta(seconds=left)).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        started_at=work.open.run.opened_at,
+        above_replication_factor=found.above_replication_factor,
+    )
+
+
+def _batch(work: Work, cluster: ClusterState, replica_bytes: ReplicaBytes) -> list[BatchRow]:
+    rows = []
+    for errand in work.errands:
+        verdict = work.verdicts.get(errand.tp)
+        state = cluster.partitions.get(errand.tp)
+        if verdict is None or verdict.kind is not Kind.IN_FLIGHT or state is None:
+            continue
+        held = sum(replica_bytes.get((errand.tp, b), 0) for b in state.adding)
+        rows.append(
+            BatchRow(
+                topic=errand.tp.topic,
+                partition=errand.tp.partition,
+                current=tuple(b for b in state.replicas if b not in state.adding),
+                step=verdict.step,
+                target=errand.target if work.direction is Direction.FORWARD else errand.origin,
+                adding=state.adding,
+                removing=state.removing,
+                since=work.since.get(errand.tp),
+                bytes_remaining=max(0, errand.size_bytes * len(state.adding) - held),
+            )
+        )
+    return rows
+
+
+def _display(work: Work) -> Display:
+    found = work.progress
+    if found is None:
+        return Display(throttle=_rates(work))
+    left = seconds_left(found, work.pace.rate if work.pace else 0.0)
+    return Display(
+        progress=f"{found.percent}%",
+        moved=f"{format_bytes(found.bytes_moved)}/{format_bytes(found.bytes_total)}",
+        eta="-" if left is None else format_duration(left),
+        throttle=_rates(work),
+    )
+
+
+def _rates(work: Work) -> str:
+    leader, follower = work.rates.leader, work.rates.follower
+    if leader is None and follower is None:
+        return "unlimited"
+    if leader == follower and leader is not None:
+        return format_rate(leader)
+    sides: Mapping[str, int | None] = {"leader": leader, "follower": follower}
+    return ", ".join(f"{side} {format_rate(rate)}" for side, rate in sides.items() if rate is not None)

@@ -1,0 +1,111 @@
+"""The resources on the API server: status, events and our finalizer. Says what was decided, decides nothing."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import datetime
+
+from kafka_rebalance.api.conditions import Reason
+from kafka_rebalance.api.v1alpha1 import FINALIZER, REBALANCES, KafkaRebalanceStatus
+from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.execution.progress import ReplicaBytes
+from kafka_rebalance.kube.client import KubeClient
+from kafka_rebalance.kube.errors import Conflict
+from kafka_rebalance.model.run import RunOutcome
+from kafka_rebalance.model.topology import ClusterState
+from kafka_rebalance.reconcile.report import build_status, ready_reason
+from kafka_rebalance.reconcile.work import Work
+
+log = logging.getLogger(__name__)
+
+KIND = "KafkaRebalance"
+_NORMAL = {
+    Reason.PLANNING,
+    Reason.QUEUED,
+    Reason.REBALANCING,
+    Reason.ROLLING_BACK,
+    Reason.REVERTING,
+    Reason.SUPERSEDED,
+    Reason.SUCCEEDED,
+    Reason.NOTHING_TO_DO,
+    Reason.SUSPENDED,
+    Reason.FROZEN,
+}
+"""Transitions that are news, not warnings."""
+
+
+class Resources:
+    """Writes to KafkaRebalance objects. A write that would change nothing is not sent."""
+
+    def __init__(self, kube: KubeClient, now: Callable[[], datetime]) -> None:
+        self._kube = kube
+        self._now = now
+
+    async def hold(self, work: Work) -> None:
+        """Put our finalizer on the object. Nothing is planned before it has been seen there."""
+        metadata = work.rebalance.metadata
+        await self._set_finalizers(work, [*metadata.finalizers, FINALIZER])
+
+    async def release(self, work: Work) -> None:
+        """Take our finalizer away; foreign ones stay."""
+        await self._set_finalizers(work, [f for f in work.rebalance.metadata.finalizers if f != FINALIZER])
+
+    async def exists(self, namespace: str, name: str, uid: str) -> bool:
+        """Whether that very resource is still there."""
+        body = await self._kube.get(REBALANCES, namespace, name)
+        return body is not None and body["metadata"]["uid"] == uid
+
+    async def announce(self, work: Work, outcome: RunOutcome) -> None:
+        """One event for the end of a teardown: the object is gone before a status could be read."""
+        if outcome is not RunOutcome.SUCCEEDED:
+            left = [f"{tp} ({v.reason})" for tp, v in list(work.skipped.items())[:10]]
+            message = "throttles and order are restored" + (f"; left as they are: {', '.join(left)}" if left else "")
+            await self._event(work, outcome, message, warning=outcome is RunOutcome.ROLLED_BACK_PARTIALLY)
+
+    async def report(
+        self,
+        work: Work,
+        cluster: ClusterState,
+        replica_bytes: ReplicaBytes,
+        *,
+        pause: str | None = None,
+        stalled: str | None = None,
+    ) -> bool:
+        """Write the status if it says anything new, and an event if Ready's reason changed. False: it is gone."""
+        status = build_status(work, cluster, replica_bytes, pause=pause, stalled=stalled, now=self._now())
+        before = work.written or work.rebalance.status
+        if work.written is not None and status == before:
+            return True
+        metadata = work.rebalance.metadata
+        exists = await self._kube.patch_status(REBALANCES, metadata.namespace, metadata.name, status.as_patch())
+        work.written = status
+        if exists:
+            await self._tell_transition(work, before, status)
+        return exists
+
+    async def _tell_transition(self, work: Work, before: KafkaRebalanceStatus, after: KafkaRebalanceStatus) -> None:
+        old, new = ready_reason(before), ready_reason(after)
+        if new is None or (old is not None and old[0] == new[0]):
+            return
+        reason, message = new
+        await self._event(work, reason, message, warning=reason not in _NORMAL)
+
+    async def _event(self, work: Work, reason: str, message: str, *, warning: bool) -> None:
+        try:
+            await self._kube.create_event(KIND, work.rebalance.metadata, str(reason), message, warning=warning)
+        except RebalanceError as error:
+            # An event is news, not state: losing one must not hold up the work.
+            log.warning("%s: event %s not written: %s", work.name, reason, error.message)
+
+    async def _set_finalizers(self, work: Work, finalizers: list[str]) -> None:
+        metadata = work.rebalance.metadata
+        try:
+            body = await self._kube.patch_finalizers(
+                REBALANCES, metadata.namespace, metadata.name, finalizers, metadata.resource_version
+            )
+        except Conflict:
+            # Stale: read it again, so that the next tick patches what is there now.
+            body = await self._kube.get(REBALANCES, metadata.namespace, metadata.name)
+        if body is not None and body["metadata"]["uid"] == work.uid:
+            work.update(body)

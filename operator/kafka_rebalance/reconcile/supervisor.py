@@ -1,0 +1,227 @@
+"""Sorts resources to the Kafka clusters they name, and keeps one engine per cluster running.
+
+What the watch says is stored here and the engine woken; nothing is decided. A cluster that cannot be reached is said on
+the resources that name it and tried again, while the engines of other clusters go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kafka_rebalance.api.conditions import Verdict, summarise
+from kafka_rebalance.api.connection import Kafka
+from kafka_rebalance.api.v1alpha1 import (
+    REASSIGNMENT_THROTTLES,
+    REBALANCES,
+    KafkaReassignmentThrottle,
+    KafkaReassignmentThrottleStatus,
+    KafkaRebalanceStatus,
+    parse_metadata,
+    parse_throttle,
+)
+from kafka_rebalance.errors import RebalanceError, Refused
+from kafka_rebalance.kafka.ports import KafkaAdmin
+from kafka_rebalance.kafka.settings import ConnectionSettings
+from kafka_rebalance.kube.client import KubeClient
+from kafka_rebalance.kube.store import LedgerStore, OriginStore, PlanStore, RunStore
+from kafka_rebalance.model.topology import ClusterState
+from kafka_rebalance.reconcile.connections import resolve
+from kafka_rebalance.reconcile.engine import ClusterEngine
+from kafka_rebalance.reconcile.lifecycle import Clock, Lifecycle
+from kafka_rebalance.reconcile.opening import LoadModels
+from kafka_rebalance.reconcile.records import Stores
+from kafka_rebalance.reconcile.resources import Resources
+from kafka_rebalance.reconcile.throttling import ThrottleKeeper
+from kafka_rebalance.reconcile.work import Work
+
+log = logging.getLogger(__name__)
+
+_FIRST_RETRY_SECONDS = 2.0
+_LAST_RETRY_SECONDS = 60.0
+
+Connect = Callable[[ConnectionSettings], Awaitable[KafkaAdmin]]
+ConnectionKey = tuple[str, str]
+"""Namespace (Secrets are read there) and spec.kafka as JSON."""
+
+
+@dataclass
+class _Connection:
+    """Everything that names the same cluster in the same words."""
+
+    kafka: Kafka
+    namespace: str
+    works: dict[str, Work] = field(default_factory=dict)
+    throttles: dict[str, KafkaReassignmentThrottle] = field(default_factory=dict)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    engine: ClusterEngine | None = None
+    task: asyncio.Task[None] | None = None
+
+
+class Supervisor:
+    """All engines of one operator."""
+
+    def __init__(self, kube: KubeClient, connect: Connect, load_models: LoadModels, clock: Clock) -> None:
+        self._kube = kube
+        self._connect = connect
+        self._load_models = load_models
+        self._clock = clock
+        self._resources = Resources(kube, clock.now)
+        self._stores = Stores(PlanStore(kube), OriginStore(kube), RunStore(kube))
+        self._lifecycle = Lifecycle(self._resources, self._stores, clock)
+        self._connections: dict[ConnectionKey, _Connection] = {}
+        self._engines: dict[str, tuple[ClusterEngine, asyncio.Task[None]]] = {}
+        self._background: set[asyncio.Task[None]] = set()
+
+    def rebalance_seen(self, body: dict[str, Any], *, deleted: bool) -> None:
+        """A KafkaRebalance was created, changed or is gone."""
+        try:
+            metadata = parse_metadata(body)
+            known = next((c for c in self._connections.values() if metadata.uid in c.works), None)
+            if deleted:
+                if known is not None:
+                    known.works.pop(metadata.uid)
+                    self._forget(known, metadata.uid)
+                return
+            if known is None:
+                work = Work.of(body)
+                connection = self._connection(work.rebalance.spec.kafka, work.rebalance.metadata.namespace)
+                connection.works[work.uid] = work
+                self._hand_over(connection)
+                return
+            work = known.works[metadata.uid]
+            asked = work.asked
+            work.update(body)
+        except Refused as error:
+            self._in_background(self._say_invalid(REBALANCES, body, error))
+            return
+        if work.asked != asked:
+            self._wake(known)
+
+    def throttle_seen(self, body: dict[str, Any], *, deleted: bool) -> None:
+        """A KafkaReassignmentThrottle was created, changed or is gone."""
+        try:
+            throttle = parse_throttle(body)
+        except Refused as error:
+            self._in_background(self._say_invalid(REASSIGNMENT_THROTTLES, body, error))
+            return
+        uid = throttle.metadata.uid
+        connection = self._connection(throttle.spec.kafka, throttle.metadata.namespace)
+        before = connection.throttles.pop(uid, None)
+        if not deleted:
+            connection.throttles[uid] = throttle
+        if connection.engine is not None:
+            connection.engine.throttles.pop(uid, None)
+        self._hand_over(connection)
+        if deleted or before is None or before.spec != throttle.spec:
+            self._wake(connection)
+
+    async def stop(self) -> None:
+        """End all engines at a safe point: between two calls. What is in flight goes on in Kafka."""
+        tasks = [task for _, task in self._engines.values()]
+        tasks += [c.task for c in self._connections.values() if c.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _connection(self, kafka: Kafka, namespace: str) -> _Connection:
+        key = (namespace, kafka.model_dump_json(by_alias=True))
+        if key not in self._connections:
+            connection = self._connections[key] = _Connection(kafka, namespace)
+            connection.task = asyncio.create_task(self._establish(connection))
+        return self._connections[key]
+
+    def _hand_over(self, connection: _Connection) -> None:
+        """Give the engine what it does not have yet."""
+        connection.changed.set()
+        if connection.engine is not None:
+            connection.engine.works.update(connection.works)
+            connection.engine.throttles.update(connection.throttles)
+            connection.engine.wake()
+
+    def _wake(self, connection: _Connection | None) -> None:
+        if connection is not None:
+            connection.changed.set()
+            if connection.engine is not None:
+                connection.engine.wake()
+
+    def _forget(self, connection: _Connection, uid: str) -> None:
+        if connection.engine is not None:
+            connection.engine.works.pop(uid, None)
+            connection.engine.wake()
+
+    async def _establish(self, connection: _Connection) -> None:
+        """Try until the cluster answers, then hand its resources to the cluster's engine."""
+        pause = _FIRST_RETRY_SECONDS
+        while True:
+            connection.changed.clear()
+            try:
+                connection.engine = await self._engine(connection)
+            except RebalanceError as error:
+                log.warning("%s: %s: %s", connection.kafka.bootstrap_servers, error.reason, error.message)
+                await self._say_unconnected(connection, error)
+            else:
+                self._hand_over(connection)
+                return
+            try:
+                await asyncio.wait_for(connection.changed.wait(), pause)
+            except TimeoutError:
+                pause = min(2 * pause, _LAST_RETRY_SECONDS)
+
+    async def _engine(self, connection: _Connection) -> ClusterEngine:
+        settings = await resolve(connection.kafka, connection.namespace, self._kube)
+        admin = await self._connect(settings)
+        try:
+            info = await admin.describe_cluster()
+        except BaseException:
+            await admin.close()
+            raise
+        if info.cluster_id in self._engines:
+            await admin.close()
+            return self._engines[info.cluster_id][0]
+        keeper = ThrottleKeeper(info.cluster_id, admin, LedgerStore(self._kube))
+        engine = ClusterEngine(
+            info.cluster_id, admin, self._resources, self._stores, keeper, self._load_models, self._clock
+        )
+        self._engines[info.cluster_id] = (engine, asyncio.create_task(engine.run()))
+        log.info("cluster %s: connected at %s", info.cluster_id, connection.kafka.bootstrap_servers)
+        return engine
+
+    async def _say_unconnected(self, connection: _Connection, error: RebalanceError) -> None:
+        """Say it on every resource; let those go that are being deleted and need nothing from Kafka."""
+        for work in list(connection.works.values()):
+            try:
+                if work.rebalance.metadata.deleting:
+                    await self._lifecycle.prepare(work)
+                if work.problem is None:
+                    work.problem = error
+                await self._resources.report(work, ClusterState("", {}), {})
+                work.problem = None
+            except RebalanceError as failed:
+                log.warning("%s: status not written: %s", work.name, failed.message)
+        for throttle in list(connection.throttles.values()):
+            await self._say(REASSIGNMENT_THROTTLES, throttle.metadata.model_dump(), error)
+
+    async def _say_invalid(self, plural: str, body: Mapping[str, Any], error: Refused) -> None:
+        log.warning("%s %s: %s", plural, body.get("metadata", {}).get("name"), error.message)
+        await self._say(plural, body.get("metadata", {}), error)
+
+    async def _say(self, plural: str, metadata: Mapping[str, Any], error: RebalanceError) -> None:
+        generation = int(metadata.get("generation") or 0)
+        conditions = summarise(
+            (), Verdict.STUCK, error.reason, error.message, generation=generation, now=self._clock.now()
+        )
+        model = KafkaRebalanceStatus if plural == REBALANCES else KafkaReassignmentThrottleStatus
+        status = model(observed_generation=generation, conditions=conditions)
+        try:
+            await self._kube.patch_status(plural, metadata["namespace"], metadata["name"], status.as_patch())
+        except RebalanceError as failed:
+            log.warning("%s/%s: status not written: %s", metadata["namespace"], metadata["name"], failed.message)
+
+    def _in_background(self, work: Any) -> None:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)

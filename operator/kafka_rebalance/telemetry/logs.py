@@ -1,0 +1,18 @@
+"""One line per happening on stderr, for people and log collectors. Secrets never get this far: see kafka.settings."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+
+
+def configure_logging(level: str) -> None:
+    """Set up the root logger; clients that talk about every request are held to warnings."""
+    formatter = logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%SZ")
+    formatter.converter = time.gmtime
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(formatter)
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    for noisy in ("kafka", "kopf", "urllib3", "kubernetes", "asyncio", "aiohttp"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
