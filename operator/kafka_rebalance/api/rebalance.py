@@ -15,6 +15,7 @@ from kafka_rebalance.api.fields import (
     MAX_INT32,
     ApiModel,
     BrokerSet,
+    FewBrokers,
     PositiveInt,
     Rate,
     Regexes,
@@ -77,7 +78,7 @@ class Brokers(ApiModel):
     include: BrokerSet = Field(
         default=(), description="Ids of the brokers that shall hold replicas. Empty: every live broker."
     )
-    decommission: BrokerSet = Field(default=(), description="Ids of brokers that shall hold nothing at the end.")
+    decommission: FewBrokers = Field(default=(), description="Ids of brokers that shall hold nothing at the end.")
 
     @model_validator(mode="after")
     def _disjoint(self) -> Self:

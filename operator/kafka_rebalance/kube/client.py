@@ -64,12 +64,14 @@ class KubeClient:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="kube")
 
     @classmethod
-    def connect(cls, namespace: str | None = None) -> KubeClient:
-        """From KUBECONFIG or ~/.kube/config where there is one, else the account that the Pod runs as."""
+    def connect(cls, namespace: str | None = None, *, kubeconfig: str | None = None) -> KubeClient:
+        """From the kubeconfig given, KUBECONFIG or ~/.kube/config; where there is none, as the Pod's account."""
         configuration = client.Configuration()
+        default = Path.home() / ".kube" / "config"
+        path = kubeconfig or os.environ.get("KUBECONFIG") or (str(default) if default.exists() else None)
         try:
-            if os.environ.get("KUBECONFIG") or Path.home().joinpath(".kube", "config").exists():
-                config.load_kube_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+            if path:
+                config.load_kube_config(path, client_configuration=configuration)  # type: ignore[no-untyped-call]
             else:
                 config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
         except config.ConfigException as error:
@@ -159,7 +161,7 @@ class KubeClient:
     async def list_config_map_metadata(self, labels: Mapping[str, str]) -> list[Json]:
         """``metadata`` of those with these labels: cheap, whatever they hold."""
         answer = await self._json("GET", self._config_maps(), labels=labels, accept=_METADATA_ONLY)
-        return [item["metadata"] for item in answer["items"]]
+        return [item["metadata"] for item in answer["items"] or ()]  # null where there is none
 
     # ---------------------------------------------------------------------------------------------------------------
 
