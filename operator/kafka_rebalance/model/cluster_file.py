@@ -1,0 +1,143 @@
+"""The offline cluster file (design section 10) as values. Parses bytes; opening files is the command line's business.
+
+    {"brokers": [{"id": 0, "rack": "a"}, {"id": 1, "rack": null}],
+     "partitions": [{"topic": "t", "partition": 0, "replicas": [0, 1], "size": 1048576}]}
+
+``size`` and ``rack`` are optional, other keys are ignored, gzip is recognised by its first bytes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+from kafka_rebalance.errors import Refused
+from kafka_rebalance.model.topology import Broker, BrokerId, Replicas, TopicPartition
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_MAX_INT32 = 2**31 - 1
+_MAX_INT64 = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPartition:
+    """One partition of the file; ``size_bytes`` is None where the file does not say."""
+
+    tp: TopicPartition
+    replicas: Replicas
+    size_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFile:
+    """Brokers that are there, and partitions; replicas may sit on brokers that are gone."""
+
+    brokers: tuple[Broker, ...]
+    partitions: tuple[ClusterPartition, ...]
+
+
+def parse_cluster(data: bytes) -> ClusterFile:
+    """The cluster in the file.
+
+    Raises ValueError with the JSON path where the shape is wrong, Refused (DuplicateBroker, DuplicatePartition,
+    DuplicateReplica) where the shape is right but no cluster can be like that.
+    """
+    document = _decode(data)
+    rows = _list(_member(document, "brokers", "$"), "brokers")
+    brokers = tuple(_broker(row, f"brokers[{i}]") for i, row in enumerate(rows))
+    rows = _list(_member(document, "partitions", "$"), "partitions")
+    partitions = tuple(_partition(row, f"partitions[{i}]") for i, row in enumerate(rows))
+    _refuse_duplicates(brokers, partitions)
+    return ClusterFile(brokers, partitions)
+
+
+def parse_topics_to_move(data: bytes) -> frozenset[str]:
+    """Kafka's topics-to-move file, ``{"topics": [{"topic": "x"}], "version": 1}``. Raises ValueError with the path."""
+    document = _decode(data)
+    version = document.get("version", 1)
+    if version != 1:
+        raise ValueError(f"version: {version!r} is not 1")
+    rows = _list(_member(document, "topics", "$"), "topics")
+    return frozenset(_text(_member(row, "topic", f"topics[{i}]"), f"topics[{i}].topic") for i, row in enumerate(rows))
+
+
+def _decode(data: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(gzip.decompress(data) if data.startswith(_GZIP_MAGIC) else data)
+    except (OSError, EOFError, zlib.error) as broken:
+        raise ValueError(f"the gzip stream is broken: {broken}") from broken
+    except (json.JSONDecodeError, UnicodeDecodeError) as broken:
+        raise ValueError(f"not JSON: {broken}") from broken
+    except RecursionError as deep:
+        raise ValueError("not JSON: nested too deeply") from deep
+    if not isinstance(document, dict):
+        raise ValueError("$: expected an object")
+    return document
+
+
+def _broker(row: Any, path: str) -> Broker:
+    number = _integer(_member(row, "id", path), f"{path}.id")
+    rack = row.get("rack")
+    if rack is not None and not isinstance(rack, str):
+        raise ValueError(f"{path}.rack of broker {number}: expected a string or null, found {rack!r}")
+    return Broker(BrokerId(number), rack)
+
+
+def _partition(row: Any, path: str) -> ClusterPartition:
+    topic = _text(_member(row, "topic", path), f"{path}.topic")
+    tp = TopicPartition(topic, _integer(_member(row, "partition", path), f"{path}.partition of topic {topic}"))
+    where = f"{path}.replicas of topic-partition {tp}"
+    replicas = tuple(BrokerId(_integer(b, where)) for b in _list(_member(row, "replicas", path), where))
+    if not replicas:
+        raise ValueError(f"{where}: expected at least one broker id")
+    size = row.get("size")
+    if size is not None:
+        size = _integer(size, f"{path}.size of topic-partition {tp}", _MAX_INT64)
+    return ClusterPartition(tp, replicas, size)
+
+
+def _member(value: Any, key: str, path: str) -> Any:
+    if not isinstance(value, dict):
+        raise ValueError(f"{path}: expected an object, found {value!r:.60}")
+    if key not in value:
+        raise ValueError(f"{path}: {key!r} is missing")
+    return value[key]
+
+
+def _list(value: Any, path: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError(f"{path}: expected a list, found {value!r:.60}")
+    return value
+
+
+def _integer(value: Any, path: str, highest: int = _MAX_INT32) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"{path}: expected an integer, found {value!r:.60}")
+    if not 0 <= value <= highest:
+        raise ValueError(f"{path}: {value} is not between 0 and {highest}")
+    return value
+
+
+def _text(value: Any, path: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{path}: expected a name, found {value!r:.60}")
+    return value
+
+
+def _refuse_duplicates(brokers: tuple[Broker, ...], partitions: tuple[ClusterPartition, ...]) -> None:
+    ids: set[int] = set()
+    for i, broker in enumerate(brokers):
+        if broker.id in ids:
+            raise Refused("DuplicateBroker", f"brokers[{i}].id: broker {broker.id} is listed twice")
+        ids.add(broker.id)
+    seen: set[TopicPartition] = set()
+    for i, p in enumerate(partitions):
+        if p.tp in seen:
+            raise Refused("DuplicatePartition", f"partitions[{i}]: topic-partition {p.tp} is listed twice")
+        seen.add(p.tp)
+        if len(set(p.replicas)) != len(p.replicas):
+            message = f"partitions[{i}].replicas of topic-partition {p.tp} names a broker twice: {list(p.replicas)}"
+            raise Refused("DuplicateReplica", message)
