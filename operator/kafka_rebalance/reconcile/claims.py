@@ -20,7 +20,7 @@ def rates_of(work: Work, throttles: Iterable[KafkaReassignmentThrottle]) -> tupl
     The cluster's throttle resource holds for everything; a rebalance's own throttle can only be lower.
     """
     own = work.rebalance.spec.throttle
-    resource = _oldest(throttles)
+    resource = ruling_throttle(throttles)
     shared = Rates(resource.spec.leader_rate, resource.spec.follower_rate) if resource else Rates()
     source = f"KafkaReassignmentThrottle {resource.metadata.namespace}/{resource.metadata.name}" if resource else ""
     if own is None:
@@ -57,7 +57,7 @@ def claim_of(
     return Claim(rates, brokers, leaders, followers)
 
 
-def _oldest(throttles: Iterable[KafkaReassignmentThrottle]) -> KafkaReassignmentThrottle | None:
+def ruling_throttle(throttles: Iterable[KafkaReassignmentThrottle]) -> KafkaReassignmentThrottle | None:
     """Two resources for one cluster: the older wins."""
     return min(
         (t for t in throttles if not t.metadata.deleting),

@@ -19,7 +19,7 @@ from kafka_rebalance.execution.progress import measure, start_pace
 from kafka_rebalance.execution.throttle import Claim, moving_brokers
 from kafka_rebalance.kafka.ports import AlterCode, ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.topology import BrokerId, ClusterState, TopicPartition
-from kafka_rebalance.reconcile.claims import claim_of, rates_of
+from kafka_rebalance.reconcile.claims import claim_of, rates_of, ruling_throttle
 from kafka_rebalance.reconcile.lifecycle import Clock, Lifecycle
 from kafka_rebalance.reconcile.opening import LoadModels, Runs, expected_seconds
 from kafka_rebalance.reconcile.records import Stores
@@ -118,6 +118,9 @@ class ClusterEngine:
         for work in works:
             if work not in running or work.open is None:
                 await self._report(work, ClusterState(self.cluster_id, info.brokers))
+        ruling = ruling_throttle(self.throttles.values())
+        for throttle in self.throttles.values():
+            await self._resources.report_throttle(throttle, self.cluster_id, ruling)
         if any(work.open is not None or work.queued_behind for work in self.works.values()):
             return BUSY_SECONDS
         return IDLE_SECONDS if self._keeper.settled else UNSETTLED_SECONDS

@@ -6,8 +6,15 @@ import logging
 from collections.abc import Callable
 from datetime import datetime
 
-from kafka_rebalance.api.conditions import Reason
-from kafka_rebalance.api.v1alpha1 import FINALIZER, REBALANCES, KafkaRebalanceStatus
+from kafka_rebalance.api.conditions import Reason, Verdict, summarise
+from kafka_rebalance.api.v1alpha1 import (
+    FINALIZER,
+    REASSIGNMENT_THROTTLES,
+    REBALANCES,
+    KafkaReassignmentThrottle,
+    KafkaReassignmentThrottleStatus,
+    KafkaRebalanceStatus,
+)
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.progress import ReplicaBytes
 from kafka_rebalance.kube.client import KubeClient
@@ -36,11 +43,12 @@ _NORMAL = {
 
 
 class Resources:
-    """Writes to KafkaRebalance objects. A write that would change nothing is not sent."""
+    """Writes to our objects. A write that would change nothing is not sent."""
 
     def __init__(self, kube: KubeClient, now: Callable[[], datetime]) -> None:
         self._kube = kube
         self._now = now
+        self._throttles_written: dict[str, KafkaReassignmentThrottleStatus] = {}
 
     async def hold(self, work: Work) -> None:
         """Put our finalizer on the object. Nothing is planned before it has been seen there."""
@@ -83,6 +91,33 @@ class Resources:
         if exists:
             await self._tell_transition(work, before, status)
         return exists
+
+    async def report_throttle(
+        self, throttle: KafkaReassignmentThrottle, cluster_id: str, ruling: KafkaReassignmentThrottle | None
+    ) -> None:
+        """Say whether this throttle resource is in force. Its ``freeze`` counts in any case."""
+        metadata = throttle.metadata
+        if ruling is throttle:
+            verdict, reason, message = Verdict.DONE, Reason.APPLIED, "holds for all rebalances of the cluster"
+        else:
+            names = f"{ruling.metadata.namespace}/{ruling.metadata.name}" if ruling else "another one"
+            verdict, reason, message = Verdict.STUCK, Reason.CONFLICTED, f"{names} is older: its rates hold instead"
+        if throttle.spec.freeze:
+            message += "; freeze: no rebalance starts a new step"
+        before = self._throttles_written.get(metadata.uid, throttle.status)
+        conditions = summarise(
+            before.conditions, verdict, reason, message, generation=metadata.generation, now=self._now()
+        )
+        status = before.model_copy(
+            update={
+                "observed_generation": metadata.generation,
+                "cluster_id": cluster_id,
+                "conditions": conditions,
+            }
+        )
+        if status != before:
+            await self._kube.patch_status(REASSIGNMENT_THROTTLES, metadata.namespace, metadata.name, status.as_patch())
+        self._throttles_written[metadata.uid] = status
 
     async def _tell_transition(self, work: Work, before: KafkaRebalanceStatus, after: KafkaRebalanceStatus) -> None:
         old, new = ready_reason(before), ready_reason(after)
