@@ -1,0 +1,150 @@
+"""Judges plans without any of the planner's code: invariants by counting, optima by an exact constraint solver."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass
+
+from ortools.sat.python import cp_model
+
+from kafka_rebalance.model.plan import Plan
+from kafka_rebalance.model.topology import Replicas, TopicPartition
+from kafka_rebalance.planning import PlanRequest, RackAwareness
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """The levels of the objective, most important first (racks and counts change places under Preferred)."""
+
+    rack_violations: int
+    count_sumsq: int
+    moves: int
+    leader_sumsq: int
+    pair_sumsq: int
+    leader_changes: int
+
+
+def result(request: PlanRequest, made: Plan) -> dict[TopicPartition, Replicas]:
+    """Every partition's list after the plan, the skipped ones left out."""
+    after = {p.tp: p.replicas for p in request.partitions if p.has_leader}
+    for p in made.partitions:
+        assert after[p.tp] == p.current, f"{p.tp} was planned from another list"
+        assert p.target != p.current, f"{p.tp} is unchanged"
+        after[p.tp] = p.target
+    return after
+
+
+def check(request: PlanRequest, made: Plan) -> Metrics:
+    """Assert every hard rule and that the plan tells the truth about itself; its metrics."""
+    before = {p.tp: p.replicas for p in request.partitions if p.has_leader}
+    after = result(request, made)
+    for tp, replicas in after.items():
+        assert len(replicas) == len(before[tp]), f"{tp} has another replication factor"
+        assert len(set(replicas)) == len(replicas), f"{tp} is on one broker twice"
+        assert set(replicas) <= request.targets, f"{tp} is on a broker that may hold nothing"
+    assert list(made.partitions) == sorted(made.partitions)
+    assert {s.tp for s in made.skipped} == {p.tp for p in request.partitions if not p.has_leader}
+    metrics = measure(request, before, after)
+    assert made.replica_moves == metrics.moves
+    assert made.leader_moves == metrics.leader_changes
+    assert made.rack_violations == metrics.rack_violations
+    assert made.lower_bound <= metrics.moves
+    assert made.optimal == (made.lower_bound == metrics.moves)
+    return metrics
+
+
+def measure(
+    request: PlanRequest, before: Mapping[TopicPartition, Replicas], after: Mapping[TopicPartition, Replicas]
+) -> Metrics:
+    return Metrics(
+        rack_violations=sum(_violations(request, replicas) for replicas in after.values()),
+        count_sumsq=_sumsq(b for replicas in after.values() for b in replicas),
+        moves=sum(len(set(after[tp]) - set(before[tp])) for tp in after),
+        leader_sumsq=_sumsq(replicas[0] for replicas in after.values()),
+        pair_sumsq=_sumsq(replicas[:2] for replicas in after.values() if len(replicas) > 1),
+        leader_changes=sum(after[tp][0] != before[tp][0] for tp in after),
+    )
+
+
+def _sumsq(things: Iterable[object]) -> int:
+    return sum(n * n for n in Counter(things).values())
+
+
+def _racks(request: PlanRequest) -> dict[int, str | None]:
+    seen = request.goals.rack_awareness is not RackAwareness.DISABLED
+    return {b.id: b.rack if seen else None for b in request.brokers if b.id in request.targets}
+
+
+def _cap(racks: Mapping[int, str | None], rf: int) -> int:
+    count = len({r for r in racks.values() if r is not None}) + sum(r is None for r in racks.values())
+    return max(1, -(-rf // count))
+
+
+def _violations(request: PlanRequest, replicas: Replicas) -> int:
+    racks = _racks(request)
+    held = Counter(racks[b] for b in replicas if racks[b] is not None)
+    return sum(max(0, n - _cap(racks, len(replicas))) for n in held.values())
+
+
+def optimum(request: PlanRequest) -> Metrics:
+    """The exact lexicographic optimum of all six levels, for tiny clusters."""
+    model = cp_model.CpModel()
+    racks, brokers = _racks(request), sorted(request.targets)
+    partitions = [p for p in request.partitions if p.has_leader]
+    on = {(i, b): model.new_bool_var("") for i in range(len(partitions)) for b in brokers}
+    lead = {(i, b): model.new_bool_var("") for i in range(len(partitions)) for b in brokers}
+    second = {
+        (i, a, b): model.new_bool_var("") for i in range(len(partitions)) for a in brokers for b in brokers if a != b
+    }
+    over = []
+    for i, p in enumerate(partitions):
+        rf = len(p.replicas)
+        model.add(sum(on[i, b] for b in brokers) == rf)
+        model.add(sum(lead[i, b] for b in brokers) == 1)
+        for rack in {r for r in racks.values() if r is not None}:
+            beyond = model.new_int_var(0, rf, "")
+            model.add(beyond >= sum(on[i, b] for b in brokers if racks[b] == rack) - _cap(racks, rf))
+            over.append(beyond)
+        for a in brokers:
+            model.add(lead[i, a] <= on[i, a])
+            seconds = sum(second[i, a, b] for b in brokers if b != a)
+            model.add(seconds == lead[i, a] if rf > 1 else seconds == 0)
+            model.add(sum(second[i, b, a] for b in brokers if b != a) <= on[i, a])
+
+    def square(terms: list[cp_model.IntVar]) -> cp_model.IntVar:
+        count = model.new_int_var(0, len(terms), "")
+        squared = model.new_int_var(0, len(terms) ** 2, "")
+        model.add(count == sum(terms))
+        model.add_multiplication_equality(squared, [count, count])
+        return squared
+
+    everyone = range(len(partitions))
+    stays = [lead[i, p.replicas[0]] for i, p in enumerate(partitions) if p.replicas[0] in request.targets]
+    levels = {
+        "rack_violations": sum(over),
+        "count_sumsq": sum(square([on[i, b] for i in everyone]) for b in brokers),
+        "moves": sum(on[i, b] for i, p in enumerate(partitions) for b in brokers if b not in p.replicas),
+        "leader_sumsq": sum(square([lead[i, b] for i in everyone]) for b in brokers),
+        "pair_sumsq": sum(square([second[i, a, b] for i in everyone]) for a in brokers for b in brokers if a != b),
+        "leader_changes": len(partitions) - sum(stays),
+    }
+    order = list(levels)
+    if request.goals.rack_awareness is RackAwareness.PREFERRED:
+        order[:2] = reversed(order[:2])
+    found = {}
+    for name in order:
+        if isinstance(levels[name], int):
+            found[name] = levels[name]
+            continue
+        model.minimize(levels[name])
+        solver = cp_model.CpSolver()
+        solver.parameters.num_workers = 1
+        assert solver.solve(model) == cp_model.OPTIMAL
+        found[name] = round(solver.objective_value)
+        model.add(levels[name] == found[name])
+    return Metrics(**found)
+
+
+def levels(metrics: Metrics) -> tuple[int, ...]:
+    return astuple(metrics)

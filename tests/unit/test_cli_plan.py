@@ -1,0 +1,236 @@
+"""kafka-rebalance plan: the offline contract of design section 10."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from kafka_rebalance.cli.main import main
+from kafka_rebalance.model.load import LoadModel, PartitionLoad
+from kafka_rebalance.model.load_artifact import render_load_model
+from kafka_rebalance.model.topology import TopicPartition
+
+CLUSTER = {
+    "brokers": [{"id": 0, "rack": "a"}, {"id": 1, "rack": "b"}, {"id": 2, "rack": "c"}, {"id": 3}],
+    "partitions": [
+        {"topic": "t", "partition": 0, "replicas": [0, 1], "size": 1000},
+        {"topic": "t", "partition": 1, "replicas": [0, 1]},
+        {"topic": "u", "partition": 5, "replicas": [1, 0], "size": 10},
+        {"topic": "u", "partition": 7, "replicas": [1, 0], "size": 10},
+    ],
+}
+RESOURCE = {
+    "apiVersion": "kafkarebalance.dev/v1alpha1",
+    "kind": "KafkaRebalance",
+    "metadata": {"name": "spread"},
+    "spec": {
+        "kafka": {"bootstrapServers": "kafka:9092"},
+        "topics": {"include": ["t"]},
+        "brokers": {"decommission": [1]},
+    },
+}
+
+
+@dataclass(frozen=True)
+class Done:
+    """How the program ended, and what it wrote where."""
+
+    returncode: int
+    stdout: bytes
+    stderr: bytes
+
+
+def run(*arguments: str, stdin: bytes = b"") -> Done:
+    """The whole program, exit codes included, without the second that a new process takes."""
+    code: Any = 0
+    with (
+        CliRunner().isolation(input=stdin) as streams,
+        patch.object(sys, "argv", ["kafka-rebalance", "plan", *arguments]),
+    ):
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code
+        return Done(code or 0, streams[0].getvalue(), streams[1].getvalue())
+
+
+def planned(*arguments: str, cluster: Any = CLUSTER) -> dict[str, Any]:
+    done = run("--cluster", "-", "-o", "json", *arguments, stdin=json.dumps(cluster).encode())
+    assert done.returncode == 0, done.stderr.decode()
+    document = json.loads(done.stdout)
+    assert isinstance(document, dict)
+    return document
+
+
+def lists(document: dict[str, Any]) -> dict[str, list[int]]:
+    return {f"{p['topic']}-{p['partition']}": p["replicas"] for p in document["partitions"]}
+
+
+class TestOutput:
+    def test_json_is_kafkas_file_with_a_summary(self) -> None:
+        """Only changed partitions, in Kafka's format; every figure of the contract beside them."""
+        document = planned()
+        assert document["version"] == 1
+        assert all(set(p) == {"topic", "partition", "replicas"} for p in document["partitions"])
+        summary = document["summary"]
+        assert (summary["replicaMoves"], summary["lowerBound"], summary["optimal"]) == (4, 4, True)
+        assert summary["partitionsChanged"] == len(document["partitions"])
+        assert summary["rackViolations"] == 0
+        assert summary["planningSeconds"] > 0
+        assert summary["hash"].startswith("sha256:")
+        assert isinstance(summary["leaderMoves"], int)
+
+    def test_all_prints_unchanged_partitions_too(self) -> None:
+        """--all names every selected partition."""
+        assert set(lists(planned("--all"))) == {"t-0", "t-1", "u-5", "u-7"}
+
+    def test_yaml_says_the_same(self) -> None:
+        """-o yaml is the JSON document in YAML, but for the time it took."""
+        done = run("--cluster", "-", "-o", "yaml", stdin=json.dumps(CLUSTER).encode())
+        said, expected = yaml.safe_load(done.stdout), planned()
+        said["summary"].pop("planningSeconds")
+        expected["summary"].pop("planningSeconds")
+        assert said == expected
+
+    def test_the_table_is_for_people(self) -> None:
+        """The default output names partitions, brokers and the proof."""
+        text = run("--cluster", "-", stdin=json.dumps(CLUSTER).encode()).stdout.decode()
+        assert "t-1" in text
+        assert "4 replica moves (proved the fewest)" in text
+
+    def test_gzip_and_files_are_read(self, tmp_path: Path) -> None:
+        """gzip is known by its first bytes, whatever the file's name."""
+        file = tmp_path / "cluster.json"
+        file.write_bytes(gzip.compress(json.dumps(CLUSTER).encode()))
+        done = run("--cluster", str(file), "-o", "json")
+        assert json.loads(done.stdout)["summary"]["hash"] == planned()["summary"]["hash"]
+
+
+class TestBrokers:
+    @pytest.mark.parametrize("option", ["--brokers", "--broker-list"])
+    def test_brokers_not_named_keep_nothing(self, option: str) -> None:
+        """--brokers is the set that may hold replicas; KIP-6's --broker-list is the same."""
+        after = lists(planned(option, "2,3", "--all"))
+        assert {b for replicas in after.values() for b in replicas} == {2, 3}
+
+    def test_decommissioned_brokers_keep_nothing(self) -> None:
+        """Several can leave at once."""
+        after = lists(planned("--decommission", "0,3", "--all"))
+        assert {b for replicas in after.values() for b in replicas} == {1, 2}
+
+    def test_replicas_on_brokers_that_are_gone_move(self) -> None:
+        """A broker that the file does not list is dead; it may be named for decommission as well."""
+        dead = {**CLUSTER, "partitions": [{"topic": "t", "partition": 0, "replicas": [9, 0]}]}
+        for arguments in ([], ["--decommission", "9"]):
+            assert 9 not in lists(planned(*arguments, cluster=dead))["t-0"]
+
+
+class TestResource:
+    @pytest.fixture
+    def resource(self, tmp_path: Path) -> str:
+        file = tmp_path / "krb.yaml"
+        file.write_text(yaml.safe_dump(RESOURCE))
+        return str(file)
+
+    def test_topics_and_brokers_come_from_the_file(self, resource: str) -> None:
+        """The topic filter selects, the decommissioned broker is emptied of the selected topics."""
+        after = lists(planned("--rebalance", resource, "--all"))
+        assert set(after) == {"t-0", "t-1"}
+        assert all(1 not in replicas for replicas in after.values())
+
+    def test_options_win_over_the_file(self, resource: str, tmp_path: Path) -> None:
+        """Brokers and topics on the command line replace the file's."""
+        topics = tmp_path / "topics.json"
+        topics.write_text(json.dumps({"topics": [{"topic": "u"}], "version": 1}))
+        arguments = ["--rebalance", resource, "--brokers", "0,1", "--topics-to-move-json-file", str(topics), "--all"]
+        after = lists(planned(*arguments))
+        assert set(after) == {"u-5", "u-7"}
+        assert all(set(replicas) == {0, 1} for replicas in after.values())
+
+    def test_a_bad_field_is_named(self, tmp_path: Path) -> None:
+        """The path is the one in the YAML."""
+        file = tmp_path / "bad.yaml"
+        file.write_text(yaml.safe_dump({**RESOURCE, "spec": {**RESOURCE["spec"], "goals": {"balance": "Odd"}}}))
+        done = run("--cluster", "-", "--rebalance", str(file), stdin=json.dumps(CLUSTER).encode())
+        assert done.returncode == 2
+        assert b"spec.goals.balance" in done.stderr
+
+
+class TestSizes:
+    def test_the_load_model_fills_in_what_the_file_lacks(self, tmp_path: Path) -> None:
+        """A size in the cluster file wins; where there is none the model's counts."""
+        one = {**CLUSTER, "partitions": CLUSTER["partitions"][:2]}
+        loads = {TopicPartition("t", p): PartitionLoad(size_bytes=5_000_000) for p in (0, 1)}
+        model = LoadModel("LoadModel", datetime(2026, 1, 1, tzinfo=UTC), loads, "c")
+        file = tmp_path / "model.json.gz"
+        file.write_bytes(render_load_model(model))
+        summary = planned("--decommission", "0,1", "--load-model", str(file), cluster=one)["summary"]
+        assert summary["replicaMoves"] == 4
+        assert summary["dataToMove"] == 2 * (1000 + 5_000_000)
+
+
+def with_partition(**changes: Any) -> Any:
+    return {**CLUSTER, "partitions": [{**CLUSTER["partitions"][0], **changes}]}
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("arguments", "cluster", "code", "says"),
+        [
+            (["--brokers", "0"], CLUSTER, 3, "t-0 has 2 replicas, only 1 eligible brokers"),
+            (["--brokers", "0,42"], CLUSTER, 3, "broker 42"),
+            (["--decommission", "42"], CLUSTER, 3, "broker 42"),
+            (
+                [],
+                with_partition(replicas=[0, 0]),
+                3,
+                "partitions[0].replicas of topic-partition t-0 names a broker twice",
+            ),
+            ([], {**CLUSTER, "partitions": CLUSTER["partitions"][:1] * 2}, 3, "partitions[1]: topic-partition t-0"),
+            ([], {**CLUSTER, "brokers": [{"id": 0}, {"id": 0}]}, 3, "broker 0 is listed twice"),
+            ([], with_partition(replicas=[0, -1]), 2, "partitions[0].replicas of topic-partition t-0: -1"),
+            ([], with_partition(replicas=[0, "1"]), 2, "expected an integer, found '1'"),
+            ([], with_partition(replicas=[True]), 2, "expected an integer, found True"),
+            ([], with_partition(replicas=[]), 2, "at least one broker id"),
+            ([], with_partition(partition=1.5), 2, "partitions[0].partition of topic t"),
+            ([], with_partition(size=-1), 2, "partitions[0].size of topic-partition t-0"),
+            ([], {"brokers": []}, 2, "'partitions' is missing"),
+            ([], {**CLUSTER, "brokers": [{"rack": "a"}]}, 2, "brokers[0]: 'id' is missing"),
+            ([], {**CLUSTER, "brokers": [{"id": 0, "rack": 7}]}, 2, "brokers[0].rack of broker 0"),
+            ([], [], 2, "expected an object"),
+            (["--strategy", "Generate"], CLUSTER, 2, "MinimalMovement"),
+            (["--balance", "PerTopic"], CLUSTER, 2, "Total"),
+        ],
+    )
+    def test_it_is_named_and_nothing_is_printed(self, arguments: list[str], cluster: Any, code: int, says: str) -> None:
+        """Exit 2: the input is malformed; exit 3: it is well-formed and cannot be carried out. stdout stays empty."""
+        done = run("--cluster", "-", "-o", "json", *arguments, stdin=json.dumps(cluster).encode())
+        assert done.returncode == code, done.stderr.decode()
+        assert says in " ".join(done.stderr.decode().split())
+        assert done.stdout == b""
+
+    @pytest.mark.parametrize("data", [b"", b"{", b"\x1f\x8bbroken", b"\xff\xfe", b"[" * 100_000])
+    def test_what_is_no_json_is_said_so(self, data: bytes) -> None:
+        """Whatever the bytes, a message and no stack trace."""
+        done = run("--cluster", "-", stdin=data)
+        assert done.returncode == 2
+        assert b"Traceback" not in done.stderr
+        assert b"--cluster" in done.stderr
+
+    def test_topics_that_do_not_exist_are_named(self, tmp_path: Path) -> None:
+        """A typo in Kafka's topics file must not become an empty plan."""
+        topics = tmp_path / "topics.json"
+        topics.write_text(json.dumps({"topics": [{"topic": "nope"}], "version": 1}))
+        done = run("--cluster", "-", "--topics-to-move-json-file", str(topics), stdin=json.dumps(CLUSTER).encode())
+        assert (done.returncode, done.stdout) == (3, b"")
+        assert b"nope" in done.stderr
