@@ -108,7 +108,7 @@ async def _sample(bootstrap_servers: str, lake: str, interval: float, count: int
     from kafka_rebalance.kafka.admin import connect
     from kafka_rebalance.kafka.settings import ConnectionSettings
 
-    admin = await connect(ConnectionSettings(bootstrap_servers=bootstrap_servers))
+    admin = connect(ConnectionSettings(bootstrap_servers=bootstrap_servers))
     try:
         await _sample_regularly(lambda: _one(admin, lake), interval, count)
     finally:
