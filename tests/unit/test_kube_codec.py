@@ -52,7 +52,7 @@ class TestPlans:
         """They fit into a handful of ConfigMaps."""
         before = plan(200_000, topics=2000)
         payload = encode_plan(before)
-        assert len(cut(payload)) <= 5
+        assert len(cut(payload, SHARD_BYTES)) <= 5
         assert decode_plan(payload) == before
 
     def test_empty(self) -> None:
@@ -107,7 +107,7 @@ class TestShards:
     @pytest.mark.parametrize("size", [0, 1, SHARD_BYTES, SHARD_BYTES + 1, 3 * SHARD_BYTES])
     def test_cut(self, size: int) -> None:
         payload = bytes(size)
-        pieces = cut(payload)
+        pieces = cut(payload, SHARD_BYTES)
         assert b"".join(pieces) == payload
         assert all(len(piece) <= SHARD_BYTES for piece in pieces)
         assert len(pieces) == max(1, -(-size // SHARD_BYTES))

@@ -61,7 +61,7 @@ class BlobStore:
         that is not so. None: whatever is there is replaced.
         """
         content = hashlib.sha256(payload).hexdigest()
-        pieces = cut(payload)
+        pieces = cut(payload, SHARD_BYTES)
         shards = [f"{name}-{content[:16]}-{number:03d}" for number in range(len(pieces))] if len(pieces) > 1 else []
         labels = self._labels(uid, content)
         for shard, piece in zip(shards, pieces, strict=bool(shards)):
@@ -173,7 +173,7 @@ def object_name(kind: str, *key: str) -> str:
     return f"{kind}-{hashlib.sha256(chr(10).join(key).encode()).hexdigest()[:40]}"
 
 
-def cut(payload: bytes, size: int = SHARD_BYTES) -> Sequence[bytes]:
+def cut(payload: bytes, size: int) -> Sequence[bytes]:
     """Pieces of at most ``size``; one piece, perhaps empty, where it fits."""
     return [payload[start : start + size] for start in range(0, len(payload), size)] or [b""]
 
