@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
+from kafka_rebalance.api import reference
 from kafka_rebalance.api.crd import definitions, render, structural
 
-CRDS = Path(__file__).parents[2] / "crds"
+ROOT = Path(__file__).parents[2]
+CRDS = ROOT / "crds"
 
 
 def fields(schema: dict[str, Any], path: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -36,6 +38,9 @@ class TestCommitted:
     def test_files_are_up_to_date(self) -> None:
         expected = {f"{name}.yaml": render(definition) for name, definition in definitions().items()}
         assert {path.name: path.read_text(encoding="utf-8") for path in CRDS.iterdir()} == expected, "run `make crds`"
+
+    def test_the_reference_is_up_to_date(self) -> None:
+        assert (ROOT / "docs" / "reference.md").read_text(encoding="utf-8") == reference.render(), "run `make crds`"
 
     def test_files_are_plain_yaml(self) -> None:
         for name, definition in definitions().items():
