@@ -5,12 +5,18 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from e2e.bench.kube import KubeCluster
+from e2e.bench.kube import KubeCluster, kube_cluster
 from tests.kube.namespaces import Namespace
 
 from kafka_rebalance.kube.client import KubeClient
 
 _ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def kube() -> Iterator[KubeCluster]:
+    with kube_cluster() as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="session")
