@@ -1,0 +1,143 @@
+"""What Kafka's own command-line tools say of a cluster: the judge of a test is not the code under test.
+
+Each question costs the start of a JVM, a second or so: ask once for many topics. The judge only looks.
+"""
+
+import json
+import re
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from e2e.bench.kafka import KafkaCluster
+
+_REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+_TOPICS = "org.apache.kafka.tools.TopicCommand"
+_CONFIGS = "kafka.admin.ConfigCommand"
+
+_PARTITION = re.compile(
+    r"^\s+Topic: (?P<topic>\S+)\s+Partition: (?P<partition>\d+)\s+Leader: (?P<leader>\S+)"
+    r"\s+Replicas: (?P<replicas>[\d,]*)\s+Isr: (?P<isr>[\d,]*)"
+)
+_REASSIGNMENT = re.compile(
+    r"^(?P<topic>\S+)-(?P<partition>\d+): replicas: (?P<replicas>[\d,]+)\."
+    r"(?: adding: (?P<adding>[\d,]+)\.)?(?: removing: (?P<removing>[\d,]+)\.)?$"
+)
+_ENTITY = re.compile(
+    r"^(?:Dynamic configs for (?:topic|broker) (?P<name>\S+)|(?P<default>Default configs for brokers.*)) are:"
+)
+_ENTRY = re.compile(r"^\s+(?P<key>\S+?)=(?P<value>.*) sensitive=(?:true|false) synonyms=\{.*\}$")
+
+Key = tuple[str, int]
+"""Topic and partition."""
+
+
+@dataclass(frozen=True)
+class PartitionState:
+    """One partition as TopicCommand shows it; no leader is None."""
+
+    replicas: tuple[int, ...]
+    leader: int | None
+    isr: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Reassignment:
+    """One reassignment in flight."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Kafka's tools on one cluster."""
+
+    cluster: KafkaCluster
+
+    def describe_topics(self, *topics: str) -> dict[Key, PartitionState]:
+        """Every partition of these topics; of all topics, internal ones too, when none is named."""
+        chosen = ("--topic", "|".join(re.escape(topic) for topic in topics)) if topics else ()
+        states = {}
+        for line in self._ask(_TOPICS, "--describe", *chosen).splitlines():
+            if found := _PARTITION.match(line):
+                leader = found["leader"]
+                states[found["topic"], int(found["partition"])] = PartitionState(
+                    _ids(found["replicas"]),
+                    int(leader) if leader.isdecimal() else None,
+                    frozenset(_ids(found["isr"])),
+                )
+        return states
+
+    def list_reassignments(self) -> dict[Key, Reassignment]:
+        """All reassignments in flight."""
+        return {
+            (found["topic"], int(found["partition"])): Reassignment(
+                _ids(found["replicas"]), _ids(found["adding"]), _ids(found["removing"])
+            )
+            for line in self._ask(_REASSIGN, "--list").splitlines()
+            if (found := _REASSIGNMENT.match(line))
+        }
+
+    def verify(self, target: Mapping[Key, Sequence[int]]) -> list[str]:
+        """What `--verify` finds wrong: a line for each partition that is not, in this very order, at its target.
+
+        Empty means that every partition is there. The throttles are left as they are.
+        """
+        partitions = [
+            {"topic": topic, "partition": partition, "replicas": list(replicas)}
+            for (topic, partition), replicas in target.items()
+        ]
+        with tempfile.NamedTemporaryFile("w", suffix=".json", dir=self.cluster.directory) as file:
+            json.dump({"version": 1, "partitions": partitions}, file)
+            file.flush()
+            said = self._ask(_REASSIGN, "--verify", "--preserve-throttles", "--reassignment-json-file", file.name)
+        return _complaints(said.splitlines(), len(partitions))
+
+    def topic_configs(self, *topics: str) -> dict[str, dict[str, str]]:
+        """The configs that were set on topics: on all of them, or on these (a call each)."""
+        if not topics:
+            return self._configs("topics")
+        return {name: found for topic in topics for name, found in self._configs("topics", topic).items()}
+
+    def broker_configs(self) -> dict[str, dict[str, str]]:
+        """The configs that were set at run time on each live broker (by id), and on all ("default")."""
+        return self._configs("brokers")
+
+    def throttles(self) -> dict[str, dict[str, str]]:
+        """Every replication throttle that is set on any broker or topic: nothing, when an operator has tidied up."""
+        brokers = {f"broker {name}": configs for name, configs in self.broker_configs().items()}
+        topics = {f"topic {name}": configs for name, configs in self.topic_configs().items()}
+        throttled = {
+            entity: {key: value for key, value in configs.items() if "throttled" in key}
+            for entity, configs in {**brokers, **topics}.items()
+        }
+        return {entity: configs for entity, configs in throttled.items() if configs}
+
+    def _configs(self, kind: str, *names: str) -> dict[str, dict[str, str]]:
+        chosen = ("--entity-name", *names) if names else ()
+        entities: dict[str, dict[str, str]] = {}
+        for line in self._ask(_CONFIGS, "--describe", "--entity-type", kind, *chosen).splitlines():
+            if entity := _ENTITY.match(line):
+                current = entities.setdefault(entity["name"] or "default", {})
+            elif entry := _ENTRY.match(line):
+                current[entry["key"]] = entry["value"]
+        return entities
+
+    def _ask(self, tool: str, *arguments: str) -> str:
+        running = ",".join(self.cluster.address(broker) for broker in self.cluster.running)
+        own = ("--bootstrap-server", running, "--command-config", str(self.cluster.tool_config))
+        return self.cluster.run_tool(tool, *own, *arguments)
+
+
+def _complaints(lines: Iterable[str], expected: int) -> list[str]:
+    """The lines about partitions that are not done; raises when the tool did not speak about all of them."""
+    about = [line for line in lines if "partition" in line and not line.startswith("Status of")]
+    if len(about) != expected:
+        raise RuntimeError(f"--verify spoke of {len(about)} partitions, not {expected}: {about[:5]}")
+    return [line for line in about if not line.endswith("is completed.")]
+
+
+def _ids(text: str | None) -> tuple[int, ...]:
+    return tuple(int(part) for part in (text or "").split(",") if part)
