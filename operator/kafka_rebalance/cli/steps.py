@@ -11,7 +11,7 @@ from kafka_rebalance.execution.steps import Alter, Call, Present, StepRules, all
 from kafka_rebalance.model.topology import Replicas, replicas_of
 
 
-class BrokerList(click.ParamType):
+class BrokerList(click.ParamType[Replicas]):
     """``0,1,2``: distinct broker ids, at least one."""
 
     name = "brokers"

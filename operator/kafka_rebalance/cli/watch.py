@@ -26,14 +26,15 @@ _BATCH_ROWS = 5
 @click.argument("name")
 @click.option("-n", "--namespace", default="default", show_default=True)
 @click.option("--until", type=click.IntRange(0, 100), help="Stop at this percentage instead of at the end.")
-def watch(name: str, namespace: str, until: int | None) -> None:
-    """Follow KafkaRebalance NAME: exit 0 when it has succeeded or is gone, 1 when it is stalled."""
-    stuck = asyncio.run(_follow(namespace, name, until))
+@click.option("--exit-on-stall", is_flag=True, help="Exit 1 when it is stalled, instead of waiting for help.")
+def watch(name: str, namespace: str, until: int | None, exit_on_stall: bool) -> None:
+    """Follow KafkaRebalance NAME until it has succeeded or is gone."""
+    stuck = asyncio.run(_follow(namespace, name, until, exit_on_stall=exit_on_stall))
     if stuck is not None:
         raise Permanent(*stuck)
 
 
-async def _follow(namespace: str, name: str, until: int | None) -> tuple[str, str] | None:
+async def _follow(namespace: str, name: str, until: int | None, *, exit_on_stall: bool) -> tuple[str, str] | None:
     kube = KubeClient.connect()
     console = Console()
     last = ""
@@ -51,14 +52,14 @@ async def _follow(namespace: str, name: str, until: int | None) -> tuple[str, st
                     click.echo(line)
                     sys.stdout.flush()
                     last = line
-                if (ended := _ended(seen, until)) is not None:
+                if (ended := _ended(seen, until, exit_on_stall=exit_on_stall)) is not None:
                     return ended or None
                 await asyncio.sleep(_EVERY_SECONDS)
     finally:
         await kube.close()
 
 
-def _ended(seen: KafkaRebalance, until: int | None) -> tuple[str, str] | tuple[()] | None:
+def _ended(seen: KafkaRebalance, until: int | None, *, exit_on_stall: bool) -> tuple[str, str] | tuple[()] | None:
     """None: go on. Empty: a good end. Otherwise reason and message of what is stuck."""
     status = seen.status
     if status.observed_generation != seen.metadata.generation:
@@ -67,7 +68,7 @@ def _ended(seen: KafkaRebalance, until: int | None) -> tuple[str, str] | tuple[(
     stalled = find_condition(status.conditions, ConditionType.STALLED)
     if ready is not None and ready.status == "True":
         return ()
-    if stalled is not None and stalled.status == "True":
+    if exit_on_stall and stalled is not None and stalled.status == "True":
         return stalled.reason, stalled.message
     if until is not None and status.progress is not None and status.progress.percent >= until:
         return ()

@@ -10,7 +10,9 @@ from kafka_rebalance.execution.decide import Direction, Errand, Kind, Verdict
 from kafka_rebalance.model.topology import BrokerId, ClusterState, TopicPartition
 
 ReplicaBytes = Mapping[tuple[TopicPartition, BrokerId], int]
-_SMOOTHING = 0.3
+_SMOOTHING = 0.4
+_RATE_SECONDS = 3.0
+"""Sizes are read every two seconds or so: a shorter interval would see jumps and standstills."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ class Pace:
         mark = (progress.bytes_moved, progress.replicas_completed, progress.partitions_completed)
         advanced_at = now if mark != self.mark else self.advanced_at
         elapsed = now - self.at
-        if elapsed < 1.0:
+        if elapsed < _RATE_SECONDS:
             return replace(self, mark=mark, advanced_at=advanced_at)
         latest = max(0.0, (progress.bytes_moved - self.bytes_moved) / elapsed)
         rate = latest if self.rate == 0.0 else self.rate + _SMOOTHING * (latest - self.rate)

@@ -60,7 +60,7 @@ def build_status(
         return status
     return status.model_copy(
         update={
-            "plan": _plan(work),
+            "plan": _plan(work, before.plan.data_source if before.plan else None),
             "progress": _progress(work, now),
             "throttle": ThrottleStatus(
                 leader_rate=work.rates.leader,
@@ -189,7 +189,7 @@ def _state_at_rest(work: Work) -> tuple[Summary, str, str]:
     return Summary.DONE, Reason.SUCCEEDED, f"{total - count} of {total} partitions are at their targets{left}"
 
 
-def _plan(work: Work) -> PlanStatus:
+def _plan(work: Work, source_said: str | None) -> PlanStatus:
     if work.open is None:
         raise RuntimeError("no run is open")
     plan = work.open.plan
@@ -202,7 +202,7 @@ def _plan(work: Work) -> PlanStatus:
         optimal=plan.optimal,
         leader_moves=plan.leader_moves,
         data_to_move=plan.data_to_move_bytes,
-        data_source=work.data_source or None,
+        data_source=work.data_source or source_said,
         eta=format_duration(work.eta_seconds) if work.eta_seconds is not None else None,
     )
 

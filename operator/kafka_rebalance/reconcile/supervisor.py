@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 _FIRST_RETRY_SECONDS = 2.0
 _LAST_RETRY_SECONDS = 60.0
 
-Connect = Callable[[ConnectionSettings], Awaitable[KafkaAdmin]]
+Connect = Callable[[ConnectionSettings], KafkaAdmin]
 ConnectionKey = tuple[str, str]
 """Namespace (Secrets are read there) and spec.kafka as JSON."""
 
@@ -173,7 +173,7 @@ class Supervisor:
 
     async def _engine(self, connection: _Connection) -> ClusterEngine:
         settings = await resolve(connection.kafka, connection.namespace, self._kube)
-        admin = await self._connect(settings)
+        admin = self._connect(settings)
         try:
             info = await admin.describe_cluster()
         except BaseException:

@@ -96,9 +96,6 @@ class ThrottleKeeper:
         await self._subtract(wanted)
         await self._restore_brokers(wanted, alive)
         await self._restore_topics(wanted)
-        if self._book.empty and not self._stored.empty:
-            await self._store.delete(self._cluster_id)
-            self._stored = Ledger()
 
     @property
     def _book(self) -> Ledger:
@@ -107,7 +104,10 @@ class ThrottleKeeper:
         return self._ledger
 
     async def _save(self, ledger: Ledger) -> None:
-        await self._store.save(self._cluster_id, ledger_to_json(ledger))
+        if ledger.empty:
+            await self._store.delete(self._cluster_id)
+        else:
+            await self._store.save(self._cluster_id, ledger_to_json(ledger))
         self._ledger = self._stored = ledger
 
     async def _put_on_record(self, wanted: Wanted) -> None:

@@ -16,3 +16,5 @@ def configure_logging(level: str) -> None:
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     for noisy in ("kafka", "kopf", "urllib3", "kubernetes", "asyncio", "aiohttp"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+    # It warns that signals are ignored outside the main thread, which is why it runs there.
+    logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)
