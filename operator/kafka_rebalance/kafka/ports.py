@@ -39,7 +39,8 @@ class AlterCode(StrEnum):
     """Kafka's answer to one partition of AlterPartitionReassignments or ElectLeaders.
 
     UNKNOWN stands for "look before you conclude": the controller's answer was an unknown error (its batch limit gives
-    that, with partial success) or the partition was missing from the response.
+    that, with partial success) or the partition was missing from the response. IN_FLIGHT is ours: a partition in
+    flight is sent nothing but a cancellation, so this order was not sent.
     """
 
     OK = "OK"
@@ -49,6 +50,7 @@ class AlterCode(StrEnum):
     ELECTION_NOT_NEEDED = "ElectionNotNeeded"
     PREFERRED_LEADER_NOT_AVAILABLE = "PreferredLeaderNotAvailable"
     NOT_AUTHORIZED = "NotAuthorized"
+    IN_FLIGHT = "InFlight"
     UNKNOWN = "Unknown"
 
 
@@ -125,7 +127,10 @@ class KafkaAdmin(Protocol):
     async def alter_reassignments(
         self, orders: Mapping[TopicPartition, Replicas | None]
     ) -> dict[TopicPartition, AlterCode]:
-        """Submit new assignments; None cancels. An answer for every partition, UNKNOWN where there was none."""
+        """Submit new assignments; None cancels. An answer for every partition, UNKNOWN where there was none.
+
+        A new assignment for a partition that is in flight is not sent, and answered IN_FLIGHT: cancel first.
+        """
 
     async def elect_preferred(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, AlterCode]:
         """Make the first replica the leader, where it is in sync."""

@@ -1,0 +1,104 @@
+"""The port to one Kafka cluster, put together from the two clients.
+
+This is where the first rule of the execution is enforced, whoever calls: a partition in flight is sent nothing but a
+cancellation. Redirecting one leaves stale removals behind, or wedges it for ever (`docs/kafka-behaviour.md`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping
+
+from kafka_rebalance.kafka.confluent import ConfluentClient
+from kafka_rebalance.kafka.ports import (
+    AlterCode,
+    ClusterInfo,
+    ConfigChange,
+    ConfigValue,
+    KafkaAdmin,
+    LogDir,
+    OffsetRange,
+    Reassignment,
+)
+from kafka_rebalance.kafka.reassignment import ReassignmentClient
+from kafka_rebalance.kafka.settings import ConnectionSettings
+from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, TopicPartition
+
+
+def connect(settings: ConnectionSettings) -> KafkaAdmin:
+    """A client of the cluster. Connects on first use; raises Permanent for settings that cannot work."""
+    return _Admin(ConfluentClient(settings), ReassignmentClient(settings))
+
+
+class _Admin:
+    """`KafkaAdmin` over librdkafka and kafka-python."""
+
+    def __init__(self, confluent: ConfluentClient, reassignments: ReassignmentClient) -> None:
+        self._confluent = confluent
+        self._reassignments = reassignments
+        self._reached = False
+
+    async def describe_cluster(self) -> ClusterInfo:
+        return await self._confluent.describe_cluster()
+
+    async def describe_partitions(self, topics: Collection[str] | None = None) -> dict[TopicPartition, PartitionState]:
+        # The listing first: what it does not show as in flight is then described at least as late as it ended.
+        listed = await self.list_reassignments()
+        states = await self._confluent.describe_partitions(topics)
+        for tp in listed.keys() & states.keys():
+            row = listed[tp]
+            states[tp] = dataclasses.replace(states[tp], adding=row.adding, removing=row.removing)
+        return states
+
+    async def list_reassignments(self) -> dict[TopicPartition, Reassignment]:
+        await self._reach()
+        return await self._reassignments.list_reassignments()
+
+    async def alter_reassignments(
+        self, orders: Mapping[TopicPartition, Replicas | None]
+    ) -> dict[TopicPartition, AlterCode]:
+        if not orders:
+            return {}
+        await self._reach()
+        refused: dict[TopicPartition, AlterCode] = {}
+        if any(replicas is not None for replicas in orders.values()):
+            in_flight = await self._reassignments.list_reassignments()
+            refused = {tp: AlterCode.IN_FLIGHT for tp, to in orders.items() if to is not None and tp in in_flight}
+        sent = {tp: replicas for tp, replicas in orders.items() if tp not in refused}
+        return refused | await self._reassignments.alter(sent)
+
+    async def elect_preferred(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, AlterCode]:
+        return await self._confluent.elect_preferred(partitions)
+
+    async def topic_configs(self, topics: Collection[str], names: Collection[str]) -> dict[str, dict[str, ConfigValue]]:
+        return await self._confluent.topic_configs(topics, names)
+
+    async def broker_configs(
+        self, brokers: Collection[BrokerId], names: Collection[str]
+    ) -> dict[BrokerId, dict[str, ConfigValue]]:
+        return await self._confluent.broker_configs(brokers, names)
+
+    async def alter_topic_configs(self, changes: Mapping[str, Collection[ConfigChange]]) -> dict[str, str | None]:
+        return await self._confluent.alter_topic_configs(changes)
+
+    async def alter_broker_configs(
+        self, changes: Mapping[BrokerId, Collection[ConfigChange]]
+    ) -> dict[BrokerId, str | None]:
+        return await self._confluent.alter_broker_configs(changes)
+
+    async def log_dirs(self, brokers: Collection[BrokerId]) -> dict[BrokerId, tuple[LogDir, ...]]:
+        await self._reach()
+        return await self._reassignments.log_dirs(brokers)
+
+    async def offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
+        return await self._confluent.offsets(partitions)
+
+    async def close(self) -> None:
+        await self._reassignments.close()
+        await self._confluent.close()
+
+    async def _reach(self) -> None:
+        """Let librdkafka make the first contact: it says at once why it fails, kafka-python only that it took long."""
+        if not self._reached:
+            await self._confluent.describe_cluster()
+            self._reached = True

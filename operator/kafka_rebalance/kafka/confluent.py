@@ -1,0 +1,367 @@
+"""Metadata, configs, elections and offsets, through confluent-kafka: the only file that imports it.
+
+It translates and decides nothing. Calls block in threads of this object, never in the event loop, and each holds the
+AdminClient that it asked: a client that is collected fails or forgets its pending calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for_futures
+from typing import Any, TypeVar
+
+from confluent_kafka import ElectionType, KafkaError, KafkaException, TopicCollection, TopicPartitionInfo
+from confluent_kafka import TopicPartition as ClientPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, OffsetSpec, ResourceType
+from confluent_kafka.admin import ConfigSource as ClientSource
+
+from kafka_rebalance.errors import Permanent, RebalanceError
+from kafka_rebalance.kafka.failures import authentication_failed, authorization_failed, unreachable
+from kafka_rebalance.kafka.ports import (
+    CALL_SECONDS,
+    AlterCode,
+    ClusterInfo,
+    ConfigChange,
+    ConfigOp,
+    ConfigSource,
+    ConfigValue,
+    OffsetRange,
+)
+from kafka_rebalance.kafka.settings import ConnectionSettings, librdkafka_config
+from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, TopicPartition
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+REQUEST_SECONDS = CALL_SECONDS - 2
+BROKER_SECONDS = 4.0
+"""For calls to one given broker: what a dead one costs those who wait for all."""
+_TICK_SECONDS = 0.2
+_TIMEOUTS_BEFORE_REBUILD = 2
+_THREADS = 8
+
+_NO_ANSWER = {
+    KafkaError._TIMED_OUT,  # noqa: SLF001 - librdkafka's own codes are spelled so
+    KafkaError._TRANSPORT,  # noqa: SLF001
+    KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+}
+_AUTHENTICATION = {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED}  # noqa: SLF001
+_AUTHORIZATION = {KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED}
+_ELECTION_CODES = {
+    KafkaError.NO_ERROR: AlterCode.OK,
+    KafkaError.ELECTION_NOT_NEEDED: AlterCode.ELECTION_NOT_NEEDED,
+    KafkaError.PREFERRED_LEADER_NOT_AVAILABLE: AlterCode.PREFERRED_LEADER_NOT_AVAILABLE,
+    KafkaError.UNKNOWN_TOPIC_OR_PART: AlterCode.UNKNOWN_TOPIC_OR_PARTITION,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: AlterCode.NOT_AUTHORIZED,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: AlterCode.NOT_AUTHORIZED,
+}
+_SOURCES = {
+    ClientSource.DYNAMIC_TOPIC_CONFIG.value: ConfigSource.DYNAMIC_TOPIC,
+    ClientSource.DYNAMIC_BROKER_CONFIG.value: ConfigSource.DYNAMIC_BROKER,
+    ClientSource.DYNAMIC_DEFAULT_BROKER_CONFIG.value: ConfigSource.DYNAMIC_DEFAULT_BROKER,
+    ClientSource.STATIC_BROKER_CONFIG.value: ConfigSource.STATIC_BROKER,
+    ClientSource.DEFAULT_CONFIG.value: ConfigSource.DEFAULT,
+}
+_OPERATIONS = {
+    ConfigOp.SET: AlterConfigOpType.SET,
+    ConfigOp.DELETE: AlterConfigOpType.DELETE,
+    ConfigOp.APPEND: AlterConfigOpType.APPEND,
+    ConfigOp.SUBTRACT: AlterConfigOpType.SUBTRACT,
+}
+
+
+class ConfluentClient:
+    """One cluster through librdkafka."""
+
+    def __init__(self, settings: ConnectionSettings) -> None:
+        self._settings = settings
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="kafka-confluent")
+        self._state = threading.Lock()
+        self._polling = threading.Lock()
+        self._refused: str | None = None
+        self._complaint = ""
+        self._timeouts = 0
+        self._admin = self._build()
+
+    async def describe_cluster(self) -> ClusterInfo:
+        """Cluster id and the unfenced brokers."""
+        described = await self._one("describe the cluster", lambda a: a.describe_cluster(**_for(REQUEST_SECONDS)))
+        brokers = (Broker(BrokerId(n.id), n.rack, n.host, n.port) for n in described.nodes)
+        return ClusterInfo(described.cluster_id, {broker.id: broker for broker in brokers})
+
+    async def describe_partitions(self, topics: Collection[str] | None) -> dict[TopicPartition, PartitionState]:
+        """Partitions as metadata shows them, without reassignments; unknown topics are absent."""
+        asked = "describe topics"
+        names = sorted(set(topics)) if topics is not None else sorted((await self._metadata()).topics)
+        if not names:
+            return {}
+        answers = await self._all(asked, lambda a: a.describe_topics(TopicCollection(names), **_for(REQUEST_SECONDS)))
+        states = {}
+        for name, answer in answers.items():
+            if isinstance(answer, KafkaError):
+                if answer.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise self._failure(asked, answer)
+                continue
+            topic_id = _canonical(str(answer.topic_id))
+            for info in answer.partitions:
+                state = _partition_state(TopicPartition(name, info.id), topic_id, info)
+                states[state.tp] = state
+        return states
+
+    async def elect_preferred(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, AlterCode]:
+        """Preferred leader election; UNKNOWN where the answer says nothing that can be relied upon."""
+        if not partitions:
+            return {}
+        asked = [ClientPartition(tp.topic, tp.partition) for tp in sorted(partitions)]
+        answered = await self._one(
+            "elect leaders",
+            # confluent-kafka 2.16 raises SystemError for any time-out given here; socket.timeout.ms bounds the call.
+            lambda a: a.elect_leaders(ElectionType.PREFERRED, asked),
+        )
+        codes = dict.fromkeys(partitions, AlterCode.UNKNOWN)
+        for partition, error in answered.items():
+            code = KafkaError.NO_ERROR if error is None else error.code()
+            codes[TopicPartition(partition.topic, partition.partition)] = _ELECTION_CODES.get(code, AlterCode.UNKNOWN)
+        return codes
+
+    async def topic_configs(self, topics: Collection[str], names: Collection[str]) -> dict[str, dict[str, ConfigValue]]:
+        """Many topics in one call; unknown topics are absent."""
+        if not topics:
+            return {}
+        asked = "describe topic configs"
+        resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in sorted(set(topics))]
+        answers = await self._all(asked, lambda a: a.describe_configs(resources, **_for(REQUEST_SECONDS)))
+        found = {}
+        for resource, answer in answers.items():
+            if not isinstance(answer, KafkaError):
+                found[resource.name] = _values(answer, names)
+            elif answer.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise self._failure(asked, answer)
+        return found
+
+    async def broker_configs(
+        self, brokers: Collection[BrokerId], names: Collection[str]
+    ) -> dict[BrokerId, dict[str, ConfigValue]]:
+        """One call per broker, issued together; brokers without an answer are absent."""
+        asked = "describe broker configs"
+        resources = [ConfigResource(ResourceType.BROKER, str(broker)) for broker in sorted(set(brokers))]
+        answers = await self._all(
+            asked,
+            lambda a: _merged(a.describe_configs([r], **_for(BROKER_SECONDS)) for r in resources),
+            of_one_broker=True,
+        )
+        found = {}
+        for resource, answer in answers.items():
+            if not isinstance(answer, KafkaError):
+                found[BrokerId(int(resource.name))] = _values(answer, names)
+            elif answer.code() in _AUTHORIZATION:
+                raise self._failure(asked, answer)
+        return found
+
+    async def alter_topic_configs(self, changes: Mapping[str, Collection[ConfigChange]]) -> dict[str, str | None]:
+        """Many topics in one call; a bad one fails alone."""
+        if not changes:
+            return {}
+        resources = [_changed(ResourceType.TOPIC, topic, wanted) for topic, wanted in sorted(changes.items())]
+        answers = await self._all(
+            "alter topic configs", lambda a: a.incremental_alter_configs(resources, **_for(REQUEST_SECONDS))
+        )
+        return {resource.name: self._said(answer) for resource, answer in answers.items()}
+
+    async def alter_broker_configs(
+        self, changes: Mapping[BrokerId, Collection[ConfigChange]]
+    ) -> dict[BrokerId, str | None]:
+        """One call per broker (librdkafka takes no more), issued together."""
+        resources = [_changed(ResourceType.BROKER, str(broker), wanted) for broker, wanted in sorted(changes.items())]
+        answers = await self._all(
+            "alter broker configs",
+            lambda a: _merged(a.incremental_alter_configs([r], **_for(BROKER_SECONDS)) for r in resources),
+            of_one_broker=True,
+        )
+        return {BrokerId(int(resource.name)): self._said(answer) for resource, answer in answers.items()}
+
+    async def offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
+        """First and next offsets of the partitions that have a leader.
+
+        One missing topic fails librdkafka's whole call, so metadata is asked first.
+        """
+        topics = (await self._metadata()).topics
+        led = [
+            ClientPartition(tp.topic, tp.partition)
+            for tp in sorted(set(partitions))
+            if tp.topic in topics
+            and tp.partition in topics[tp.topic].partitions
+            and topics[tp.topic].partitions[tp.partition].leader >= 0
+        ]
+        if not led:
+            return {}
+        starts, ends = await asyncio.gather(
+            self._list_offsets(dict.fromkeys(led, OffsetSpec.earliest())),
+            self._list_offsets(dict.fromkeys(led, OffsetSpec.latest())),
+        )
+        return {tp: OffsetRange(start, ends[tp]) for tp, start in starts.items() if tp in ends}
+
+    async def close(self) -> None:
+        """Let go of the threads; librdkafka's own end with the last pending call."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _list_offsets(self, wanted: dict[ClientPartition, OffsetSpec]) -> dict[TopicPartition, int]:
+        answers = await self._all("list offsets", lambda a: a.list_offsets(wanted, **_for(REQUEST_SECONDS)))
+        return {
+            TopicPartition(partition.topic, partition.partition): answer.offset
+            for partition, answer in answers.items()
+            if not isinstance(answer, KafkaError)
+        }
+
+    async def _metadata(self) -> Any:
+        return await self._in_thread(self._list_topics)
+
+    async def _one(self, asked: str, ask: Callable[[AdminClient], Future[V]]) -> V:
+        answer = (await self._all(asked, lambda admin: {"": ask(admin)}))[""]
+        if isinstance(answer, KafkaError):
+            raise self._failure(asked, answer) from KafkaException(answer)
+        return answer
+
+    async def _all(
+        self, asked: str, ask: Callable[[AdminClient], Mapping[K, Future[V]]], *, of_one_broker: bool = False
+    ) -> dict[K, V | KafkaError]:
+        """The answer or the error of every future; raises when there was no answer at all or credentials are wrong."""
+        answers = await self._in_thread(lambda: self._settle(ask))
+        silent = [a for a in answers.values() if isinstance(a, KafkaError) and a.code() in _NO_ANSWER]
+        if of_one_broker:
+            return answers
+        self._count(timed_out=bool(answers) and len(silent) == len(answers))
+        if silent and len(silent) == len(answers):
+            raise self._failure(asked, silent[0]) from KafkaException(silent[0])
+        return answers
+
+    async def _in_thread(self, call: Callable[[], V]) -> V:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    def _settle(self, ask: Callable[[AdminClient], Mapping[K, Future[V]]]) -> dict[K, V | KafkaError]:
+        admin = self._admin
+        self._refused = None
+        self._complaint = ""
+        futures = ask(admin)
+        deadline = time.monotonic() + CALL_SECONDS - 1
+        pending: set[Future[V]] = set(futures.values())
+        while pending and time.monotonic() < deadline:
+            _, pending = wait_for_futures(pending, timeout=_TICK_SECONDS)
+            self._hear(admin)
+            if pending and self._refused:
+                raise authentication_failed(self._settings, self._refused)
+        return {key: _outcome(future) for key, future in futures.items()}
+
+    def _list_topics(self) -> Any:
+        """The one call that blocks inside librdkafka."""
+        admin = self._admin
+        try:
+            metadata = admin.list_topics(timeout=REQUEST_SECONDS)
+        except KafkaException as error:
+            self._hear(admin)
+            self._count(timed_out=True)
+            if self._refused:
+                raise authentication_failed(self._settings, self._refused) from error
+            raise self._failure("list topics", error.args[0]) from error
+        self._count(timed_out=False)
+        return metadata
+
+    def _hear(self, admin: AdminClient) -> None:
+        """Let librdkafka deliver what `_on_error` is told; unheard, it would pile up."""
+        if self._polling.acquire(blocking=False):
+            try:
+                admin.poll(0)
+            finally:
+                self._polling.release()
+
+    def _on_error(self, error: KafkaError) -> None:
+        if error.code() in _AUTHENTICATION:
+            self._refused = error.str()
+        elif error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001
+            self._complaint = error.str()
+
+    def _count(self, *, timed_out: bool) -> None:
+        """Build the client anew when it hears nothing twice: it may cling to a controller that is dead."""
+        with self._state:
+            self._timeouts = self._timeouts + 1 if timed_out else 0
+            if self._timeouts < _TIMEOUTS_BEFORE_REBUILD:
+                return
+            self._timeouts = 0
+            self._admin = self._build()
+
+    def _build(self) -> AdminClient:
+        try:
+            config: dict[str, Any] = {**librdkafka_config(self._settings), "error_cb": self._on_error}
+            return AdminClient(config)
+        except KafkaException as error:
+            # Not chained: librdkafka may quote the value that it does not like.
+            raise Permanent("KafkaSettingsInvalid", self._settings.redact(error.args[0].str())) from None
+
+    def _failure(self, asked: str, error: KafkaError) -> RebalanceError:
+        if error.code() in _AUTHORIZATION:
+            return authorization_failed(self._settings, f"to {asked}", error.str())
+        if error.code() in _AUTHENTICATION:
+            return authentication_failed(self._settings, error.str())
+        why = f" ({self._complaint})" if error.code() in _NO_ANSWER and self._complaint else ""
+        return unreachable(self._settings, asked, f"{error.str()}{why}")
+
+    def _said(self, answer: object) -> str | None:
+        return self._settings.redact(f"{answer.name()}: {answer.str()}") if isinstance(answer, KafkaError) else None
+
+
+def _for(seconds: float) -> dict[str, float]:
+    return {"request_timeout": seconds}
+
+
+def _outcome(future: Future[Any]) -> Any:
+    if not future.done():
+        return KafkaError(KafkaError._TIMED_OUT)  # noqa: SLF001
+    try:
+        return future.result()
+    except KafkaException as error:
+        return error.args[0]
+
+
+def _merged(calls: Any) -> dict[ConfigResource, Future[Any]]:
+    return {resource: future for futures in calls for resource, future in futures.items()}
+
+
+def _canonical(topic_id: str) -> str:
+    """Kafka writes ids in the URL-safe alphabet, librdkafka in the other."""
+    return topic_id.rstrip("=").replace("+", "-").replace("/", "_")
+
+
+def _partition_state(tp: TopicPartition, topic_id: str, info: TopicPartitionInfo) -> PartitionState:
+    # Typed as a Node, yet None where there is no leader.
+    leader: int = getattr(info.leader, "id", -1)
+    return PartitionState(
+        tp=tp,
+        topic_id=topic_id,
+        replicas=tuple(BrokerId(node.id) for node in info.replicas),
+        isr=frozenset(BrokerId(node.id) for node in info.isr),
+        leader=BrokerId(leader) if leader >= 0 else None,
+    )
+
+
+def _values(entries: Mapping[str, ConfigEntry], names: Collection[str]) -> dict[str, ConfigValue]:
+    """Brokers do not list a dynamic config that nobody set: that is a value of None."""
+    return {
+        name: _value(entries[name]) if name in entries else ConfigValue(None, ConfigSource.DEFAULT) for name in names
+    }
+
+
+def _value(entry: ConfigEntry) -> ConfigValue:
+    # Typed as the enum, yet a plain integer when it comes from a broker.
+    source: Any = entry.source
+    return ConfigValue(entry.value, _SOURCES.get(getattr(source, "value", source), ConfigSource.DEFAULT))
+
+
+def _changed(kind: ResourceType, name: str, changes: Collection[ConfigChange]) -> ConfigResource:
+    entries = [
+        ConfigEntry(change.name, change.value, incremental_operation=_OPERATIONS[change.op]) for change in changes
+    ]
+    return ConfigResource(kind, name, incremental_configs=entries)

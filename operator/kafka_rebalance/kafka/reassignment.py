@@ -1,0 +1,190 @@
+"""KIP-455's two calls and log dirs, which librdkafka lacks, through kafka-python: the only file that imports it.
+
+It translates and decides nothing; the rule that a partition in flight is sent nothing but a cancellation is in
+`admin`. The client is made on first use and thrown away whenever its connection fails: it remembers which broker it
+took for the controller and would keep asking that one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from kafka.admin import KafkaAdminClient
+from kafka.protocol.admin import DescribeLogDirsRequest
+
+from kafka import TopicPartition as ClientPartition
+from kafka import errors as client_errors
+from kafka_rebalance.errors import RebalanceError, Transient
+from kafka_rebalance.kafka.failures import authentication_failed, authorization_failed, unreachable
+from kafka_rebalance.kafka.ports import CALL_SECONDS, AlterCode, LogDir, Reassignment
+from kafka_rebalance.kafka.settings import SOCKET_TIMEOUT_MS, ConnectionSettings, kafka_python_config
+from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
+
+T = TypeVar("T")
+
+PARTITIONS_PER_ALTER = 2_000
+"""A controller answers everything beyond 10,000 records of one request with an unknown error."""
+_BROKER_SECONDS = 4.0
+_THREADS = 16
+_log = logging.getLogger(__name__)
+
+# kafka-python logs every request, its configuration and every failed attempt: errors reach us as exceptions instead.
+logging.getLogger("kafka").setLevel(logging.CRITICAL)
+
+_CODES: dict[type[Exception] | None, AlterCode] = {
+    None: AlterCode.OK,
+    client_errors.NoReassignmentInProgressError: AlterCode.NO_REASSIGNMENT_IN_PROGRESS,
+    client_errors.InvalidReplicationAssignmentError: AlterCode.INVALID_REPLICA_ASSIGNMENT,
+    client_errors.UnknownTopicOrPartitionError: AlterCode.UNKNOWN_TOPIC_OR_PARTITION,
+    client_errors.ClusterAuthorizationFailedError: AlterCode.NOT_AUTHORIZED,
+    client_errors.TopicAuthorizationFailedError: AlterCode.NOT_AUTHORIZED,
+}
+
+
+class _Client(KafkaAdminClient):  # type: ignore[misc]
+    """kafka-python's client with the one request that it wraps in a way that hides errors."""
+
+    def log_dirs_of(self, broker: int) -> Any:
+        """Ask one broker for everything it holds; the client's own call drops the answer's error code."""
+        request = DescribeLogDirsRequest(topics=None)
+        return self._manager.run(lambda: self._manager.send(request, broker, _BROKER_SECONDS * 1000))
+
+
+class ReassignmentClient:
+    """One cluster through kafka-python."""
+
+    def __init__(self, settings: ConnectionSettings) -> None:
+        self._settings = settings
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="kafka-reassignment")
+        self._client: _Client | None = None
+        self._building = asyncio.Lock()
+
+    async def list_reassignments(self) -> dict[TopicPartition, Reassignment]:
+        """Everything in flight in the cluster."""
+        rows = await self._read("list reassignments", lambda client: client.list_partition_reassignments())
+        return {
+            TopicPartition(tp.topic, tp.partition): Reassignment(
+                _ids(row["replicas"]), _ids(row["adding_replicas"]), _ids(row["removing_replicas"])
+            )
+            for tp, row in rows.items()
+        }
+
+    async def alter(self, orders: Mapping[TopicPartition, Replicas | None]) -> dict[TopicPartition, AlterCode]:
+        """Submit as they are. When a later request of several gets no answer, its partitions are UNKNOWN."""
+        codes = dict.fromkeys(orders, AlterCode.UNKNOWN)
+        waiting = sorted(orders)
+        for start in range(0, len(waiting), PARTITIONS_PER_ALTER):
+            batch = waiting[start : start + PARTITIONS_PER_ALTER]
+            try:
+                codes |= await self._alter_batch({tp: orders[tp] for tp in batch})
+            except Transient as lost:
+                if start == 0:
+                    raise
+                _log.warning("%s; %d of %d orders are not settled", lost, len(waiting) - start, len(waiting))
+                break
+        return codes
+
+    async def log_dirs(self, brokers: Collection[BrokerId]) -> dict[BrokerId, tuple[LogDir, ...]]:
+        """All brokers asked together; those without an answer are absent."""
+        wanted = sorted(set(brokers))
+        answers = await asyncio.gather(*(self._log_dirs_of(broker) for broker in wanted))
+        return {broker: dirs for broker, dirs in zip(wanted, answers, strict=True) if dirs is not None}
+
+    async def close(self) -> None:
+        """Close the connections, which ends pending calls, and let go of the threads."""
+        self._drop(self._client)
+        self._threads.shutdown(wait=False)
+
+    async def _alter_batch(self, orders: Mapping[TopicPartition, Replicas | None]) -> dict[TopicPartition, AlterCode]:
+        wanted = {
+            ClientPartition(tp.topic, tp.partition): None if replicas is None else [int(b) for b in replicas]
+            for tp, replicas in orders.items()
+        }
+        answered = await self._call(
+            "alter reassignments",
+            lambda client: client.alter_partition_reassignments(wanted, timeout_ms=SOCKET_TIMEOUT_MS),
+        )
+        return {
+            TopicPartition(tp.topic, tp.partition): _CODES.get(error, AlterCode.UNKNOWN)
+            for tp, error in answered.items()
+        }
+
+    async def _log_dirs_of(self, broker: BrokerId) -> tuple[LogDir, ...] | None:
+        asked = f"describe the log dirs of broker {broker}"
+        client = await self._connected()
+        try:
+            answer = await self._in_thread(lambda: client.log_dirs_of(broker), _BROKER_SECONDS)
+        except (TimeoutError, client_errors.KafkaError) as error:
+            _log.info("%s", unreachable(self._settings, asked, error))
+            return None
+        code = getattr(answer, "error_code", None) or 0
+        if code:
+            raise self._failure(asked, client_errors.for_code(code)())
+        return tuple(_log_dir(row) for row in answer.results if row.error_code == 0)
+
+    async def _read(self, asked: str, call: Callable[[_Client], T]) -> T:
+        """Ask, and on a broken connection once more on a new one: a stale connection says nothing of the cluster."""
+        if self._client is not None:
+            try:
+                return await self._call(asked, call, seconds=CALL_SECONDS / 2)
+            except Transient as stale:
+                _log.debug("%s; asking again on a new connection", stale)
+                return await self._call(asked, call, seconds=CALL_SECONDS / 2)
+        return await self._call(asked, call)
+
+    async def _call(self, asked: str, call: Callable[[_Client], T], seconds: float = CALL_SECONDS) -> T:
+        client = await self._connected()
+        try:
+            return await self._in_thread(lambda: call(client), seconds)
+        except (TimeoutError, RuntimeError, OSError, client_errors.KafkaError) as error:
+            # RuntimeError is how kafka-python says that it found no controller.
+            self._drop(client)
+            raise self._failure(asked, error) from error
+
+    async def _connected(self) -> _Client:
+        async with self._building:
+            if self._client is None:
+                config = kafka_python_config(self._settings)
+                try:
+                    self._client = await self._in_thread(lambda: _Client(**config), CALL_SECONDS)
+                except (TimeoutError, OSError, client_errors.KafkaError) as error:
+                    raise self._failure("connect", error) from error
+            return self._client
+
+    async def _in_thread(self, call: Callable[[], T], seconds: float) -> T:
+        running = asyncio.get_running_loop().run_in_executor(self._threads, call)
+        return await asyncio.wait_for(running, seconds)
+
+    def _drop(self, client: _Client | None) -> None:
+        """Forget the client and close it in the background, which also ends the threads that wait in it."""
+        if client is None:
+            return
+        if self._client is client:
+            self._client = None
+        self._threads.submit(client.close)
+
+    def _failure(self, asked: str, error: Exception) -> RebalanceError:
+        detail = "nothing heard in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+        if isinstance(error, client_errors.SaslAuthenticationFailedError):
+            return authentication_failed(self._settings, detail)
+        if isinstance(error, client_errors.AuthorizationError):
+            return authorization_failed(self._settings, f"to {asked}", type(error).__name__)
+        return unreachable(self._settings, asked, detail, retry_after=1.0)
+
+
+def _ids(numbers: Collection[int]) -> Replicas:
+    return tuple(BrokerId(number) for number in numbers)
+
+
+def _log_dir(row: Any) -> LogDir:
+    present: dict[TopicPartition, int] = {}
+    future: dict[TopicPartition, int] = {}
+    for topic in row.topics:
+        for partition in topic.partitions:
+            bytes_of = future if partition.is_future_key else present
+            bytes_of[TopicPartition(topic.name, partition.partition_index)] = partition.partition_size
+    return LogDir(row.log_dir, present, future, getattr(row, "total_bytes", -1), getattr(row, "usable_bytes", -1))

@@ -1,0 +1,156 @@
+"""How to reach one Kafka cluster, and the same rendered for each of the two clients.
+
+Nothing here connects. Secrets leave this module only inside the two renderings: never in a repr, a log line or an
+error (`ConnectionSettings.redact` is what the adapters pass every client's message through).
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from kafka_rebalance.errors import Permanent
+
+CLIENT_ID = "kafka-rebalance"
+METADATA_REFRESH_MS = 3_000
+"""librdkafka's default of five minutes lets a client cling to a dead controller for minutes."""
+SOCKET_TIMEOUT_MS = 8_000
+"""Below CALL_SECONDS, so that a client reports its own time-out before the caller gives up on it."""
+_MASK = "•••"
+
+
+class SaslMechanism(StrEnum):
+    """The mechanisms that both clients speak with a user name and a password."""
+
+    PLAIN = "PLAIN"
+    SCRAM_SHA_256 = "SCRAM-SHA-256"
+    SCRAM_SHA_512 = "SCRAM-SHA-512"
+
+
+class Secret(str):
+    """A string that both clients take as it is, and that prints as dots: kafka-python logs its whole configuration."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return _MASK
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionSettings:
+    """One cluster: ``host:port,host:port``, and TLS and SASL where they are asked for.
+
+    ``tls`` without ``ca_pem`` trusts the system's authorities; a certificate or an authority implies ``tls``.
+    """
+
+    bootstrap_servers: str
+    tls: bool = False
+    ca_pem: str | None = field(default=None, repr=False)
+    client_cert_pem: str | None = field(default=None, repr=False)
+    client_key_pem: str | None = field(default=None, repr=False)
+    sasl_mechanism: SaslMechanism | None = None
+    username: str | None = field(default=None, repr=False)
+    password: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if bool(self.client_cert_pem) != bool(self.client_key_pem):
+            raise Permanent("KafkaSettingsInvalid", "a client certificate needs its key, and a key its certificate")
+        if self.sasl_mechanism is not None and not (self.username and self.password):
+            raise Permanent("KafkaSettingsInvalid", f"{self.sasl_mechanism} needs a user name and a password")
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether connections use TLS."""
+        return self.tls or bool(self.ca_pem or self.client_cert_pem)
+
+    @property
+    def security_protocol(self) -> str:
+        """Kafka's name for the combination: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
+        transport = "SSL" if self.encrypted else "PLAINTEXT"
+        return f"SASL_{transport}" if self.sasl_mechanism else transport
+
+    def redact(self, text: str) -> str:
+        """``text`` without the password and the key, should a client ever quote them."""
+        for secret in (self.password, self.client_key_pem):
+            if secret:
+                text = text.replace(secret, _MASK)
+        return text
+
+
+def librdkafka_config(settings: ConnectionSettings) -> dict[str, Any]:
+    """The configuration of confluent-kafka's AdminClient."""
+    config: dict[str, Any] = {
+        "bootstrap.servers": settings.bootstrap_servers,
+        "client.id": CLIENT_ID,
+        "security.protocol": settings.security_protocol,
+        # Asking for the metadata of a missing topic would create it: a topic that was just deleted would come back.
+        "allow.auto.create.topics": False,
+        "topic.metadata.refresh.interval.ms": METADATA_REFRESH_MS,
+        "socket.timeout.ms": SOCKET_TIMEOUT_MS,
+        "socket.connection.setup.timeout.ms": SOCKET_TIMEOUT_MS,
+        "reconnect.backoff.max.ms": 1_000,
+        # Errors arrive through error_cb and become our own; on stderr every attempt to reach a dead broker would show.
+        "log_level": 2,
+        "log.connection.close": False,
+    }
+    if settings.encrypted:
+        if settings.ca_pem:
+            config["ssl.ca.pem"] = settings.ca_pem
+        else:
+            config["ssl.ca.location"] = "probe"
+    if settings.client_cert_pem and settings.client_key_pem:
+        config["ssl.certificate.pem"] = settings.client_cert_pem
+        config["ssl.key.pem"] = Secret(settings.client_key_pem)
+    if settings.sasl_mechanism and settings.username and settings.password:
+        config["sasl.mechanism"] = settings.sasl_mechanism.value
+        config["sasl.username"] = settings.username
+        config["sasl.password"] = Secret(settings.password)
+    return config
+
+
+def kafka_python_config(settings: ConnectionSettings) -> dict[str, Any]:
+    """The keyword arguments of kafka-python's KafkaAdminClient."""
+    config: dict[str, Any] = {
+        "bootstrap_servers": [server.strip() for server in settings.bootstrap_servers.split(",") if server.strip()],
+        "client_id": CLIENT_ID,
+        "security_protocol": settings.security_protocol,
+        "metadata_max_age_ms": METADATA_REFRESH_MS,
+        "request_timeout_ms": SOCKET_TIMEOUT_MS,
+        "bootstrap_timeout_ms": SOCKET_TIMEOUT_MS,
+        "reconnect_backoff_max_ms": 1_000,
+    }
+    if settings.encrypted:
+        config["ssl_context"] = _ssl_context(settings)
+    if settings.sasl_mechanism and settings.username and settings.password:
+        config["sasl_mechanism"] = settings.sasl_mechanism.value
+        config["sasl_plain_username"] = settings.username
+        config["sasl_plain_password"] = Secret(settings.password)
+    return config
+
+
+def _ssl_context(settings: ConnectionSettings) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cadata=settings.ca_pem or None)
+    except (ssl.SSLError, ValueError) as error:
+        raise Permanent("KafkaSettingsInvalid", "the certificate authority is not a PEM certificate") from error
+    if settings.client_cert_pem and settings.client_key_pem:
+        _load_client_certificate(context, settings.client_cert_pem, settings.client_key_pem)
+    return context
+
+
+def _load_client_certificate(context: ssl.SSLContext, certificate: str, key: str) -> None:
+    """Hand over certificate and key, which OpenSSL reads from a path only, without writing a key to any disk."""
+    memory = os.memfd_create("client-certificate")
+    try:
+        with os.fdopen(os.dup(memory), "w") as pem:
+            pem.write(f"{certificate.strip()}\n{key.strip()}\n")
+        context.load_cert_chain(f"/proc/self/fd/{memory}", password="")
+    except ssl.SSLError as error:
+        raise Permanent(
+            "KafkaSettingsInvalid", "the client's certificate and key are not a matching, unencrypted PEM pair"
+        ) from error
+    finally:
+        os.close(memory)

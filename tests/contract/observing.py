@@ -1,0 +1,30 @@
+"""Asking the cluster until it shows something: two sources, no snapshot, and read-backs that may be old."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from kafka_rebalance.kafka.ports import KafkaAdmin
+from kafka_rebalance.model.topology import PartitionState, TopicPartition
+
+T = TypeVar("T")
+
+
+async def until(what: str, ask: Callable[[], Awaitable[T]], holds: Callable[[T], bool], seconds: float = 30) -> T:
+    deadline = time.monotonic() + seconds
+    while not holds(seen := await ask()):
+        assert time.monotonic() < deadline, f"{what}: still {seen}"
+        await asyncio.sleep(0.05)
+    return seen
+
+
+async def partition(
+    admin: KafkaAdmin, tp: TopicPartition, what: str, holds: Callable[[PartitionState], bool]
+) -> PartitionState:
+    async def ask() -> PartitionState | None:
+        return (await admin.describe_partitions([tp.topic])).get(tp)
+
+    seen = await until(f"{tp} {what}", ask, lambda state: state is not None and holds(state))
+    assert seen is not None
+    return seen

@@ -1,0 +1,101 @@
+"""Reading a cluster: complete, harmless, and honest about what it could not reach."""
+
+import asyncio
+import time
+
+import pytest
+from e2e.bench.kafka import SASL_USERS, KafkaCluster
+from e2e.bench.load import create_topics, fill
+
+from kafka_rebalance.errors import Permanent, Transient
+from kafka_rebalance.kafka.admin import connect
+from kafka_rebalance.kafka.ports import CALL_SECONDS, KafkaAdmin, OffsetRange
+from kafka_rebalance.kafka.settings import ConnectionSettings, SaslMechanism
+from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
+
+pytestmark = pytest.mark.brokers
+
+
+class TestCluster:
+    """Ids, racks and addresses of the brokers."""
+
+    async def test_brokers_and_racks(self, cluster: KafkaCluster, admin: KafkaAdmin) -> None:
+        info = await admin.describe_cluster()
+        assert {broker.id: broker.rack for broker in info.brokers.values()} == cluster.racks
+        assert {f"{broker.host}:{broker.port}" for broker in info.brokers.values()} == set(
+            cluster.bootstrap_servers.split(",")
+        )
+
+
+class TestPartitions:
+    """Everything at once, in the order of the assignment, with the topic's id."""
+
+    async def test_order_id_and_sizes(self, cluster: KafkaCluster, admin: KafkaAdmin) -> None:
+        create_topics(cluster, {"described": [[3, 1, 2], [2, 4, 1]]})
+        fill(cluster, {("described", 0): 100_000})
+        everything = await admin.describe_partitions()
+        first, second = (everything[TopicPartition("described", n)] for n in (0, 1))
+        assert (first.replicas, first.leader, first.isr) == ((3, 1, 2), 3, {1, 2, 3})
+        assert (second.replicas, second.topic_id) == ((2, 4, 1), first.topic_id)
+        assert await admin.describe_partitions([]) == {}
+        dirs = await admin.log_dirs([BrokerId(2), BrokerId(5)])
+        assert {b: sum(d.replica_bytes.get(first.tp, -1) > 100_000 for d in on) for b, on in dirs.items()} == {
+            2: 1,
+            5: 0,
+        }
+        assert all(0 < d.usable_bytes < d.total_bytes for on in dirs.values() for d in on)
+        offsets = await admin.offsets([first.tp, second.tp, TopicPartition("not-there", 0)])
+        assert offsets == {first.tp: OffsetRange(0, 7), second.tp: OffsetRange(0, 0)}
+
+    async def test_no_call_creates_a_missing_topic(self, admin: KafkaAdmin) -> None:
+        missing = TopicPartition("must-not-appear", 0)
+        assert await admin.describe_partitions([missing.topic]) == {}
+        await admin.topic_configs([missing.topic], ["retention.ms"])
+        await admin.offsets([missing])
+        await admin.elect_preferred([missing])
+        await admin.alter_reassignments({missing: replicas_of(1)})
+        await admin.alter_reassignments({missing: None})
+        assert missing not in await admin.describe_partitions()
+
+
+class TestRefusals:
+    """Said within the time of a call, with the servers' names and without the password."""
+
+    async def test_unreachable(self) -> None:
+        admin = connect(ConnectionSettings("127.0.0.1:1"))
+        started = time.monotonic()
+        answers = await asyncio.gather(
+            admin.describe_cluster(),
+            admin.describe_partitions(),
+            admin.list_reassignments(),
+            admin.alter_reassignments({TopicPartition("t", 0): None}),
+            return_exceptions=True,
+        )
+        assert time.monotonic() - started < CALL_SECONDS
+        await admin.close()
+        for error in answers:
+            assert isinstance(error, Transient)
+            assert error.reason == "KafkaUnreachable"
+            assert "127.0.0.1:1" in error.message
+            assert "refused" in error.message
+
+    async def test_credentials(self, secured: KafkaCluster) -> None:
+        for mechanism in (SaslMechanism.PLAIN, SaslMechanism.SCRAM_SHA_512):
+            good = self.settings(secured, mechanism, SASL_USERS["operator"])
+            admin = connect(good)
+            assert set((await admin.describe_cluster()).brokers) == {1}
+            assert await admin.list_reassignments() == {}
+            await admin.close()
+            bad = connect(self.settings(secured, mechanism, "hunter2-hunter2"))
+            for call in (bad.describe_cluster, bad.describe_partitions, bad.list_reassignments):
+                with pytest.raises(Permanent) as refused:
+                    await call()
+                assert refused.value.reason == "KafkaAuthenticationFailed"
+                assert secured.bootstrap_servers in refused.value.message
+                assert "hunter2" not in repr(refused.value)
+            await bad.close()
+
+    def settings(self, cluster: KafkaCluster, mechanism: SaslMechanism, password: str) -> ConnectionSettings:
+        return ConnectionSettings(
+            cluster.bootstrap_servers, sasl_mechanism=mechanism, username="operator", password=password
+        )
