@@ -81,6 +81,12 @@ class TestBalance:
         assert sum(made[b] for b in range(4)) == 6
         assert made[4] + made[5] == 6
 
+    def test_brokers_far_from_the_average_are_fair_among_themselves(self) -> None:
+        """Rack c is capped at 100 over 6 brokers, so the two others share 100: 50 each, twice the average."""
+        racks: dict[int, str | None] = {0: "a", 1: "b", **dict.fromkeys(range(2, 8), "c")}
+        request = cluster([[0, 2 + i % 6] for i in range(100)], racks)
+        assert sorted(counts(request, plan(request)).values()) == [16, 16, 17, 17, 17, 17, 50, 50]
+
 
 class TestRackRule:
     def test_more_replicas_than_racks(self) -> None:
@@ -103,6 +109,14 @@ class TestRackRule:
         made = plan(request)
         assert (made.rack_violations, made.partitions) == (1, ())
 
+    def test_balance_buys_no_violation_beyond_the_unavoidable(self) -> None:
+        """RF 5, cap 3, one broker in rack b: 4 copies in rack a it must be, and not 5 to relieve the broker in b."""
+        racks: dict[int, str | None] = {**dict.fromkeys(range(8), "a"), 8: "b"}
+        request = cluster([[8, 0, 1, 2, 3]] * 4, racks)
+        made = plan(request)
+        assert made.rack_violations == 4
+        assert counts(request, made) == {**dict.fromkeys(range(8), 2), 8: 4}
+
     def test_brokers_without_a_rack_are_racks_of_their_own(self) -> None:
         """Three of them may hold all three replicas of a partition."""
         request = cluster([[0, 1, 2]], dict.fromkeys(range(3)))
@@ -116,14 +130,14 @@ class TestRackRule:
     @pytest.mark.parametrize(
         ("awareness", "spread", "violations"),
         [
-            (RackAwareness.ENFORCED, [1, 1, 1, 3], 0),
-            (RackAwareness.PREFERRED, [1, 1, 2, 2], 1),
-            (RackAwareness.DISABLED, [1, 1, 2, 2], 0),
+            (RackAwareness.ENFORCED, [2, 2, 2, 6], 0),
+            (RackAwareness.PREFERRED, [3, 3, 3, 3], 3),
+            (RackAwareness.DISABLED, [3, 3, 3, 3], 0),
         ],
     )
     def test_how_racks_rank_against_balance(self, awareness: RackAwareness, spread: list[int], violations: int) -> None:
         """Enforced is above balance, Preferred below it, Disabled does not look at racks."""
-        request = cluster([[0, 3]] * 3, {0: "a", 1: "a", 2: "a", 3: "b"}, goals=Goals(awareness))
+        request = cluster([[0, 3]] * 6, {0: "a", 1: "a", 2: "a", 3: "b"}, goals=Goals(awareness))
         made = plan(request)
         assert sorted(counts(request, made).values()) == spread
         assert made.rack_violations == violations
@@ -142,11 +156,11 @@ class TestDecommission:
         request = cluster([[7, 0]], dict.fromkeys(range(2)))
         assert set(result(request, plan(request))[TopicPartition("t", 0)]) == {0, 1}
 
-    def test_a_retained_replica_leads_where_leaders_are_equal(self) -> None:
-        """A new copy starts out of sync, so the leadership of a departing broker goes to a replica that stays."""
-        request = cluster([[2, 0, 1]], dict.fromkeys(range(4)), targets={0, 1, 3})
-        target = plan(request).partitions[0].target
-        assert target[0] in (0, 1)
+    @pytest.mark.parametrize("stays", [0, 1])
+    def test_a_retained_replica_leads_where_leaders_are_equal(self, stays: int) -> None:
+        """A new copy starts out of sync, so a dead leader's place goes to the replica that stays, whatever its id."""
+        request = cluster([[9, stays]], dict.fromkeys(range(2)))
+        assert plan(request).partitions[0].target == (stays, 1 - stays)
 
 
 class TestOrder:
@@ -154,6 +168,12 @@ class TestOrder:
         """With leaders disabled nothing changes where counts are even, however skewed the leaders are."""
         request = cluster([[0, 1]] * 4, dict.fromkeys(range(2)), goals=Goals(leaders=False, follower_order=False))
         assert plan(request).partitions == ()
+
+    def test_followers_move_rather_than_leaders(self) -> None:
+        """A third broker takes its copies from followers where leaders are to stay."""
+        request = cluster([[0, 1], [0, 1], [1, 0], [1, 0]] * 3, dict.fromkeys(range(3)), goals=Goals(leaders=False))
+        made = plan(request)
+        assert (made.replica_moves, made.leader_moves) == (8, 0)
 
     def test_follower_order_off_changes_no_follower(self) -> None:
         """Leaders are spread, followers keep their order behind them."""
