@@ -1,0 +1,96 @@
+"""The operator as its users run it: a process with the shipped roles and nothing more.
+
+The manifests in `crds/` and `deploy/` are applied by the administrator; the operator itself gets a token of its
+service account. It is started as the command that the package installs, never imported.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from e2e.bench.kube import KubeCluster
+from e2e.bench.process import Child
+from e2e.bench.waiting import wait_until
+
+NAMESPACE = "kafka-rebalance"
+SERVICE_ACCOUNT = "kafka-rebalance-operator"
+_ROOT = Path(__file__).parents[2]
+_READY = "operator ready"
+
+
+class OperatorProcess:
+    """`kafka-rebalance operator` against one API server; `start` again after `kill9` or `stop`."""
+
+    def __init__(self, kube: KubeCluster, *arguments: str) -> None:
+        self._kube = kube
+        self._arguments = arguments or ("--all-namespaces",)
+        self._child: Child | None = None
+        self.log = kube.directory / "operator.log"
+
+    @property
+    def running(self) -> bool:
+        """Whether the process runs."""
+        return self._child is not None and self._child.running
+
+    @property
+    def pid(self) -> int:
+        """Its process id; raises when it was never started."""
+        return self._started().pid
+
+    def install(self) -> "OperatorProcess":
+        """Apply the CRDs and the shipped roles, and wait until the API server serves the resources."""
+        crds = sorted((_ROOT / "crds").glob("*.yaml"))
+        self._kube.kubectl("apply", "--server-side", *_files(crds))
+        self._kube.kubectl("wait", "--for=condition=Established", "--timeout=60s", *_files(crds))
+        manifests = sorted((_ROOT / "deploy").glob("*.yaml"))
+        # Namespaces first: kubectl applies the files in the order given.
+        manifests.sort(key=lambda path: "namespace" not in path.name)
+        self._kube.kubectl("apply", *_files(manifests))
+        return self
+
+    def start(self) -> "OperatorProcess":
+        """Start it as its service account, and wait until it says that it is ready."""
+        if self.running:
+            raise RuntimeError("the operator runs already")
+        kubeconfig = self._kube.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT)
+        seen = len(self._text())
+        command = [str(Path(sys.executable).parent / "kafka-rebalance"), "operator", *self._arguments]
+        env = {**os.environ, "KUBECONFIG": str(kubeconfig), "PYTHONUNBUFFERED": "1", "POD_NAMESPACE": NAMESPACE}
+        child = self._child = Child(command, log=self.log, env=env, cwd=self._kube.directory)
+
+        def ready() -> bool:
+            child.check_alive()
+            return _READY in self._text()[seen:]
+
+        wait_until(f"the operator says {_READY!r} (log: {self.log})", ready, timeout=90)
+        return self
+
+    def kill9(self) -> None:
+        """SIGKILL, in the middle of whatever it does."""
+        self._started().kill9()
+
+    def stop(self) -> int:
+        """SIGTERM; the exit code."""
+        return self._started().stop()
+
+    def restart(self) -> "OperatorProcess":
+        """SIGTERM and a new start."""
+        self.stop()
+        return self.start()
+
+    def close(self) -> None:
+        """End it if it runs."""
+        if self._child is not None:
+            self._child.kill9()
+
+    def _started(self) -> Child:
+        if self._child is None:
+            raise RuntimeError("the operator was never started")
+        return self._child
+
+    def _text(self) -> str:
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+
+def _files(paths: list[Path]) -> list[str]:
+    return [argument for path in paths for argument in ("-f", str(path))]

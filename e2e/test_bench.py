@@ -1,0 +1,140 @@
+"""The bench does what the other tests rely on: real servers, judged by Kafka's tools, and nothing left behind."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from e2e.bench.judge import Judge, PartitionState
+from e2e.bench.kafka import SASL_USERS, KafkaCluster, racks_of
+from e2e.bench.kube import KubeCluster, KubectlError
+from e2e.bench.load import Traffic, create_topics, fill
+from e2e.bench.pki import write_kubeconfig
+from e2e.bench.waiting import wait_until
+
+# Holds a cluster until it is killed; says which processes it started.
+_HOLDER = """
+import threading
+from e2e.bench.kafka import CONTROLLER_ID, KafkaCluster, racks_of
+
+cluster = KafkaCluster(racks_of([1]))
+starter = threading.Thread(target=cluster.start)
+starter.start()
+starter.join()
+print(cluster.directory, cluster.pid(1), cluster.pid(CONTROLLER_ID), flush=True)
+threading.Event().wait()
+"""
+
+
+@pytest.mark.brokers
+class TestKafkaCluster:
+    """The shared brokers."""
+
+    def test_judge_sees_what_was_created(self, kafka: KafkaCluster, judge: Judge, unique: Callable[[str], str]) -> None:
+        """Kafka's own tools confirm the replicas, the leader and the configs of a topic."""
+        topic = unique("judged")
+        create_topics(kafka, {topic: [[1, 2, 3], [4, 5, 1]]}, {"retention.ms": "86400000"})
+        states = judge.describe_topics(topic)
+        assert states[topic, 0] == PartitionState((1, 2, 3), 1, frozenset({1, 2, 3}))
+        assert states[topic, 1].replicas == (4, 5, 1)
+        assert judge.topic_configs(topic) == {topic: {"retention.ms": "86400000"}}
+        assert judge.list_reassignments() == {}
+        wrong = judge.verify({(topic, 0): [1, 2, 3], (topic, 1): [1, 5, 4]})
+        assert len(wrong) == 1
+        assert f"{topic}-1" in wrong[0]
+
+    def test_no_record_is_lost_when_a_broker_is_killed(
+        self, kafka: KafkaCluster, judge: Judge, unique: Callable[[str], str]
+    ) -> None:
+        """A broker killed with -9 is noticed and comes back into the ISR, and the traffic loses nothing."""
+        topic = unique("traffic")
+        create_topics(kafka, {topic: [[3, 1, 2], [1, 2, 3]]}, {"min.insync.replicas": "2"})
+        fill(kafka, {(topic, 0): 100_000, (topic, 1): 100_000})
+        traffic = Traffic(kafka, [topic], rate=50).start()
+        wait_until("the traffic flows", lambda: traffic.consumed > 20)
+        kafka.kill9(3)
+        kafka.wait_gone(3)
+        assert judge.describe_topics(topic)[topic, 0].isr == {1, 2}
+        kafka.start_brokers(3)
+        wait_until("broker 3 is in sync", lambda: judge.describe_topics(topic)[topic, 0].isr == {1, 2, 3}, every=1)
+        report = traffic.stop()
+        assert report.clean, report
+        assert report.consumed > 20
+
+    def test_broker_joins_and_leaves(self, kafka: KafkaCluster) -> None:
+        """A new broker joins by itself; a removed one is unregistered."""
+        kafka.add({6: "r3"})
+        try:
+            assert 6 in _known(kafka)
+        finally:
+            kafka.remove(6)
+        assert _known(kafka) == {1, 2, 3, 4, 5}
+
+
+@pytest.mark.brokers
+class TestSasl:
+    """A cluster that asks for a user."""
+
+    def test_only_the_right_password_gets_in(self) -> None:
+        """PLAIN and SCRAM let the user in with the right password and say so when it is wrong."""
+        with KafkaCluster(racks_of([1]), sasl=True) as cluster:
+            for mechanism in ("PLAIN", "SCRAM-SHA-512"):
+                user = {"sasl.mechanism": mechanism, "sasl.username": "operator"}
+                right = AdminClient(cluster.client_config(**user, **{"sasl.password": SASL_USERS["operator"]}))
+                assert set(right.list_topics(timeout=30).brokers) == {1}
+                wrong = AdminClient(cluster.client_config(**user, **{"sasl.password": "guess"}))
+                with pytest.raises(KafkaException):
+                    wrong.list_topics(timeout=3)
+
+
+@pytest.mark.apiserver
+class TestKubeCluster:
+    """The API server."""
+
+    def test_nobody_is_let_in_without_rights(self, kube: KubeCluster, tmp_path: Path) -> None:
+        """A wrong token is unauthorized; a service account without a role is forbidden."""
+        nobody = tmp_path / "nobody.kubeconfig"
+        view = json.loads(kube.kubectl("config", "view", "--raw", "--minify", "--flatten", "-o", "json"))
+        write_kubeconfig(nobody, view["clusters"][0]["cluster"], {"token": "wrong"})
+        with pytest.raises(KubectlError, match=r"logged in|Unauthorized"):
+            kube.kubectl("get", "namespaces", kubeconfig=nobody)
+        account = kube.service_account_kubeconfig("default", "default")
+        with pytest.raises(KubectlError, match="Forbidden"):
+            kube.kubectl("get", "secrets", "--all-namespaces", kubeconfig=account)
+
+
+class TestNothingIsLeftRunning:
+    """The promise to whoever runs the tests on their own machine."""
+
+    @pytest.mark.brokers
+    def test_brokers_die_with_a_holder_that_is_killed(self) -> None:
+        """SIGKILL to the process that holds a cluster, even one started from a thread that ended, ends its brokers."""
+        holder = subprocess.Popen([sys.executable, "-c", _HOLDER], stdout=subprocess.PIPE, text=True)
+        assert holder.stdout is not None
+        directory, *pids = holder.stdout.readline().split()
+        assert len(pids) == 2
+        assert all(_runs(int(pid), directory) for pid in pids)
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+        for pid in pids:
+            wait_until(f"process {pid} is gone", lambda pid=pid: not _runs(int(pid), directory), timeout=10)
+        shutil.rmtree(directory)
+
+
+def _known(kafka: KafkaCluster) -> set[int]:
+    return set(kafka.admin().list_topics(timeout=30).brokers)
+
+
+def _runs(pid: int, directory: str) -> bool:
+    """Whether the process is there, and still the one that was started for this directory."""
+    try:
+        return directory.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
