@@ -93,7 +93,7 @@ class Goals(ApiModel):
     rack_awareness: RackAwareness = Field(
         default=RackAwareness.ENFORCED,
         description="Enforced: the replicas of a partition are spread over racks wherever possible. "
-        "Preferred: as far as it moves no more replicas than balance does. Disabled: racks are ignored.",
+        "Preferred: as far as the fairest counts allow. Disabled: racks are ignored.",
     )
     balance: Balance = Field(
         default=Balance.TOTAL, description="Total: every broker holds the same number of replicas, give or take one."

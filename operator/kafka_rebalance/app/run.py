@@ -48,6 +48,7 @@ async def run_operator(namespace: str | None, own_namespace: str | None, load_mo
         note(body, deleted=deleted)
 
     watch = Watch(namespace, seen)
+    await supervisor.start()
     watch.start()
     await watch.ready()
     log.info("operator ready: watching %s", f"namespace {namespace}" if namespace else "all namespaces")

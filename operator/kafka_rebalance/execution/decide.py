@@ -138,11 +138,10 @@ def _judge_in_flight(errand: Errand, state: PartitionState, direction: Direction
         step = tuple(b for b in state.replicas if b not in state.removing)
         leads_away = bool(state.leader is not None and step[:1] != (state.leader,))
         return Verdict(Kind.IN_FLIGHT, step=step, started=True, leader_movement=leads_away)
-    if not set(errand.origin) & state.isr:
-        # KIP-236: with all originals out of sync a null would throw away the only live copy; KRaft refuses it too.
-        return Verdict(
-            Kind.WAITING, "CancelImpossible", f"none of the originals {list(errand.origin)} is in sync", started=True
-        )
+    before = [b for b in state.replicas if b not in adding]
+    if not state.isr.intersection(before):
+        # KIP-236: with all of them out of sync a null would throw away the only live copy; KRaft refuses it too.
+        return Verdict(Kind.WAITING, "CancelImpossible", f"none of the replicas {before} is in sync", started=True)
     return Verdict(Kind.READY, "Cancelling", cancel=True, started=True)
 
 

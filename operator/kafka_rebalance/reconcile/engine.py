@@ -121,9 +121,16 @@ class ClusterEngine:
         ruling = ruling_throttle(self.throttles.values())
         for throttle in self.throttles.values():
             await self._resources.report_throttle(throttle, self.cluster_id, ruling)
-        if any(work.open is not None or work.queued_behind for work in self.works.values()):
+        return self._pause()
+
+    def _pause(self) -> float:
+        """Seconds until there may be something to do without anybody waking us."""
+        if any(work.open is not None and work.problem is None for work in self.works.values()):
             return BUSY_SECONDS
-        return IDLE_SECONDS if self._keeper.settled else UNSETTLED_SECONDS
+        longest = IDLE_SECONDS if self._keeper.settled else UNSETTLED_SECONDS
+        waiting = [w.retry_at for w in self.works.values() if w.problem is not None or w.queued_behind is not None]
+        soonest = min(waiting, default=float("inf")) - self._clock.monotonic()
+        return min(longest, max(BUSY_SECONDS, soonest))
 
     async def _carry_out(self, running: list[Work], info: ClusterInfo) -> dict[str, Claim]:
         """Observe, decide, throttle, submit, report. Returns the claims on the throttle that are in force."""
@@ -131,7 +138,7 @@ class ClusterEngine:
         frozen = any(throttle.spec.freeze for throttle in self.throttles.values())
         orders: dict[str, Orders] = {}
         for work in running:
-            self._judge(work, cluster, paused=_pause(work, frozen=frozen) is not None)
+            self._judge(work, cluster, paused=_hold_back(work, frozen=frozen) is not None)
             orders[work.uid] = self._choose(work, cluster)
         claims = self._claims(running, cluster, orders)
         covered = await self._keeper.extend(claims, info.brokers)
@@ -139,8 +146,9 @@ class ClusterEngine:
             claim = claims.get(work.uid)
             work.throttled_brokers = len(claim.brokers & set(info.brokers)) if claim else 0
             await self._submit(work, _throttled_only(orders[work.uid], claim, covered), cluster)
-            self._follow(work, cluster)
-            await self._report(work, cluster, pause=_pause(work, frozen=frozen), stalled=self._stalled(work))
+            pause = _hold_back(work, frozen=frozen)
+            self._follow(work, cluster, paused=pause is not None)
+            await self._report(work, cluster, pause=pause, stalled=self._stalled(work))
         return claims
 
     async def _finish(self, running: list[Work], claims: Mapping[str, Claim], info: ClusterInfo) -> None:
@@ -156,7 +164,7 @@ class ClusterEngine:
         throttled.
         """
         if self._unseen is None:
-            self._unseen = await self._runs.open_runs()
+            self._unseen = await self._runs.open_runs(self.cluster_id)
         self._unseen -= {work.uid for work in works if work.run_loaded}
         for uid in list(self._unseen):
             if not await self._runs.resource_exists(uid):
@@ -254,10 +262,13 @@ class ClusterEngine:
             if code not in expected:
                 log.info("%s: %s of %s answered %s; looking again", work.name, call, tp, code)
 
-    def _follow(self, work: Work, cluster: ClusterState) -> None:
+    def _follow(self, work: Work, cluster: ClusterState, *, paused: bool) -> None:
         direction = work.direction or Direction.FORWARD
         work.progress = measure(work.errands, work.verdicts, cluster, self._replica_bytes, direction)
         now = self._clock.monotonic()
+        if paused and not work.progress.partitions_in_flight:
+            work.pace = None  # standing still is meant: the clock of the progress criterion begins anew
+            return
         work.pace = work.pace.follow(work.progress, now) if work.pace else start_pace(work.progress, now)
 
     def _stalled(self, work: Work) -> str | None:
@@ -288,7 +299,7 @@ class ClusterEngine:
             work.problem = before
 
 
-def _pause(work: Work, *, frozen: bool) -> str | None:
+def _hold_back(work: Work, *, frozen: bool) -> str | None:
     """Why no new step may start; None: they may. A freeze and a suspend hold back rollbacks too, but never a null."""
     if frozen:
         return Reason.FROZEN

@@ -84,7 +84,7 @@ class Lifecycle:
 
     async def let_go(self, work: Work) -> None:
         """Drop our finalizer; what is stored is forgotten first unless it is the record of a success (for undo)."""
-        if work.run is not None and work.run.outcome is not RunOutcome.SUCCEEDED:
+        if work.run is None or work.run.outcome is not RunOutcome.SUCCEEDED:
             await self._stores.forget(work.uid)
             work.run = None
         if work.held:

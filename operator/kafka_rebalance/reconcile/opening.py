@@ -61,7 +61,7 @@ class Runs:
         async with self._lifecycle.problems_of(work):
             partitions = await self._admin.describe_partitions()
             wanted = set(select(work.rebalance.spec, partitions))
-            work.queued_behind = await self._holder(work, wanted, works)
+            work.queued_behind = await self._holder(work, wanted, works, info.cluster_id)
             if work.queued_behind is not None:
                 work.retry_at = self._clock.monotonic() + _QUEUE_SECONDS
                 return
@@ -84,23 +84,26 @@ class Runs:
                 await self._prove_drained(work)
                 await self._lifecycle.close(work, RunOutcome.SUCCEEDED)
 
-    async def open_runs(self) -> set[str]:
-        """Uids of resources with an open run, on whatever cluster."""
-        return {run.uid for run in await self._stores.runs.list_all() if run.open}
+    async def open_runs(self, cluster_id: str) -> set[str]:
+        """Uids of resources with an open run on the cluster."""
+        return {run.uid for run in await self._stores.runs.list_all() if run.open and run.cluster_id == cluster_id}
 
     async def resource_exists(self, uid: str) -> bool:
         """Whether the resource of a stored run is still there."""
         run = await self._stores.runs.load(uid)
         return run is not None and await self._resources.exists(run.namespace, run.name, uid)
 
-    async def _holder(self, work: Work, wanted: set[TopicPartition], works: Collection[Work]) -> str | None:
+    async def _holder(
+        self, work: Work, wanted: set[TopicPartition], works: Collection[Work], cluster_id: str
+    ) -> str | None:
         """Who moves some of the same partitions. A run whose resource we have not seen yet counts (after a start)."""
         for other in works:
             if other is not work and other.open is not None and other.holds(wanted):
                 return other.name
         seen = {other.uid for other in works}
         for run in await self._stores.runs.list_all():
-            if run.open and run.uid not in seen and await self._resources.exists(run.namespace, run.name, run.uid):
+            unknown = run.open and run.cluster_id == cluster_id and run.uid not in seen
+            if unknown and await self._resources.exists(run.namespace, run.name, run.uid):
                 return f"{run.namespace}/{run.name}"
         return None
 

@@ -13,7 +13,7 @@ from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.load import LoadModel, PartitionLoad
 from kafka_rebalance.model.plan import Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin
-from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
 from kafka_rebalance.planning.planner import plan
 from kafka_rebalance.planning.request import Goals, PartitionInput, PlanRequest, eligible_brokers
 from kafka_rebalance.planning.request import RackAwareness as PlanningRackAwareness
@@ -53,7 +53,7 @@ async def make_plan(
             retry_after=15,
         )
     request = PlanRequest(
-        brokers=(*live, *(Broker(b) for b in sorted(holders - set(info.brokers)))),
+        brokers=live,
         partitions=tuple(
             PartitionInput(tp, state.replicas, state.topic_id, load.size_bytes(tp), state.leader is not None)
             for tp, state in sorted(selected.items())

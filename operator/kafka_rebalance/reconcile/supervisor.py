@@ -35,6 +35,7 @@ from kafka_rebalance.reconcile.lifecycle import Clock, Lifecycle
 from kafka_rebalance.reconcile.opening import LoadModels
 from kafka_rebalance.reconcile.records import Stores
 from kafka_rebalance.reconcile.resources import Resources
+from kafka_rebalance.reconcile.retention import clean_up, keep_swept
 from kafka_rebalance.reconcile.throttling import ThrottleKeeper
 from kafka_rebalance.reconcile.work import Work
 
@@ -119,10 +120,16 @@ class Supervisor:
         if deleted or before is None or before.spec != throttle.spec:
             self._wake(connection)
 
+    async def start(self) -> None:
+        """Before anything is seen: tidy up, and begin what is done beside the engines."""
+        await clean_up(self._stores)
+        self._in_background(keep_swept(self._stores, self._resources, self._clock))
+
     async def stop(self) -> None:
         """End all engines at a safe point: between two calls. What is in flight goes on in Kafka."""
         tasks = [task for _, task in self._engines.values()]
         tasks += [c.task for c in self._connections.values() if c.task is not None]
+        tasks += self._background
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
