@@ -1,0 +1,51 @@
+# The commands of this project; `make help` lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+# Installed is what pyproject.toml said then: the stamp is named after its content, so an edit makes it stale.
+STAMP := $(VENV)/.installed-$(shell sha256sum pyproject.toml | cut -c1-16)
+
+.PHONY: install demo test e2e lint bench clean help
+
+install: $(STAMP)  ## make .venv with the operator, the pipeline and the developers' tools
+
+$(STAMP):
+	@e2e/bench/prerequisites.sh python
+	@test -x $(PYTHON) || python3 -m venv $(VENV)
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[pipeline,dev]'
+	@rm -f $(VENV)/.installed-*
+	@touch $@
+
+demo: install  ## real brokers, a real API server, a rebalance and a rollback; KEEP=1 leaves them running
+	@e2e/bench/prerequisites.sh bench
+	@$(PYTHON) -m e2e.demo $(KEEP)
+
+test: install lint  ## lint, then every test, the end-to-end ones on real clusters
+	@e2e/bench/prerequisites.sh bench
+	@$(PYTHON) -m pytest tests e2e
+
+e2e: install  ## only the end-to-end tests
+	@e2e/bench/prerequisites.sh bench
+	@$(PYTHON) -m pytest e2e
+
+lint: install  ## ruff, mypy, the layers, and the guard of the source root
+	@# A package operator/ would shadow the standard library's module for everyone who runs from here.
+	@test ! -e operator/__init__.py || { echo "operator/__init__.py must not exist: operator/ is a source root" >&2; exit 1; }
+	@$(VENV)/bin/ruff check --quiet .
+	@$(VENV)/bin/ruff format --check --quiet .
+	@$(VENV)/bin/mypy
+	@$(VENV)/bin/lint-imports
+
+bench: install  ## time the planner
+	@$(PYTHON) -m benchmarks
+
+clean:  ## delete .venv and what builds and tools left; the cache of brokers and API server stays
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse metastore_db
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -1,0 +1,58 @@
+#!/bin/sh
+# Make sure of the Debian packages that the virtual environment and the test bench need: installed with apt-get when
+# run by root, else named in one message. Nothing is asked of the network when all is there.
+#
+#   prerequisites.sh python          what `make install` needs
+#   prerequisites.sh python bench    what the demo and the tests need
+set -eu
+
+missing=""
+need() { missing="$missing $1"; }
+
+# The module that Debian packages apart, without which `python3 -m venv` makes an environment without pip.
+has_venv() { python3 -c 'import ensurepip, venv' 2>/dev/null; }
+has_python() { python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
+has_java() { java -version 2>&1 | grep -Eq 'version "(1[7-9]|[2-9][0-9])'; }
+# A go of 1.21 or later fetches the toolchain that go.mod asks for by itself.
+has_go() { go version 2>/dev/null | grep -Eq 'go1\.(2[1-9]|[3-9][0-9])'; }
+
+look() {
+    missing=""
+    for group in "$@"; do
+        case $group in
+        python)
+            has_python || need python3
+            has_venv || need python3-venv
+            ;;
+        bench)
+            has_java || need default-jdk-headless
+            command -v mvn >/dev/null || need maven
+            command -v openssl >/dev/null || need openssl
+            command -v setpriv >/dev/null || need util-linux
+            # A cluster of somebody else needs no build.
+            [ "${E2E_PROVIDER:-own}" != own ] || has_go || need golang-go
+            ;;
+        *)
+            echo "usage: $0 python|bench ..." >&2
+            exit 2
+            ;;
+        esac
+    done
+}
+
+look "$@"
+[ -n "$missing" ] || exit 0
+
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    echo "Installing Debian packages:$missing" >&2
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update -q >&2
+    # shellcheck disable=SC2086 # a list of words
+    apt-get install -q -y --no-install-recommends $missing >&2
+    look "$@"
+fi
+
+if [ -n "$missing" ]; then
+    echo "Missing, or too old:$missing. Install them, for instance with: sudo apt-get install$missing" >&2
+    exit 1
+fi
