@@ -28,7 +28,7 @@ async def keep_swept(stores: Stores, resources: Resources, clock: Clock) -> None
 
 
 async def clean_up(stores: Stores) -> None:
-    """Remove what a killed operator left half written. Before any engine runs: it would take a half written plan away."""
+    """Remove what a killed operator left half written. Only before an engine runs: it may be writing."""
     try:
         await stores.plans.clean()
         await stores.origins.clean()
