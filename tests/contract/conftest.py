@@ -47,6 +47,8 @@ async def crawling(admin: KafkaAdmin) -> AsyncIterator[None]:
 
 @pytest.fixture(scope="session")
 def secured() -> Iterator[KafkaCluster]:
-    """One broker that asks who is there."""
-    with KafkaCluster({1: "a"}, sasl=True) as cluster:
+    """One broker that asks who is there, and lets nobody but its admin do anything."""
+    authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    rights = {"authorizer.class.name": authorizer, "super.users": "User:admin"}
+    with KafkaCluster({1: "a"}, sasl=True, properties=rights) as cluster:
         yield cluster

@@ -95,6 +95,23 @@ class TestRefusals:
                 assert "hunter2" not in repr(refused.value)
             await bad.close()
 
+    async def test_rights(self, secured: KafkaCluster) -> None:
+        """Without any right the cluster is described, and topics that one may not see are left out of "all"."""
+        admin = connect(self.settings(secured, SaslMechanism.PLAIN, SASL_USERS["operator"]))
+        one = [BrokerId(1)]
+        for call in (
+            admin.describe_partitions(["any"]),
+            admin.topic_configs(["any"], ["retention.ms"]),
+            admin.broker_configs(one, ["log.dirs"]),
+            admin.log_dirs(one),
+        ):
+            with pytest.raises(Permanent) as refused:
+                await call
+            assert refused.value.reason == "KafkaAuthorizationFailed"
+            assert secured.bootstrap_servers in refused.value.message
+        assert await admin.describe_partitions() == {}
+        await admin.close()
+
     def settings(self, cluster: KafkaCluster, mechanism: SaslMechanism, password: str) -> ConnectionSettings:
         return ConnectionSettings(
             cluster.bootstrap_servers, sasl_mechanism=mechanism, username="operator", password=password
