@@ -17,7 +17,7 @@ CRAWL = "10240"
 SLOW_TOPICS = ("slow-superset", "slow-swap", "slow-refused", "slow-redirect", "slow-elect")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster() -> Iterator[KafkaCluster]:
     """Five brokers; the follower rate is set in their files, so that every source of a config is there to be seen."""
     racks = {1: "a", 2: "b", 3: "c", 4: "a", 5: "b"}
@@ -45,7 +45,7 @@ async def crawling(admin: KafkaAdmin) -> AsyncIterator[None]:
     assert await admin.alter_broker_configs({broker: [ConfigChange(name, ConfigOp.DELETE)]}) == {4: None}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def secured() -> Iterator[KafkaCluster]:
     """One broker that asks who is there, and lets nobody but its admin do anything."""
     authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
