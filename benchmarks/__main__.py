@@ -57,9 +57,8 @@ def timed(work) -> tuple[float, object]:
 
 def main() -> None:
     print(f"load average {os.getloadavg()[0]:.2f} on {os.cpu_count()} cores; RF {REPLICAS}, {RACKS} racks, add 10 %")
-    print(
-        f"{'partitions':>10} {'brokers':>8} {'plan s':>8} {'min-max':>12} {'x striped':>10} {'moves':>8} {'bound':>8} proved"
-    )
+    titles = {"partitions": 10, "brokers": 8, "plan s": 8, "min-max": 12, "x striped": 10, "moves": 8, "bound": 8}
+    print(*(f"{title:>{width}}" for title, width in titles.items()), "proved")
     for partitions, brokers in SIZES:
         seconds, baseline, made = [], [], None
         for seed in range(RUNS):
