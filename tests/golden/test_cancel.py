@@ -1,0 +1,128 @@
+"""KIP-236's cancel: what is sent for each golden case, call by call, until nothing is left to send."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kafka_rebalance.execution.decide import Direction, Errand, Kind, Limits, Observation, choose, judge
+from kafka_rebalance.execution.rollback import Skip, drop_set, rollback_target
+from kafka_rebalance.execution.steps import Elect
+from kafka_rebalance.model.topology import Broker, ClusterState, PartitionState, TopicPartition, replicas_of
+
+CASES = {case["name"]: case for case in json.loads((Path(__file__).parent / "cancel.json").read_text())}
+TP = TopicPartition("t", 0)
+BROKERS = {b: Broker(b) for b in range(1, 7)}
+LIMITS = Limits(1, 10, 10, 100)
+
+
+def at_rest(*ids, leader=None):
+    replicas = replicas_of(*ids)
+    return PartitionState(TP, "", replicas, frozenset(replicas), leader or replicas[0])
+
+
+def in_flight(original, wanted):
+    """What metadata shows of ``original`` on its way to ``wanted``: the new list, then what will be removed."""
+    adding = tuple(b for b in wanted if b not in original)
+    removing = tuple(b for b in original if b not in wanted)
+    return PartitionState(
+        TP, "", replicas_of(*wanted, *removing), frozenset(original), original[0], replicas_of(*adding), removing
+    )
+
+
+def errand(origin, target):
+    return Errand(TP, "", replicas_of(*origin), replicas_of(*origin), replicas_of(*target))
+
+
+def carried_out(errand, direction, state, *, after_null=None):
+    """Every call until the partition has arrived, and the state then; brokers answer as they were recorded to."""
+    calls = []
+    for _ in range(10):
+        seen = Observation(ClusterState("c", BROKERS, {TP: state}))
+        verdict = judge(errand, seen, direction, parallel_replicas=1)
+        orders = choose({TP: verdict}, {}, LIMITS, {})
+        if orders.cancels:
+            calls.append("null")
+            state = after_null
+        elif TP in orders.alters:
+            row = {"alter": list(orders.alters[TP])}
+            if verdict.call.until_in_sync:
+                row["until"] = f"{list(verdict.call.until_in_sync)} in the ISR"
+            calls.append(row)
+            leader = state.leader if state.leader in orders.alters[TP] else None
+            state = at_rest(*orders.alters[TP], leader=leader)
+        elif orders.elections:
+            assert isinstance(verdict.call, Elect)
+            calls.append({"elect": verdict.call.leader})
+            state = at_rest(*state.replicas, leader=verdict.call.leader)
+        else:
+            assert verdict.kind is Kind.DONE
+            return calls, state
+    raise AssertionError(f"still going after {calls}")
+
+
+class TestGoldenCancel:
+    def test_order_after_null(self):
+        """A null restores the set but not the order, so the origin's order is sent and its leader elected."""
+        case = CASES["order_after_null"]
+        start = in_flight(case["original"], case["inFlight"])
+        assert start.leader == case["leaderBefore"]
+        # The recorded order makes broker 2 the preferred leader: automatic rebalancing has elected it meanwhile.
+        left = at_rest(*case["brokerLeaves"])
+        calls, end = carried_out(errand(case["original"], case["inFlight"]), Direction.ROLLBACK, start, after_null=left)
+        assert calls == case["calls"]
+        assert (list(end.replicas), end.leader) == (case["original"], case["leaderBefore"])
+
+    def test_superset_null(self):
+        """A superset with the old order as its tail comes back in order: nothing but the null is sent."""
+        case = CASES["superset_null"]
+        start = in_flight(case["original"], case["inFlight"])
+        calls, end = carried_out(
+            errand(case["original"], case["inFlight"]),
+            Direction.ROLLBACK,
+            start,
+            after_null=at_rest(*case["brokerLeaves"]),
+        )
+        assert calls == case["calls"]
+        assert list(end.replicas) == case["original"]
+
+    def test_never_redirect(self):
+        """A partition in flight is never sent a list, not even its original one: null first."""
+        case = CASES["never_redirect"]
+        start = in_flight(case["original"], case["inFlight"])
+        left = at_rest(2, 3, 1, leader=1)
+        calls, end = carried_out(errand(case["wanted"], case["inFlight"]), Direction.ROLLBACK, start, after_null=left)
+        assert calls == case["calls"]
+        assert list(end.replicas) == case["wanted"]
+
+    def test_new_target_in_flight(self):
+        """KIP-236's duplicates: the superseded move is cancelled, then the new one goes from the actual state."""
+        case = CASES["new_target_in_flight"]
+        start = in_flight(case["original"], case["inFlight"])
+        superseded = errand(case["original"], case["inFlight"])
+        left = at_rest(*case["original"])
+        calls, state = carried_out(superseded, Direction.REVERT, start, after_null=left)
+        more, end = carried_out(errand(case["original"], case["wanted"]), Direction.FORWARD, state)
+        assert calls + more == case["calls"]
+        assert list(end.replicas) == case["wanted"]
+
+    def test_drop_set(self):
+        """The leader, then the in-sync, then the others: what is beyond the original count goes."""
+        case = CASES["drop_set"]
+        assigned = replicas_of(*case["assigned"])
+        state = PartitionState(TP, "", assigned, frozenset(case["isr"]), case["leader"])
+        assert sorted(drop_set(state, len(case["original"]))) == case["drop"]
+
+    def test_dead_original(self):
+        """An original that is unregistered or fenced is never added back."""
+        case = CASES["dead_original"]
+        alive = set(BROKERS) - set(case["dead"])
+        origin, present = replicas_of(*case["original"]), replicas_of(*case["current"])
+        found = rollback_target(origin, present, at_rest(*case["current"]), alive)
+        assert isinstance(found, Skip)
+        assert f"skipped: {found.reason}" == case["result"]
+
+    @pytest.mark.parametrize("name", sorted(CASES))
+    def test_every_case_has_a_test(self, name):
+        """A case that is added to the file must be tested here by its name."""
+        assert hasattr(self, f"test_{name}")

@@ -1,0 +1,326 @@
+"""What is sent for a rebalance: the verdict on one partition, and the choice among many."""
+
+import dataclasses
+
+import pytest
+
+from kafka_rebalance.execution.decide import (
+    Direction,
+    Errand,
+    Kind,
+    Limits,
+    Observation,
+    Orders,
+    Verdict,
+    choose,
+    entries_to_throttle,
+    judge,
+)
+from kafka_rebalance.execution.steps import Alter, Elect
+from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
+
+TP = TopicPartition("orders", 0)
+ERRAND = Errand(TP, "id-1", replicas_of(1, 2, 3), replicas_of(1, 2, 3), replicas_of(4, 5, 6))
+FORWARD, ROLLBACK, REVERT = Direction.FORWARD, Direction.ROLLBACK, Direction.REVERT
+
+
+def state(*ids, isr=None, leader=None, adding=(), removing=(), topic_id="id-1"):
+    replicas = replicas_of(*ids)
+    in_sync = frozenset(replicas if isr is None else isr) - (set(adding) if isr is None else set())
+    first = next((b for b in replicas if b in in_sync), None)
+    return PartitionState(
+        TP, topic_id, replicas, in_sync, leader or first, replicas_of(*adding), replicas_of(*removing)
+    )
+
+
+def seen(partition=None, *, alive=range(1, 7), gone=(), min_insync=1):
+    brokers = {BrokerId(b): Broker(BrokerId(b)) for b in alive}
+    partitions = {} if partition is None else {TP: partition}
+    return Observation(ClusterState("c", brokers, partitions), {TP.topic: min_insync}, gone)
+
+
+def verdict_on(partition, direction=FORWARD, *, errand=ERRAND, paused=False, r=1, **more):
+    return judge(errand, seen(partition, **more), direction, r, paused=paused)
+
+
+class TestLeftAlone:
+    def test_a_deleted_partition_is_skipped(self):
+        """Several readings did not show it: it leaves the run."""
+        found = verdict_on(None, gone={TP})
+        assert (found.kind, found.reason) == (Kind.SKIPPED, "TopicDeleted")
+
+    def test_one_reading_without_the_partition_proves_nothing(self):
+        """Missing once is unknown, not deleted."""
+        found = verdict_on(None)
+        assert (found.kind, found.reason) == (Kind.WAITING, "MetadataMissing")
+
+    @pytest.mark.parametrize("flight", [{}, {"adding": (4,)}])
+    def test_a_re_created_topic_is_skipped_and_never_cancelled(self, flight):
+        """The same name with another id is another topic: neither its lists nor its moves are ours."""
+        ids = (1, 2, 3, *flight.get("adding", ()))
+        found = verdict_on(state(*ids, topic_id="id-2", **flight))
+        assert (found.kind, found.reason, found.cancel) == (Kind.SKIPPED, "TopicRecreated", False)
+
+    def test_an_unknown_topic_id_is_no_proof_of_a_new_topic(self):
+        """Brokers that do not tell ids, and plans made from files, are matched by name."""
+        assert verdict_on(state(1, 2, 3, topic_id="")).kind is Kind.READY
+        assert verdict_on(state(1, 2, 3), errand=dataclasses.replace(ERRAND, topic_id="")).kind is Kind.READY
+
+    @pytest.mark.parametrize("direction", list(Direction))
+    def test_a_drifted_partition_is_skipped_and_its_replicas_named(self, direction):
+        """A replica where the run cannot have put it is somebody else's doing, whichever way we go."""
+        found = verdict_on(state(1, 2, 7), direction)
+        assert (found.kind, found.reason) == (Kind.SKIPPED, "Drifted")
+        assert "[1, 2, 7]" in found.message
+
+    @pytest.mark.parametrize("direction", list(Direction))
+    @pytest.mark.parametrize("removing", [(), (7,)])
+    def test_a_foreign_reassignment_is_waited_for(self, direction, removing):
+        """It is shown and left alone, even when it is wedged: never cancelled, never counted as ours."""
+        found = verdict_on(state(1, 2, 3, 7, adding=(7,), removing=removing), direction)
+        assert (found.kind, found.reason) == (Kind.WAITING, "ForeignReassignment")
+        assert not found.cancel
+        assert found.call is None
+
+
+class TestInFlight:
+    def test_ours_is_adopted_after_a_crash(self):
+        """What the plan explains is ours, without any memory of having sent it."""
+        found = verdict_on(state(4, 1, 2, 3, adding=(4,)))
+        assert found.kind is Kind.IN_FLIGHT
+        assert found.started
+        assert found.step == (4, 1, 2, 3)
+        assert found.call is None
+        assert not found.cancel
+
+    def test_the_step_leaves_out_what_is_being_removed(self):
+        """The step is the list that Kafka is on the way to."""
+        assert verdict_on(state(4, 2, 3, 1, adding=(4,), removing=(1,))).step == (4, 2, 3)
+
+    @pytest.mark.parametrize(("ids", "moves"), [((1, 2, 3, 4), False), ((4, 1, 2, 3), True)])
+    def test_a_first_that_does_not_lead_is_a_leader_movement(self, ids, moves):
+        """L counts what may make another broker lead."""
+        assert verdict_on(state(*ids, leader=1, adding=(4,))).leader_movement is moves
+
+    def test_a_goal_that_differs_is_cancelled_first(self):
+        """KIP-236's duplicates: null, never a redirect."""
+        errand = Errand(TP, "id-1", replicas_of(1, 2), replicas_of(1, 2, 3), replicas_of(2, 4))
+        found = verdict_on(state(1, 2, 3, adding=(3,)), errand=errand)
+        assert (found.kind, found.reason, found.cancel) == (Kind.READY, "Cancelling", True)
+        assert found.call is None
+
+    @pytest.mark.parametrize("direction", [ROLLBACK, REVERT])
+    def test_going_back_cancels_what_is_in_flight(self, direction):
+        """A copy that the origin does not have is not waited for."""
+        assert verdict_on(state(4, 1, 2, 3, adding=(4,)), direction).cancel
+
+    def test_a_rollback_waits_for_its_own_copies(self):
+        """What is on the way to the origin is the rollback's own step; Revert cancels even that."""
+        going_back = state(4, 2, 3, 1, adding=(1,))
+        assert verdict_on(going_back, ROLLBACK).kind is Kind.IN_FLIGHT
+        assert verdict_on(going_back, REVERT).cancel
+
+    def test_a_wedged_reassignment_of_ours_is_cancelled(self):
+        """One that adds and removes the same broker never ends by itself."""
+        assert verdict_on(state(1, 2, 3, 4, adding=(4,), removing=(4,))).cancel
+
+    @pytest.mark.parametrize(("isr", "possible"), [({4}, False), (set(), False), ({3, 4}, True), ({1}, True)])
+    def test_a_null_needs_an_original_in_sync(self, isr, possible):
+        """KIP-236: it would throw away the only live copy, and KRaft refuses it: CancelImpossible, tried again."""
+        found = verdict_on(state(4, 1, 2, 3, isr=isr, adding=(4,)), ROLLBACK)
+        assert found.cancel is possible
+        if not possible:
+            assert (found.kind, found.reason) == (Kind.WAITING, "CancelImpossible")
+            assert "[1, 2, 3]" in found.message
+
+
+class TestAtRest:
+    def test_the_first_step_adds_before_it_drops(self):
+        """Make before break: one call, the new leader in front, until it is in sync."""
+        found = verdict_on(state(1, 2, 3))
+        assert found.kind is Kind.READY
+        assert found.call == Alter(replicas_of(4, 1, 2, 3), until_in_sync=replicas_of(4))
+        assert found.leader_movement
+        assert not found.started
+
+    def test_at_the_target_and_led_by_its_first_it_is_done(self):
+        """Read back, not remembered."""
+        assert verdict_on(state(4, 5, 6)).kind is Kind.DONE
+        assert verdict_on(state(1, 2, 3), ROLLBACK).kind is Kind.DONE
+
+    def test_at_the_target_but_led_by_another_it_is_elected(self):
+        """The last call of a step may have been lost in a crash."""
+        found = verdict_on(state(4, 5, 6, leader=5))
+        assert found.call == Elect(BrokerId(4))
+        assert found.leader_movement
+
+    def test_a_partition_that_left_its_planned_list_has_begun(self):
+        """Begun is read from the cluster, so that a crash does not change the order."""
+        assert verdict_on(state(4, 1, 2, 3, leader=4)).started
+
+    @pytest.mark.parametrize("direction", list(Direction))
+    def test_without_a_leader_nothing_is_sent(self, direction):
+        """A partition without an ISR waits for one of its replicas."""
+        found = verdict_on(state(1, 2, 3, isr=()), direction)
+        assert (found.kind, found.reason) == (Kind.WAITING, "NoLeader")
+
+    def test_a_dead_target_is_waited_for(self):
+        """Kafka accepts a fenced target and hangs; we do not send it."""
+        found = verdict_on(state(1, 2, 3), alive=[1, 2, 3, 5, 6])
+        assert (found.kind, found.reason) == (Kind.WAITING, "TargetBrokerUnavailable")
+
+    def test_the_topics_own_min_insync_is_used(self):
+        """With min.insync.replicas above the ISR, more copies are added than R."""
+        assert len(verdict_on(state(1, 2, 3, isr=(1,)), min_insync=1).call.until_in_sync) == 1
+        assert len(verdict_on(state(1, 2, 3, isr=(1,)), min_insync=3).call.until_in_sync) == 2
+
+    def test_a_rollback_that_cannot_be_done_is_named(self):
+        """OriginalBrokerGone: skipped, so that teardown ends."""
+        found = verdict_on(state(4, 2, 3), ROLLBACK, alive=[2, 3, 4, 5, 6])
+        assert (found.kind, found.reason) == (Kind.SKIPPED, "OriginalBrokerGone")
+
+
+class TestPaused:
+    """Suspended, frozen or outside a window: only what leads to a rest point is sent."""
+
+    def test_no_partition_begins(self):
+        """The step it would take is shown all the same."""
+        found = verdict_on(state(1, 2, 3), paused=True)
+        assert (found.kind, found.reason, found.call) == (Kind.WAITING, "Paused", None)
+        assert found.step == (4, 1, 2, 3)
+
+    def test_no_further_copy_is_begun_half_way(self):
+        """A partition at its replication factor rests, whatever is missing."""
+        assert verdict_on(state(4, 2, 3), paused=True).reason == "Paused"
+
+    def test_a_copy_too_many_is_dropped(self):
+        """Above the replication factor is no rest point."""
+        found = verdict_on(state(4, 1, 2, 3, leader=4), paused=True)
+        assert found.kind is Kind.READY
+        assert len(found.call.replicas) == 3
+
+    def test_a_pending_election_passes(self):
+        """The order has changed already: Kafka would elect by itself, outside our limits."""
+        assert verdict_on(state(4, 5, 6, leader=5), paused=True).call == Elect(BrokerId(4))
+
+    def test_a_null_is_never_blocked(self):
+        """Cancelling remains possible under freeze."""
+        assert verdict_on(state(4, 1, 2, 3, adding=(4,)), ROLLBACK, paused=True).cancel
+
+    def test_what_is_in_flight_goes_on(self):
+        """A pause stops new steps only."""
+        assert verdict_on(state(4, 1, 2, 3, adding=(4,)), paused=True).kind is Kind.IN_FLIGHT
+
+
+def copying(copies=1, *, leads=False, started=False):
+    call = Alter(replicas_of(1, *range(10, 10 + copies)), until_in_sync=replicas_of(*range(10, 10 + copies)))
+    return Verdict(Kind.READY, call=call, leader_movement=leads, started=started)
+
+
+FLYING = Verdict(Kind.IN_FLIGHT, started=True)
+CANCEL = Verdict(Kind.READY, cancel=True, started=True)
+ELECTION = Verdict(Kind.READY, call=Elect(BrokerId(1)), leader_movement=True)
+
+
+def tps(*names):
+    """``t-3`` as a topic and a number."""
+    return [TopicPartition(name.rsplit("-", 1)[0], int(name.rsplit("-", 1)[1])) for name in names]
+
+
+def chosen(verdicts, *, p=100, leaders=100, copies=1000, sizes=None, adding=None):
+    named = {tps(name)[0]: verdict for name, verdict in verdicts.items()}
+    weights = {tps(name)[0]: size for name, size in (sizes or {}).items()}
+    flying = {tps(name)[0]: count for name, count in (adding or {}).items()}
+    return choose(named, weights, Limits(1, p, leaders, copies), flying)
+
+
+class TestLimits:
+    @pytest.mark.parametrize(("p", "expected"), [(0, 0), (1, 1), (3, 3), (9, 5)])
+    def test_never_more_than_p_partitions(self, p, expected):
+        """KIP-435's P."""
+        assert len(chosen({f"t-{i}": copying() for i in range(5)}, p=p).alters) == expected
+
+    def test_what_is_in_flight_and_what_is_cancelled_count_towards_p(self):
+        """A slot is free only when Kafka has let go of it."""
+        orders = chosen({"t-0": FLYING, "t-1": CANCEL, "t-2": copying(), "t-3": copying()}, p=3)
+        assert list(orders.alters) == tps("t-2")
+
+    def test_a_lowered_p_stops_new_ones_only(self):
+        """Patched below what is in flight, nothing is sent until it has drained."""
+        assert chosen({"t-0": FLYING, "t-1": FLYING, "t-2": copying()}, p=1) == Orders()
+
+    def test_never_more_than_l_leader_movements(self):
+        """KIP-435's L counts those in flight too; elections and copies alike."""
+        flying = Verdict(Kind.IN_FLIGHT, leader_movement=True)
+        verdicts = {"t-0": flying, "t-1": ELECTION, "t-2": copying(leads=True), "t-3": copying(leads=True)}
+        orders = chosen(verdicts, leaders=3)
+        assert orders.elections == tuple(tps("t-1"))
+        assert list(orders.alters) == tps("t-2")
+
+    def test_a_partition_held_by_l_is_passed_by_others(self):
+        """L holds leader movements back, not the queue behind them."""
+        orders = chosen({"t-0": copying(leads=True), "t-1": ELECTION, "t-2": copying()}, leaders=0)
+        assert list(orders.alters) == tps("t-2")
+        assert orders.elections == ()
+
+    def test_a_partition_held_by_l_takes_no_slot_of_p(self):
+        """What is not sent counts for nothing."""
+        orders = chosen({"t-0": copying(leads=True), "t-1": copying()}, leaders=0, p=1)
+        assert list(orders.alters) == tps("t-1")
+
+    def test_never_more_copies_than_the_ceiling(self):
+        """reassignment.max.concurrent.replica.movements counts replicas, those in flight included."""
+        verdicts = {"t-0": FLYING, "t-1": copying(2), "t-2": copying(2), "t-3": copying(1)}
+        assert list(chosen(verdicts, copies=5, adding={"t-0": 2}).alters) == tps("t-1", "t-3")
+
+    def test_calls_without_a_copy_pass_a_full_ceiling(self):
+        """A drop frees a replica: holding it back would hold everything."""
+        drop = Verdict(Kind.READY, call=Alter(replicas_of(1, 2)))
+        orders = chosen({"t-0": drop, "t-1": ELECTION, "t-2": copying()}, copies=0)
+        assert list(orders.alters) == tps("t-0")
+        assert orders.elections == tuple(tps("t-1"))
+
+    def test_cancels_are_never_held_back(self):
+        """No limit keeps anybody from stopping."""
+        orders = chosen({f"t-{i}": CANCEL for i in range(5)}, p=0, leaders=0, copies=0)
+        assert orders.cancels == tuple(tps(*(f"t-{i}" for i in range(5))))
+
+    @pytest.mark.parametrize("kind", [Kind.DONE, Kind.WAITING, Kind.SKIPPED, Kind.IN_FLIGHT])
+    def test_only_what_is_ready_is_sent(self, kind):
+        """A verdict of any other kind sends nothing, whatever step it shows."""
+        assert chosen({"t-0": Verdict(kind, step=replicas_of(1, 2))}) == Orders()
+
+
+class TestOrder:
+    def test_begun_ones_first_internal_last_then_the_largest(self):
+        """The longest copy does not start last, and nothing half done waits behind something new."""
+        verdicts = {
+            "__consumer_offsets-0": copying(),
+            "small-0": copying(),
+            "large-0": copying(),
+            "begun-0": copying(started=True),
+        }
+        sizes = {"__consumer_offsets-0": 10**9, "small-0": 1, "large-0": 10**6, "begun-0": 0}
+        expected = tps("begun-0", "large-0", "small-0", "__consumer_offsets-0")
+        assert list(chosen(verdicts, sizes=sizes).alters) == expected
+
+    def test_equal_ones_go_by_name_whatever_order_they_were_listed_in(self):
+        """The same cluster gives the same orders."""
+        names = ["a-2", "b-0", "a-10"]
+        for order in (names, names[::-1]):
+            assert list(chosen({name: copying() for name in order}).alters) == tps("a-2", "a-10", "b-0")
+
+
+class TestEntriesToThrottle:
+    def test_every_present_replica_sends_and_only_new_ones_receive(self):
+        """Any replica may become leader between two ticks."""
+        assert entries_to_throttle(state(1, 2, 3), replicas_of(4, 1, 2, 3)) == ({1, 2, 3}, {4})
+
+    def test_in_flight_the_answer_is_the_same(self):
+        """After a crash the same entries are found from what is seen."""
+        flying = state(4, 1, 2, 3, adding=(4,))
+        assert entries_to_throttle(flying, flying.replicas) == ({1, 2, 3}, {4})
+
+    def test_a_reorder_or_a_drop_copies_nothing(self):
+        """No destination, nothing to throttle."""
+        assert entries_to_throttle(state(1, 2, 3), replicas_of(3, 2))[1] == frozenset()

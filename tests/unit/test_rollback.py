@@ -1,0 +1,87 @@
+"""Where a deleted rebalance's partitions go (KIP-236)."""
+
+import pytest
+
+from kafka_rebalance.execution.rollback import Skip, drop_set, rollback_target
+from kafka_rebalance.model.topology import PartitionState, TopicPartition, replicas_of
+
+ALIVE = frozenset(range(1, 10))
+ORIGIN = replicas_of(1, 2, 3)
+TARGET = replicas_of(4, 5, 6)
+
+
+def state(*ids, isr=None, leader=None):
+    replicas = replicas_of(*ids)
+    in_sync = frozenset(replicas if isr is None else isr)
+    return PartitionState(TopicPartition("t", 0), "", replicas, in_sync, leader or replicas[0])
+
+
+class TestRollbackTarget:
+    @pytest.mark.parametrize(
+        "present",
+        [(1, 2, 3), (2, 3, 1), (4, 1, 2, 3), (1, 2, 3, 4, 5), (4, 2, 3), (4, 5, 3), (4, 5, 6)],
+    )
+    def test_everything_goes_back_to_the_origin_in_its_order(self, present):
+        """Untouched, reordered, above the replication factor, half way or complete: the origin, leader first."""
+        assert rollback_target(ORIGIN, TARGET, state(*present), ALIVE) == ORIGIN
+
+    @pytest.mark.parametrize("dead", [{1}, {2}, {1, 2}])
+    def test_a_dead_original_is_never_added_back(self, dead):
+        """The partition stays as it is, and the message names the broker."""
+        found = rollback_target(ORIGIN, TARGET, state(4, 5, 3), ALIVE - dead)
+        assert isinstance(found, Skip)
+        assert found.reason == "OriginalBrokerGone"
+        assert all(str(b) in found.message for b in dead)
+
+    def test_a_dead_original_that_is_still_a_replica_does_not_matter(self):
+        """It need not be added, so its death does not keep the others from coming back."""
+        assert rollback_target(ORIGIN, TARGET, state(1, 4, 3), ALIVE - {1}) == ORIGIN
+
+    def test_copies_above_the_replication_factor_are_shed_although_an_original_is_gone(self):
+        """What cannot be restored at least does not keep a copy too many; in-sync copies survive."""
+        present = state(4, 2, 3, 5, isr={2, 4, 5}, leader=4)
+        assert rollback_target(ORIGIN, TARGET, present, ALIVE - {1}) == (4, 2, 5)
+
+
+class TestRevert:
+    """deletionPolicy Revert: only what is in flight goes back."""
+
+    @pytest.mark.parametrize("present", [(4, 5, 6), (4, 2, 3), (4, 5, 3)])
+    def test_completed_steps_stay(self, present):
+        """At the replication factor and without all its originals, a partition is at a rest point."""
+        found = rollback_target(ORIGIN, TARGET, state(*present), ALIVE, only_in_flight=True)
+        assert isinstance(found, Skip)
+        assert found.reason == "LeftInPlace"
+
+    @pytest.mark.parametrize("present", [(2, 3, 1), (4, 1, 2, 3)])
+    def test_a_cancelled_first_step_gets_its_order_back(self, present):
+        """A null restores the set, not the order."""
+        assert rollback_target(ORIGIN, TARGET, state(*present), ALIVE, only_in_flight=True) == ORIGIN
+
+    def test_a_half_done_later_step_sheds_its_superset(self):
+        """The leader, then the in-sync ones, in the present order, down to the original count."""
+        present = state(4, 2, 3, 5, isr={4, 2, 3})
+        assert rollback_target(ORIGIN, TARGET, present, ALIVE, only_in_flight=True) == (4, 2, 3)
+
+    def test_a_completed_reorder_stays(self):
+        """A target that is the origin in another order has arrived."""
+        target = replicas_of(2, 1, 3)
+        found = rollback_target(ORIGIN, target, state(2, 1, 3), ALIVE, only_in_flight=True)
+        assert isinstance(found, Skip)
+        assert found.reason == "LeftInPlace"
+
+
+class TestDropSet:
+    @pytest.mark.parametrize(
+        ("ids", "isr", "leader", "count", "dropped"),
+        [
+            ((1, 2, 3), {1, 2}, 1, 2, {3}),
+            ((1, 2, 3), {1, 2, 3}, 3, 2, {2}),
+            ((1, 2, 3, 4), {3, 4}, 4, 2, {1, 2}),
+            ((1, 2, 3, 4), {4}, 4, 3, {3}),
+            ((1, 2), {1, 2}, 1, 2, set()),
+        ],
+    )
+    def test_leader_then_in_sync_then_the_rest(self, ids, isr, leader, count, dropped):
+        """KIP-236: what the first ``count`` of leader ++ in-sync ++ out-of-sync do not cover."""
+        assert drop_set(state(*ids, isr=isr, leader=leader), count) == dropped
