@@ -1,0 +1,59 @@
+"""Rules about where code lies that no linter has."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ROOT / "operator"
+PACKAGE = SOURCES / "kafka_rebalance"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+NAMELESS = {"utils", "util", "helpers", "helper", "common", "misc", "base"}
+MAX_LINES = 400
+
+
+def named(path):
+    return str(path.relative_to(ROOT))
+
+
+class TestSourceRoot:
+    def test_operator_is_no_package(self):
+        """``operator/`` holds the package and never an ``__init__.py``."""
+        assert not (SOURCES / "__init__.py").exists(), (
+            "operator/__init__.py must not exist: operator/ is a source root like src/. With this file, whoever runs "
+            "Python from the repository's root gets our directory for `import operator` instead of the standard "
+            "library's module, and functools, collections and nearly everything else breaks. Delete it."
+        )
+
+    def test_the_package_is_where_it_is_looked_for(self):
+        """An empty search would let every other test here pass."""
+        assert PACKAGE / "errors.py" in MODULES
+
+
+@pytest.mark.parametrize("path", MODULES, ids=named)
+class TestModules:
+    def test_is_named_for_what_it_is_about(self, path):
+        """A module is split by subject: a name that fits anything collects everything."""
+        names = {part.lower().strip("_") for part in (*path.relative_to(PACKAGE).parts[:-1], path.stem)}
+        assert not names & NAMELESS, f"{named(path)}: say what it is about"
+
+    def test_fits_a_readers_head(self, path):
+        """Under 400 lines; about 300 is where to look for a second subject."""
+        lines = len(path.read_text().splitlines())
+        assert lines < MAX_LINES, f"{named(path)} has {lines} lines: split it by subject"
+
+    def test_says_at_its_top_why_it_exists(self, path):
+        """Every module and package opens with a docstring."""
+        assert ast.get_docstring(ast.parse(path.read_text())), f"{named(path)} has no docstring"
+
+
+@pytest.mark.parametrize(
+    "directory", sorted({path.parent for path in MODULES}), ids=lambda path: str(path.relative_to(SOURCES))
+)
+class TestPackages:
+    def test_has_an_init_with_a_docstring(self, directory):
+        """A directory of modules is a package that says what it is for."""
+        init = directory / "__init__.py"
+        assert init.exists(), f"{named(directory)} has no __init__.py: it would be left out of the distribution"
+        assert ast.get_docstring(ast.parse(init.read_text())), f"{named(init)} has no docstring"
