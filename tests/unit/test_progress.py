@@ -1,0 +1,156 @@
+"""How far a run is, how fast it goes, and when it counts as standing still."""
+
+import dataclasses
+
+import pytest
+
+from kafka_rebalance.execution.decide import Direction, Errand, Kind, Verdict
+from kafka_rebalance.execution.progress import Progress, measure, seconds_at_throttle, seconds_left, start_pace
+from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
+
+TP = TopicPartition("t", 0)
+ERRAND = Errand(TP, "", replicas_of(1, 2), replicas_of(1, 2), replicas_of(3, 4), size_bytes=1000)
+NONE = Progress(
+    partitions_total=4,
+    partitions_completed=0,
+    partitions_in_flight=0,
+    partitions_waiting=4,
+    partitions_skipped=0,
+    replicas_total=4,
+    replicas_completed=0,
+    bytes_total=1000,
+    bytes_moved=0,
+    above_replication_factor=0,
+)
+
+
+def measured(*ids, isr, adding=(), on_disk=None, direction=Direction.FORWARD, kind=Kind.IN_FLIGHT):
+    state = PartitionState(TP, "", replicas_of(*ids), frozenset(isr), isr[0], replicas_of(*adding))
+    on_disk = {(TP, BrokerId(b)): count for b, count in (on_disk or {}).items()}
+    return measure([ERRAND], {TP: Verdict(kind)}, ClusterState("c", {}, {TP: state}), on_disk, direction)
+
+
+class TestMeasure:
+    def test_a_copy_counts_by_its_bytes_until_it_is_in_sync(self):
+        """In sync is what the ISR says; before, what lies on the destination's disk."""
+        found = measured(3, 1, 2, 4, isr=[1, 2, 3], adding=(3, 4), on_disk={4: 250})
+        assert (found.bytes_total, found.bytes_moved) == (2000, 1250)
+        assert (found.replicas_total, found.replicas_completed) == (2, 1)
+
+    def test_a_copy_never_counts_for_more_than_its_size(self):
+        """A partition that grows while it is copied is not done before it is in sync."""
+        found = measured(3, 1, 2, isr=[1, 2], adding=(3,), on_disk={3: 5000})
+        assert found.bytes_moved == 1000
+        assert found.replicas_completed == 0
+
+    def test_a_replica_in_sync_counts_whole_though_it_is_smaller(self):
+        """Retention may have deleted meanwhile what was planned to be copied."""
+        assert measured(3, 1, 2, isr=[1, 2, 3], on_disk={3: 10}).bytes_moved == 1000
+
+    def test_bytes_of_a_stray_copy_do_not_count(self):
+        """A broker that is no replica has nothing of it, whatever lies on its disk."""
+        assert measured(1, 2, isr=[1, 2], on_disk={3: 900}).bytes_moved == 0
+
+    def test_a_rollback_counts_the_copies_at_the_origin(self):
+        """Going back, what has to be fetched is what the origin had and the target has not."""
+        found = measured(4, 1, 2, isr=[4, 2], adding=(1,), on_disk={1: 300}, direction=Direction.ROLLBACK)
+        assert (found.replicas_total, found.replicas_completed, found.bytes_moved) == (2, 1, 1300)
+
+    @pytest.mark.parametrize(("ids", "adding", "above"), [((3, 1, 2), (), 1), ((1, 3), (), 0), ((3, 1, 2), (3,), 0)])
+    def test_only_a_partition_at_rest_is_above_its_replication_factor(self, ids, adding, above):
+        """In flight a copy too many is the way it works; left at rest it is to be listed."""
+        assert measured(*ids, isr=[1], adding=adding).above_replication_factor == above
+
+    @pytest.mark.parametrize(
+        ("kind", "counted"),
+        [
+            (Kind.DONE, "partitions_completed"),
+            (Kind.IN_FLIGHT, "partitions_in_flight"),
+            (Kind.READY, "partitions_waiting"),
+            (Kind.WAITING, "partitions_waiting"),
+            (Kind.SKIPPED, "partitions_skipped"),
+        ],
+    )
+    def test_each_partition_is_counted_once(self, kind, counted):
+        """Ready but not sent is waiting."""
+        found = measured(1, 2, isr=[1, 2], kind=kind)
+        names = ("completed", "in_flight", "waiting", "skipped")
+        counts = {f"partitions_{name}": getattr(found, f"partitions_{name}") for name in names}
+        assert {name for name, count in counts.items() if count} == {counted}
+
+    def test_a_partition_that_no_broker_told_about_is_not_forgotten(self):
+        """Its bytes stay in the total."""
+        found = measure([ERRAND], {TP: Verdict(Kind.WAITING)}, ClusterState("c", {}), {}, Direction.FORWARD)
+        assert (found.bytes_total, found.bytes_moved, found.partitions_total) == (2000, 0, 1)
+
+
+class TestPercent:
+    @pytest.mark.parametrize(
+        ("changes", "percent"),
+        [
+            ({}, 0),
+            ({"bytes_moved": 379}, 37),
+            ({"bytes_moved": 1000, "partitions_completed": 3}, 99),
+            ({"bytes_moved": 0, "partitions_completed": 3, "partitions_skipped": 1}, 100),
+            ({"bytes_total": 0, "partitions_completed": 1}, 25),
+            ({"partitions_total": 0}, 100),
+        ],
+    )
+    def test_by_bytes_else_by_partitions_and_100_only_at_the_end(self, changes, percent):
+        """99 until the last partition is done or skipped, whatever the bytes say."""
+        assert dataclasses.replace(NONE, **changes).percent == percent
+
+
+class TestPace:
+    def test_the_rate_is_bytes_per_second_and_smoothed(self):
+        """The first reading sets it, later ones bend it."""
+        pace = start_pace(NONE, 100.0)
+        assert pace.rate == 0.0
+        pace = pace.follow(dataclasses.replace(NONE, bytes_moved=200), 120.0)
+        assert pace.rate == pytest.approx(10.0)
+        pace = pace.follow(dataclasses.replace(NONE, bytes_moved=600), 140.0)
+        assert 10.0 < pace.rate < 20.0
+
+    def test_readings_close_together_do_not_bend_the_rate(self):
+        """Disk sizes are read now and then: a short interval shows none or all of it, and counts in the next one."""
+        pace = start_pace(NONE, 0.0).follow(dataclasses.replace(NONE, bytes_moved=150), 0.5)
+        assert (pace.rate, pace.at) == (0.0, 0.0)
+        assert pace.follow(dataclasses.replace(NONE, bytes_moved=200), 20.0).rate == pytest.approx(10.0)
+
+    @pytest.mark.parametrize("change", [{"bytes_moved": 1}, {"replicas_completed": 1}, {"partitions_completed": 1}])
+    @pytest.mark.parametrize("now", [0.5, 60.0])
+    def test_bytes_copies_or_partitions_are_an_advance(self, change, now):
+        """The progress criterion: any of the three, at once."""
+        assert start_pace(NONE, 0.0).follow(dataclasses.replace(NONE, **change), now).advanced_at == now
+
+    def test_more_in_flight_is_no_advance(self):
+        """Submitting is not getting anywhere: a stall is measured from the last byte."""
+        pace = start_pace(NONE, 0.0)
+        for now in (1.0, 2.0, 900.0):
+            pace = pace.follow(dataclasses.replace(NONE, partitions_in_flight=int(now)), now)
+        assert pace.advanced_at == 0.0
+
+    def test_the_rate_is_never_negative(self):
+        """A copy that starts again loses bytes."""
+        pace = start_pace(dataclasses.replace(NONE, bytes_moved=500), 0.0).follow(NONE, 10.0)
+        assert pace.rate == 0.0
+
+
+class TestTimeLeft:
+    @pytest.mark.parametrize(("moved", "rate", "seconds"), [(0, 10, 100), (1000, 0, 0), (500, 10, 50)])
+    def test_at_this_rate(self, moved, rate, seconds):
+        """Bytes left over the rate; nothing left takes no time."""
+        assert seconds_left(dataclasses.replace(NONE, bytes_moved=moved), rate) == seconds
+
+    def test_nothing_is_promised_while_nothing_moves(self):
+        """None, not infinity and not zero."""
+        assert seconds_left(NONE, 0.0) is None
+
+    def test_the_fullest_pipe_at_the_throttle_is_the_bound(self):
+        """Rates are per broker: the busiest one decides, on the side that takes longer."""
+        into, out = {BrokerId(1): 1000, BrokerId(2): 300}, {BrokerId(3): 900}
+        assert seconds_at_throttle(into, out, leader=100, follower=100) == 10
+        assert seconds_at_throttle(into, out, leader=50, follower=100) == 18
+        assert seconds_at_throttle(into, out, leader=None, follower=500) == 2
+        assert seconds_at_throttle(into, out, leader=None, follower=None) is None
+        assert seconds_at_throttle({}, {}, leader=100, follower=100) == 0
