@@ -13,7 +13,8 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from e2e.bench.judge import Judge, PartitionState
-from e2e.bench.kafka import SASL_USERS, KafkaCluster, racks_of
+from e2e.bench.kafka import KafkaCluster, racks_of
+from e2e.bench.kafka_properties import SASL_USERS
 from e2e.bench.kube import KubeCluster, KubectlError
 from e2e.bench.load import Traffic, create_topics, fill
 from e2e.bench.pki import write_kubeconfig
@@ -22,7 +23,8 @@ from e2e.bench.waiting import wait_until
 # Holds a cluster until it is killed; says which processes it started.
 _HOLDER = """
 import threading
-from e2e.bench.kafka import CONTROLLER_ID, KafkaCluster, racks_of
+from e2e.bench.kafka import KafkaCluster, racks_of
+from e2e.bench.kafka_properties import CONTROLLER_ID
 
 cluster = KafkaCluster(racks_of([1]))
 starter = threading.Thread(target=cluster.start)

@@ -13,6 +13,7 @@ import tempfile
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -21,13 +22,10 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from e2e.bench.kafka_jars import KafkaJars, format_storage, kafka_jars
+from e2e.bench.kafka_properties import CONTROLLER_ID, SASL_USERS, broker_properties, controller_properties, login
 from e2e.bench.ports import release_port, reserve_port
 from e2e.bench.process import Child
 from e2e.bench.waiting import wait_until
-
-CONTROLLER_ID = 1000
-# The users of a cluster with `sasl=True`; the passwords are public, the listeners are on loopback.
-SASL_USERS = {"admin": "admin-secret", "operator": "operator-secret"}
 
 _quiet = logging.getLogger("e2e.bench.kafka.client")
 _quiet.addHandler(logging.NullHandler())
@@ -112,9 +110,7 @@ class KafkaCluster:
         if not path.exists():
             lines = ["default.api.timeout.ms=60000"]
             if self.sasl:
-                user = f'username="admin" password="{SASL_USERS["admin"]}"'
-                lines += ["security.protocol=SASL_PLAINTEXT", "sasl.mechanism=PLAIN"]
-                lines += [f"sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required {user};"]
+                lines += ["security.protocol=SASL_PLAINTEXT", "sasl.mechanism=PLAIN", f"sasl.jaas.config={login()};"]
             path.write_text("\n".join(lines) + "\n")
         return path
 
@@ -214,7 +210,7 @@ class KafkaCluster:
         for broker in sorted(expected):
             wait_until(
                 f"broker {broker} lists brokers {sorted(expected)} (log: {self.log(broker)})",
-                lambda broker=broker: expected <= self._seen_by(broker),
+                partial(self._sees, broker, expected),
                 timeout=timeout,
             )
 
@@ -223,7 +219,7 @@ class KafkaCluster:
         for witness in self.running:
             wait_until(
                 f"broker {witness} no longer lists {brokers}",
-                lambda witness=witness: (seen := self._seen_by(witness)) and not seen & set(brokers),
+                partial(self._misses, witness, set(brokers)),
                 timeout=timeout,
             )
 
@@ -256,17 +252,33 @@ class KafkaCluster:
                 return {node.id for node in client.describe_cluster(request_timeout=5).result(timeout=10).nodes}
         return set()
 
+    def _sees(self, broker: int, expected: set[int]) -> bool:
+        return expected <= self._seen_by(broker)
+
+    def _misses(self, broker: int, gone: set[int]) -> bool:
+        seen = self._seen_by(broker)
+        return bool(seen) and not seen & gone
+
     def _data(self, node: int) -> Path:
         return self.directory / f"{node}-data"
 
     def _start_controller(self) -> None:
-        path = self._write(CONTROLLER_ID, self._controller_properties())
+        path = self._write(CONTROLLER_ID, controller_properties(self._data(CONTROLLER_ID), self._controller_port))
         format_storage(self.jars, path, self._cluster_id)
         self._spawn(CONTROLLER_ID, path)
 
     def _launch(self, broker: int) -> None:
-        path = self._write(broker, self._broker_properties(broker))
         data = self._data(broker)
+        properties = broker_properties(
+            broker,
+            rack=self.racks[broker],
+            data=data,
+            port=self._ports[broker],
+            controller_port=self._controller_port,
+            replicas=min(3, len(self._ports)),
+            sasl=self.sasl,
+        )
+        path = self._write(broker, properties | self._properties)
         if not data.exists():
             # All that Kafka's formatting writes for a node that is no controller; it saves a JVM per broker.
             data.mkdir()
@@ -281,66 +293,18 @@ class KafkaCluster:
         path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
         return path
 
-    def _controller_properties(self) -> dict[str, str]:
-        return {
-            "process.roles": "controller",
-            "node.id": str(CONTROLLER_ID),
-            "listeners": f"CONTROLLER://127.0.0.1:{self._controller_port}",
-            "log.dirs": str(self._data(CONTROLLER_ID)),
-            **self._shared_properties(),
-        }
-
-    def _shared_properties(self) -> dict[str, str]:
-        return {
-            "controller.quorum.voters": f"{CONTROLLER_ID}@127.0.0.1:{self._controller_port}",
-            "controller.listener.names": "CONTROLLER",
-            # A killed broker cannot register again before its old session ends: 9 s by default.
-            "broker.session.timeout.ms": "5000",
-            "broker.heartbeat.interval.ms": "500",
-        }
-
-    def _broker_properties(self, broker: int) -> dict[str, str]:
-        listener = f"CLIENT://127.0.0.1:{self._ports[broker]}"
-        replicas = str(min(3, len(self._ports)))
-        return {
-            "process.roles": "broker",
-            "node.id": str(broker),
-            "broker.rack": self.racks[broker],
-            "listeners": listener,
-            "advertised.listeners": listener,
-            "inter.broker.listener.name": "CLIENT",
-            "log.dirs": str(self._data(broker)),
-            # Consumers start at once, and the internal topics stay small.
-            "group.initial.rebalance.delay.ms": "0",
-            "offsets.topic.num.partitions": "5",
-            "offsets.topic.replication.factor": replicas,
-            "transaction.state.log.replication.factor": replicas,
-            **self._shared_properties(),
-            **self._security_properties(),
-            **self._properties,
-        }
-
-    def _security_properties(self) -> dict[str, str]:
-        protocol = "SASL_PLAINTEXT" if self.sasl else "PLAINTEXT"
-        properties = {"listener.security.protocol.map": f"CLIENT:{protocol},CONTROLLER:PLAINTEXT"}
-        if self.sasl:
-            users = " ".join(f'user_{name}="{password}"' for name, password in SASL_USERS.items())
-            own = f'username="admin" password="{SASL_USERS["admin"]}"'
-            plain = "org.apache.kafka.common.security.plain.PlainLoginModule"
-            scram = "org.apache.kafka.common.security.scram.ScramLoginModule"
-            properties |= {
-                "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
-                "sasl.mechanism.inter.broker.protocol": "PLAIN",
-                "listener.name.client.plain.sasl.jaas.config": f"{plain} required {own} {users};",
-                "listener.name.client.scram-sha-512.sasl.jaas.config": f"{scram} required;",
-            }
-        return properties
-
     def _create_scram_users(self) -> None:
-        from confluent_kafka.admin import ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
+        from confluent_kafka.admin import (
+            ScramCredentialInfo,
+            ScramMechanism,
+            UserScramCredentialAlteration,
+            UserScramCredentialUpsertion,
+        )
 
         mechanism = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, iterations=4096)
-        users = [UserScramCredentialUpsertion(name, mechanism, word.encode()) for name, word in SASL_USERS.items()]
+        users: list[UserScramCredentialAlteration] = [
+            UserScramCredentialUpsertion(name, mechanism, word.encode()) for name, word in SASL_USERS.items()
+        ]
         client = self.admin()
         for done in client.alter_user_scram_credentials(users).values():
             done.result(timeout=30)

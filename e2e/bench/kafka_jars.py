@@ -18,8 +18,9 @@ from e2e.bench.waiting import wait_until
 
 _POMS = Path(__file__).parents[1] / "kafka"
 _VERSIONS = {"4.3": "4.3.1", "3.9": "3.9.1"}
-# Brokers in tests are many and short-lived: small heaps, no optimising compiler, one collector thread.
-_JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
+# Brokers in tests are many and short-lived: small heaps, no optimising compiler, one collector thread. With 256 MB
+# and some hundred partitions, filling topics is mostly garbage collection.
+_JVM = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,12 @@ def _archive_classes(jars: KafkaJars, place: Path) -> None:
         format_storage(jars, properties, "AAAAAAAAAAAAAAAAAAAAAA")
         recording = replace(jars, jvm=(f"-XX:ArchiveClassesAtExit={place}/classes.jsa", "-Xlog:disable"))
         node = Child(recording.java("kafka.Kafka", str(properties), role="broker"), log=Path(work, "node.log"))
-        wait_until("Kafka starts once", lambda: node.check_alive() or "Kafka Server started" in node.log.read_text())
+
+        def started() -> bool:
+            node.check_alive()
+            return "Kafka Server started" in node.log.read_text()
+
+        wait_until("Kafka starts once", started)
         node.stop()
     release_port(broker)
     release_port(controller)

@@ -47,8 +47,10 @@ def _build(version: str, place: Path) -> None:
 
 
 def _go_build(flags: str, target: str, *packages: str) -> None:
+    # A go that is older than go.mod asks for may fetch that toolchain, unless the environment forbids it.
+    environment = {"GOTOOLCHAIN": "auto", **os.environ, "CGO_ENABLED": "0"}
     command = ["go", "build", "-mod=readonly", "-ldflags", flags, "-o", target, *packages]
-    subprocess.run(command, check=True, cwd=_MODULE, env={**os.environ, "CGO_ENABLED": "0"}, stdout=sys.stderr)
+    subprocess.run(command, check=True, cwd=_MODULE, env=environment, stdout=sys.stderr)
 
 
 if __name__ == "__main__":

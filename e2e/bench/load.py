@@ -11,6 +11,7 @@ import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -44,7 +45,7 @@ def create_topics(
         created.result(timeout=90)
     for broker in cluster.running:
         client = cluster.admin(cluster.address(broker))
-        wait_until(f"broker {broker} knows the new topics", lambda client=client: _all_led(client, assignments))
+        wait_until(f"broker {broker} knows the new topics", partial(_all_led, client, assignments))
 
 
 def _all_led(client: Any, assignments: Mapping[str, Sequence[Sequence[int]]]) -> bool:
@@ -65,21 +66,30 @@ def fill(cluster: KafkaCluster, partitions: Mapping[tuple[str, int], int], *, re
         if error is not None:
             failed.append(error)
 
-    producer = Producer(
-        cluster.client_config(
-            acks="all",
-            **{"linger.ms": 5, "batch.size": 900_000, "queue.buffering.max.kbytes": 65_536},
-        ),
-        logger=_quiet,
-    )
+    # Five requests in flight per broker: librdkafka would send all it has, and heaps as small as ours cannot hold it.
+    settings: dict[str, Any] = {
+        "max.in.flight": 5,
+        "linger.ms": 5,
+        "batch.size": 500_000,
+        "queue.buffering.max.kbytes": 16_384,
+    }
     payload = os.urandom(record_bytes)
+    # The leaders take the bulk at their own pace, so that the followers fetch a lot at once. The last record waits
+    # for all replicas, and so for all records before it.
+    bulk = Producer(cluster.client_config(acks="1", **settings), logger=_quiet)
     # One partition after the other: librdkafka sends each partition's batch in a request of its own, so full
     # batches cost a tenth of what many started ones do.
     for (topic, partition), size in partitions.items():
-        for begin in range(0, size, record_bytes):
-            _produce(producer, topic, payload[: size - begin], partition, delivered)
-        if failed:
-            break
+        for begin in range(record_bytes, size, record_bytes):
+            _produce(bulk, topic, payload[: size - begin], partition, delivered)
+    _finish(bulk, failed)
+    last = Producer(cluster.client_config(acks="all", **settings), logger=_quiet)
+    for (topic, partition), size in partitions.items():
+        _produce(last, topic, payload[:size], partition, delivered)
+    _finish(last, failed)
+
+
+def _finish(producer: Producer, failed: list[KafkaError]) -> None:
     if producer.flush(120) or failed:
         raise RuntimeError(f"records were not acknowledged: {failed[:3] or 'no answer for 120 s'}")
 
@@ -136,15 +146,14 @@ class Traffic:
         self._refused: list[str] = []
         self._complaints: Counter[str] = Counter()
         self._fatal: BaseException | None = None
-        self._producer = Producer(
-            cluster.client_config(**{"enable.idempotence": True, "acks": "all", "linger.ms": 5}), logger=_quiet
-        )
-        self._consumer = Consumer(
-            cluster.client_config(
-                **{"group.id": f"traffic-{uuid.uuid4()}", "enable.auto.commit": False, "auto.offset.reset": "latest"}
-            ),
-            logger=_quiet,
-        )
+        writing: dict[str, Any] = {"enable.idempotence": True, "acks": "all", "linger.ms": 5}
+        reading: dict[str, Any] = {
+            "group.id": f"traffic-{uuid.uuid4()}",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "latest",
+        }
+        self._producer = Producer(cluster.client_config(**writing), logger=_quiet)
+        self._consumer = Consumer(cluster.client_config(**reading), logger=_quiet)
         self._partitions = self._begin_at_the_end(topics)
         self._threads = [
             threading.Thread(target=self._guarded, args=(work,), name=f"traffic-{work.__name__}", daemon=True)

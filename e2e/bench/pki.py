@@ -3,6 +3,7 @@
 import json
 import subprocess
 from base64 import b64encode
+from collections.abc import Mapping
 from pathlib import Path
 
 _DAYS = "2"
@@ -54,7 +55,7 @@ class Authority:
         _openssl("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", self.key(name))
 
 
-def write_kubeconfig(path: Path, cluster: dict[str, object], user: dict[str, object]) -> None:
+def write_kubeconfig(path: Path, cluster: Mapping[str, object], user: Mapping[str, object]) -> None:
     """A kubeconfig with one cluster and one user; JSON is YAML."""
     config = {
         "apiVersion": "v1",

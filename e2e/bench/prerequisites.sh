@@ -13,8 +13,11 @@ need() { missing="$missing $1"; }
 has_venv() { python3 -c 'import ensurepip, venv' 2>/dev/null; }
 has_python() { python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
 has_java() { java -version 2>&1 | grep -Eq 'version "(1[7-9]|[2-9][0-9])'; }
-# A go of 1.21 or later fetches the toolchain that go.mod asks for by itself.
-has_go() { go version 2>/dev/null | grep -Eq 'go1\.(2[1-9]|[3-9][0-9])'; }
+# Asked beside go.mod: there a go of 1.21 or later fetches the toolchain that is asked for, or fails if it must not.
+has_go() {
+    (cd "$(dirname "$0")/../kube" && GOTOOLCHAIN=${GOTOOLCHAIN:-auto} go version 2>/dev/null) |
+        grep -Eq 'go1\.(2[6-9]|[3-9][0-9])'
+}
 
 look() {
     missing=""
@@ -54,5 +57,8 @@ fi
 
 if [ -n "$missing" ]; then
     echo "Missing, or too old:$missing. Install them, for instance with: sudo apt-get install$missing" >&2
+    case $missing in
+    *golang-go*) echo "Go must be 1.26, or 1.21 and later with GOTOOLCHAIN=auto; an older Debian has it in backports." >&2 ;;
+    esac
     exit 1
 fi
