@@ -19,8 +19,8 @@ _SUFFIX = {
     "Gi": 2**30,
     "Ti": 2**40,
 }
-_QUANTITY = re.compile(r"(\d{1,15})(k|M|G|T|Ki|Mi|Gi|Ti)?")
-_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+_QUANTITY = re.compile(r"([0-9]{1,15})(k|M|G|T|Ki|Mi|Gi|Ti)?")
+_DURATION = re.compile(r"(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+)s)?")
 
 
 def parse_quantity(value: int | str) -> int:
@@ -28,6 +28,8 @@ def parse_quantity(value: int | str) -> int:
     if isinstance(value, bool):
         raise ValueError(f"{value!r} is not a quantity")
     if isinstance(value, int):
+        if value < 0:
+            raise ValueError(f"{value} is negative")
         return value
     match = _QUANTITY.fullmatch(value.strip())
     if match is None:

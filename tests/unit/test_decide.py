@@ -324,3 +324,13 @@ class TestEntriesToThrottle:
     def test_a_reorder_or_a_drop_copies_nothing(self):
         """No destination, nothing to throttle."""
         assert entries_to_throttle(state(1, 2, 3), replicas_of(3, 2))[1] == frozenset()
+
+
+class TestOrderRepairUnderAPause:
+    """Section 5: freeze, suspend and windows never block an order repair."""
+
+    def test_an_order_repair_is_never_blocked(self):
+        """A null restored the set but not the order: the origin's order may go out although new steps are held back."""
+        errand = Errand(TP, "id-1", replicas_of(1, 2, 3), replicas_of(1, 2, 3), replicas_of(4, 2, 3))
+        found = verdict_on(state(2, 3, 1, leader=1), ROLLBACK, errand=errand, paused=True)
+        assert found.call == Alter(replicas_of(1, 2, 3))

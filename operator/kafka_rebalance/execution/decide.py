@@ -169,7 +169,7 @@ def _judge_at_rest(
         return Verdict(Kind.DONE)
     if isinstance(outcome, Wait):
         return Verdict(Kind.WAITING, outcome.reason, outcome.message, started=started)
-    if paused and not _leads_to_rest(errand, state, outcome):
+    if paused and not _leads_to_rest(errand, state, outcome, direction):
         return Verdict(Kind.WAITING, "Paused", "no new step is started now", step=outcome.replicas, started=started)
     call = outcome.calls[0]
     return Verdict(
@@ -181,13 +181,19 @@ def _judge_at_rest(
     )
 
 
-def _leads_to_rest(errand: Errand, state: PartitionState, step: Step) -> bool:
-    """Whether the step only drops what is above the replication factor, or elects a leader that is first already."""
+def _leads_to_rest(errand: Errand, state: PartitionState, step: Step, direction: Direction) -> bool:
+    """Whether a pause lets the step pass.
+
+    It may only drop what is above the replication factor, elect a leader that is first already, or repair the order
+    that a null did not restore.
+    """
     call = step.calls[0]
     if isinstance(call, Elect):
         return True
-    above = len(state.replicas) > max(len(errand.origin), len(errand.target))
-    return above and not call.until_in_sync
+    if call.until_in_sync:
+        return False
+    repairs_order = direction is not Direction.FORWARD and set(call.replicas) == set(state.replicas)
+    return repairs_order or len(state.replicas) > max(len(errand.origin), len(errand.target))
 
 
 def choose(
@@ -200,12 +206,14 @@ def choose(
 
     Cancels are never held back. ``adding_now``: copies in flight by partition. KIP-435: at most L leader movements,
     then others, never above P; a partition held by L may still be passed by others. Partitions already begun go
-    first, internal topics last, then the largest, so that the longest copy does not start last.
+    first, internal topics last and their leaders one at a time, then the largest, so that the longest copy does not
+    start last.
     """
     cancels = tuple(sorted(tp for tp, v in verdicts.items() if v.cancel))
-    in_flight = [v for v in verdicts.values() if v.kind is Kind.IN_FLIGHT]
-    partitions_left = limits.parallel_partitions - len(in_flight) - len(cancels)
-    leaders_left = limits.parallel_leader_movements - sum(v.leader_movement for v in in_flight)
+    flying = {tp: v for tp, v in verdicts.items() if v.kind is Kind.IN_FLIGHT}
+    partitions_left = limits.parallel_partitions - len(flying) - len(cancels)
+    leaders_left = limits.parallel_leader_movements - sum(v.leader_movement for v in flying.values())
+    internal_left = 1 - sum(v.leader_movement for tp, v in flying.items() if _internal(tp))
     copies_left = limits.max_concurrent_replicas - sum(adding_now.values())
     alters: dict[TopicPartition, Replicas] = {}
     elections: list[TopicPartition] = []
@@ -214,7 +222,9 @@ def choose(
             break
         verdict = verdicts[tp]
         copies = len(verdict.call.until_in_sync) if isinstance(verdict.call, Alter) else 0
-        if (verdict.leader_movement and leaders_left <= 0) or (copies and copies > copies_left):
+        if copies and copies > copies_left:
+            continue
+        if verdict.leader_movement and (leaders_left <= 0 or (_internal(tp) and internal_left <= 0)):
             continue
         if isinstance(verdict.call, Elect):
             elections.append(tp)
@@ -223,6 +233,7 @@ def choose(
         partitions_left -= 1
         copies_left -= copies
         leaders_left -= verdict.leader_movement
+        internal_left -= verdict.leader_movement and _internal(tp)
     return Orders(cancels, alters, tuple(elections))
 
 
@@ -230,7 +241,11 @@ def _in_order(
     verdicts: Mapping[TopicPartition, Verdict], sizes: Mapping[TopicPartition, int]
 ) -> Iterable[TopicPartition]:
     ready = [tp for tp, v in verdicts.items() if v.kind is Kind.READY and v.call is not None]
-    return sorted(ready, key=lambda tp: (not verdicts[tp].started, tp.topic.startswith("__"), -sizes.get(tp, 0), tp))
+    return sorted(ready, key=lambda tp: (not verdicts[tp].started, _internal(tp), -sizes.get(tp, 0), tp))
+
+
+def _internal(tp: TopicPartition) -> bool:
+    return tp.topic.startswith("__")
 
 
 def entries_to_throttle(state: PartitionState, submitted: Replicas) -> tuple[frozenset[BrokerId], frozenset[BrokerId]]:

@@ -96,8 +96,12 @@ class Pace:
     rate: float = 0.0
 
     def follow(self, progress: Progress, now: float) -> Pace:
-        """The pace after another reading. Bytes on disk, copies in sync or partitions done count as advance."""
-        mark = (progress.bytes_moved, progress.replicas_completed, progress.partitions_completed)
+        """The pace after another reading.
+
+        Bytes on disk, copies in sync or partitions done beyond what there ever was count as advance: a copy that is
+        wiped and begins again does not.
+        """
+        mark = tuple(max(pair) for pair in zip(self.mark, _mark(progress), strict=True))
         advanced_at = now if mark != self.mark else self.advanced_at
         elapsed = now - self.at
         if elapsed < _RATE_SECONDS:
@@ -107,10 +111,13 @@ class Pace:
         return Pace(now, progress.bytes_moved, mark, advanced_at, rate)
 
 
+def _mark(progress: Progress) -> tuple[int, ...]:
+    return progress.bytes_moved, progress.replicas_completed, progress.partitions_completed
+
+
 def start_pace(progress: Progress, now: float) -> Pace:
     """The pace at the first reading."""
-    mark = (progress.bytes_moved, progress.replicas_completed, progress.partitions_completed)
-    return Pace(now, progress.bytes_moved, mark, now)
+    return Pace(now, progress.bytes_moved, _mark(progress), now)
 
 
 def seconds_left(progress: Progress, rate: float) -> float | None:

@@ -249,16 +249,38 @@ def ledger_to_json(ledger: Ledger) -> dict[str, Any]:
     }
 
 
-def ledger_from_json(data: Mapping[str, Any]) -> Ledger:
-    """Raises KeyError, TypeError or ValueError when someone changed its shape: never guess what to restore."""
-    if data["version"] != 1:
+def ledger_from_json(data: Any) -> Ledger:
+    """Raises KeyError or ValueError when someone changed its shape: never guess what to restore."""
+    if _mapping(data)["version"] != 1:
         raise ValueError(f"unknown version {data['version']!r}")
-
-    def read(names: Mapping[str, Any]) -> dict[str, Before]:
-        return {n: Before(x["value"], bool(x["dynamic"])) for n, x in names.items()}
-
     return Ledger(
-        {BrokerId(int(b)): read(names) for b, names in data["brokers"].items()},
-        {t: read(names) for t, names in data["topics"].items()},
-        {t: {n: frozenset(items) for n, items in lists.items()} for t, lists in data["entries"].items()},
+        {BrokerId(int(b)): _names(names) for b, names in _mapping(data["brokers"]).items()},
+        {t: _names(names) for t, names in _mapping(data["topics"]).items()},
+        {
+            t: {n: frozenset(_texts(items)) for n, items in _mapping(lists).items()}
+            for t, lists in _mapping(data["entries"]).items()
+        },
     )
+
+
+def _names(names: Any) -> dict[str, Before]:
+    return {n: _one(x) for n, x in _mapping(names).items()}
+
+
+def _one(before: Any) -> Before:
+    value, dynamic = _mapping(before)["value"], before["dynamic"]
+    if not isinstance(dynamic, bool) or not (value is None or isinstance(value, str)):
+        raise ValueError(f"{before!r} is not a value and whether it was dynamic")
+    return Before(value, dynamic)
+
+
+def _mapping(data: Any) -> Mapping[str, Any]:
+    if not isinstance(data, Mapping):
+        raise ValueError(f"{data!r} is not an object")
+    return data
+
+
+def _texts(items: Any) -> list[str]:
+    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+        raise ValueError(f"{items!r} is not a list of entries")
+    return items

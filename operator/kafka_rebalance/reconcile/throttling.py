@@ -60,8 +60,8 @@ class ThrottleKeeper:
             return
         data = await self._store.load(self._cluster_id)
         try:
-            self._ledger = self._stored = ledger_from_json(data) if data else Ledger()
-        except (KeyError, TypeError, ValueError) as error:
+            self._ledger = self._stored = Ledger() if data is None else ledger_from_json(data)
+        except (KeyError, ValueError) as error:
             raise Permanent(
                 "ThrottleLedgerDamaged",
                 f"the throttle ledger of cluster {self._cluster_id} cannot be read ({error}); restore it, or delete it "
@@ -111,7 +111,8 @@ class ThrottleKeeper:
         self._ledger = self._stored = ledger
 
     async def _put_on_record(self, wanted: Wanted) -> None:
-        if covers(self._stored, wanted):
+        # Not the stored one: entries that were subtracted since are ours again only once they are back on record.
+        if covers(self._book, wanted):
             return
         new_brokers = [b for b, names in wanted.rates.items() if not set(names) <= set(self._book.brokers.get(b, {}))]
         new_topics = [t for t, lists in wanted.entries.items() if not set(lists) <= set(self._book.topics.get(t, {}))]
