@@ -128,6 +128,15 @@ class TestThrottleKeeper:
         assert keeper.settled
         assert records.kept is None
 
+    @settings(max_examples=200, deadline=None)
+    @given(st.lists(st.frozensets(st.sampled_from(("0:1", "1:1"))), max_size=6))
+    def test_entries_that_come_again_go_again(self, wanted):
+        """A copy that is cancelled and submitted anew leaves no entry behind."""
+        claims = [{"a": Claim(Rates(None, 5), frozenset({1}), {}, {"t": items})} for items in wanted]
+        kafka, keeper, _ = asyncio.run(carry_out({}, [(claim, None) for claim in claims]))
+        assert kafka.values == {}
+        assert keeper.settled
+
     @settings(max_examples=100, deadline=None)
     @given(BEFORE, CLAIMS)
     def test_what_is_claimed_is_in_place(self, before, claims):
