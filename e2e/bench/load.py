@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import NewTopic
+from confluent_kafka.admin import NewTopic, OffsetSpec
 
 from e2e.bench.kafka import KafkaCluster
 from e2e.bench.waiting import wait_until
@@ -154,7 +154,7 @@ class Traffic:
         }
         self._producer = Producer(cluster.client_config(**writing), logger=_quiet)
         self._consumer = Consumer(cluster.client_config(**reading), logger=_quiet)
-        self._partitions = self._begin_at_the_end(topics)
+        self._partitions = self._begin_at_the_end(cluster, topics)
         self._threads = [
             threading.Thread(target=self._guarded, args=(work,), name=f"traffic-{work.__name__}", daemon=True)
             for work in (self._produce, self._consume)
@@ -200,16 +200,14 @@ class Traffic:
         with self._lock:
             return len(self._acknowledged - self._consumed.keys())
 
-    def _begin_at_the_end(self, topics: Sequence[str]) -> list[tuple[str, int]]:
-        known = self._consumer.list_topics(timeout=30).topics
+    def _begin_at_the_end(self, cluster: KafkaCluster, topics: Sequence[str]) -> list[tuple[str, int]]:
+        admin = cluster.admin()
+        known = admin.list_topics(timeout=30).topics
         partitions = [(topic, partition) for topic in topics for partition in sorted(known[topic].partitions)]
-        ends = [
-            TopicPartition(
-                topic, partition, self._consumer.get_watermark_offsets(TopicPartition(topic, partition), 30)[1]
-            )
-            for topic, partition in partitions
-        ]
-        self._consumer.assign(ends)
+        # All in one call: a consumer would ask for one partition after the other.
+        latest = {TopicPartition(topic, partition): OffsetSpec.latest() for topic, partition in partitions}
+        ends = admin.list_offsets(latest, request_timeout=30)
+        self._consumer.assign([TopicPartition(at.topic, at.partition, end.result().offset) for at, end in ends.items()])
         return partitions
 
     def _guarded(self, work: Any) -> None:

@@ -1,0 +1,176 @@
+"""The two acts: brokers are added and filled; a decommission is begun, deleted half way, and undone."""
+
+import json
+import time
+from typing import Any
+
+from e2e.bench.judge import Judge
+from e2e.bench.waiting import wait_until
+from e2e.demo.facts import Facts, check_balanced, check_tidy, moved_from, moves_between, observe, show, throttle_of
+from e2e.demo.screen import Screen
+from e2e.demo.stage import NAMESPACE, Stage
+
+RESOURCE = "kafkarebalances.kafkarebalance.dev"
+FASTER = "100Mi"
+FASTER_BYTES = 100 * 2**20
+_BATCH_ROWS = 5
+_SAMPLES = 3
+_SECONDS_BETWEEN_SAMPLES = 3
+
+
+class Story:
+    """Tells what happens on a stage that has been started."""
+
+    def __init__(self, stage: Stage, screen: Screen) -> None:
+        self._stage = stage
+        self._screen = screen
+
+    def measure(self) -> None:
+        """Samples of the live cluster, and Spark's load model of them."""
+        self._screen.section(
+            "The pipeline measures the cluster",
+            "The sampler writes sizes and offsets of every replica to a lake of Parquet files. A Spark job makes a\n"
+            "load model of them: size and bytes in per second of every partition. Plans and ETAs are made from it.",
+        )
+        servers, lake = self._stage.kafka.address(1), str(self._stage.lake)
+        often = ("--interval", f"{_SECONDS_BETWEEN_SAMPLES}s", "--count", str(_SAMPLES))
+        self._tell("kafka-rebalance", "pipeline", "sample", "--bootstrap-servers", servers, "--lake", lake, *often)
+        self._tell("kafka-rebalance", "pipeline", "load-model", "--lake", lake)
+
+    def spread(self) -> Facts:
+        """Act 1: spread the topics over all six brokers. Returns what Kafka says afterwards."""
+        self._screen.section(
+            "Act 1: three new brokers get their share",
+            "Brokers 4, 5 and 6 are empty. The resource asks for an even spread with the fewest moves, at 25 MiB/s.\n"
+            f"Half way the throttle is raised to {FASTER}B/s: that acts on the copies under way.",
+        )
+        before = observe(self._stage.kafka)
+        show(self._screen, self._stage.kafka, before)
+        self._apply("add-brokers.yaml")
+        self._watch("add-brokers", until=50)
+        self._raise_throttle("add-brokers")
+        self._get()
+        self._show_batch("add-brokers")
+        self._watch("add-brokers")
+        self._get()
+        after = observe(self._stage.kafka)
+        show(self._screen, self._stage.kafka, before, after)
+        self._judge_spread(before, after)
+        return after
+
+    def undo(self, origin: Facts) -> None:
+        """Act 2: begin to empty broker 6, delete the resource half way; everything goes back to `origin`."""
+        self._screen.section(
+            "Act 2: a change of mind",
+            "Broker 6 shall be emptied. Half way the resource is deleted: what is in flight is cancelled, what has\n"
+            "moved goes back, in the same small steps and under the same throttle, and only then the resource is gone.",
+        )
+        self._apply("decommission.yaml")
+        self._watch("decommission-6", until=50)
+        moved = moved_from(origin, self._stage.kafka)
+        self._tell("kubectl", "delete", RESOURCE, "decommission-6", "-n", NAMESPACE, "--wait=false")
+        self._screen.say(f"{moved} partitions had moved, or were about to")
+        self._get()
+        self._watch("decommission-6")
+        self._get()
+        after = observe(self._stage.kafka)
+        show(self._screen, self._stage.kafka, origin, after)
+        self._screen.check(f"there was something to undo: {moved} partitions had moved", holds=moved > 0)
+        wrong = Judge(self._stage.kafka).verify(origin.placement)
+        self._screen.check(
+            f"all {len(origin.placement)} partitions have the replicas they had before, in the same order "
+            "(kafka-reassign-partitions --verify)",
+            holds=not wrong,
+            otherwise=wrong[:5],
+        )
+        check_tidy(self._screen, after)
+
+    def account(self) -> None:
+        """What became of the records that were written and read all the time."""
+        for number, report in enumerate(self._stage.stop_traffic(), 1):
+            self._screen.check(
+                f"producer and consumer {number}: {report.acknowledged} records acknowledged, "
+                f"{report.consumed} read back, {report.lost} lost, {report.duplicated} twice",
+                holds=report.clean,
+                otherwise=report,
+            )
+
+    def _judge_spread(self, before: Facts, after: Facts) -> None:
+        status = self._resource("add-brokers")["status"]
+        plan = status["plan"]
+        moves = moves_between(before, after)
+        self._screen.say(
+            f"Plan: {plan['partitions']} partitions change, {plan['replicaMoves']} replica moves; the lower bound, "
+            f"which no balanced plan can be below, is {plan['lowerBound']}. Sizes come from: {plan.get('dataSource')}."
+        )
+        conditions = {condition["type"]: condition["status"] for condition in status["conditions"]}
+        self._screen.check(
+            "the resource says Succeeded", holds=conditions.get("Succeeded") == "True", otherwise=conditions
+        )
+        self._screen.check(
+            "the plan was made from Spark's load model",
+            holds=plan.get("dataSource") == "LoadModel",
+            otherwise=plan.get("dataSource"),
+        )
+        self._screen.check(
+            f"{moves} replicas are on a new broker: as many as the plan said, and not one above the lower bound",
+            holds=moves == plan["replicaMoves"] == plan["lowerBound"],
+            otherwise=plan,
+        )
+        check_balanced(self._screen, self._stage.kafka, after)
+        check_tidy(self._screen, after)
+
+    def _apply(self, example: str) -> None:
+        path = self._stage.fill_in(example)
+        self._screen.command(f"cat {example}   # examples/{example} with this cluster's bootstrap servers")
+        self._screen.output(path.read_text())
+        self._tell("kubectl", "apply", "-f", str(path))
+
+    def _raise_throttle(self, name: str) -> None:
+        patch = json.dumps({"spec": {"throttle": {"leaderRate": FASTER, "followerRate": FASTER}}})
+        self._tell("kubectl", "patch", RESOURCE, name, "-n", NAMESPACE, "--type", "merge", "-p", patch)
+        begun = time.monotonic()
+        broker = self._stage.kafka.brokers[-1]
+        seen = wait_until(
+            "the new throttle is in force, or it has all moved",
+            lambda: (
+                throttle_of(self._stage.kafka, broker) == FASTER_BYTES
+                or (self._resource(name)["status"]["progress"]["percent"] == 100 and "too late")
+            ),
+        )
+        took = f"{time.monotonic() - begun:.1f} s later"
+        self._screen.check(
+            f"{took}, broker {broker} says follower.replication.throttled.rate={FASTER_BYTES}",
+            holds=seen is True,
+            otherwise="everything had moved before",
+        )
+
+    def _show_batch(self, name: str) -> None:
+        status = self._resource(name)["status"]
+        rows = [
+            (f"{row['topic']}-{row['partition']}", *(str(row[column]) for column in ("current", "step", "target")))
+            for row in status.get("currentBatch", [])[:_BATCH_ROWS]
+        ]
+        title = f"Current batch, from the resource's status: {status.get('currentBatchSize', 0)} partitions in flight"
+        self._screen.table(title, ("partition", "replicas now", "step under way", "target"), rows)
+
+    def _watch(self, name: str, until: int | None = None) -> None:
+        stop = () if until is None else ("--until", str(until))
+        command = ("kafka-rebalance", "watch", name, "-n", NAMESPACE, "--exit-on-stall", *stop)
+        self._screen.command(" ".join(command))
+        if not self._screen.plain:
+            self._stage.run_visibly(*command)
+            return
+        for line in self._stage.run_tersely(*command):
+            self._screen.output(line)
+
+    def _get(self) -> None:
+        self._tell("kubectl", "get", RESOURCE, "-A")
+
+    def _tell(self, *command: str) -> None:
+        self._screen.command(" ".join(f"'{word}'" if " " in word or "{" in word else word for word in command))
+        # "No resources found" comes on standard error, and is an answer here.
+        self._screen.output(self._stage.run(*command) or "(nothing)")
+
+    def _resource(self, name: str) -> Any:
+        return json.loads(self._stage.run("kubectl", "get", RESOURCE, name, "-n", NAMESPACE, "-o", "json"))
