@@ -13,12 +13,14 @@ from e2e.bench.judge import Judge
 from e2e.bench.kafka import KafkaCluster, racks_of
 from e2e.bench.kube import KubeCluster, kube_cluster
 from e2e.bench.operator import OperatorProcess
+from e2e.world import World
 
 
 @pytest.fixture(scope="session")
 def kafka(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
     """Brokers 1 to 5 in racks r1, r2, r3, r1, r2."""
-    cluster = KafkaCluster(racks_of(range(1, 6))).start()
+    # A follower may fetch 1 MB of each partition before the throttle sees it: in smaller bites a slow copy is slow.
+    cluster = KafkaCluster(racks_of(range(1, 6)), properties={"replica.fetch.max.bytes": "65536"}).start()
     yield cluster
     cluster.close(keep_logs=_failed(request))
 
@@ -50,6 +52,16 @@ def unique() -> Callable[[str], str]:
     """Names that no other test uses: `unique("orders")` is orders-3f2a91c4 or the like, the same within a test."""
     suffix = uuid.uuid4().hex[:8]
     return lambda name: f"{name}-{suffix}"
+
+
+@pytest.fixture
+def world(
+    kafka: KafkaCluster, kube: KubeCluster, operator: OperatorProcess, unique: Callable[[str], str]
+) -> Iterator[World]:
+    """Topics and resources of one test, on the shared clusters."""
+    world = World(kafka, kube, operator, unique)
+    yield world
+    world.close()
 
 
 def _failed(request: pytest.FixtureRequest) -> bool:

@@ -1,0 +1,249 @@
+"""The operator moves replicas of real brokers as a KafkaRebalance asks, and Kafka's own tools confirm it."""
+
+import random
+import time
+
+import pytest
+
+from e2e.bench.operator import OperatorProcess
+from e2e.bench.waiting import wait_until
+from e2e.world import (
+    BIG,
+    CRAWL_BYTES,
+    FAST,
+    FOLLOWER_LIST,
+    LEADER_LIST,
+    NAMESPACE,
+    SMALL,
+    THROTTLE_KIND,
+    World,
+    condition,
+    state,
+)
+
+pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
+
+
+class TestApply:
+    """A KafkaRebalance is applied and carried out."""
+
+    def test_brokers_added(self, world: World) -> None:
+        """New brokers get their share: as planned, with the fewest moves, every leader first, all configs as before."""
+        topic = world.skewed("apply", *[BIG] * 6, leader_replication_throttled_replicas="0:1,1:1")
+        with (
+            world.broker_config("--entity-name", "1", leader_replication_throttled_rate="10000000"),
+            world.broker_config("--entity-default", follower_replication_throttled_rate="20000000"),
+        ):
+            self._carried_out(world, topic)
+
+    def _carried_out(self, world: World, topic: str) -> None:
+        before, throttles = world.judge.describe_topics(topic), world.judge.throttles()
+        assert {"broker 1", "broker default", f"topic {topic}"} <= throttles.keys()
+        rebalance = world.rebalance("apply", topic)
+        rebalance.until("copies are in flight", lambda status: status.get("currentBatchSize"))
+        columns = world.kube.kubectl("get", "krb", rebalance.name, "-n", NAMESPACE)
+        # Of its own: what was there goes on being allowed on top of it.
+        assert world.rates(1) == (str(10_000_000 + int(CRAWL_BYTES)), str(20_000_000 + int(CRAWL_BYTES)))
+        rebalance.patch(throttle=FAST)
+        rebalance.wait_for("Succeeded")
+        after = world.judge.describe_topics(topic)
+
+        made = world.planned(rebalance, before)
+        target = {key: state.replicas for key, state in before.items()}
+        target |= {(row["topic"], row["partition"]): tuple(row["replicas"]) for row in made["partitions"]}
+        assert {key: state.replicas for key, state in after.items()} == target
+        assert all(state.leader == state.replicas[0] for state in after.values())
+        assert all(state.isr == set(state.replicas) for state in after.values())
+        assert world.judge.list_reassignments() == {}
+        assert world.judge.throttles() == throttles
+
+        plan = rebalance.status["plan"]
+        assert plan["hash"] == made["summary"]["hash"]
+        moves = sum(len(set(after[key].replicas) - set(before[key].replicas)) for key in before)
+        assert plan["replicaMoves"] == plan["lowerBound"] == moves == 6
+
+        header, row = columns.splitlines()
+        assert header.split() == ["NAME", "STATE", "PROGRESS", "MOVED", "ETA", "THROTTLE", "AGE"]
+        assert row.split()[:2] == [rebalance.name, "Rebalancing"]
+        assert "64.0 KiB/s" in row
+        events = rebalance.events()
+        assert [reason for reason in events if reason != "Planning"] == ["Rebalancing", "Succeeded"]
+        assert len(set(events)) == len(events)
+
+    def test_nothing_to_do(self, world: World) -> None:
+        """A cluster that is as asked for succeeds at once and is not touched."""
+        topic = world.topic("balanced", [[1, 2, 3]], SMALL)
+        rebalance = world.rebalance("balanced", topic, brokers={"include": [1, 2, 3]})
+        rebalance.wait_for("Succeeded")
+        assert state(rebalance.status)[0] == "NothingToDo"
+        assert world.partitions(topic)[0].replicas == (1, 2, 3)
+
+    def test_decommission(self, world: World) -> None:
+        """Drained is True once Kafka's tools, too, find nothing on the broker, internal topics included."""
+        world.topic("drained", [[5, 1, 3], [4, 5, 3], [1, 5, 3]], SMALL)
+        assert any(5 in state.replicas for state in world.judge.describe_topics().values())
+        rebalance = world.rebalance("drain", throttle=FAST, brokers={"decommission": [5]})
+        rebalance.wait_for("Drained", timeout=120)
+        rebalance.wait_for("Succeeded")
+        found = world.judge.describe_topics()
+        assert [key for key, state in found.items() if 5 in state.replicas] == []
+        assert all(state.leader == state.replicas[0] for state in found.values())
+        world.assert_tidy()
+
+
+class TestPatch:
+    """What may be patched acts on the running rebalance."""
+
+    def test_caps_and_rates(self, world: World) -> None:
+        """R and P hold at every look and can be raised in flight; the throttle covers what moves, at the rate asked."""
+        topic = world.skewed("patch", *[BIG] * 6)
+        narrow = {"parallelPartitionCount": 1, "parallelReplicaCount": 1}
+        wide = {"parallelPartitionCount": 3, "parallelReplicaCount": 2}
+        with world.sampling(topic) as first:
+            rebalance = world.rebalance("patch", topic, brokers={"include": [3, 4, 5]}, execution=narrow)
+            wait_until("a copy is in flight", lambda: first.most_partitions)
+            self._throttled_where_it_moves(world, topic)
+            first.wait_more(10)
+        assert (first.most_partitions, first.most_replicas) == (1, 1)
+
+        with world.sampling(topic) as second:
+            rebalance.patch(execution=wide)
+            wait_until("three partitions in flight", lambda: second.most_partitions == 3)
+            assert rebalance.until("a batch of 3", lambda status: status["currentBatchSize"] == 3)
+            rebalance.patch(throttle={"leaderRate": "500Mi", "followerRate": "300Mi"})
+            wait_until("the new rates", lambda: world.rates(4) == (str(500 * 2**20), str(300 * 2**20)), timeout=30)
+            assert rebalance.status["throttle"]["followerRate"] == 300 * 2**20
+            rebalance.wait_for("Succeeded")
+        assert (second.most_partitions, second.most_replicas) == (3, 2)
+        assert all(set(found.replicas) == {3, 4, 5} for found in world.judge.describe_topics(topic).values())
+        world.assert_tidy()
+
+    def _throttled_where_it_moves(self, world: World, topic: str) -> None:
+        throttles, moving = world.judge.throttles(), world.judge.list_reassignments()
+        assert len(moving) == 1
+        ((_, partition), row), *_ = moving.items()
+        sources = [broker for broker in row.replicas if broker not in row.adding]
+        lists = throttles.pop(f"topic {topic}")
+        assert _entries(lists[FOLLOWER_LIST]) == {f"{partition}:{broker}" for broker in row.adding}
+        assert _entries(lists[LEADER_LIST]) == {f"{partition}:{broker}" for broker in sources}
+        involved = {f"broker {broker}" for broker in row.replicas}
+        assert involved <= throttles.keys() <= {f"broker {broker}" for broker in world.kafka.brokers}
+        assert {rate for rates in throttles.values() for rate in rates.values()} == {CRAWL_BYTES}
+
+    def test_suspend(self, world: World) -> None:
+        """Suspended, what is in flight drains and no step starts; resumed, it goes on to the end."""
+        topic = world.skewed("suspend", *[BIG] * 6)
+        rebalance = world.rebalance("suspend", topic, execution={"parallelPartitionCount": 1})
+        rebalance.until("a copy in flight", lambda status: status.get("currentBatchSize"))
+        rebalance.patch(execution={"suspend": True})
+        rebalance.wait_state("Suspended")
+        rebalance.patch(throttle=FAST)
+        _drains_and_rests(world, topic)
+        assert condition(rebalance.status, "Reconciling") == "True"
+        assert condition(rebalance.status, "Stalled") == "False"
+        rebalance.patch(execution={"suspend": False})
+        rebalance.wait_for("Succeeded")
+
+    def test_cluster_throttle_binds_and_freezes(self, world: World) -> None:
+        """A KafkaReassignmentThrottle below spec.throttle binds; its freeze holds new steps; without it all goes on."""
+        topic = world.skewed("frozen", *[BIG] * 6)
+        throttle = world.throttle("shared", leaderRate="64Ki", followerRate="64Ki")
+        world.kube.kubectl("wait", "--for=condition=Ready", "--timeout=60s", THROTTLE_KIND, throttle, "-n", NAMESPACE)
+        rebalance = world.rebalance("frozen", topic, throttle=FAST, execution={"parallelPartitionCount": 1})
+        status = rebalance.until("a copy in flight", lambda status: status.get("currentBatchSize"))
+        assert status["throttle"]["leaderRate"] == int(CRAWL_BYTES)
+        assert throttle in status["throttle"]["source"]
+        assert world.rates(4) == (CRAWL_BYTES, CRAWL_BYTES)
+        self._patch_throttle(world, throttle, '{"freeze": true}')
+        rebalance.wait_state("Frozen")
+        self._patch_throttle(world, throttle, '{"leaderRate": null, "followerRate": null}')
+        wait_until("the rate of the spec", lambda: world.rates(4)[0] in {None, str(500 * 2**20)}, timeout=30)
+        _drains_and_rests(world, topic)
+        world.kube.kubectl("delete", THROTTLE_KIND, throttle, "-n", NAMESPACE, "--timeout=60s")
+        rebalance.wait_for("Succeeded")
+        assert world.judge.throttles() == {}
+
+    def _patch_throttle(self, world: World, name: str, spec: str) -> None:
+        patch = f'{{"spec": {spec}}}'
+        world.kube.kubectl("patch", THROTTLE_KIND, name, "-n", NAMESPACE, "--type=merge", "-p", patch)
+
+    def test_supersede(self, world: World) -> None:
+        """Another aim in flight: what flies and is no longer wanted is cancelled, and planned anew from what is."""
+        topic = world.skewed("supersede", *[BIG] * 6)
+        rebalance = world.rebalance("supersede", topic)
+        old = rebalance.until("copies in flight", lambda status: status.get("currentBatchSize"))["plan"]["hash"]
+        rebalance.patch(brokers={"include": [1, 2, 3, 4]})
+        rebalance.until("another plan", lambda status: status["plan"]["hash"] != old)
+        rebalance.patch(throttle=FAST)
+        rebalance.wait_for("Succeeded")
+        found = world.judge.describe_topics(topic)
+        assert {broker for state in found.values() for broker in state.replicas} == {1, 2, 3, 4}
+        assert sum(4 in state.replicas for state in found.values()) == 3
+        world.assert_tidy()
+
+
+class TestKilled:
+    """The operator is killed with -9 and started again."""
+
+    @pytest.mark.parametrize("seed", [1])
+    def test_carries_on(self, world: World, operator: OperatorProcess, seed: int) -> None:
+        """Killed at two random moments, it carries out the very plan and puts the throttles back."""
+        chance = random.Random(seed)
+        topic = world.skewed("killed", *[BIG // 2] * 6)
+        before = world.judge.describe_topics(topic)
+        rate = {"leaderRate": "512Ki", "followerRate": "512Ki"}
+        rebalance = world.rebalance("killed", topic, throttle=rate, execution={"parallelPartitionCount": 2})
+        plan = world.planned(rebalance, before)
+        self._kill_after(operator, chance.uniform(0, 1.5))  # anywhere between the first look and the first copies
+        operator.start()
+        rebalance.until("copies in flight", lambda status: status.get("currentBatchSize"))
+        self._kill_after(operator, chance.uniform(0, 4))  # anywhere between two steps
+        operator.start()
+        rebalance.patch(throttle=FAST)
+        rebalance.wait_for("Succeeded")
+        target = {(row["topic"], row["partition"]): row["replicas"] for row in plan["partitions"]}
+        assert world.judge.verify(target) == []
+        assert rebalance.status["plan"]["hash"] == plan["summary"]["hash"]
+        assert all(state.leader == state.replicas[0] for state in world.judge.describe_topics(topic).values())
+        world.assert_tidy()
+
+    def _kill_after(self, operator: OperatorProcess, seconds: float) -> None:
+        time.sleep(seconds)
+        operator.kill9()
+
+
+class TestSeveral:
+    """Rebalances of the same cluster."""
+
+    def test_disjoint_run_together_and_overlapping_queue(self, world: World) -> None:
+        """Other topics run at the same time; the same topics wait, say for whom, and have their turn."""
+        one, other = world.skewed("one", BIG, BIG, BIG), world.skewed("other", BIG, BIG, BIG)
+        first = world.rebalance("first", one)
+        second = world.rebalance("second", other)
+        wait_until("both in flight", lambda: {topic for topic, _ in world.in_flight(one, other)} == {one, other})
+        third = world.rebalance("third", one, throttle=FAST, brokers={"include": [1, 2, 3]})
+        queued = third.wait_state("Queued")
+        assert f"{NAMESPACE}/{first.name}" in state(queued)[1]
+        assert condition(queued, "Stalled") == "False"
+        for rebalance in (first, second):
+            rebalance.patch(throttle=FAST)
+        for rebalance in (first, second, third):
+            rebalance.wait_for("Succeeded")
+        found = world.judge.describe_topics(one, other)
+        assert {broker for key, state in found.items() if key[0] == one for broker in state.replicas} == {1, 2, 3}
+        assert {broker for key, state in found.items() if key[0] == other for broker in state.replicas} >= {3, 4, 5}
+        assert "Queued" in third.events()
+        world.assert_tidy()
+
+
+def _drains_and_rests(world: World, topic: str) -> None:
+    """What is in flight arrives; after that, twenty looks show nothing in flight."""
+    wait_until("nothing is in flight", lambda: not world.in_flight(topic), every=0.3)
+    with world.sampling(topic) as rest:
+        rest.wait_more(20)
+    assert rest.most_partitions == 0
+    assert any(len({1, 2, 3} & set(found.replicas)) == 3 for found in world.partitions(topic).values())
+
+
+def _entries(value: str) -> set[str]:
+    return set(value.split(","))

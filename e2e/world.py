@@ -1,0 +1,354 @@
+"""What the operator's end-to-end tests share: a rebalance as a kubectl user sees it, and Kafka as a client sees it.
+
+Tests are held in flight by a throttle at which a copy takes half a minute, and let go by a patch: nothing here waits
+for a length of time. It does not import the product, and it never is the judge of an end state: that is Kafka's tools.
+"""
+
+import contextlib
+import json
+import logging
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from confluent_kafka.admin import ConfigResource, ResourceType
+
+from e2e.bench.judge import Judge, Key, PartitionState
+from e2e.bench.kafka import KafkaCluster
+from e2e.bench.kube import KubeCluster, KubectlError
+from e2e.bench.load import create_topics, fill
+from e2e.bench.operator import NAMESPACE as OPERATOR_NAMESPACE
+from e2e.bench.operator import OperatorProcess
+from e2e.bench.waiting import wait_until
+from kafka import KafkaAdminClient
+
+NAMESPACE = "default"
+KIND = "kafkarebalances.kafkarebalance.dev"
+THROTTLE_KIND = "kafkareassignmentthrottles.kafkarebalance.dev"
+BIG = 2_000_000
+"""Bytes of a partition whose copy takes half a minute at CRAWL: far longer than what a test does meanwhile."""
+SMALL = 1_000
+CRAWL = {"leaderRate": "64Ki", "followerRate": "64Ki"}
+CRAWL_BYTES = "65536"
+FAST = {"leaderRate": "500Mi", "followerRate": "500Mi"}
+LEADER_RATE = "leader.replication.throttled.rate"
+FOLLOWER_RATE = "follower.replication.throttled.rate"
+LEADER_LIST = "leader.replication.throttled.replicas"
+FOLLOWER_LIST = "follower.replication.throttled.replicas"
+ON_THREE = ((1, 2, 3), (2, 3, 1), (3, 1, 2))
+"""Replicas of a cluster that has just got brokers 4 and 5."""
+
+_CONFIGS = "kafka.admin.ConfigCommand"
+
+# kafka-python logs every request.
+logging.getLogger("kafka").setLevel(logging.CRITICAL)
+
+
+class World:
+    """One test's view: its own topics and resources on the shared clusters, gone at `close`."""
+
+    def __init__(
+        self, kafka: KafkaCluster, kube: KubeCluster, operator: OperatorProcess, unique: Callable[[str], str]
+    ) -> None:
+        self.kafka = kafka
+        self.kube = kube
+        self.operator = operator
+        self.judge = Judge(kafka)
+        self.unique = unique
+        self._topics: list[str] = []
+        self._objects: list[tuple[str, str]] = []
+
+    def topic(
+        self, name: str, replicas: Sequence[Sequence[int]], sizes: Sequence[int] | int = BIG, **configs: str
+    ) -> str:
+        """A new topic with so many bytes in each partition; of a config `a_b` is written for `a.b`."""
+        topic = self.unique(name)
+        create_topics(self.kafka, {topic: replicas}, {key.replace("_", "."): value for key, value in configs.items()})
+        self._topics.append(topic)
+        each = [sizes] * len(replicas) if isinstance(sizes, int) else sizes
+        fill(self.kafka, {(topic, partition): size for partition, size in enumerate(each)})
+        return topic
+
+    def skewed(self, name: str, *sizes: int, **configs: str) -> str:
+        """A topic with a partition per size, all on brokers 1, 2 and 3."""
+        return self.topic(name, [ON_THREE[at % 3] for at in range(len(sizes))], sizes, **configs)
+
+    def rebalance(
+        self, name: str, *topics: str, throttle: Mapping[str, Any] = CRAWL, kafka: Any = None, **spec: Any
+    ) -> "Rebalance":
+        """Apply a KafkaRebalance of these topics."""
+        body = {
+            "kafka": kafka or {"bootstrapServers": self.kafka.bootstrap_servers},
+            "topics": {"include": list(topics)},
+            "throttle": dict(throttle),
+            **spec,
+        }
+        return Rebalance(self, self._apply("KafkaRebalance", KIND, name, body), body)
+
+    def throttle(self, name: str, **spec: Any) -> str:
+        """Apply a KafkaReassignmentThrottle for the shared cluster; its name."""
+        kafka = {"bootstrapServers": self.kafka.bootstrap_servers}
+        return self._apply("KafkaReassignmentThrottle", THROTTLE_KIND, name, {"kafka": kafka, **spec})
+
+    def secret(self, name: str, **data: str) -> str:
+        """Apply a Secret; its name."""
+        unique = self.unique(name)
+        self._objects.append(("secrets", unique))
+        self._apply_object({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": unique}, "stringData": data})
+        return unique
+
+    def planned(self, rebalance: "Rebalance", before: Mapping[Key, PartitionState]) -> Any:
+        """What `kafka-rebalance plan` makes, offline, of the same resource and these partitions."""
+        cluster = {
+            "brokers": [{"id": broker, "rack": self.kafka.racks[broker]} for broker in self.kafka.brokers],
+            "partitions": [
+                {"topic": topic, "partition": partition, "replicas": state.replicas}
+                for (topic, partition), state in before.items()
+            ],
+        }
+        resource = {"apiVersion": "kafkarebalance.dev/v1alpha1", "kind": "KafkaRebalance", "spec": rebalance.spec}
+        with tempfile.TemporaryDirectory() as directory:
+            paths = Path(directory, "cluster.json"), Path(directory, "rebalance.yaml")
+            for path, document in zip(paths, (cluster, resource), strict=True):
+                path.write_text(json.dumps(document))
+            command = [str(Path(sys.executable).with_name("kafka-rebalance")), "plan", "-o", "json"]
+            command += ["--cluster", str(paths[0]), "--rebalance", str(paths[1])]
+            return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+    # -- Kafka as a client sees it ------------------------------------------------------------------------------
+
+    def partitions(self, topic: str) -> dict[int, PartitionState]:
+        """Replicas, leader and ISR from metadata."""
+        known = self.kafka.admin(self._alive()).list_topics(topic, timeout=30).topics[topic].partitions
+        return {
+            number: PartitionState(tuple(found.replicas), found.leader, frozenset(found.isrs))
+            for number, found in known.items()
+        }
+
+    def moved(self, topic: str, before: Mapping[Key, PartitionState]) -> set[int]:
+        """The partitions at rest whose set of replicas is another than before: their step is complete."""
+        flying = {key[1] for key in self.in_flight(topic)}
+        return {
+            number
+            for number, state in self.partitions(topic).items()
+            if number not in flying and set(state.replicas) != set(before[topic, number].replicas)
+        }
+
+    def in_flight(self, *topics: str) -> dict[Key, tuple[int, ...]]:
+        """Reassignments of these topics: what each is adding."""
+        with self.reassignments() as ask:
+            return {key: adding for key, adding in ask().items() if key[0] in topics}
+
+    @contextlib.contextmanager
+    def reassignments(self) -> Iterator[Callable[[], dict[Key, tuple[int, ...]]]]:
+        """A function that lists all reassignments, over one connection."""
+        client = KafkaAdminClient(bootstrap_servers=self._alive().split(","))
+        try:
+            yield lambda: {
+                (found.topic, found.partition): tuple(row["adding_replicas"])
+                for found, row in client.list_partition_reassignments().items()
+            }
+        finally:
+            client.close()
+
+    def rates(self, broker: int) -> tuple[str | None, str | None]:
+        """The throttle rates set on a broker: leader side, follower side."""
+        resource = ConfigResource(ResourceType.BROKER, str(broker))
+        admin = self.kafka.admin(self._alive())
+        entries = admin.describe_configs([resource])[resource].result(timeout=30)
+        found = {name: entries[name].value for name in (LEADER_RATE, FOLLOWER_RATE) if name in entries}
+        return found.get(LEADER_RATE), found.get(FOLLOWER_RATE)
+
+    @contextlib.contextmanager
+    def broker_config(self, *entity: str, **values: str) -> Iterator[None]:
+        """Set dynamic configs of `--entity-name` or `--entity-default` for a while; `a_b` is written for `a.b`."""
+        names = {key.replace("_", "."): value for key, value in values.items()}
+        where = ("--bootstrap-server", self._alive(), "--alter", "--entity-type", "brokers", *entity)
+        set_them = ",".join(f"{name}={value}" for name, value in names.items())
+        self.kafka.run_tool(_CONFIGS, *where, "--add-config", set_them)
+        try:
+            yield
+        finally:
+            self.kafka.run_tool(_CONFIGS, *where, "--delete-config", ",".join(names))
+
+    def sampling(self, *topics: str) -> "Sampler":
+        """Record what is in flight of these topics, every tenth of a second."""
+        return Sampler(self, topics)
+
+    # -- the end ------------------------------------------------------------------------------------------------
+
+    def assert_tidy(self) -> None:
+        """By Kafka's tools: nothing is being reassigned, and no throttle is left on any broker or topic."""
+        assert self.judge.list_reassignments() == {}
+        assert self.judge.throttles() == {}
+
+    def close(self) -> None:
+        """Let go of everything this test made, whatever state it is in."""
+        if not self.operator.running:
+            self.operator.start()
+        for kind, name in self._objects:
+            if kind == KIND:
+                with contextlib.suppress(KubectlError):
+                    self.kube.kubectl(*_patch(KIND, name, {"deletionPolicy": "Abandon"}))
+            self.kube.kubectl("delete", kind, name, "-n", NAMESPACE, "--ignore-not-found", "--timeout=60s", timeout=90)
+        if self._topics:
+            admin = self.kafka.admin(self._alive())
+            for deleted in admin.delete_topics(self._topics).values():
+                deleted.result(timeout=60)
+
+    def _alive(self) -> str:
+        return ",".join(self.kafka.address(broker) for broker in self.kafka.running)
+
+    def _apply(self, kind: str, plural: str, name: str, spec: Mapping[str, Any]) -> str:
+        unique = self.unique(name)
+        self._objects.append((plural, unique))
+        version = "kafkarebalance.dev/v1alpha1"
+        self._apply_object({"apiVersion": version, "kind": kind, "metadata": {"name": unique}, "spec": spec})
+        return unique
+
+    def _apply_object(self, body: dict[str, Any]) -> None:
+        body["metadata"]["namespace"] = NAMESPACE
+        self.kube.apply(json.dumps(body))
+
+
+class Rebalance:
+    """A KafkaRebalance through kubectl."""
+
+    def __init__(self, world: World, name: str, spec: Mapping[str, Any]) -> None:
+        self._world = world
+        self.name = name
+        self.spec = spec
+        self.uid: str = self.get()["metadata"]["uid"]
+
+    def get(self) -> Any:
+        """The object."""
+        return self._world.kube.get(KIND, self.name, "-n", NAMESPACE)
+
+    @property
+    def status(self) -> Any:
+        """Its status."""
+        return self.get()["status"]
+
+    def patch(self, **spec: Any) -> None:
+        """`kubectl patch` of parts of the spec."""
+        self._world.kube.kubectl(*_patch(KIND, self.name, spec))
+
+    def delete(self) -> None:
+        """`kubectl delete`, without waiting."""
+        self._world.kube.kubectl("delete", KIND, self.name, "-n", NAMESPACE, "--wait=false")
+
+    def wait_for(self, condition: str, timeout: int = 90) -> None:
+        """`kubectl wait --for=condition=…`; a failure shows the status."""
+        self._wait(f"condition={condition}", timeout)
+
+    def wait_gone(self, timeout: int = 90) -> None:
+        """`kubectl wait --for=delete`; a failure shows the status."""
+        self._wait("delete", timeout)
+
+    def wait_state(self, reason: str, timeout: float = 90) -> Any:
+        """Wait until the reason of Ready, the state, is this; the status."""
+        return self.until(f"state {reason}", lambda status: state(status)[0] == reason, timeout)
+
+    def until(self, what: str, holds: Callable[[Any], Any], timeout: float = 90) -> Any:
+        """Wait until the status is such; it. A failure shows the last one."""
+        last: Any = None
+
+        def ask() -> Any:
+            nonlocal last
+            last = self.status
+            return last if holds(last) else None
+
+        try:
+            return wait_until(f"{self.name}: {what}", ask, timeout=timeout, every=0.2)
+        except TimeoutError as error:
+            raise AssertionError(f"{error}; the status is {json.dumps(last, indent=1)}") from None
+
+    def events(self) -> list[str]:
+        """The reasons of all events about it, in the order in which they were made."""
+        rows = self._world.kube.get("events", "-n", NAMESPACE, "--field-selector", f"involvedObject.name={self.name}")
+        found = sorted(rows["items"], key=lambda row: int(row["metadata"]["resourceVersion"]))
+        return [row["reason"] for row in found for _ in range(row.get("count") or 1)]
+
+    def messages(self, reason: str) -> str:
+        """The messages of the events with this reason."""
+        rows = self._world.kube.get("events", "-n", NAMESPACE, "--field-selector", f"involvedObject.name={self.name}")
+        return "\n".join(row["message"] for row in rows["items"] if row["reason"] == reason)
+
+    def records(self) -> list[str]:
+        """What the operator's namespace keeps of it."""
+        selector = f"kafkarebalance.dev/uid={self.uid}"
+        rows = self._world.kube.get("configmaps", "-n", OPERATOR_NAMESPACE, "-l", selector)
+        return [row["metadata"]["name"] for row in rows["items"]]
+
+    def _wait(self, what: str, timeout: int) -> None:
+        limit = f"--timeout={timeout}s"
+        try:
+            self._world.kube.kubectl("wait", f"--for={what}", limit, KIND, self.name, "-n", NAMESPACE, timeout=150)
+        except KubectlError as error:
+            if what == "delete" and "not found" in str(error).lower():
+                return
+            raise AssertionError(f"{error}; the status is {json.dumps(self.status, indent=1)}") from None
+
+
+class Sampler:
+    """Lists what is in flight of some topics every tenth of a second; a failure of its own fails the test."""
+
+    def __init__(self, world: World, topics: Sequence[str]) -> None:
+        self._world = world
+        self._topics = topics
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="sampler")
+        self._failure: BaseException | None = None
+        self.seen: list[dict[Key, tuple[int, ...]]] = []
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        if self._failure is not None:
+            raise RuntimeError("the sampler broke down") from self._failure
+
+    @property
+    def most_partitions(self) -> int:
+        """The most partitions that were in flight at once."""
+        return max((len(rows) for rows in self.seen), default=0)
+
+    @property
+    def most_replicas(self) -> int:
+        """The most replicas that were added to one partition at once."""
+        return max((len(adding) for rows in self.seen for adding in rows.values()), default=0)
+
+    def wait_more(self, count: int) -> None:
+        """Wait for so many more looks."""
+        goal = len(self.seen) + count
+        wait_until(f"{count} more looks", lambda: len(self.seen) >= goal or self._failure)
+
+    def _run(self) -> None:
+        try:
+            with self._world.reassignments() as ask:
+                while not self._stop.is_set():
+                    self.seen.append({key: adding for key, adding in ask().items() if key[0] in self._topics})
+                    self._stop.wait(0.1)
+        except Exception as error:  # noqa: BLE001 - told by __exit__, whatever it is
+            self._failure = error
+
+
+def state(status: Mapping[str, Any]) -> tuple[str, str]:
+    """Reason and message of Ready; empty where it is not there yet."""
+    return next(((c["reason"], c["message"]) for c in status.get("conditions", []) if c["type"] == "Ready"), ("", ""))
+
+
+def condition(status: Mapping[str, Any], kind: str) -> str:
+    """The status of a condition; empty where it is not there."""
+    return next((str(c["status"]) for c in status.get("conditions", []) if c["type"] == kind), "")
+
+
+def _patch(kind: str, name: str, spec: Mapping[str, Any]) -> list[str]:
+    return ["patch", kind, name, "-n", NAMESPACE, "--type=merge", "-p", json.dumps({"spec": spec})]
