@@ -97,7 +97,8 @@ def _line(seen: KafkaRebalance) -> str:
 def _screen(seen: KafkaRebalance) -> RenderableType:
     """A bar, the figures, and the first rows of KIP-435's current batch."""
     progress = seen.status.progress
-    bar = ProgressBar(total=100, completed=progress.percent if progress else 0, width=60)
+    bar = Table.grid()  # a bar alone does not end its line
+    bar.add_row(ProgressBar(total=100, completed=progress.percent if progress else 0, width=60))
     return Group(bar, _line(seen), _batch(seen))
 
 
