@@ -70,6 +70,7 @@ class Story:
         moved = moved_from(origin, self._stage.kafka)
         self._tell("kubectl", "delete", RESOURCE, "decommission-6", "-n", NAMESPACE, "--wait=false")
         self._screen.say(f"{moved} partitions had moved, or were about to")
+        wait_until("the rollback begins", lambda: self._is_going_back("decommission-6"))
         self._get()
         self._watch("decommission-6")
         self._get()
@@ -171,6 +172,11 @@ class Story:
         self._screen.command(" ".join(f"'{word}'" if " " in word or "{" in word else word for word in command))
         # "No resources found" comes on standard error, and is an answer here.
         self._screen.output(self._stage.run(*command) or "(nothing)")
+
+    def _is_going_back(self, name: str) -> bool:
+        """Also true when it is gone already."""
+        found = self._stage.run("kubectl", "get", RESOURCE, name, "-n", NAMESPACE, "--ignore-not-found", "-o", "json")
+        return not found or "RollingBack" in found
 
     def _resource(self, name: str) -> Any:
         return json.loads(self._stage.run("kubectl", "get", RESOURCE, name, "-n", NAMESPACE, "-o", "json"))
