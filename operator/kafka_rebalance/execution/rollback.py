@@ -34,6 +34,9 @@ def rollback_target(
     present = set(state.replicas)
     if only_in_flight and state.replicas == target:
         return left_in_place
+    if set(origin) == present and origin[0] not in alive:
+        # Its replicas are back. Waiting for the dead one to lead them would hold up the deletion for ever.
+        return Skip("OriginalBrokerGone", f"its leader, broker {origin[0]}, is not registered or is fenced")
     if set(origin) <= present:
         return origin
     above = len(state.replicas) > len(origin)
