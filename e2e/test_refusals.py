@@ -1,0 +1,127 @@
+"""What cannot be done is said on the resource by name, tried again where that can help, and holds up nobody else."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from e2e.bench.kafka import KafkaCluster
+from e2e.bench.kafka_properties import SASL_USERS
+from e2e.bench.load import create_topics
+from e2e.bench.ports import release_port, reserve_port
+from e2e.bench.waiting import wait_until
+from e2e.world import FAST, NAMESPACE, SMALL, Rebalance, World, condition, state
+
+pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
+
+WRONG = "no-such-password-91c4"
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[KafkaCluster]:
+    """A broker that asks for a user."""
+    with KafkaCluster({1: "r1"}, sasl=True) as cluster:
+        create_topics(cluster, {"guarded": [[1]]})
+        yield cluster
+
+
+class TestConnection:
+    """Kafka cannot be used."""
+
+    def test_unreachable(self, world: World) -> None:
+        """Nobody answers: said, tried again; others are served, and a deletion does not wait for Kafka."""
+        port = reserve_port()
+        try:
+            nobody = {"bootstrapServers": f"127.0.0.1:{port}"}
+            rebalance = world.rebalance("unreachable", "some-topic", kafka=nobody)
+            message = _stuck(rebalance, "KafkaUnreachable")
+            assert f"127.0.0.1:{port}" in message
+            _another_is_served(world)
+            rebalance.delete()
+            rebalance.wait_gone(60)
+        finally:
+            release_port(port)
+
+    def test_wrong_password(self, world: World, guarded: KafkaCluster) -> None:
+        """Refused credentials are said without telling them; the right ones are taken up as soon as they are there."""
+        secret = world.secret("login", username="operator", password=WRONG)
+        rebalance = world.rebalance("password", "guarded", kafka=_with_sasl(guarded, secret))
+        message = _stuck(rebalance, "KafkaAuthenticationFailed")
+        assert guarded.address(1) in message
+        _another_is_served(world)
+        events = world.kube.kubectl("get", "events", "-n", NAMESPACE, "-o", "yaml")
+        told = (str(rebalance.get()), events, world.operator.log.read_text())
+        assert not any(WRONG in text for text in told)
+        world.secret("login", username="operator", password=SASL_USERS["operator"])
+        rebalance.wait_for("Succeeded")
+        assert SASL_USERS["operator"] not in world.operator.log.read_text()
+
+    def test_missing_secret(self, world: World, guarded: KafkaCluster) -> None:
+        """A Secret that is not there is named; once it is made, the rebalance goes on."""
+        name = world.unique("later")
+        rebalance = world.rebalance("secretless", "guarded", kafka=_with_sasl(guarded, name))
+        assert f"{NAMESPACE}/{name}" in _stuck(rebalance, "SecretNotFound")
+        _another_is_served(world)
+        world.secret("later", username="operator", password=SASL_USERS["operator"])
+        rebalance.wait_for("Succeeded")
+
+
+class TestPlan:
+    """The cluster cannot be as asked for."""
+
+    def test_fewer_brokers_than_replicas(self, world: World) -> None:
+        """Two brokers cannot hold three replicas: said, nothing moves; others of the same cluster are served."""
+        topic = world.skewed("few", SMALL)
+        before = world.partitions(topic)
+        rebalance = world.rebalance("few", topic, brokers={"decommission": [1, 4, 5]})
+        assert "3" in _stuck(rebalance, "InsufficientBrokers")
+        _another_is_served(world)
+        assert world.partitions(topic) == before
+        rebalance.patch(brokers={"decommission": [1]})
+        rebalance.wait_for("Succeeded")
+        assert all(1 not in found.replicas for found in world.partitions(topic).values())
+
+    def test_unknown_broker(self, world: World) -> None:
+        """A broker that the cluster does not have is named; others of the same cluster are served."""
+        topic = world.skewed("unknown", SMALL)
+        rebalance = world.rebalance("unknown", topic, brokers={"decommission": [99]})
+        assert "99" in _stuck(rebalance, "UnknownBroker")
+        _another_is_served(world)
+
+    def test_partition_without_a_leader(self, world: World) -> None:
+        """It is left alone and named in status.skipped; the others move."""
+        topic = world.topic("headless", [[5], [1], [1], [1], [1]], SMALL)
+        world.kafka.stop(5)
+        try:
+            wait_until("partition 0 has no leader", lambda: world.partitions(topic)[0].leader == -1)
+            rebalance = world.rebalance("headless", topic, throttle=FAST, brokers={"include": [1, 2, 3, 4]})
+            rebalance.wait_for("Succeeded")
+            status = rebalance.status
+            assert [(row["topic"], row["partition"]) for row in status["skipped"]] == [(topic, 0)]
+            assert status["skippedCount"] == 1
+            found = world.judge.describe_topics(topic)
+            assert found[topic, 0].replicas == (5,)
+            assert {found[topic, partition].replicas for partition in range(1, 5)} == {(1,), (2,), (3,), (4,)}
+        finally:
+            world.kafka.start_brokers(5)
+
+
+def _stuck(rebalance: Rebalance, reason: str) -> str:
+    """Wait until it says that it cannot go on and why, to people and to kstatus; the message."""
+    status = rebalance.wait_state(reason, timeout=60)
+    found = {kind: condition(status, kind) for kind in ("Ready", "Stalled", "Reconciling")}
+    assert found == {"Ready": "False", "Stalled": "True", "Reconciling": "False"}
+    return state(status)[1]
+
+
+def _another_is_served(world: World) -> None:
+    """Meanwhile a rebalance of the shared cluster is carried out to its end."""
+    other = world.topic("served", [[1], [1]], SMALL)
+    served = world.rebalance("served", other, throttle=FAST, brokers={"include": [1, 2]})
+    served.wait_for("Succeeded")
+    assert {found.replicas for found in world.partitions(other).values()} == {(1,), (2,)}
+
+
+def _with_sasl(cluster: KafkaCluster, secret: str) -> dict[str, Any]:
+    sasl = {"mechanism": "SCRAM-SHA-512", "secretRef": {"name": secret}}
+    return {"bootstrapServers": cluster.bootstrap_servers, "sasl": sasl}

@@ -1,0 +1,176 @@
+"""Deleting a KafkaRebalance: what flies is cancelled, what has moved goes back, and nothing of ours is left."""
+
+from collections.abc import Iterable, Mapping
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import OffsetSpec
+
+from e2e.bench.judge import Key, PartitionState
+from e2e.bench.operator import OperatorProcess
+from e2e.bench.waiting import wait_until
+from e2e.world import BIG, FAST, SMALL, Rebalance, World
+
+pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
+
+MIXED = (BIG, SMALL, BIG, SMALL, BIG, SMALL)
+"""At a crawl the small partitions arrive while the big ones are in flight."""
+
+
+class TestRollback:
+    """A running rebalance is deleted."""
+
+    def test_back_to_the_origins(self, world: World) -> None:
+        """Deleted half way, every partition is back with its replicas, their order and its leader; nothing is left."""
+        topic = world.skewed("rollback", *MIXED)
+        before = world.judge.describe_topics(topic)
+        rebalance = world.rebalance("rollback", topic)
+        _half_way(world, topic, before)
+        assert rebalance.records()
+        rebalance.delete()
+        rebalance.patch(throttle=FAST)
+        rebalance.wait_gone()
+        assert world.judge.describe_topics(topic) == before
+        world.assert_tidy()
+        assert rebalance.records() == []
+        events = rebalance.events()
+        assert [reason for reason in events if reason != "Planning"] == ["Rebalancing", "RollingBack", "RolledBack"]
+
+    def test_after_a_supersede(self, world: World) -> None:
+        """A second plan of the same run does not change what a deletion leads back to: the state before the first."""
+        topic = world.skewed("twice", *MIXED)
+        before = world.judge.describe_topics(topic)
+        rebalance = world.rebalance("twice", topic)
+        _half_way(world, topic, before)
+        first = rebalance.status["plan"]["hash"]
+        rebalance.patch(brokers={"include": [3, 4, 5]})
+        rebalance.until("another plan", lambda status: status["plan"]["hash"] != first)
+        _half_way(world, topic, before)
+        rebalance.delete()
+        rebalance.patch(throttle=FAST)
+        rebalance.wait_gone()
+        assert world.judge.describe_topics(topic) == before
+        world.assert_tidy()
+
+    def test_killed_while_rolling_back(self, world: World, operator: OperatorProcess) -> None:
+        """Killed with -9 during the rollback and started again, it ends the same."""
+        topic = world.skewed("killed", *[BIG] * 6)
+        before = world.judge.describe_topics(topic)
+        rebalance = _moved_and_crawling(world, topic, before)
+        rebalance.delete()
+        rebalance.wait_state("RollingBack")
+        wait_until("a copy goes back", lambda: _going_back(world, topic, before))
+        operator.kill9()
+        assert rebalance.records()
+        operator.start()
+        rebalance.patch(throttle=FAST)
+        rebalance.wait_gone()
+        assert world.judge.describe_topics(topic) == before
+        world.assert_tidy()
+        assert rebalance.records() == []
+
+    def test_original_broker_gone(self, world: World) -> None:
+        """An original broker that is dead does not hold up the deletion; what was not restored is named."""
+        topic = world.topic("orphans", [[5, 2, 3], [2, 5, 3], [5, 2, 3], [2, 5, 3]], (BIG, BIG, SMALL, SMALL))
+        before = world.judge.describe_topics(topic)
+        rebalance = world.rebalance("orphans", topic, brokers={"include": [1, 2, 3]})
+        _half_way(world, topic, before)
+        moved = world.moved(topic, before)
+        world.kafka.stop(5)
+        try:
+            rebalance.delete()
+            rebalance.wait_gone(120)
+            told = rebalance.messages("RolledBackPartially")
+            assert all(f"{topic}-{partition} (OriginalBrokerGone)" in told for partition in moved)
+            assert world.in_flight(topic) == {}
+        finally:
+            world.kafka.start_brokers(5)
+        wait_until("all is in sync", lambda: _in_sync(world, topic))
+        after = world.judge.describe_topics(topic)
+        restored = before.keys() - {(topic, partition) for partition in moved}
+        assert {key: after[key].replicas for key in restored} == {key: before[key].replicas for key in restored}
+        assert all(5 not in after[topic, partition].replicas for partition in moved)
+        wait_until("the throttles of broker 5 are settled", lambda: world.judge.throttles() == {}, every=1)
+
+
+class TestAfterSuccess:
+    """A finished rebalance is deleted."""
+
+    def test_touches_nothing(self, world: World) -> None:
+        """Replicas, leaders and leader epochs are what they were: not even an election took place."""
+        topic = world.skewed("finished", SMALL, SMALL, SMALL)
+        rebalance = world.rebalance("finished", topic, throttle=FAST)
+        rebalance.wait_for("Succeeded")
+        before = world.judge.describe_topics(topic)
+        epochs = _epochs(world, before)
+        rebalance.delete()
+        rebalance.wait_gone(30)
+        assert world.judge.describe_topics(topic) == before
+        assert _epochs(world, before) == epochs
+        assert "RollingBack" not in rebalance.events()
+        world.assert_tidy()
+
+
+class TestDeletionPolicy:
+    """Deletion other than by rollback."""
+
+    def test_revert(self, world: World) -> None:
+        """Revert cancels what flies and leaves what has arrived."""
+        topic = world.skewed("revert", *MIXED)
+        before = world.judge.describe_topics(topic)
+        rebalance = world.rebalance("revert", topic, deletionPolicy="Revert")
+        _half_way(world, topic, before)
+        flying = {key for key in world.in_flight(topic) if key[1] not in world.moved(topic, before)}
+        assert flying
+        rebalance.delete()
+        rebalance.wait_gone()
+        after = world.judge.describe_topics(topic)
+        moved = {key for key in before if set(after[key].replicas) != set(before[key].replicas)}
+        assert moved
+        assert not moved & flying
+        assert {key: after[key] for key in before.keys() - moved} == {key: before[key] for key in before.keys() - moved}
+        assert all(len(after[key].replicas) == 3 for key in before)
+        world.assert_tidy()
+
+    def test_abandon_while_rolling_back(self, world: World) -> None:
+        """The exit at 3 a.m.: Abandon, patched into a rollback, lets go at once; the throttles are taken away."""
+        topic = world.skewed("abandon", *[BIG] * 6)
+        before = world.judge.describe_topics(topic)
+        rebalance = _moved_and_crawling(world, topic, before)
+        rebalance.delete()
+        rebalance.wait_state("RollingBack")
+        wait_until("a copy goes back", lambda: _going_back(world, topic, before))
+        rebalance.patch(deletionPolicy="Abandon")
+        rebalance.wait_gone()
+        assert rebalance.records() == []
+        wait_until("Kafka finishes by itself", lambda: not world.in_flight(topic))
+        wait_until("the throttles are taken away", lambda: world.judge.throttles() == {}, every=1)
+
+
+def _half_way(world: World, topic: str, before: Mapping[Key, PartitionState]) -> None:
+    """Wait until a partition has moved while another is in flight."""
+    wait_until("half way", lambda: world.moved(topic, before) and world.in_flight(topic), every=0.3)
+
+
+def _moved_and_crawling(world: World, topic: str, before: Mapping[Key, PartitionState]) -> Rebalance:
+    """A rebalance that has moved a big partition, so that going back takes long, and goes on at a crawl."""
+    rate = {"leaderRate": "2Mi", "followerRate": "2Mi"}
+    rebalance = world.rebalance("slow", topic, throttle=rate, execution={"parallelPartitionCount": 1})
+    wait_until("a partition has moved", lambda: world.moved(topic, before), every=0.2)
+    rebalance.patch(throttle={"leaderRate": "64Ki", "followerRate": "64Ki"})
+    return rebalance
+
+
+def _going_back(world: World, topic: str, before: Mapping[Key, PartitionState]) -> bool:
+    """Whether a copy is under way to a broker that held the partition before."""
+    return any(set(adding) & set(before[key].replicas) for key, adding in world.in_flight(topic).items())
+
+
+def _in_sync(world: World, topic: str) -> bool:
+    return all(set(state.replicas) == state.isr for state in world.partitions(topic).values())
+
+
+def _epochs(world: World, keys: Iterable[Key]) -> dict[Key, int]:
+    admin = world.kafka.admin()
+    answers = admin.list_offsets({TopicPartition(*key): OffsetSpec.latest() for key in keys})
+    return {(tp.topic, tp.partition): answer.result(timeout=30).leader_epoch for tp, answer in answers.items()}
