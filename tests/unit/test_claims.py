@@ -126,8 +126,8 @@ class TestWork:
         """Patched while it runs, they hold from the next tick on."""
         mine = work()
         assert mine.limits.parallel_partitions == 100
-        changed = {**mine.body, "spec": {"kafka": KAFKA, "execution": {"parallelPartitionCount": 7}}}
-        mine.update(changed)
+        named = {"name": "r", "namespace": "kafka", "uid": "u-1", "generation": 4}
+        mine.update({"metadata": named, "spec": {"kafka": KAFKA, "execution": {"parallelPartitionCount": 7}}})
         assert mine.limits.parallel_partitions == 7
 
     @pytest.mark.parametrize(

@@ -276,9 +276,15 @@ class TestLimits:
     def test_calls_without_a_copy_pass_a_full_ceiling(self):
         """A drop frees a replica: holding it back would hold everything."""
         drop = Verdict(Kind.READY, call=Alter(replicas_of(1, 2)))
-        orders = chosen({"t-0": drop, "t-1": ELECTION, "t-2": copying()}, copies=0)
+        verdicts = {"t-0": drop, "t-1": ELECTION, "t-2": copying(), "t-3": FLYING}
+        orders = chosen(verdicts, copies=1, adding={"t-3": 1})
         assert list(orders.alters) == tps("t-0")
         assert orders.elections == tuple(tps("t-1"))
+
+    def test_a_step_larger_than_the_ceiling_passes_alone(self):
+        """R may be above the ceiling; such a step would never come otherwise."""
+        assert list(chosen({"t-0": copying(3), "t-1": copying(3)}, copies=2).alters) == tps("t-0")
+        assert not chosen({"t-0": copying(3), "t-1": FLYING}, copies=2, adding={"t-1": 1}).alters
 
     def test_cancels_are_never_held_back(self):
         """No limit keeps anybody from stopping."""
@@ -334,3 +340,18 @@ class TestOrderRepairUnderAPause:
         errand = Errand(TP, "id-1", replicas_of(1, 2, 3), replicas_of(1, 2, 3), replicas_of(4, 2, 3))
         found = verdict_on(state(2, 3, 1, leader=1), ROLLBACK, errand=errand, paused=True)
         assert found.call == Alter(replicas_of(1, 2, 3))
+
+
+class TestACopyThatIsNotInSync:
+    """In sync means the ISR in metadata, not an empty listing."""
+
+    def test_nothing_in_sync_goes_for_it(self):
+        """Broker 4 has the copy, the listing is empty, metadata does not show it in the ISR yet: 1 stays."""
+        errand = Errand(TP, "id-1", replicas_of(1, 2), replicas_of(1, 2), replicas_of(2, 4))
+        found = verdict_on(state(1, 2, 4, isr=(1, 2), leader=2), errand=errand)
+        assert (found.kind, found.reason) == (Kind.WAITING, "CopyNotInSync")
+
+    def test_what_is_out_of_sync_itself_may_go(self):
+        """Dropping a replica that is out of sync takes nothing away."""
+        errand = Errand(TP, "id-1", replicas_of(1, 2), replicas_of(1, 2), replicas_of(2, 4))
+        assert verdict_on(state(1, 2, 4, isr=(2,), leader=2), errand=errand).call == Alter(replicas_of(2, 4))

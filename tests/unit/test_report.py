@@ -39,13 +39,14 @@ def tp(number, topic="t"):
     return TopicPartition(topic, number)
 
 
+BODY = {
+    "metadata": {"name": "r", "namespace": "kafka", "uid": "u-1", "generation": 3},
+    "spec": {"kafka": {"bootstrapServers": "kafka:9092"}},
+}
+
+
 def work(count=1, *, topic="t", skipped=(), direction=Direction.FORWARD, opened=True, closed=None, progress=None):
-    mine = Work.of(
-        {
-            "metadata": {"name": "r", "namespace": "kafka", "uid": "u-1", "generation": 3},
-            "spec": {"kafka": {"bootstrapServers": "kafka:9092"}},
-        }
-    )
+    mine = Work.of(BODY)
     rows = tuple(
         PlannedPartition(tp(i, topic), replicas_of(1, 2), replicas_of(3, 2), size_bytes=100) for i in range(count)
     )
@@ -99,7 +100,7 @@ class TestState:
     def test_an_older_success_is_not_this_specs_success(self):
         """The spec changed since the run: it is planned anew."""
         mine = work(opened=False, closed=RunOutcome.SUCCEEDED)
-        mine.update({**mine.body, "spec": {**mine.body["spec"], "brokers": {"decommission": [2]}}})
+        mine.update({**BODY, "spec": {**BODY["spec"], "brokers": {"decommission": [2]}}})
         assert said(mine)[0] == "Planning"
 
     @pytest.mark.parametrize(
@@ -172,7 +173,7 @@ class TestState:
         """Nothing is counted anew for a run that is over."""
         before = work(opened=False, closed=RunOutcome.SUCCEEDED, progress=MOVED)
         after = work(opened=False, closed=RunOutcome.SUCCEEDED)
-        after.update({**after.body, **status_of(before).as_patch()})
+        after.update({**BODY, **status_of(before).as_patch()})
         assert said(after) == said(before)
 
     def test_success_that_was_never_written_is_said_all_the_same(self):

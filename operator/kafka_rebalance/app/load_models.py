@@ -33,6 +33,9 @@ class LoadModelFiles:
             data = await asyncio.to_thread(path.read_bytes)
         except FileNotFoundError:
             return None
+        except OSError as error:
+            log.warning("load model of cluster %s cannot be read: %s", cluster_id, error.strerror)
+            return None
         try:
             model = parse_load_model(data)
             check_fresh(model, self._now(), MAX_AGE)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import signal
 import time
+from collections.abc import Coroutine
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -50,15 +51,19 @@ async def run_operator(namespace: str | None, own_namespace: str | None, load_mo
     watch = Watch(namespace, seen)
     await supervisor.start()
     watch.start()
-    await watch.ready()
+    await _first_of(watch.ready(), stop.wait())
     log.info("operator ready: watching %s", f"namespace {namespace}" if namespace else "all namespaces")
-    waits = [asyncio.create_task(stop.wait()), asyncio.create_task(watch.failed.wait())]
-    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-    for wait in waits:
-        wait.cancel()
+    await _first_of(stop.wait(), watch.failed.wait())
     await supervisor.stop()
     await watch.stop()
     await kube.close()
     log.info("operator stopped")
     if watch.failed.is_set() and not stop.is_set():
         raise Permanent("WatchEnded", "the API server can no longer be watched, see the log above")
+
+
+async def _first_of(*waits: Coroutine[Any, Any, Any]) -> None:
+    tasks = [asyncio.create_task(wait) for wait in waits]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()

@@ -53,21 +53,26 @@ class Watch:
 
     def _run(self) -> None:
         try:
-            asyncio.run(
-                kopf.operator(
-                    registry=self._registry(),
-                    settings=_settings(clusterwide=self._namespace is None),
-                    standalone=True,
-                    clusterwide=self._namespace is None,
-                    namespaces=[self._namespace] if self._namespace else [],
-                    stop_flag=self._stop,
-                    ready_flag=self._ready,
-                )
-            )
+            asyncio.run(self._watch())
         except Exception:
             log.exception("the watch ended")
-        if not self._stop.is_set():
-            self._loop.call_soon_threadsafe(self.failed.set)
+
+    async def _watch(self) -> None:
+        try:
+            await kopf.operator(
+                registry=self._registry(),
+                settings=_settings(clusterwide=self._namespace is None),
+                standalone=True,
+                clusterwide=self._namespace is None,
+                namespaces=[self._namespace] if self._namespace else [],
+                stop_flag=self._stop,
+                ready_flag=self._ready,
+            )
+        finally:
+            if not self._stop.is_set():
+                self._loop.call_soon_threadsafe(self.failed.set)
+            # kopf waits for this flag in a thread, and the loop does not close before that thread has ended.
+            self._stop.set()
 
     def _registry(self) -> kopf.OperatorRegistry:
         registry = kopf.OperatorRegistry()

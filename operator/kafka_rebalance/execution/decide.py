@@ -94,12 +94,13 @@ class Observation:
     """What was read in this tick.
 
     ``gone`` are partitions that several readings in a row did not show: deleted. ``min_insync`` is the effective
-    value per topic.
+    value per topic. ``restarting`` are brokers that are not live but have been away only for a moment.
     """
 
     cluster: ClusterState
     min_insync: Mapping[str, int] = field(default_factory=dict)
     gone: Collection[TopicPartition] = ()
+    restarting: Collection[BrokerId] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,23 +156,37 @@ def _judge_at_rest(
     paused: bool,
 ) -> Verdict:
     alive = frozenset(seen.cluster.brokers)
-    goal: Replicas | Skip = errand.target
+    goal: Replicas | Skip | Wait = errand.target
+    start = errand.planned_from
     if direction is not Direction.FORWARD:
         revert = direction is Direction.REVERT
-        goal = rollback_target(errand.origin, errand.target, state, alive, only_in_flight=revert)
+        goal = rollback_target(
+            errand.origin, errand.target, state, alive, restarting=seen.restarting, only_in_flight=revert
+        )
+        start = errand.target
     if isinstance(goal, Skip):
         return Verdict(Kind.SKIPPED, goal.reason, goal.message)
+    if isinstance(goal, Wait):
+        return Verdict(Kind.WAITING, goal.reason, goal.message, started=True)
     rules = StepRules(parallel_replicas, seen.min_insync.get(errand.tp.topic, 1), alive)
     present = Present(state.replicas, state.isr, state.leader)
     started = state.replicas != errand.planned_from
     outcome = next_step(present, goal, rules)
     if outcome is None:
         return Verdict(Kind.DONE)
+    if isinstance(outcome, Wait) and direction is not Direction.FORWARD and _gone(errand, seen):
+        # What it waits for may never come: a broker that is gone does not hold up a deletion.
+        return Verdict(Kind.SKIPPED, "OriginalBrokerGone", f"{outcome.message}; brokers {_gone(errand, seen)} are gone")
     if isinstance(outcome, Wait):
         return Verdict(Kind.WAITING, outcome.reason, outcome.message, started=started)
     if paused and not _leads_to_rest(errand, state, outcome, direction):
         return Verdict(Kind.WAITING, "Paused", "no new step is started now", step=outcome.replicas, started=started)
     call = outcome.calls[0]
+    late = [b for b in goal if b in state.replicas and b not in start and b not in state.isr]
+    if late and isinstance(call, Alter) and state.isr - set(call.replicas):
+        # The listing was empty before metadata showed the copy in the ISR, or it fell out again: nothing goes for it.
+        message = f"broker {late[0]} has the copy but is not in sync; no in-sync replica is dropped before it is"
+        return Verdict(Kind.WAITING, "CopyNotInSync", message, step=outcome.replicas, started=True)
     return Verdict(
         Kind.READY,
         step=outcome.replicas,
@@ -179,6 +194,11 @@ def _judge_at_rest(
         started=started,
         leader_movement=is_leader_movement(present, call),
     )
+
+
+def _gone(errand: Errand, seen: Observation) -> list[BrokerId]:
+    """Originals that are not live, and not just restarting."""
+    return [b for b in errand.origin if b not in seen.cluster.brokers and b not in seen.restarting]
 
 
 def _leads_to_rest(errand: Errand, state: PartitionState, step: Step, direction: Direction) -> bool:
@@ -213,7 +233,7 @@ def choose(
     flying = {tp: v for tp, v in verdicts.items() if v.kind is Kind.IN_FLIGHT}
     partitions_left = limits.parallel_partitions - len(flying) - len(cancels)
     leaders_left = limits.parallel_leader_movements - sum(v.leader_movement for v in flying.values())
-    internal_left = 1 - sum(v.leader_movement for tp, v in flying.items() if _internal(tp))
+    internal_left = 1 - sum(v.leader_movement for tp, v in flying.items() if tp.internal)
     copies_left = limits.max_concurrent_replicas - sum(adding_now.values())
     alters: dict[TopicPartition, Replicas] = {}
     elections: list[TopicPartition] = []
@@ -222,9 +242,10 @@ def choose(
             break
         verdict = verdicts[tp]
         copies = len(verdict.call.until_in_sync) if isinstance(verdict.call, Alter) else 0
-        if copies and copies > copies_left:
+        # A step of more copies than the ceiling passes alone, or it would never come.
+        if copies > copies_left and copies_left < limits.max_concurrent_replicas:
             continue
-        if verdict.leader_movement and (leaders_left <= 0 or (_internal(tp) and internal_left <= 0)):
+        if verdict.leader_movement and (leaders_left <= 0 or (tp.internal and internal_left <= 0)):
             continue
         if isinstance(verdict.call, Elect):
             elections.append(tp)
@@ -233,7 +254,7 @@ def choose(
         partitions_left -= 1
         copies_left -= copies
         leaders_left -= verdict.leader_movement
-        internal_left -= verdict.leader_movement and _internal(tp)
+        internal_left -= verdict.leader_movement and tp.internal
     return Orders(cancels, alters, tuple(elections))
 
 
@@ -241,11 +262,7 @@ def _in_order(
     verdicts: Mapping[TopicPartition, Verdict], sizes: Mapping[TopicPartition, int]
 ) -> Iterable[TopicPartition]:
     ready = [tp for tp, v in verdicts.items() if v.kind is Kind.READY and v.call is not None]
-    return sorted(ready, key=lambda tp: (not verdicts[tp].started, _internal(tp), -sizes.get(tp, 0), tp))
-
-
-def _internal(tp: TopicPartition) -> bool:
-    return tp.topic.startswith("__")
+    return sorted(ready, key=lambda tp: (not verdicts[tp].started, tp.internal, -sizes.get(tp, 0), tp))
 
 
 def entries_to_throttle(state: PartitionState, submitted: Replicas) -> tuple[frozenset[BrokerId], frozenset[BrokerId]]:

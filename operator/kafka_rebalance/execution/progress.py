@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from kafka_rebalance.execution.decide import Direction, Errand, Kind, Verdict
 from kafka_rebalance.model.topology import BrokerId, ClusterState, TopicPartition
 
+_LONGEST_ETA_SECONDS = 365 * 86400.0
 ReplicaBytes = Mapping[tuple[TopicPartition, BrokerId], int]
 _SMOOTHING = 0.4
 _RATE_SECONDS = 3.0
@@ -121,11 +122,11 @@ def start_pace(progress: Progress, now: float) -> Pace:
 
 
 def seconds_left(progress: Progress, rate: float) -> float | None:
-    """Time to the end at this rate; None while nothing moves."""
+    """Time to the end at this rate; None while next to nothing moves (a year is no estimate)."""
     left = progress.bytes_total - progress.bytes_moved
     if left <= 0:
         return 0.0
-    return left / rate if rate > 0 else None
+    return left / rate if rate > 0 and left / rate < _LONGEST_ETA_SECONDS else None
 
 
 def seconds_at_throttle(

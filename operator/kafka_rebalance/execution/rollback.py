@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from kafka_rebalance.execution.steps import Wait
 from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas
 
 
@@ -22,19 +23,21 @@ def rollback_target(
     state: PartitionState,
     alive: Collection[BrokerId],
     *,
+    restarting: Collection[BrokerId] = (),
     only_in_flight: bool = False,
-) -> Replicas | Skip:
+) -> Replicas | Skip | Wait:
     """The list to bring a partition (nobody reassigning it) back to.
 
     A null restores the set, not the order: the same set in another order goes back to the origin's order. An original
-    that is not alive is never added back; a partition left with copies above its replication factor then sheds them by
-    KIP-236's drop set. ``only_in_flight`` (deletionPolicy Revert) leaves completed steps where they are.
+    that is not alive is never added back, and one that is only ``restarting`` is waited for; a partition left with
+    copies above its replication factor then sheds them by KIP-236's drop set. ``only_in_flight`` (deletionPolicy
+    Revert) leaves completed steps where they are.
     """
     left_in_place = Skip("LeftInPlace", "its step was complete; deletionPolicy Revert leaves it")
     present = set(state.replicas)
     if only_in_flight and state.replicas == target:
         return left_in_place
-    if set(origin) == present and origin[0] not in alive:
+    if set(origin) == present and origin[0] not in alive and origin[0] not in restarting:
         # Its replicas are back. Waiting for the dead one to lead them would hold up the deletion for ever.
         return Skip("OriginalBrokerGone", f"its leader, broker {origin[0]}, is not registered or is fenced")
     if set(origin) <= present:
@@ -46,6 +49,9 @@ def rollback_target(
     gone = [b for b in origin if b not in present and b not in alive]
     if not gone:
         return origin
+    away = [b for b in gone if b in restarting]
+    if away:
+        return Wait("OriginalBrokerAway", f"original broker {away[0]} is not live; it may be restarting")
     if above:
         return trimmed
     names = ", ".join(str(b) for b in gone)

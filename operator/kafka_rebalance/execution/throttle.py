@@ -8,7 +8,7 @@ Lists are appended to and subtracted from, so entries of others survive; never `
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -100,6 +100,32 @@ def combine(claims: Mapping[str, Claim]) -> Wanted:
                     lists = entries.setdefault(topic, {})
                     lists[list_name] = lists.get(list_name, frozenset()) | wanted
     return Wanted({b: r for b, r in rates.items() if r}, entries)
+
+
+def protect(wanted: Wanted, ledger: Ledger, moving: Mapping[TopicPartition, Replicas]) -> Wanted:
+    """``wanted`` plus what the ledger has for partitions that are in flight, given with their present replicas.
+
+    After a start the resources come in one by one; what is in flight for those not seen yet stays throttled.
+    """
+    rates = {broker: dict(names) for broker, names in wanted.rates.items()}
+    entries = {topic: dict(lists) for topic, lists in wanted.entries.items()}
+    for tp, replicas in moving.items():
+        possible = {f"{tp.partition}:{broker}" for broker in replicas}
+        ours = {name: items & possible for name, items in ledger.entries.get(tp.topic, {}).items()}
+        if not any(ours.values()):
+            continue
+        lists = entries.setdefault(tp.topic, {})
+        for name, items in ours.items():
+            lists[name] = lists.get(name, frozenset()) | items
+        for broker in replicas:
+            for name in ledger.brokers.get(broker, {}):
+                rates.setdefault(broker, {}).setdefault(name, 0)
+    return Wanted(rates, entries)
+
+
+def brokers_of(entries: Iterable[str]) -> frozenset[BrokerId]:
+    """The brokers of ``partition:broker`` entries."""
+    return frozenset(BrokerId(int(entry.rpartition(":")[2])) for entry in entries)
 
 
 def entries_of(

@@ -42,12 +42,15 @@ class _Admin:
         return await self._confluent.describe_cluster()
 
     async def describe_partitions(self, topics: Collection[str] | None = None) -> dict[TopicPartition, PartitionState]:
-        # The listing first: what it does not show as in flight is then described at least as late as it ended.
+        # Two sources, no snapshot: the controller's listing is right about the replicas of what is in flight, while
+        # the broker asked for metadata may be some hundred milliseconds behind.
         listed = await self.list_reassignments()
         states = await self._confluent.describe_partitions(topics)
         for tp in listed.keys() & states.keys():
             row = listed[tp]
-            states[tp] = dataclasses.replace(states[tp], adding=row.adding, removing=row.removing)
+            states[tp] = dataclasses.replace(
+                states[tp], replicas=row.replicas, adding=row.adding, removing=row.removing
+            )
         return states
 
     async def list_reassignments(self) -> dict[TopicPartition, Reassignment]:

@@ -20,6 +20,11 @@ class TopicPartition(NamedTuple):
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
 
+    @property
+    def internal(self) -> bool:
+        """Whether the topic is Kafka's own (``__consumer_offsets`` and its like)."""
+        return self.topic.startswith("__")
+
 
 def replicas_of(*ids: int) -> Replicas:
     """Plain integers as an assignment."""

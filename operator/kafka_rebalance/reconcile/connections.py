@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_rebalance.api.connection import Kafka
-from kafka_rebalance.errors import Transient
+from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.kafka.settings import ConnectionSettings, SaslMechanism
 from kafka_rebalance.kube.client import KubeClient
 
@@ -15,7 +15,11 @@ async def resolve(kafka: Kafka, namespace: str, kube: KubeClient) -> ConnectionS
         data = await kube.read_secret(namespace, name)
         if key not in data:
             raise Transient("SecretNotFound", f"Secret {namespace}/{name} has no key {key!r}", retry_after=15)
-        return data[key].decode()
+        try:
+            return data[key].decode()
+        except UnicodeDecodeError:
+            # Without the cause: it would quote the bytes.
+            raise Refused("SecretInvalid", f"key {key!r} of Secret {namespace}/{name} is not text") from None
 
     tls, sasl = kafka.tls, kafka.sasl
     ca = await read(tls.ca_secret_ref.name, tls.ca_secret_ref.key) if tls and tls.ca_secret_ref else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
@@ -18,9 +18,10 @@ from kafka_rebalance.execution.decide import Direction, Kind, Observation, Order
 from kafka_rebalance.execution.progress import measure, start_pace
 from kafka_rebalance.execution.throttle import Claim, moving_brokers
 from kafka_rebalance.kafka.ports import AlterCode, ClusterInfo, KafkaAdmin
-from kafka_rebalance.model.topology import BrokerId, ClusterState, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, ClusterState, Replicas, TopicPartition
 from kafka_rebalance.reconcile.claims import claim_of, rates_of, ruling_throttle
 from kafka_rebalance.reconcile.lifecycle import Clock, Lifecycle
+from kafka_rebalance.reconcile.observing import Observer
 from kafka_rebalance.reconcile.opening import LoadModels, Runs, expected_seconds
 from kafka_rebalance.reconcile.records import Stores
 from kafka_rebalance.reconcile.report import waiting_summary
@@ -32,10 +33,10 @@ from kafka_rebalance.units import format_duration
 log = logging.getLogger(__name__)
 
 BUSY_SECONDS = 0.5
+SENT_SECONDS = 0.1
+"""After a round that sent something: what needs no copy is done already, and small copies soon are."""
 UNSETTLED_SECONDS = 2.0
 IDLE_SECONDS = 30.0
-LOG_DIR_SECONDS = 2.0
-_GONE_AFTER_READINGS = 5
 _FAILURES_BEFORE_SAYING_SO = 3
 
 
@@ -62,13 +63,10 @@ class ClusterEngine:
         self._clock = clock
         self._lifecycle = Lifecycle(resources, stores, clock)
         self._runs = Runs(admin, self._lifecycle, resources, stores, load_models, clock)
-        self._unseen: set[str] | None = None
+        self._observer = Observer(admin, clock)
         self._woken = asyncio.Event()
-        self._replica_bytes: dict[tuple[TopicPartition, BrokerId], int] = {}
-        self._log_dirs_read_at = float("-inf")
-        self._min_insync: dict[str, int] = {}
-        self._min_insync_read_at: dict[str, float] = {}
         self._failures = 0
+        self._sent = False
 
     def wake(self) -> None:
         """Something changed: do not wait for the next tick."""
@@ -93,7 +91,7 @@ class ClusterEngine:
             log.warning("cluster %s: %s: %s", self.cluster_id, error.reason, error.message)
             if not isinstance(error, Transient) or self._failures >= _FAILURES_BEFORE_SAYING_SO:
                 await self._say_problem(error)
-            return min(error.retry_after if isinstance(error, Transient) else IDLE_SECONDS, UNSETTLED_SECONDS)
+            return error.retry_after if isinstance(error, Transient) else IDLE_SECONDS
         except Exception:
             # A defect of ours in one round must not end the engine of a cluster; the next round starts from scratch.
             log.exception("cluster %s: unexpected error in this round", self.cluster_id)
@@ -103,6 +101,7 @@ class ClusterEngine:
         return pause
 
     async def _tick(self) -> float:
+        self._sent = False
         works = sorted(self.works.values(), key=lambda work: work.age_key)
         for work in works:
             await self._lifecycle.prepare(work)
@@ -110,118 +109,93 @@ class ClusterEngine:
         info = await self._admin.describe_cluster()
         for work in works:
             await self._runs.start(work, info, works)
-        running = [work for work in works if work.open is not None and work.problem is None]
-        claims = await self._carry_out(running, info) if running else {}
-        if await self._all_accounted_for(works, running):
-            await self._keeper.shrink(claims, info.brokers)
+        running = [work for work in works if work.open is not None and not work.blocked(self._clock.monotonic())]
+        claims: dict[str, Claim] = {}
+        seen = Observation(ClusterState(self.cluster_id, info.brokers))
+        if running:
+            seen = await self._observer.look([errand for work in running for errand in work.errands], info)
+            claims = await self._carry_out(running, seen)
+        if not self._keeper.settled:
+            await self._keeper.shrink(claims, info.brokers, await self._in_flight_elsewhere(running, seen))
         await self._finish(running, claims, info)
         for work in works:
             if work not in running or work.open is None:
                 await self._report(work, ClusterState(self.cluster_id, info.brokers))
-        ruling = ruling_throttle(self.throttles.values())
-        for throttle in self.throttles.values():
-            await self._resources.report_throttle(throttle, self.cluster_id, ruling)
+        await self._report_throttles()
         return self._pause()
 
     def _pause(self) -> float:
         """Seconds until there may be something to do without anybody waking us."""
-        if any(work.open is not None and work.problem is None for work in self.works.values()):
-            return BUSY_SECONDS
+        now = self._clock.monotonic()
+        if any(work.open is not None and not work.blocked(now) for work in self.works.values()):
+            return SENT_SECONDS if self._sent else BUSY_SECONDS
         longest = IDLE_SECONDS if self._keeper.settled else UNSETTLED_SECONDS
         waiting = [w.retry_at for w in self.works.values() if w.problem is not None or w.queued_behind is not None]
-        soonest = min(waiting, default=float("inf")) - self._clock.monotonic()
-        return min(longest, max(BUSY_SECONDS, soonest))
+        return min(longest, max(BUSY_SECONDS, min(waiting, default=float("inf")) - now))
 
-    async def _carry_out(self, running: list[Work], info: ClusterInfo) -> dict[str, Claim]:
-        """Observe, decide, throttle, submit, report. Returns the claims on the throttle that are in force."""
-        cluster = await self._observe(running, info)
+    async def _carry_out(self, running: list[Work], seen: Observation) -> dict[str, Claim]:
+        """Decide, send, report. Returns the claims on the throttle that are in force.
+
+        What needs no copy (nulls, drops, new orders, elections) goes out at once, while what was just read still holds;
+        copies go out when their throttle is in place.
+        """
         frozen = any(throttle.spec.freeze for throttle in self.throttles.values())
         orders: dict[str, Orders] = {}
         for work in running:
-            self._judge(work, cluster, paused=_hold_back(work, frozen=frozen) is not None)
-            orders[work.uid] = self._choose(work, cluster)
-        claims = self._claims(running, cluster, orders)
-        covered = await self._keeper.extend(claims, info.brokers)
+            self._judge(work, seen, paused=_hold_back(work, frozen=frozen) is not None)
+            orders[work.uid] = self._choose(work, seen.cluster)
+        for work in running:
+            await self._submit(work, _at_once(orders[work.uid], seen.cluster), seen.cluster)
+        claims = self._claims(running, seen.cluster, orders)
+        covered = await self._keeper.extend(claims, seen.cluster.brokers)
         for work in running:
             claim = claims.get(work.uid)
-            work.throttled_brokers = len(claim.brokers & set(info.brokers)) if claim else 0
-            await self._submit(work, _throttled_only(orders[work.uid], claim, covered), cluster)
+            work.throttled_brokers = self._keeper.brokers_in_place(claim) if claim else 0
+            work.throttle_trouble = self._keeper.trouble
+            await self._submit(work, _copies(orders[work.uid], seen.cluster, claim, covered), seen.cluster)
             pause = _hold_back(work, frozen=frozen)
-            self._follow(work, cluster, paused=pause is not None)
-            await self._report(work, cluster, pause=pause, stalled=self._stalled(work))
+            self._follow(work, seen.cluster, paused=pause is not None)
+            await self._report(work, seen.cluster, pause=pause, stalled=self._stalled(work))
         return claims
 
     async def _finish(self, running: list[Work], claims: Mapping[str, Claim], info: ClusterInfo) -> None:
-        """End the runs that have arrived, once the throttle reads as it did before."""
+        """End the runs that have arrived, once the throttle on what they moved reads as it did before."""
         for work in running:
-            if work.finished and self._keeper.restored(claims, info.brokers):
-                await self._runs.finish(work, info)
+            topics = {errand.tp.topic for errand in work.errands}
+            brokers = {broker for errand in work.errands for broker in errand.known} & set(info.brokers)
+            if work.finished and self._keeper.restored(claims, topics, brokers):
+                await self._runs.finish(work, info, list(self.works.values()))
 
-    async def _all_accounted_for(self, works: list[Work], running: list[Work]) -> bool:
-        """Whether every open run is among those whose claims are known: only then may a throttle be taken away.
-
-        After a start the resources come in one by one, and what is in flight of those not seen yet must stay
-        throttled.
-        """
-        if self._unseen is None:
-            self._unseen = await self._runs.open_runs(self.cluster_id)
-        self._unseen -= {work.uid for work in works if work.run_loaded}
-        for uid in list(self._unseen):
-            if not await self._runs.resource_exists(uid):
-                self._unseen.discard(uid)
-        loaded = all(work in running or (work.run_loaded and not (work.run and work.run.open)) for work in works)
-        return loaded and not self._unseen
+    async def _in_flight_elsewhere(self, running: list[Work], seen: Observation) -> dict[TopicPartition, Replicas]:
+        """What Kafka is reassigning although no claim speaks for it: of resources not seen yet, or not in metadata."""
+        spoken_for = {errand.tp for work in running for errand in work.errands} & set(seen.cluster.partitions)
+        listed = await self._admin.list_reassignments()
+        return {tp: row.replicas for tp, row in listed.items() if tp not in spoken_for}
 
     async def _report(
         self, work: Work, cluster: ClusterState, *, pause: str | None = None, stalled: str | None = None
     ) -> None:
-        exists = await self._resources.report(work, cluster, self._replica_bytes, pause=pause, stalled=stalled)
+        """Tell the API server. That it does not listen holds up neither this work nor the others."""
+        sizes = self._observer.replica_bytes
+        try:
+            exists = await self._resources.report(work, cluster, sizes, pause=pause, stalled=stalled)
+        except RebalanceError as error:
+            log.warning("%s: status not written: %s", work.name, error.message)
+            return
         if not exists:
             log.info("%s is gone", work.name)
             self.works.pop(work.uid, None)
 
-    async def _observe(self, running: list[Work], info: ClusterInfo) -> ClusterState:
-        topics = {errand.tp.topic for work in running for errand in work.errands}
-        partitions = await self._admin.describe_partitions(topics)
-        await self._read_min_insync(topics)
-        for work in running:
-            for errand in work.errands:
-                if errand.tp in partitions:
-                    work.absent.pop(errand.tp, None)
-                else:
-                    work.absent[errand.tp] += 1
-        now = self._clock.monotonic()
-        if now - self._log_dirs_read_at >= LOG_DIR_SECONDS and any(s.adding for s in partitions.values()):
-            self._log_dirs_read_at = now
-            self._replica_bytes = await self._read_replica_bytes(info)
-        return ClusterState(self.cluster_id, info.brokers, partitions)
+    async def _report_throttles(self) -> None:
+        ruling = ruling_throttle(self.throttles.values())
+        for throttle in list(self.throttles.values()):
+            try:
+                await self._resources.report_throttle(throttle, self.cluster_id, ruling)
+            except RebalanceError as error:
+                log.warning("throttle %s: status not written: %s", throttle.metadata.name, error.message)
 
-    async def _read_replica_bytes(self, info: ClusterInfo) -> dict[tuple[TopicPartition, BrokerId], int]:
-        found: dict[tuple[TopicPartition, BrokerId], int] = {}
-        for broker, dirs in (await self._admin.log_dirs(tuple(info.brokers))).items():
-            for log_dir in dirs:
-                for tp, size in log_dir.replica_bytes.items():
-                    found[tp, broker] = size
-        return found
-
-    async def _read_min_insync(self, topics: Iterable[str]) -> None:
-        """The effective value per topic, read again once a minute: it seldom changes, and each read costs a call."""
-        now = self._clock.monotonic()
-        due = [t for t in topics if now - self._min_insync_read_at.get(t, float("-inf")) > 60.0]
-        if not due:
-            return
-        for topic, values in (await self._admin.topic_configs(due, ["min.insync.replicas"])).items():
-            value = values["min.insync.replicas"].value
-            self._min_insync[topic] = int(value) if value else 1
-            self._min_insync_read_at[topic] = now
-
-    def _judge(self, work: Work, cluster: ClusterState, *, paused: bool) -> None:
+    def _judge(self, work: Work, seen: Observation, *, paused: bool) -> None:
         direction = work.direction or Direction.FORWARD
-        seen = Observation(
-            cluster,
-            self._min_insync,
-            frozenset(tp for tp, count in work.absent.items() if count >= _GONE_AFTER_READINGS),
-        )
         replicas = work.limits.parallel_replicas
         work.verdicts = {e.tp: judge(e, seen, direction, replicas, paused=paused) for e in work.errands}
         now = self._clock.now()
@@ -247,6 +221,7 @@ class ClusterEngine:
         return claims
 
     async def _submit(self, work: Work, orders: Orders, cluster: ClusterState) -> None:
+        self._sent = self._sent or bool(orders.cancels or orders.alters or orders.elections)
         submitted = {**dict.fromkeys(orders.cancels), **orders.alters}
         if submitted:
             answers = await self._admin.alter_reassignments(submitted)
@@ -264,7 +239,7 @@ class ClusterEngine:
 
     def _follow(self, work: Work, cluster: ClusterState, *, paused: bool) -> None:
         direction = work.direction or Direction.FORWARD
-        work.progress = measure(work.errands, work.verdicts, cluster, self._replica_bytes, direction)
+        work.progress = measure(work.errands, work.verdicts, cluster, self._observer.replica_bytes, direction)
         now = self._clock.monotonic()
         if paused and not work.progress.partitions_in_flight:
             work.pace = None  # standing still is meant: the clock of the progress criterion begins anew
@@ -284,19 +259,16 @@ class ClusterEngine:
 
     async def _say_problem(self, error: RebalanceError) -> None:
         for work in list(self.works.values()):
-            if (
-                work.open is None
-                and work.run is not None
-                and not work.run.open
-                and not work.rebalance.metadata.deleting
-            ):
+            if work.run is not None and not work.run.open and not work.rebalance.metadata.deleting:
                 continue  # finished: what happens to the cluster now is not its concern
             before, work.problem = work.problem, work.problem or error
             try:
                 await self._report(work, ClusterState(self.cluster_id, {}))
-            except RebalanceError as failed:
-                log.warning("%s: status not written: %s", work.name, failed.message)
-            work.problem = before
+            except Exception:
+                # The engine outlives even a status that cannot be built.
+                log.exception("%s: status not written", work.name)
+            finally:
+                work.problem = before
 
 
 def _hold_back(work: Work, *, frozen: bool) -> str | None:
@@ -306,13 +278,19 @@ def _hold_back(work: Work, *, frozen: bool) -> str | None:
     return Reason.SUSPENDED if work.rebalance.spec.execution.suspend else None
 
 
-def _throttled_only(orders: Orders, claim: Claim | None, covered: frozenset[str]) -> Orders:
-    """Without the partitions whose throttle is not in place yet: they wait for the next tick."""
-    if claim is None:
-        return orders
-    needed = {t for side in (claim.leader_entries, claim.follower_entries) for t, items in side.items() if items}
-    alters = {tp: replicas for tp, replicas in orders.alters.items() if tp.topic in covered or tp.topic not in needed}
+def _at_once(orders: Orders, cluster: ClusterState) -> Orders:
+    """The part that copies nothing and is done inside the call."""
+    alters = {tp: to for tp, to in orders.alters.items() if set(to) <= set(cluster.partitions[tp].replicas)}
     return Orders(orders.cancels, alters, orders.elections)
+
+
+def _copies(orders: Orders, cluster: ClusterState, claim: Claim | None, covered: frozenset[str]) -> Orders:
+    """The part that copies, without partitions whose throttle is not in place yet: they wait for the next tick."""
+    alters = {tp: to for tp, to in orders.alters.items() if not set(to) <= set(cluster.partitions[tp].replicas)}
+    if claim is None:
+        return Orders(alters=alters)
+    needed = {t for side in (claim.leader_entries, claim.follower_entries) for t, items in side.items() if items}
+    return Orders(alters={tp: to for tp, to in alters.items() if tp.topic in covered or tp.topic not in needed})
 
 
 def _reordered(orders: Orders, cluster: ClusterState) -> list[TopicPartition]:

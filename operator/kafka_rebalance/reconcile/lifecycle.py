@@ -22,6 +22,7 @@ from kafka_rebalance.reconcile.work import Work
 log = logging.getLogger(__name__)
 
 _REFUSED_SECONDS = 15.0
+_SOONEST_SECONDS = 0.5
 
 
 class Clock(Protocol):
@@ -46,9 +47,10 @@ class Lifecycle:
         """Load what is stored, hold the object, begin a teardown. ``work.problem`` says why nothing can be done."""
         if work.prepared == work.asked and self._clock.monotonic() < work.retry_at:
             return
-        work.problem, work.queued_behind, work.retry_at = None, None, float("-inf")
+        if work.prepared != work.asked:
+            work.problem, work.queued_behind, work.retry_at = None, None, float("-inf")
         work.prepared = work.asked
-        async with self.problems_of(work):
+        async with self.problems_of(work, "prepare"):
             if not work.run_loaded:
                 work.run = await self._stores.runs.load(work.uid)
                 work.run_loaded = True
@@ -60,15 +62,27 @@ class Lifecycle:
                 await self._resume(work, work.run)
 
     @asynccontextmanager
-    async def problems_of(self, work: Work) -> AsyncIterator[None]:
-        """What goes wrong for one resource is said on it, and tried again later; the others go on."""
+    async def problems_of(self, work: Work, stage: str) -> AsyncIterator[None]:
+        """What goes wrong for one resource is said on it and tried again later; the others go on.
+
+        The problem of a stage stays on the status until the same stage has succeeded.
+        """
         try:
             yield
         except RebalanceError as error:
             log.warning("%s: %s: %s", work.name, error.reason, error.message)
-            work.problem = error
-            again = error.retry_after if isinstance(error, Transient) else _REFUSED_SECONDS
-            work.retry_at = self._clock.monotonic() + again
+            self._note(work, stage, error)
+        except Exception:
+            log.exception("%s: unexpected error", work.name)
+            self._note(work, stage, Transient("InternalError", "unexpected error, see the operator's log", 15.0))
+        else:
+            if work.problem_at == stage:
+                work.problem, work.problem_at = None, ""
+
+    def _note(self, work: Work, stage: str, error: RebalanceError) -> None:
+        work.problem, work.problem_at = error, stage
+        again = error.retry_after if isinstance(error, Transient) else _REFUSED_SECONDS
+        work.retry_at = self._clock.monotonic() + max(again, _SOONEST_SECONDS)
 
     async def close(self, work: Work, outcome: RunOutcome) -> None:
         """The run is over; nothing of it is in flight."""
@@ -83,8 +97,8 @@ class Lifecycle:
         work.close()
 
     async def let_go(self, work: Work) -> None:
-        """Drop our finalizer; what is stored is forgotten first unless it is the record of a success (for undo)."""
-        if work.run is None or work.run.outcome is not RunOutcome.SUCCEEDED:
+        """Drop our finalizer. What is stored is forgotten first where everything is back; else it is kept for undo."""
+        if work.run is None or work.run.outcome is RunOutcome.ROLLED_BACK:
             await self._stores.forget(work.uid)
             work.run = None
         if work.held:

@@ -9,6 +9,8 @@ import logging
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Mapping
 
+from kafka_rebalance.api.v1alpha1 import KafkaRebalanceSpec, planning_hash
+from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.decide import Direction
 from kafka_rebalance.execution.progress import seconds_at_throttle
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
@@ -17,7 +19,7 @@ from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
 from kafka_rebalance.reconcile.lifecycle import Clock, Lifecycle
-from kafka_rebalance.reconcile.planning import live_sizes, make_plan, select, with_untouched_origins
+from kafka_rebalance.reconcile.planning import live_sizes, make_plan, refuse_stale, select, with_earlier_errands
 from kafka_rebalance.reconcile.records import OpenRun, Stores, open_run
 from kafka_rebalance.reconcile.resources import Resources
 from kafka_rebalance.reconcile.work import Work
@@ -51,30 +53,24 @@ class Runs:
 
     async def start(self, work: Work, info: ClusterInfo, works: Collection[Work]) -> None:
         """Plan and open a run, unless one is open, has succeeded for this spec, or another rebalance goes first."""
-        if not work.held or work.rebalance.metadata.deleting or work.open is not None or work.problem is not None:
+        if not work.held or work.rebalance.metadata.deleting or work.open is not None:
             return
-        if self._clock.monotonic() < work.retry_at:
+        if not work.run_loaded or self._clock.monotonic() < work.retry_at:
             return
         run = work.run
         if run is not None and run.planning_hash == work.planning_hash and run.outcome is RunOutcome.SUCCEEDED:
             return  # one-shot: drift after success moves nothing
-        async with self._lifecycle.problems_of(work):
-            partitions = await self._admin.describe_partitions()
-            wanted = set(select(work.rebalance.spec, partitions))
-            work.queued_behind = await self._holder(work, wanted, works, info.cluster_id)
-            if work.queued_behind is not None:
-                work.retry_at = self._clock.monotonic() + _QUEUE_SECONDS
-                return
-            await self._plan(work, info, partitions)
+        async with self._lifecycle.problems_of(work, "start"):
+            await self._plan_unless_queued(work, info, works)
 
-    async def finish(self, work: Work, info: ClusterInfo) -> None:
+    async def finish(self, work: Work, info: ClusterInfo, works: Collection[Work]) -> None:
         """Every partition has arrived or is left alone, and the throttle has been taken away: close the run."""
         if work.open is None:
             return
-        async with self._lifecycle.problems_of(work):
+        async with self._lifecycle.problems_of(work, "finish"):
             if work.superseding:
-                await self._plan(work, info, await self._admin.describe_partitions())
-            elif work.rebalance.metadata.deleting:
+                await self._plan_unless_queued(work, info, works)
+            elif work.direction is not Direction.FORWARD:
                 partially = any(v.reason == "OriginalBrokerGone" for v in work.verdicts.values())
                 await self._lifecycle.close(
                     work, RunOutcome.ROLLED_BACK_PARTIALLY if partially else RunOutcome.ROLLED_BACK
@@ -84,44 +80,63 @@ class Runs:
                 await self._prove_drained(work)
                 await self._lifecycle.close(work, RunOutcome.SUCCEEDED)
 
-    async def open_runs(self, cluster_id: str) -> set[str]:
-        """Uids of resources with an open run on the cluster."""
-        return {run.uid for run in await self._stores.runs.list_all() if run.open and run.cluster_id == cluster_id}
+    async def _plan_unless_queued(self, work: Work, info: ClusterInfo, works: Collection[Work]) -> None:
+        spec = work.rebalance.spec  # taken once: an edit that comes in while we plan supersedes this plan
+        partitions = await self._admin.describe_partitions()
+        selected = select(spec, partitions)
+        work.queued_behind = await self._holder(work, set(selected), works, info.cluster_id)
+        if work.queued_behind is None:
+            await self._plan(work, spec, info, partitions, selected)
+        elif work.open is not None:
+            raise Transient("Queued", f"waits for {work.queued_behind}, which moves some of the same partitions", 2.0)
+        else:
+            work.retry_at = self._clock.monotonic() + _QUEUE_SECONDS
 
-    async def resource_exists(self, uid: str) -> bool:
-        """Whether the resource of a stored run is still there."""
-        run = await self._stores.runs.load(uid)
-        return run is not None and await self._resources.exists(run.namespace, run.name, uid)
+    async def _resource_exists(self, run: Run) -> bool:
+        return await self._resources.exists(run.namespace, run.name, run.uid)
 
     async def _holder(
         self, work: Work, wanted: set[TopicPartition], works: Collection[Work], cluster_id: str
     ) -> str | None:
-        """Who moves some of the same partitions. A run whose resource we have not seen yet counts (after a start)."""
+        """Who moves some of the same partitions.
+
+        An open run that is not loaded, or whose resource we have not seen yet (after a start), holds everything.
+        """
         for other in works:
-            if other is not work and other.open is not None and other.holds(wanted):
+            if other is work:
+                continue
+            unknown = not other.run_loaded or (other.open is None and other.run is not None and other.run.open)
+            if unknown or (other.open is not None and other.holds(wanted)):
                 return other.name
         seen = {other.uid for other in works}
         for run in await self._stores.runs.list_all():
-            unknown = run.open and run.cluster_id == cluster_id and run.uid not in seen
-            if unknown and await self._resources.exists(run.namespace, run.name, run.uid):
+            unseen = run.open and run.cluster_id == cluster_id and run.uid not in seen
+            if unseen and await self._resource_exists(run):
                 return f"{run.namespace}/{run.name}"
         return None
 
-    async def _plan(self, work: Work, info: ClusterInfo, partitions: Mapping[TopicPartition, PartitionState]) -> None:
+    async def _plan(
+        self,
+        work: Work,
+        spec: KafkaRebalanceSpec,
+        info: ClusterInfo,
+        partitions: Mapping[TopicPartition, PartitionState],
+        selected: Mapping[TopicPartition, PartitionState],
+    ) -> None:
         """Plan from what the cluster is now; store plan and origins, then open the run, in this order."""
-        spec = work.rebalance.spec
         before = work.run if work.run is not None and work.run.open else None
-        old = dict(work.open.origins) if work.open is not None else {}
+        earlier = work.errands
+        refuse_stale(earlier, partitions)
         load = await self._load(info)
-        made = await make_plan(spec, info, select(spec, partitions), load)
-        plan = with_untouched_origins(made, old.values(), partitions)
+        made = await make_plan(spec, info, selected, load)
+        plan = with_earlier_errands(made, earlier, partitions)
         run = Run(
             uid=work.uid,
             namespace=work.rebalance.metadata.namespace,
             name=work.rebalance.metadata.name,
             cluster_id=info.cluster_id,
             run_id=before.run_id if before else uuid.uuid4().hex,
-            planning_hash=work.planning_hash,
+            planning_hash=planning_hash(spec),
             plan_hash=plan.hash,
             opened_at=before.opened_at if before else self._clock.now(),
         )

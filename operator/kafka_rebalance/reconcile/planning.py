@@ -9,10 +9,10 @@ from dataclasses import replace
 from kafka_rebalance.api.topics import TopicFilter
 from kafka_rebalance.api.v1alpha1 import KafkaRebalanceSpec
 from kafka_rebalance.errors import Transient
+from kafka_rebalance.execution.decide import Errand
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.load import LoadModel, PartitionLoad
-from kafka_rebalance.model.plan import Plan, PlannedPartition
-from kafka_rebalance.model.run import Origin
+from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
 from kafka_rebalance.planning.planner import plan
 from kafka_rebalance.planning.request import Goals, PartitionInput, PlanRequest, eligible_brokers
@@ -39,7 +39,10 @@ async def make_plan(
     Refused names what the cluster cannot give. Transient("ClusterUnhealthy") where a broker that holds replicas is
     away: it may just be restarting, and nobody said that it shall be emptied.
     """
-    holders = frozenset(b for state in selected.values() for b in state.replicas)
+    # A list that somebody else is just changing is no list to plan from: it has copies too many.
+    resting = {tp: state for tp, state in selected.items() if not state.in_flight}
+    busy = [SkippedPartition(tp, "ForeignReassignment") for tp in sorted(set(selected) - set(resting))]
+    holders = frozenset(b for state in resting.values() for b in state.replicas)
     live = tuple(sorted(info.brokers.values(), key=lambda broker: broker.id))
     include, decommission = _ids(spec.brokers.include), _ids(spec.brokers.decommission)
     targets = eligible_brokers(live, include, decommission, holders)
@@ -56,7 +59,7 @@ async def make_plan(
         brokers=live,
         partitions=tuple(
             PartitionInput(tp, state.replicas, state.topic_id, load.size_bytes(tp), state.leader is not None)
-            for tp, state in sorted(selected.items())
+            for tp, state in sorted(resting.items())
         ),
         targets=targets,
         goals=Goals(
@@ -65,18 +68,30 @@ async def make_plan(
             follower_order=spec.goals.follower_order,
         ),
     )
-    return await asyncio.to_thread(plan, request)
+    made = await asyncio.to_thread(plan, request)
+    return replace(made, skipped=(*made.skipped, *busy))
 
 
-def with_untouched_origins(
-    made: Plan, origins: Iterable[Origin], partitions: Mapping[TopicPartition, PartitionState]
+def refuse_stale(earlier: Iterable[Errand], partitions: Mapping[TopicPartition, PartitionState]) -> None:
+    """Transient("MetadataStale") while metadata still shows copies that a cancel has just taken back.
+
+    Planned from such a list, the partition would keep a replica too many for ever.
+    """
+    for errand in earlier:
+        state = partitions.get(errand.tp)
+        if state is not None and len(state.replicas) > len(errand.origin) and set(state.replicas) <= errand.known:
+            raise Transient("MetadataStale", f"{errand.tp} still shows {list(state.replicas)}; reading again", 1.0)
+
+
+def with_earlier_errands(
+    made: Plan, earlier: Iterable[Errand], partitions: Mapping[TopicPartition, PartitionState]
 ) -> Plan:
-    """The plan plus the partitions that an earlier plan of the same run moved and this one leaves where they are."""
+    """The plan plus the partitions that an earlier plan of the same run touched and this one leaves where they are."""
     planned = {p.tp for p in made.partitions}
     left = [
-        PlannedPartition(origin.tp, partitions[origin.tp].replicas, partitions[origin.tp].replicas, origin.topic_id)
-        for origin in origins
-        if origin.tp not in planned and origin.tp in partitions
+        PlannedPartition(e.tp, partitions[e.tp].replicas, partitions[e.tp].replicas, e.topic_id, e.size_bytes)
+        for e in earlier
+        if e.tp not in planned and e.tp in partitions
     ]
     return replace(made, partitions=tuple(sorted((*made.partitions, *left)))) if left else made
 

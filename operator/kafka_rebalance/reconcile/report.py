@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 
 from kafka_rebalance.api.conditions import ConditionType, Reason, remove_condition, set_condition, summarise
@@ -125,8 +125,7 @@ def _conditions(
     return conditions
 
 
-def _throttle_condition(work: Work, put: object) -> None:
-    assert callable(put)  # noqa: S101 - the closure above
+def _throttle_condition(work: Work, put: Callable[[ConditionType, bool, str, str], None]) -> None:
     if work.rates.leader is None and work.rates.follower is None:
         put(ConditionType.THROTTLE_APPLIED, False, Reason.UNLIMITED, "the spec asks for full speed")
     elif work.throttled_brokers:
@@ -152,7 +151,9 @@ def _state(work: Work, pause: str | None, stalled: str | None) -> tuple[Summary,
         )
     if stalled is not None:
         return Summary.STUCK, Reason.STALLED, stalled
-    waits = waiting_summary(work)
+    waits = waiting_summary(work) or work.throttle_trouble
+    if work.finished and not waits:
+        waits = "everything has arrived; the throttle is being taken away"
     if work.direction is Direction.ROLLBACK:
         return (
             Summary.IN_PROGRESS,

@@ -24,6 +24,8 @@ async def keep_swept(stores: Stores, resources: Resources, clock: Clock) -> None
             await sweep(stores, resources, clock)
         except RebalanceError as error:
             log.warning("old records were not swept: %s", error.message)
+        except Exception:
+            log.exception("old records were not swept")
         await asyncio.sleep(_EVERY_SECONDS)
 
 

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafka_rebalance.api.conditions import Verdict, summarise
+from kafka_rebalance.api.conditions import Reason, Verdict, summarise
 from kafka_rebalance.api.connection import Kafka
 from kafka_rebalance.api.v1alpha1 import (
     REASSIGNMENT_THROTTLES,
     REBALANCES,
+    Condition,
     KafkaReassignmentThrottle,
     KafkaReassignmentThrottleStatus,
     KafkaRebalanceStatus,
+    ObjectMeta,
     parse_metadata,
     parse_throttle,
 )
-from kafka_rebalance.errors import RebalanceError, Refused
+from kafka_rebalance.errors import RebalanceError, Refused, Transient
 from kafka_rebalance.kafka.ports import KafkaAdmin
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.kube.client import KubeClient
@@ -111,14 +113,18 @@ class Supervisor:
             return
         uid = throttle.metadata.uid
         connection = self._connection(throttle.spec.kafka, throttle.metadata.namespace)
-        before = connection.throttles.pop(uid, None)
-        if not deleted:
-            connection.throttles[uid] = throttle
-        if connection.engine is not None:
-            connection.engine.throttles.pop(uid, None)
-        self._hand_over(connection)
-        if deleted or before is None or before.spec != throttle.spec:
+        before = connection.throttles.get(uid)
+        if deleted:
+            connection.throttles.pop(uid, None)
+            if connection.engine is not None:
+                connection.engine.throttles.pop(uid, None)
             self._wake(connection)
+            return
+        connection.throttles[uid] = throttle
+        if before is None or before.spec != throttle.spec:
+            self._hand_over(connection)
+        elif connection.engine is not None:
+            connection.engine.throttles[uid] = throttle  # our own status came back: nobody need wake up
 
     async def start(self) -> None:
         """Before anything is seen: tidy up, and begin what is done beside the engines."""
@@ -163,13 +169,17 @@ class Supervisor:
     async def _establish(self, connection: _Connection) -> None:
         """Try until the cluster answers, then hand its resources to the cluster's engine."""
         pause = _FIRST_RETRY_SECONDS
-        while True:
+        while connection.works or connection.throttles:
             connection.changed.clear()
             try:
                 connection.engine = await self._engine(connection)
             except RebalanceError as error:
                 log.warning("%s: %s: %s", connection.kafka.bootstrap_servers, error.reason, error.message)
                 await self._say_unconnected(connection, error)
+            except Exception:
+                log.exception("%s: unexpected error", connection.kafka.bootstrap_servers)
+                unexpected = Transient(Reason.INTERNAL_ERROR, "unexpected error, see the operator's log")
+                await self._say_unconnected(connection, unexpected)
             else:
                 self._hand_over(connection)
                 return
@@ -177,6 +187,8 @@ class Supervisor:
                 await asyncio.wait_for(connection.changed.wait(), pause)
             except TimeoutError:
                 pause = min(2 * pause, _LAST_RETRY_SECONDS)
+        # Nobody names this cluster any more; the next one who does begins anew.
+        self._connections = {key: other for key, other in self._connections.items() if other is not connection}
 
     async def _engine(self, connection: _Connection) -> ClusterEngine:
         settings = await resolve(connection.kafka, connection.namespace, self._kube)
@@ -210,23 +222,28 @@ class Supervisor:
             except RebalanceError as failed:
                 log.warning("%s: status not written: %s", work.name, failed.message)
         for throttle in list(connection.throttles.values()):
-            await self._say(REASSIGNMENT_THROTTLES, throttle.metadata.model_dump(), error)
+            metadata = throttle.metadata
+            await self._say(REASSIGNMENT_THROTTLES, metadata, throttle.status.conditions, error)
 
     async def _say_invalid(self, plural: str, body: Mapping[str, Any], error: Refused) -> None:
-        log.warning("%s %s: %s", plural, body.get("metadata", {}).get("name"), error.message)
-        await self._say(plural, body.get("metadata", {}), error)
+        try:
+            metadata = parse_metadata(body)
+        except Refused:
+            log.warning("%s without readable metadata: %s", plural, error.message)
+            return
+        log.warning("%s %s/%s: %s", plural, metadata.namespace, metadata.name, error.message)
+        await self._say(plural, metadata, (), error)
 
-    async def _say(self, plural: str, metadata: Mapping[str, Any], error: RebalanceError) -> None:
-        generation = int(metadata.get("generation") or 0)
+    async def _say(self, plural: str, metadata: ObjectMeta, before: Iterable[Condition], error: RebalanceError) -> None:
         conditions = summarise(
-            (), Verdict.STUCK, error.reason, error.message, generation=generation, now=self._clock.now()
+            before, Verdict.STUCK, error.reason, error.message, generation=metadata.generation, now=self._clock.now()
         )
         model = KafkaRebalanceStatus if plural == REBALANCES else KafkaReassignmentThrottleStatus
-        status = model(observed_generation=generation, conditions=conditions)
+        status = model(observed_generation=metadata.generation, conditions=conditions)
         try:
-            await self._kube.patch_status(plural, metadata["namespace"], metadata["name"], status.as_patch())
+            await self._kube.patch_status(plural, metadata.namespace, metadata.name, status.as_patch())
         except RebalanceError as failed:
-            log.warning("%s/%s: status not written: %s", metadata["namespace"], metadata["name"], failed.message)
+            log.warning("%s/%s: status not written: %s", metadata.namespace, metadata.name, failed.message)
 
     def _in_background(self, work: Any) -> None:
         task = asyncio.create_task(work)

@@ -18,6 +18,7 @@ from kafka_rebalance.execution.throttle import (
     Claim,
     Ledger,
     Wanted,
+    brokers_of,
     combine,
     covers,
     effective_rate,
@@ -26,6 +27,7 @@ from kafka_rebalance.execution.throttle import (
     ledger_from_json,
     ledger_to_json,
     ours_to_subtract,
+    protect,
     record,
     remaining_after,
     strike_brokers,
@@ -34,7 +36,7 @@ from kafka_rebalance.execution.throttle import (
 )
 from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, ConfigSource, ConfigValue, KafkaAdmin
 from kafka_rebalance.kube.store import LedgerStore
-from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +55,8 @@ class ThrottleKeeper:
         self._rates_written: dict[BrokerId, dict[str, int]] = {}
         self._entries_written: dict[tuple[str, str], frozenset[str]] = {}
         self._absent: Counter[str] = Counter()
+        self.trouble = ""
+        """What could not be written lately, for the status; empty where all went well."""
 
     async def load(self) -> None:
         """Read the ledger once. Permanent("ThrottleLedgerDamaged") where it cannot be read: never guess."""
@@ -73,26 +77,59 @@ class ThrottleKeeper:
         """Whether nothing of ours is left on any broker or topic."""
         return self._ledger is None or self._ledger.empty
 
-    def restored(self, claims: Mapping[str, Claim], alive: Collection[BrokerId]) -> bool:
-        """Whether nothing is left but what the claims want, on topics and on the brokers that can be asked."""
+    def restored(self, claims: Mapping[str, Claim], topics: Collection[str], brokers: Collection[BrokerId]) -> bool:
+        """Whether nothing but what the claims want is left on these topics and brokers (those that can be asked)."""
         wanted = combine(claims)
-        return not finished_topics(self._book, wanted) and not set(finished_brokers(self._book, wanted)) & set(alive)
+        left = finished_topics(self._book, wanted) & set(topics)
+        return not left and not set(finished_brokers(self._book, wanted)) & set(brokers)
 
     async def extend(self, claims: Mapping[str, Claim], alive: Collection[BrokerId]) -> frozenset[str]:
-        """Put in place what the claims want. Returns the topics on which everything wanted is in place."""
+        """Put in place what the claims want.
+
+        Returns the topics of which every entry is listed and every live broker has its rate: only their partitions may
+        be submitted.
+        """
+        self.trouble = ""
         wanted = _on(alive, combine(claims))
         await self._put_on_record(wanted)
         await self._set_rates(wanted)
         await self._append_entries(wanted)
+        unset = set(wanted.rates) - self._with_rates(wanted)
         return frozenset(
             topic
             for topic, lists in wanted.entries.items()
-            if all(items <= self._entries_written.get((topic, name), frozenset()) for name, items in lists.items())
+            if all(
+                items <= self._entries_written.get((topic, name), frozenset()) and not brokers_of(items) & unset
+                for name, items in lists.items()
+            )
         )
 
-    async def shrink(self, claims: Mapping[str, Claim], alive: Collection[BrokerId]) -> None:
-        """Take away what no claim wants any more."""
-        wanted = combine(claims)
+    def brokers_in_place(self, claim: Claim) -> int:
+        """How many of the claim's brokers have their rate."""
+        return len(self._with_rates(combine({"": claim}), at_most=True) & claim.brokers)
+
+    def _with_rates(self, wanted: Wanted, *, at_most: bool = False) -> set[BrokerId]:
+        """Brokers on which the wanted rates, or with ``at_most`` lower ones, have been written."""
+        found = set()
+        for broker, names in wanted.rates.items():
+            written = self._rates_written.get(broker, {})
+            if all(
+                n in written and (written[n] == rate or (at_most and written[n] < rate)) for n, rate in names.items()
+            ):
+                found.add(broker)
+        return found
+
+    async def shrink(
+        self,
+        claims: Mapping[str, Claim],
+        alive: Collection[BrokerId],
+        elsewhere: Mapping[TopicPartition, Replicas] | None = None,
+    ) -> None:
+        """Take away what no claim wants any more.
+
+        ``elsewhere``: partitions in flight that no claim speaks for, with their replicas; what is ours there stays.
+        """
+        wanted = protect(combine(claims), self._book, elsewhere or {})
         await self._subtract(wanted)
         await self._restore_brokers(wanted, alive)
         await self._restore_topics(wanted)
@@ -102,6 +139,10 @@ class ThrottleKeeper:
         if self._ledger is None:
             raise RuntimeError("load() comes first")
         return self._ledger
+
+    def _note(self, trouble: str) -> None:
+        self.trouble = trouble
+        log.warning("%s", trouble)
 
     async def _save(self, ledger: Ledger) -> None:
         if ledger.empty:
@@ -132,7 +173,10 @@ class ThrottleKeeper:
         for broker, names in wanted.rates.items():
             for name, rate in names.items():
                 before = self._stored.brokers.get(broker, {}).get(name)
-                if before is None or self._rates_written.get(broker, {}).get(name) == rate:
+                if before is None:
+                    self._note(f"broker {broker} did not tell its throttle rate")
+                    continue
+                if self._rates_written.get(broker, {}).get(name) == rate:
                     continue
                 value = str(effective_rate(rate, before))
                 changes.setdefault(broker, []).append(ConfigChange(name, ConfigOp.SET, value))
@@ -142,9 +186,10 @@ class ThrottleKeeper:
         for broker in changes:
             problem = answers.get(broker, "no answer")
             if problem is None:
-                self._rates_written[broker] = dict(wanted.rates[broker])
+                on_record = self._stored.brokers.get(broker, {})
+                self._rates_written[broker] = {n: r for n, r in wanted.rates[broker].items() if n in on_record}
             else:
-                log.warning("broker %s: throttle rate not set yet: %s", broker, problem)
+                self._note(f"broker {broker}: throttle rate not set yet: {problem}")
 
     async def _append_entries(self, wanted: Wanted) -> None:
         changes: dict[str, list[ConfigChange]] = {}
@@ -164,7 +209,7 @@ class ThrottleKeeper:
         for topic, operations in changes.items():
             problem = answers.get(topic, "no answer")
             if problem is not None:
-                log.warning("topic %s: throttled replicas not listed yet: %s", topic, problem)
+                self._note(f"topic {topic}: throttled replicas not listed yet: {problem}")
                 continue
             for change in operations:
                 key = (topic, change.name)
@@ -198,7 +243,7 @@ class ThrottleKeeper:
         for broker in over:
             self._rates_written.pop(broker, None)
             if broker not in restored:
-                log.warning("broker %s: throttle rate not restored yet: %s", broker, answers.get(broker, "no answer"))
+                self._note(f"broker {broker}: throttle rate not restored yet: {answers.get(broker, 'no answer')}")
         if restored:
             await self._save(strike_brokers(self._book, restored))
 
@@ -208,8 +253,9 @@ class ThrottleKeeper:
             return
         seen = await self._admin.topic_configs(sorted(over), LIST_NAMES)
         changes = {topic: found for topic in over if (found := self._to_restore(topic, seen.get(topic, {})))}
-        if changes:
-            await self._admin.alter_topic_configs(changes)
+        for topic, problem in (await self._admin.alter_topic_configs(changes) if changes else {}).items():
+            if problem is not None:
+                self._note(f"topic {topic}: throttled replicas not restored yet: {problem}")
         clean = {topic for topic in over if topic in seen and topic not in changes}
         for topic in over - set(seen):
             self._absent[topic] += 1

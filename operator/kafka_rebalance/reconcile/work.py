@@ -5,7 +5,6 @@ Everything here can be thrown away: it is read again from the resource, the stor
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -31,7 +30,6 @@ from kafka_rebalance.reconcile.records import OpenRun
 class Work:
     """One resource. The upper half is set while a tick is prepared, ``verdicts`` and below while it is carried out."""
 
-    body: dict[str, Any]
     rebalance: KafkaRebalance
     run: Run | None = None
     run_loaded: bool = False
@@ -40,16 +38,17 @@ class Work:
     superseding: bool = False
     queued_behind: str | None = None
     problem: RebalanceError | None = None
+    problem_at: str = ""
     retry_at: float = float("-inf")
     prepared: tuple[str, ...] = ()
     verdicts: dict[TopicPartition, Verdict] = field(default_factory=dict)
-    absent: Counter[TopicPartition] = field(default_factory=Counter)
     since: dict[TopicPartition, datetime] = field(default_factory=dict)
     progress: Progress | None = None
     pace: Pace | None = None
     rates: Rates = field(default_factory=Rates)
     rate_source: str = ""
     throttled_brokers: int = 0
+    throttle_trouble: str = ""
     data_source: str = ""
     eta_seconds: float | None = None
     drained: bool | None = None
@@ -59,11 +58,11 @@ class Work:
     @classmethod
     def of(cls, body: dict[str, Any]) -> Work:
         """The work of a resource as the API server sends it. Refused("InvalidSpec") names the field."""
-        return cls(body, parse_rebalance(body))
+        return cls(parse_rebalance(body))
 
     def update(self, body: dict[str, Any]) -> None:
         """Take in a newer state of the resource."""
-        self.body, self.rebalance = body, parse_rebalance(body)
+        self.rebalance = parse_rebalance(body)
 
     @property
     def uid(self) -> str:
@@ -91,6 +90,10 @@ class Work:
         """Changes whenever somebody asks for something else; our own status writes do not change it."""
         metadata = self.rebalance.metadata
         return (str(metadata.generation), str(metadata.deletion_timestamp), *metadata.finalizers)
+
+    def blocked(self, now: float) -> bool:
+        """Whether the problem is to be left alone for now. Until a retry has succeeded it stays on the status."""
+        return self.problem is not None and now < self.retry_at
 
     @property
     def planning_hash(self) -> str:
@@ -145,6 +148,5 @@ class Work:
         self.open = None
         self.direction = None
         self.superseding = False
-        self.absent.clear()
         self.since.clear()
         self.pace = None
