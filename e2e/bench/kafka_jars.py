@@ -93,7 +93,8 @@ def _archive_classes(jars: KafkaJars, place: Path) -> None:
 
 def format_storage(jars: KafkaJars, properties: Path, cluster_id: str) -> None:
     """Kafka's own formatting of a controller's storage, with the feature levels of a new cluster."""
-    arguments = ("format", "--cluster-id", cluster_id, "--config", str(properties))
+    # With the equals sign: an id may begin with a dash.
+    arguments = ("format", f"--cluster-id={cluster_id}", "--config", str(properties))
     done = subprocess.run(
         jars.java("kafka.tools.StorageTool", *arguments, role="tool"), capture_output=True, text=True, check=False
     )
