@@ -287,7 +287,7 @@ class Rebalance:
     def _wait(self, what: str, timeout: int) -> None:
         limit = f"--timeout={timeout}s"
         try:
-            self._world.kube.kubectl("wait", f"--for={what}", limit, KIND, self.name, "-n", NAMESPACE, timeout=150)
+            self._world.kube.kubectl("wait", f"--for={what}", limit, KIND, self.name, "-n", NAMESPACE, timeout=timeout + 60)
         except KubectlError as error:
             if what == "delete" and "not found" in str(error).lower():
                 return
