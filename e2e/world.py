@@ -285,9 +285,9 @@ class Rebalance:
         return [row["metadata"]["name"] for row in rows["items"]]
 
     def _wait(self, what: str, timeout: int) -> None:
-        limit = f"--timeout={timeout}s"
+        arguments = (f"--for={what}", f"--timeout={timeout}s", KIND, self.name, "-n", NAMESPACE)
         try:
-            self._world.kube.kubectl("wait", f"--for={what}", limit, KIND, self.name, "-n", NAMESPACE, timeout=timeout + 60)
+            self._world.kube.kubectl("wait", *arguments, timeout=timeout + 60)
         except KubectlError as error:
             if what == "delete" and "not found" in str(error).lower():
                 return
