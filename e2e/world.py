@@ -190,7 +190,7 @@ class World:
         """Let go of everything this test made, whatever state it is in."""
         if not self.operator.running:
             self.operator.start()
-        for kind, name in self._objects:
+        for kind, name in reversed(self._objects):
             if kind == KIND:
                 with contextlib.suppress(KubectlError):
                     self.kube.kubectl(*_patch(KIND, name, {"deletionPolicy": "Abandon"}))
