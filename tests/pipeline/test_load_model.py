@@ -77,6 +77,9 @@ def dirty_samples() -> Samples:
     s.leader(10, "led-by-another", 0, 200, 19_000, broker=2)
     s.leader(20, "led-by-another", 0, 300, 30_000, broker=2)
     s.follower(20, "led-by-another", 99_999, broker=1)
+    # Records of 16 000 bytes, then of 200.
+    s.leader(0, "small-after-big", 0, 100, 1_600_000)
+    s.leader(10, "small-after-big", 0, 200, 1_620_000)
     # Retention deletes 900 records while 100 arrive, then everything while another 100 arrive.
     s.leader(0, "retention", 0, 1000, 100_000)
     s.leader(10, "retention", 900, 1100, 20_000)
@@ -105,8 +108,10 @@ def dirty_samples() -> Samples:
 EXPECTED = {
     # (10 000 + 20 000 bytes) / 20 s; of 20 s sorted by rate the 19th is at 2000
     "steady": PartitionLoad(40_000, 1500.0, 2000.0, 2000.0, 20.0, "a"),
-    # 100 x 95 + 100 x 100 bytes in 20 s; the leader's size, not the biggest
-    "led-by-another": PartitionLoad(30_000, 975.0, 1000.0, 1000.0, 20.0, "a"),
+    # 100 x 95 bytes, then a growth of 11 000, in 20 s; the leader's size, not the biggest
+    "led-by-another": PartitionLoad(30_000, 1025.0, 1100.0, 1100.0, 20.0, "a"),
+    # the log grew by 20 000 bytes, though the mean record is forty times as big as the new ones
+    "small-after-big": PartitionLoad(1_620_000, 2000.0, 2000.0, 2000.0, 10.0, "a"),
     # 100 records x 100 bytes twice, the second weighed by the sample before: none is left
     "retention": PartitionLoad(0, 1000.0, 1000.0, 1000.0, 20.0, "a"),
     # 20 records x 500 bytes in the 10 s of the new topic; the old one is not compared

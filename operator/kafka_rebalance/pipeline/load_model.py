@@ -67,7 +67,7 @@ def intervals(samples: DataFrame) -> DataFrame:
     leaders = (
         samples.where("is_leader and log_start_offset is not null and log_end_offset is not null")
         .groupBy(*_INCARNATION, "sampled_at")
-        .agg(F.max(F.struct("log_end_offset", "log_start_offset", "size_bytes")).alias("now"))
+        .agg(F.max(F.struct("log_end_offset", "log_start_offset", "size_bytes", "broker")).alias("now"))
     )
     # Keyed by topic id: an earlier topic of the same name is never compared with this one.
     in_time = Window.partitionBy(*_INCARNATION).orderBy("sampled_at")
@@ -101,13 +101,22 @@ def rates(pairs: DataFrame) -> DataFrame:
 
 
 def _bytes_in() -> Column:
-    """Records appended times bytes per record; null where the end went back or no record is left to weigh.
+    """By how much the log grew, where nothing was deleted and the leader stayed; else records times bytes per record.
 
-    An end offset that goes back is an unclean election, or another topic on brokers that tell no topic ids.
+    Null where the end went back (an unclean election, or another topic on brokers that tell no topic ids) or no record
+    is left to weigh. The growth is exact; the mean size of all records held is not that of the new ones.
     """
+    grown = F.col("now.size_bytes") - F.col("before.size_bytes")
+    same_log = (F.col("now.broker") == F.col("before.broker")) & (
+        F.col("now.log_start_offset") == F.col("before.log_start_offset")
+    )
     records = F.col("now.log_end_offset") - F.col("before.log_end_offset")
     weight = F.coalesce(_bytes_per_record("now"), _bytes_per_record("before"))
-    return F.when(records == 0, F.lit(0.0)).when(records > 0, records * weight)
+    return (
+        F.when(records == 0, F.lit(0.0))
+        .when((records > 0) & same_log & (grown > 0), grown.cast("double"))
+        .when(records > 0, records * weight)
+    )
 
 
 def _bytes_per_record(sample: str) -> Column:
