@@ -130,12 +130,12 @@ class World:
         }
 
     def moved(self, topic: str, before: Mapping[Key, PartitionState]) -> set[int]:
-        """The partitions at rest whose set of replicas is another than before: their step is complete."""
-        flying = {key[1] for key in self.in_flight(topic)}
+        """The partitions that have replicas in other places, and no more of them: something new is complete there."""
         return {
             number
-            for number, state in self.partitions(topic).items()
-            if number not in flying and set(state.replicas) != set(before[topic, number].replicas)
+            for number, found in self.partitions(topic).items()
+            if len(found.replicas) == len(before[topic, number].replicas)
+            and set(found.replicas) != set(before[topic, number].replicas)
         }
 
     def in_flight(self, *topics: str) -> dict[Key, tuple[int, ...]]:
