@@ -131,7 +131,7 @@ class TestDeletionPolicy:
         world.assert_tidy()
 
     def test_abandon_while_rolling_back(self, world: World) -> None:
-        """The exit at 3 a.m.: Abandon, patched into a rollback, lets go at once; the throttles are taken away."""
+        """The exit at 3 a.m.: Abandon, patched into a rollback, lets go; throttles go, the record of the origins stays."""
         topic = world.skewed("abandon", *[BIG] * 6)
         before = world.judge.describe_topics(topic)
         rebalance = _moved_and_crawling(world, topic, before)
@@ -140,7 +140,7 @@ class TestDeletionPolicy:
         wait_until("a copy goes back", lambda: _going_back(world, topic, before))
         rebalance.patch(deletionPolicy="Abandon")
         rebalance.wait_gone()
-        assert rebalance.records() == []
+        assert any(name.startswith("origins-") for name in rebalance.records())
         wait_until("Kafka finishes by itself", lambda: not world.in_flight(topic))
         wait_until("the throttles are taken away", lambda: world.judge.throttles() == {}, every=1)
 
