@@ -13,13 +13,13 @@ from kafka_rebalance.kube.client import KubeClient
 _ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def kube() -> Iterator[KubeCluster]:
     with kube_cluster() as cluster:
         yield cluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster(kube: KubeCluster) -> KubeCluster:
     """With the CRDs and the operator's account, as a user installs them."""
     kube.kubectl("apply", "-f", str(_ROOT / "crds"))
