@@ -131,7 +131,7 @@ class TestDeletionPolicy:
         world.assert_tidy()
 
     def test_abandon_while_rolling_back(self, world: World) -> None:
-        """The exit at 3 a.m.: Abandon, patched into a rollback, lets go; throttles go, the record of the origins stays."""
+        """The exit at 3 a.m.: Abandon, patched into a rollback, lets go; throttles go, the origins stay on record."""
         topic = world.skewed("abandon", *[BIG] * 6)
         before = world.judge.describe_topics(topic)
         rebalance = _moved_and_crawling(world, topic, before)
