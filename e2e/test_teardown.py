@@ -141,7 +141,7 @@ class TestDeletionPolicy:
         rebalance.patch(deletionPolicy="Abandon")
         rebalance.wait_gone()
         assert any(name.startswith("origins-") for name in rebalance.records())
-        wait_until("Kafka finishes by itself", lambda: not world.in_flight(topic))
+        wait_until("Kafka finishes by itself", lambda: not world.in_flight(topic), every=0.5)
         wait_until("the throttles are taken away", lambda: world.judge.throttles() == {}, every=1)
 
 
@@ -155,7 +155,8 @@ def _moved_and_crawling(world: World, topic: str, before: Mapping[Key, Partition
     rate = {"leaderRate": "2Mi", "followerRate": "2Mi"}
     rebalance = world.rebalance("slow", topic, throttle=rate, execution={"parallelPartitionCount": 1})
     wait_until("a partition has moved", lambda: world.moved(topic, before), every=0.2)
-    rebalance.patch(throttle={"leaderRate": "64Ki", "followerRate": "64Ki"})
+    # A quarter of a minute per copy: an abandoned one stays throttled to its end, and is waited for.
+    rebalance.patch(throttle={"leaderRate": "128Ki", "followerRate": "128Ki"})
     return rebalance
 
 
