@@ -188,5 +188,6 @@ class KafkaRebalanceSpec(ApiModel):
     deletion_policy: DeletionPolicy = Field(
         default=DeletionPolicy.ROLLBACK,
         description="What deleting a running rebalance does. Rollback: cancel, and move everything back. "
-        "Revert: cancel only what is in flight. Abandon: leave Kafka as it is, throttles excepted.",
+        "Revert: cancel only what is in flight. Abandon: let go at once; what is in flight finishes under its "
+        "throttle, which goes with it. May be changed while the deletion runs.",
     )

@@ -19,6 +19,7 @@ class RunOutcome(StrEnum):
     SUCCEEDED = "Succeeded"
     ROLLED_BACK = "RolledBack"
     ROLLED_BACK_PARTIALLY = "RolledBackPartially"
+    REVERTED = "Reverted"
     ABANDONED = "Abandoned"
 
 

@@ -71,10 +71,7 @@ class Runs:
             if work.superseding:
                 await self._plan_unless_queued(work, info, works)
             elif work.direction is not Direction.FORWARD:
-                partially = any(v.reason == "OriginalBrokerGone" for v in work.verdicts.values())
-                await self._lifecycle.close(
-                    work, RunOutcome.ROLLED_BACK_PARTIALLY if partially else RunOutcome.ROLLED_BACK
-                )
+                await self._lifecycle.close(work, _outcome(work))
                 await self._lifecycle.let_go(work)
             else:
                 await self._prove_drained(work)
@@ -183,6 +180,14 @@ class Runs:
     async def _held_by(self, leaving: set[BrokerId]) -> set[TopicPartition]:
         partitions = await self._admin.describe_partitions()
         return {tp for tp, state in partitions.items() if leaving & set(state.replicas)}
+
+
+def _outcome(work: Work) -> RunOutcome:
+    """How a teardown that has come to its end ended."""
+    if work.direction is Direction.REVERT:
+        return RunOutcome.REVERTED
+    partially = any(v.reason == "OriginalBrokerGone" for v in work.verdicts.values())
+    return RunOutcome.ROLLED_BACK_PARTIALLY if partially else RunOutcome.ROLLED_BACK
 
 
 def expected_seconds(plan: Plan, leader_rate: int | None, follower_rate: int | None) -> float | None:

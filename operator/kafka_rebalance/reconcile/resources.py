@@ -40,6 +40,13 @@ _NORMAL = {
     Reason.FROZEN,
 }
 """Transitions that are news, not warnings."""
+_BACK = "throttles, replicas and their order are as they were before the run"
+_ENDS = {
+    RunOutcome.ROLLED_BACK: _BACK,
+    RunOutcome.ROLLED_BACK_PARTIALLY: f"{_BACK}, but for what could not be restored",
+    RunOutcome.REVERTED: "what was in flight is cancelled, and its throttles are taken away",
+    RunOutcome.ABANDONED: "Kafka is left as it is; what is in flight finishes under its throttle, which goes with it",
+}
 
 
 class Resources:
@@ -68,7 +75,7 @@ class Resources:
         """One event for the end of a teardown: the object is gone before a status could be read."""
         if outcome is not RunOutcome.SUCCEEDED:
             left = [f"{tp} ({v.reason})" for tp, v in list(work.skipped.items())[:10]]
-            message = "throttles and order are restored" + (f"; left as they are: {', '.join(left)}" if left else "")
+            message = _ENDS[outcome] + (f"; left as they are: {', '.join(left)}" if left else "")
             await self._event(work, outcome, message, warning=outcome is RunOutcome.ROLLED_BACK_PARTIALLY)
 
     async def report(
