@@ -9,7 +9,7 @@ PYTHON := $(VENV)/bin/python
 # Installed is what pyproject.toml said then: the stamp is named after its content, so an edit makes it stale.
 STAMP := $(VENV)/.installed-$(shell sha256sum pyproject.toml | cut -c1-16)
 
-.PHONY: install demo test e2e lint bench clean help
+.PHONY: install demo test e2e servers crds lint bench clean help
 
 install: $(STAMP)  ## make .venv with the operator, the pipeline and the developers' tools
 
@@ -20,17 +20,22 @@ $(STAMP):
 	@rm -f $(VENV)/.installed-*
 	@touch $@
 
-demo: install  ## real brokers, a real API server, a rebalance and a rollback; KEEP=1 leaves them running
-	@e2e/bench/prerequisites.sh bench
+demo: servers  ## real brokers, a real API server, a rebalance and a rollback; KEEP=1 leaves them running
 	@$(PYTHON) -m e2e.demo $(KEEP)
 
-test: install lint  ## lint, then every test, the end-to-end ones on real clusters
-	@e2e/bench/prerequisites.sh bench
+test: lint servers  ## lint, then every test, the end-to-end ones on real clusters
 	@$(PYTHON) -m pytest tests e2e
 
-e2e: install  ## only the end-to-end tests
-	@e2e/bench/prerequisites.sh bench
+e2e: servers  ## only the end-to-end tests
 	@$(PYTHON) -m pytest e2e
+
+servers: install  ## fetch Kafka and build Kubernetes into the cache
+	@e2e/bench/prerequisites.sh bench
+	@$(PYTHON) -m e2e.bench
+
+crds: install  ## write the CRDs and the field reference anew from the models
+	@$(PYTHON) -m kafka_rebalance.api.crd crds
+	@$(PYTHON) -m kafka_rebalance.api.reference docs/reference.md
 
 lint: install  ## ruff, mypy, the layers, and the guard of the source root
 	@# A package operator/ would shadow the standard library's module for everyone who runs from here.
