@@ -20,6 +20,7 @@ _COMMANDS = {
     "operator": ("kafka_rebalance.cli.operator", "operator", "Run the operator in the foreground."),
     "pipeline": ("kafka_rebalance.cli.pipeline", "pipeline", "Samples to Parquet, Spark to load model."),
     "plan": ("kafka_rebalance.cli.plan", "plan", "Plan offline, from a cluster file; Kafka's JSON out."),
+    "snapshot": ("kafka_rebalance.cli.snapshot", "snapshot", "A live cluster as the file that plan reads."),
     "steps": ("kafka_rebalance.cli.steps", "steps", "The small steps from one assignment to another."),
     "watch": ("kafka_rebalance.cli.watch", "watch", "Follow a running KafkaRebalance in the terminal."),
 }
