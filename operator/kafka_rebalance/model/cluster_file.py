@@ -3,23 +3,43 @@
     {"brokers": [{"id": 0, "rack": "a"}, {"id": 1, "rack": null}],
      "partitions": [{"topic": "t", "partition": 0, "replicas": [0, 1], "size": 1048576}]}
 
-``size`` and ``rack`` are optional, other keys are ignored, gzip is recognised by its first bytes.
+``size`` and ``rack`` are optional, gzip is recognised by its first bytes. Keys that Kafka or ``kafka-rebalance plan``
+write beside these are ignored; any other is refused, because a misspelt ``rack`` would switch rack safety off.
 """
 
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import zlib
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.topology import Broker, BrokerId, Replicas, TopicPartition
+from kafka_rebalance.units import format_bytes
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _MAX_INT32 = 2**31 - 1
 _MAX_INT64 = 2**63 - 1
+_CHUNK_BYTES = 2**20
+MAX_BYTES = 4 * 2**30
+"""No cluster fills this much; what does is endless, or a gzip bomb."""
+
+_DOCUMENT_KEYS = frozenset(("brokers", "partitions", "version", "summary"))
+_BROKER_KEYS = frozenset(("id", "rack"))
+# log_dirs is in what kafka-reassign-partitions.sh prints, original_replicas in KIP-236's reassignments.
+_PARTITION_KEYS = frozenset(("topic", "partition", "replicas", "size", "log_dirs", "original_replicas"))
+
+
+class Readable(Protocol):
+    """What bytes can be read from."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most ``size`` bytes; none at the end."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +59,24 @@ class ClusterFile:
     partitions: tuple[ClusterPartition, ...]
 
 
-def parse_cluster(data: bytes) -> ClusterFile:
-    """The cluster in the file.
+def read_limited(stream: Readable, limit: int = MAX_BYTES) -> bytes:
+    """All bytes of the stream. Raises ValueError where there are more than ``limit``, without reading on."""
+    read = io.BytesIO()
+    while chunk := stream.read(_CHUNK_BYTES):
+        if read.tell() + len(chunk) > limit:
+            raise ValueError(f"larger than {format_bytes(limit)}, which is the most that is read")
+        read.write(chunk)
+    return read.getvalue()
+
+
+def parse_cluster(data: bytes, limit: int = MAX_BYTES) -> ClusterFile:
+    """The cluster in the file, which unpacked is not larger than ``limit`` bytes.
 
     Raises ValueError with the JSON path where the shape is wrong, Refused (DuplicateBroker, DuplicatePartition,
     DuplicateReplica) where the shape is right but no cluster can be like that.
     """
-    document = _decode(data)
+    document = _decode(data, limit)
+    _known_keys(document, _DOCUMENT_KEYS, "$")
     rows = _list(_member(document, "brokers", "$"), "brokers")
     brokers = tuple(_broker(row, f"brokers[{i}]") for i, row in enumerate(rows))
     rows = _list(_member(document, "partitions", "$"), "partitions")
@@ -64,9 +95,12 @@ def parse_topics_to_move(data: bytes) -> frozenset[str]:
     return frozenset(_text(_member(row, "topic", f"topics[{i}]"), f"topics[{i}].topic") for i, row in enumerate(rows))
 
 
-def _decode(data: bytes) -> dict[str, Any]:
+def _decode(data: bytes, limit: int = MAX_BYTES) -> dict[str, Any]:
     try:
-        document = json.loads(gzip.decompress(data) if data.startswith(_GZIP_MAGIC) else data)
+        if data.startswith(_GZIP_MAGIC):
+            with gzip.open(io.BytesIO(data)) as unpacked:
+                data = read_limited(unpacked, limit)
+        document = json.loads(data)
     except (OSError, EOFError, zlib.error) as broken:
         raise ValueError(f"the gzip stream is broken: {broken}") from broken
     except (json.JSONDecodeError, UnicodeDecodeError) as broken:
@@ -79,6 +113,7 @@ def _decode(data: bytes) -> dict[str, Any]:
 
 
 def _broker(row: Any, path: str) -> Broker:
+    _known_keys(row, _BROKER_KEYS, path)
     number = _integer(_member(row, "id", path), f"{path}.id")
     rack = row.get("rack")
     if rack is not None and not isinstance(rack, str):
@@ -87,16 +122,25 @@ def _broker(row: Any, path: str) -> Broker:
 
 
 def _partition(row: Any, path: str) -> ClusterPartition:
+    _known_keys(row, _PARTITION_KEYS, path)
     topic = _text(_member(row, "topic", path), f"{path}.topic")
-    tp = TopicPartition(topic, _integer(_member(row, "partition", path), f"{path}.partition of topic {topic}"))
+    number = _member(row, "partition", f"{path} of topic {topic}")
+    tp = TopicPartition(topic, _integer(number, f"{path}.partition of topic {topic}"))
     where = f"{path}.replicas of topic-partition {tp}"
-    replicas = tuple(BrokerId(_integer(b, where)) for b in _list(_member(row, "replicas", path), where))
+    listed = _list(_member(row, "replicas", f"{path} of topic-partition {tp}"), where)
+    replicas = tuple(BrokerId(_integer(b, where)) for b in listed)
     if not replicas:
         raise ValueError(f"{where}: expected at least one broker id")
     size = row.get("size")
     if size is not None:
         size = _integer(size, f"{path}.size of topic-partition {tp}", _MAX_INT64)
     return ClusterPartition(tp, replicas, size)
+
+
+def _known_keys(value: Any, known: AbstractSet[str], path: str) -> None:
+    if isinstance(value, dict) and not value.keys() <= known:
+        unknown = min(value.keys() - known)
+        raise ValueError(f"{path}: unknown key {unknown!r:.60}; known are {', '.join(sorted(known))}")
 
 
 def _member(value: Any, key: str, path: str) -> Any:

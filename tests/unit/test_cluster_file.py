@@ -1,0 +1,74 @@
+"""The offline cluster file: what is read, what is ignored, what is refused."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from typing import Any
+
+import pytest
+
+from kafka_rebalance.model.cluster_file import parse_cluster, read_limited
+
+BROKER: dict[str, Any] = {"id": 0, "rack": "a"}
+PARTITION: dict[str, Any] = {"topic": "t", "partition": 0, "replicas": [0]}
+
+
+def document(broker: Any = None, partition: Any = None, **top: Any) -> bytes:
+    whole = {"brokers": [BROKER | (broker or {})], "partitions": [PARTITION | (partition or {})], **top}
+    return json.dumps(whole).encode()
+
+
+class TestKeys:
+    @pytest.mark.parametrize(
+        ("data", "says"),
+        [
+            (document(broker={"rak": "a"}), r"brokers\[0\]: unknown key 'rak'; known are id, rack"),
+            (document(partition={"sise": 1}), r"partitions\[0\]: unknown key 'sise'"),
+            (document(topics=[]), r"\$: unknown key 'topics'"),
+        ],
+    )
+    def test_an_unknown_key_is_refused(self, data: bytes, says: str) -> None:
+        """A typo must not quietly switch off what the key stands for."""
+        with pytest.raises(ValueError, match=says):
+            parse_cluster(data)
+
+    def test_what_kafka_and_plan_write_is_read(self) -> None:
+        """Kafka's log_dirs, KIP-236's original_replicas, the version and plan's summary say nothing and do no harm."""
+        beside = {"log_dirs": ["any"], "original_replicas": [0]}
+        assert parse_cluster(document(partition=beside, version=1, summary={})) == parse_cluster(document())
+
+    @pytest.mark.parametrize(
+        ("partition", "says"),
+        [
+            ({"topic": "t", "partition": 3}, r"partitions\[0\] of topic-partition t-3: 'replicas' is missing"),
+            ({"topic": "t"}, r"partitions\[0\] of topic t: 'partition' is missing"),
+            ({}, r"partitions\[0\]: 'topic' is missing"),
+        ],
+    )
+    def test_a_missing_key_is_named_with_what_it_belongs_to(self, partition: Any, says: str) -> None:
+        """The topic-partition is easier to find in a large file than an index."""
+        with pytest.raises(ValueError, match=says):
+            parse_cluster(json.dumps({"brokers": [], "partitions": [partition]}).encode())
+
+
+class TestLimit:
+    def test_a_stream_is_read_up_to_the_limit(self) -> None:
+        """The limit itself is allowed, a byte more is refused."""
+        assert read_limited(io.BytesIO(b"x" * 1024), limit=1024) == b"x" * 1024
+        with pytest.raises(ValueError, match=r"larger than 1\.0 KiB"):
+            read_limited(io.BytesIO(b"x" * 1025), limit=1024)
+
+    def test_reading_stops_at_the_limit(self) -> None:
+        """An endless stream ends."""
+        with open("/dev/zero", "rb") as endless, pytest.raises(ValueError, match="larger than"):
+            read_limited(endless, limit=1024)
+
+    def test_gzip_counts_unpacked(self) -> None:
+        """A small file that unpacks to more than the limit is refused."""
+        packed = gzip.compress(document() + b" " * 100_000)
+        assert len(packed) < 1024
+        with pytest.raises(ValueError, match=r"larger than 1\.0 KiB"):
+            parse_cluster(packed, limit=1024)
+        assert parse_cluster(packed) == parse_cluster(document())
