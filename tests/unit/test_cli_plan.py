@@ -29,6 +29,13 @@ CLUSTER = {
         {"topic": "u", "partition": 7, "replicas": [1, 0], "size": 10},
     ],
 }
+SETTLED = {
+    "brokers": [{"id": 0}, {"id": 1}],
+    "partitions": [
+        {"topic": "u", "partition": 8, "replicas": [1, 0]},
+        {"topic": "u", "partition": 9, "replicas": [0, 1]},
+    ],
+}
 RESOURCE = {
     "apiVersion": "kafkarebalance.dev/v1alpha1",
     "kind": "KafkaRebalance",
@@ -72,6 +79,12 @@ def planned(*arguments: str, cluster: Any = CLUSTER) -> dict[str, Any]:
     return document
 
 
+def table(*arguments: str, cluster: Any = CLUSTER) -> str:
+    done = run("--cluster", "-", *arguments, stdin=json.dumps(cluster).encode())
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout.decode()
+
+
 def lists(document: dict[str, Any]) -> dict[str, list[int]]:
     return {f"{p['topic']}-{p['partition']}": p["replicas"] for p in document["partitions"]}
 
@@ -107,6 +120,26 @@ class TestOutput:
         text = run("--cluster", "-", stdin=json.dumps(CLUSTER).encode()).stdout.decode()
         assert "t-1" in text
         assert "4 replica moves (proved the fewest)" in text
+
+    def test_the_table_lists_unchanged_partitions_on_demand(self) -> None:
+        """--all counts for the table as well; a partition that stays gets no copies."""
+        assert "u-9" not in table(cluster=SETTLED)
+        row = next(line.split() for line in table("--all", cluster=SETTLED).splitlines() if "u-9" in line)
+        assert row == ["u-9", "0,1", "0,1", "-"]
+
+    def test_a_piped_table_keeps_long_names_whole(self) -> None:
+        """No width is known, so none limits the lines; racks and topics are no markup."""
+        name = "x" * 249
+        cluster = {**CLUSTER, "brokers": [{"id": 0, "rack": ":x:[b]"}, {"id": 1}, {"id": 2}]}
+        cluster["partitions"] = [{"topic": name, "partition": 12345, "replicas": [0, 1]}]
+        text = table("--decommission", "1", cluster=cluster)
+        assert f"{name}-12345  0,1" in text
+        assert ":x:[b]" in text
+
+    def test_nothing_to_move_is_said(self) -> None:
+        """A table without changes says why."""
+        assert "already as asked for: nothing to move" in table(cluster=SETTLED)
+        assert "nothing to move" not in table()
 
     def test_gzip_and_files_are_read(self, tmp_path: Path) -> None:
         """gzip is known by its first bytes, whatever the file's name."""
@@ -165,6 +198,49 @@ class TestResource:
         assert done.returncode == 2
         assert b"spec.goals.balance" in done.stderr
 
+    @pytest.mark.parametrize(
+        ("text", "says"),
+        [
+            ("kind: Deployment", "expected one KafkaRebalance, found Deployment"),
+            ("kind: KafkaRebalance\n---\nkind: KafkaRebalance", "found KafkaRebalance, KafkaRebalance"),
+            ("a: 1\n---\nhello", "found an object without a kind, text"),
+            ("# nothing", "expected one KafkaRebalance, found nothing"),
+            ("", "the file is empty"),
+        ],
+    )
+    def test_what_else_is_in_the_file_is_said(self, text: str, says: str, tmp_path: Path) -> None:
+        """Somebody who took the wrong file sees which one it was."""
+        file = tmp_path / "other.yaml"
+        file.write_text(text)
+        done = run("--cluster", "-", "--rebalance", str(file), stdin=json.dumps(CLUSTER).encode())
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert says in done.stderr.decode()
+
+
+class TestWarnings:
+    """Allowed, but most likely a mistake: said on stderr, while stdout stays the plan."""
+
+    def test_selecting_nothing(self, tmp_path: Path) -> None:
+        """An empty plan because no partition was meant is no success."""
+        topics = tmp_path / "topics.json"
+        topics.write_text(json.dumps({"topics": [], "version": 1}))
+        stdin = json.dumps(CLUSTER).encode()
+        done = run("--cluster", "-", "-o", "json", "--topics-to-move-json-file", str(topics), stdin=stdin)
+        assert (done.returncode, json.loads(done.stdout)["partitions"]) == (0, [])
+        assert b"no partition is selected: the cluster file has 2 topics, none of them" in done.stderr
+        assert run("--cluster", "-", stdin=stdin).stderr == b""
+
+    def test_a_cluster_without_partitions(self) -> None:
+        """The reason is the file, not the selection."""
+        done = run("--cluster", "-", stdin=json.dumps({**CLUSTER, "partitions": []}).encode())
+        assert b"no partition is selected: the cluster file holds none" in done.stderr
+
+    def test_replicas_on_a_broker_that_is_not_listed(self) -> None:
+        """A forgotten broker would be emptied."""
+        done = run("--cluster", "-", stdin=json.dumps(with_partition(replicas=[0, 9])).encode())
+        assert done.returncode == 0
+        assert b"broker 9 holds replicas but is not in brokers[]: treated as gone" in done.stderr
+
 
 class TestSizes:
     def test_the_load_model_fills_in_what_the_file_lacks(self, tmp_path: Path) -> None:
@@ -177,6 +253,25 @@ class TestSizes:
         summary = planned("--decommission", "0,1", "--load-model", str(file), cluster=one)["summary"]
         assert summary["replicaMoves"] == 4
         assert summary["dataToMove"] == 2 * (1000 + 5_000_000)
+
+    def test_a_size_that_nobody_knows_is_not_nothing(self) -> None:
+        """The summary counts changed partitions without a size; the table says what it does not know."""
+        moved = planned("--brokers", "2,3")
+        assert moved["summary"]["sizesUnknown"] == 1
+        assert planned("--brokers", "2,3", cluster=without_sizes())["summary"]["sizesUnknown"] == 4
+        assert "at least 2.0 KiB to copy (sizes of 1 partitions unknown)" in table("--brokers", "2,3")
+        assert "size unknown" in table("--brokers", "2,3", cluster=without_sizes())
+
+    def test_an_empty_partition_is_known_to_be_empty(self) -> None:
+        """Size 0 is a size."""
+        text = table("--brokers", "2,3", cluster=with_partition(size=0))
+        assert "0 B to copy" in text
+        assert "unknown" not in text
+
+
+def without_sizes() -> Any:
+    bare = [{k: v for k, v in p.items() if k != "size"} for p in CLUSTER["partitions"]]
+    return {**CLUSTER, "partitions": bare}
 
 
 def with_partition(**changes: Any) -> Any:
@@ -208,6 +303,9 @@ class TestRefusals:
             ([], {**CLUSTER, "brokers": [{"rack": "a"}]}, 2, "brokers[0]: 'id' is missing"),
             ([], {**CLUSTER, "brokers": [{"id": 0, "rack": 7}]}, 2, "brokers[0].rack of broker 0"),
             ([], [], 2, "expected an object"),
+            ([], {**CLUSTER, "brokers": [{"id": 0, "rak": "a"}]}, 2, "brokers[0]: unknown key 'rak'"),
+            (["--brokers", "0,2147483648"], CLUSTER, 2, "2147483648 is not between 0 and 2147483647"),
+            (["--decommission=-1"], CLUSTER, 2, "-1 is not between 0 and 2147483647"),
             (["--strategy", "Generate"], CLUSTER, 2, "MinimalMovement"),
             (["--balance", "PerTopic"], CLUSTER, 2, "Total"),
         ],
@@ -226,6 +324,10 @@ class TestRefusals:
         assert done.returncode == 2
         assert b"Traceback" not in done.stderr
         assert b"--cluster" in done.stderr
+
+    def test_an_empty_file_is_said_to_be_empty(self) -> None:
+        """That is what a failed command before the pipe leaves."""
+        assert b"the file is empty" in run("--cluster", "-", stdin=b"").stderr
 
     def test_topics_that_do_not_exist_are_named(self, tmp_path: Path) -> None:
         """A typo in Kafka's topics file must not become an empty plan."""

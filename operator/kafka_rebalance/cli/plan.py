@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import click
 import yaml
@@ -14,15 +14,23 @@ import yaml
 from kafka_rebalance.api.rebalance import Balance, KafkaRebalanceSpec, Strategy
 from kafka_rebalance.api.topics import TopicFilter
 from kafka_rebalance.api.v1alpha1 import parse_rebalance
+from kafka_rebalance.cli.plan_table import print_plan
 from kafka_rebalance.cli.steps import BrokerList
 from kafka_rebalance.errors import Refused
-from kafka_rebalance.model.cluster_file import ClusterFile, ClusterPartition, parse_cluster, parse_topics_to_move
+from kafka_rebalance.model.cluster_file import (
+    ClusterFile,
+    ClusterPartition,
+    parse_cluster,
+    parse_topics_to_move,
+    read_limited,
+)
 from kafka_rebalance.model.load_artifact import parse_load_model
-from kafka_rebalance.model.plan import Plan
-from kafka_rebalance.model.topology import BrokerId, Replicas
+from kafka_rebalance.model.plan import Plan, PlannedPartition
+from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest, RackAwareness, eligible_brokers
 from kafka_rebalance.planning import plan as make_plan
-from kafka_rebalance.units import format_bytes
+
+_Parsed = TypeVar("_Parsed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +72,15 @@ def plan(
 
     Options given here win over the resource in --rebalance.
     """
-    described = _parse("--cluster", lambda: parse_cluster(cluster.read()))
-    spec = _parse("--rebalance", lambda: _read_spec(rebalance.read())) if rebalance else None
-    named = (
-        _parse("--topics-to-move-json-file", lambda: parse_topics_to_move(topics_file.read())) if topics_file else None
-    )
-    sizes = parse_load_model(load_model.read()).size_bytes if load_model else lambda _: 0
+    described = _parse("--cluster", cluster, parse_cluster)
+    spec = _parse("--rebalance", rebalance, _read_spec) if rebalance else None
+    named = _parse("--topics-to-move-json-file", topics_file, parse_topics_to_move) if topics_file else None
+    loads = _parse("--load-model", load_model, parse_load_model).partitions if load_model else {}
     selected = _select(described, spec, named)
-    partitions = tuple(
-        PartitionInput(p.tp, p.replicas, size_bytes=sizes(p.tp) if p.size_bytes is None else p.size_bytes)
-        for p in selected
-    )
+    _warn(described, selected)
+    sizes = {p.tp: p.size_bytes for p in selected if p.size_bytes is not None}
+    sizes = {p.tp: loads[p.tp].size_bytes for p in selected if p.tp in loads} | sizes
+    partitions = tuple(PartitionInput(p.tp, p.replicas, size_bytes=sizes.get(p.tp, 0)) for p in selected)
     options = _Options(brokers, decommission, named, rack_awareness)
     request = PlanRequest(
         brokers=described.brokers,
@@ -84,30 +90,39 @@ def plan(
     )
     started = time.perf_counter()
     made = make_plan(request)
-    document = _document(made, partitions if everything else None, time.perf_counter() - started)
+    shown = _shown(made, partitions if everything else ())
+    document = _document(made, shown, sizes, time.perf_counter() - started)
     if output == "json":
         click.echo(json.dumps(document))
     elif output == "yaml":
         click.echo(yaml.safe_dump(document, sort_keys=False), nl=False)
     else:
-        _print_table(made, request, document["summary"])
+        print_plan(made, request, shown, sizes, document["summary"]["planningSeconds"])
 
 
-def _parse(option: str, read: Any) -> Any:
+def _parse(option: str, file: BinaryIO, parse: Callable[[bytes], _Parsed]) -> _Parsed:
     """A malformed file is wrong usage: say which option's file, and where in it."""
     try:
-        return read()
+        data = read_limited(file)
+        parsed = parse(data) if data else None
+    except OSError as unreadable:
+        raise click.BadParameter(f"cannot be read: {unreadable.strerror}", param_hint=option) from unreadable
     except ValueError as wrong:
         raise click.BadParameter(str(wrong), param_hint=option) from wrong
+    if parsed is None:
+        raise click.BadParameter("the file is empty", param_hint=option)
+    return parsed
 
 
 def _read_spec(data: bytes) -> KafkaRebalanceSpec:
     try:
-        found = [d for d in yaml.safe_load_all(data) if isinstance(d, dict) and d.get("kind") == "KafkaRebalance"]
+        documents = [d for d in yaml.safe_load_all(data) if d is not None]
     except yaml.YAMLError as broken:
         raise ValueError(f"not YAML: {broken}") from broken
+    kinds = [str(d.get("kind", "an object without a kind")) if isinstance(d, dict) else "text" for d in documents]
+    found = [d for d, kind in zip(documents, kinds, strict=True) if kind == "KafkaRebalance"]
     if len(found) != 1:
-        raise ValueError(f"expected one KafkaRebalance, found {len(found)}")
+        raise ValueError(f"expected one KafkaRebalance, found {', '.join(kinds) or 'nothing'}")
     # A file need not say what only the API server knows.
     metadata = {"name": "", "namespace": "", "uid": "", **(found[0].get("metadata") or {})}
     try:
@@ -129,6 +144,17 @@ def _select(
     return [p for p in described.partitions if p.tp.topic in topics]
 
 
+def _warn(described: ClusterFile, selected: list[ClusterPartition]) -> None:
+    """What is allowed and still most likely a mistake; on stderr, because stdout is the plan."""
+    if not selected:
+        topics = len({p.tp.topic for p in described.partitions})
+        why = f"has {topics} topics, none of them is asked for" if topics else "holds none"
+        click.echo(f"warning: no partition is selected: the cluster file {why}", err=True)
+    known = {b.id for b in described.brokers}
+    for b in sorted({b for p in selected for b in p.replicas} - known):
+        click.echo(f"warning: broker {b} holds replicas but is not in brokers[]: treated as gone", err=True)
+
+
 def _targets(described: ClusterFile, spec: KafkaRebalanceSpec | None, options: _Options) -> frozenset[BrokerId]:
     include = set(options.brokers or ())
     decommission = set(options.decommission or ())
@@ -148,14 +174,19 @@ def _goals(spec: KafkaRebalanceSpec | None, options: _Options) -> Goals:
     return Goals(RackAwareness(racks or goals.rack_awareness.value), goals.leaders, goals.follower_order)
 
 
-def _document(made: Plan, everything: tuple[PartitionInput, ...] | None, seconds: float) -> dict[str, Any]:
+def _shown(made: Plan, partitions: tuple[PartitionInput, ...]) -> list[PlannedPartition]:
+    """The changed partitions, and of ``partitions`` those that stay as they are, sorted."""
+    unchanged = {p.tp: PlannedPartition(p.tp, p.replicas, p.replicas) for p in partitions}
+    return sorted((unchanged | {p.tp: p for p in made.partitions}).values())
+
+
+def _document(
+    made: Plan, shown: list[PlannedPartition], sizes: Mapping[TopicPartition, int], seconds: float
+) -> dict[str, Any]:
     """Kafka's reassignment file, version 1, with our summary beside it."""
-    lists = {p.tp: p.replicas for p in everything or ()} | {p.tp: p.target for p in made.partitions}
     return {
         "version": 1,
-        "partitions": [
-            {"topic": tp.topic, "partition": tp.partition, "replicas": list(lists[tp])} for tp in sorted(lists)
-        ],
+        "partitions": [{"topic": p.tp.topic, "partition": p.tp.partition, "replicas": list(p.target)} for p in shown],
         "summary": {
             "replicaMoves": made.replica_moves,
             "lowerBound": made.lower_bound,
@@ -164,38 +195,8 @@ def _document(made: Plan, everything: tuple[PartitionInput, ...] | None, seconds
             "partitionsChanged": len(made.partitions),
             "rackViolations": made.rack_violations,
             "dataToMove": made.data_to_move_bytes,
+            "sizesUnknown": sum(p.tp not in sizes for p in made.partitions),
             "planningSeconds": round(seconds, 6),
             "hash": made.hash,
         },
     }
-
-
-def _print_table(made: Plan, request: PlanRequest, summary: dict[str, Any]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(highlight=False)
-    if made.partitions:
-        changes = Table("TOPIC-PARTITION", "CURRENT", "TARGET", "NEW COPIES", box=None)
-        for p in made.partitions:
-            changes.add_row(str(p.tp), _ids(p.current), _ids(p.target), _ids(p.added))
-        console.print(changes, "")
-    targets = {p.tp: p.target for p in made.partitions}
-    before = [p.replicas for p in request.partitions]
-    after = [targets.get(p.tp, p.replicas) for p in request.partitions]
-    counts = [Counter(b for row in rows for b in row) for rows in (before, after)]
-    leaders = [Counter(row[0] for row in rows) for rows in (before, after)]
-    brokers = Table("BROKER", "RACK", "REPLICAS", "LEADERS", box=None)
-    racks = {b.id: b.rack for b in request.brokers}
-    for b in sorted(racks.keys() | counts[0].keys()):
-        replicas, leading = (f"{old[b]} -> {new[b]}" for old, new in (counts, leaders))
-        brokers.add_row(str(b), racks.get(b) or "-", replicas, leading)
-    proved = "proved the fewest" if made.optimal else f"at least {made.lower_bound} are needed"
-    console.print(brokers, "")
-    console.print(f"{made.replica_moves} replica moves ({proved}), {format_bytes(made.data_to_move_bytes)} to copy")
-    console.print(f"{made.leader_moves} preferred leaders change, {made.rack_violations} rack violations remain")
-    console.print(f"planned in {summary['planningSeconds']:.2f} s, {made.hash}", soft_wrap=True)
-
-
-def _ids(replicas: Replicas) -> str:
-    return ",".join(str(b) for b in replicas)

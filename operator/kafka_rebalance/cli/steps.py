@@ -10,6 +10,8 @@ from kafka_rebalance.errors import Refused
 from kafka_rebalance.execution.steps import Alter, Call, Present, StepRules, all_steps
 from kafka_rebalance.model.topology import Replicas, replicas_of
 
+_MAX_INT32 = 2**31 - 1
+
 
 class BrokerList(click.ParamType[Replicas]):
     """``0,1,2``: distinct broker ids, at least one."""
@@ -24,8 +26,8 @@ class BrokerList(click.ParamType[Replicas]):
             self.fail(f"{value!r} is not a list of broker ids like 1,2,3", param, ctx)
         if len(set(ids)) != len(ids):
             self.fail(f"{value!r} names a broker twice", param, ctx)
-        if min(ids) < 0:
-            self.fail(f"{value!r} has a negative broker id", param, ctx)
+        if outside := [b for b in ids if not 0 <= b <= _MAX_INT32]:
+            self.fail(f"{outside[0]} is not between 0 and {_MAX_INT32}", param, ctx)
         return replicas_of(*ids)
 
 

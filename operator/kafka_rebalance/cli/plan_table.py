@@ -1,0 +1,75 @@
+"""A plan as text for people: what changes, what each broker ends up with, what it costs. Prints, decides nothing."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from rich.console import Console
+from rich.table import Column, Table
+
+from kafka_rebalance.model.plan import Plan, PlannedPartition
+from kafka_rebalance.model.topology import Replicas, TopicPartition
+from kafka_rebalance.planning import PlanRequest
+from kafka_rebalance.units import format_bytes
+
+_UNLIMITED = 10**6
+
+
+def print_plan(
+    made: Plan,
+    request: PlanRequest,
+    shown: Sequence[PlannedPartition],
+    sizes: Mapping[TopicPartition, int],
+    seconds: float,
+) -> None:
+    """``shown`` are the partitions to list; ``sizes`` in bytes lacks those that nobody knows."""
+    # What is piped is searched or stored: there no width cuts or folds a line. Names are data, never markup.
+    width = None if sys.stdout.isatty() else _UNLIMITED
+    console = Console(width=width, highlight=False, markup=False, emoji=False)
+    if shown:
+        console.print(_changes(shown), "")
+    console.print(_brokers(made, request), "")
+    if request.partitions and not made.partitions:
+        console.print("already as asked for: nothing to move")
+    proved = "proved the fewest" if made.optimal else f"at least {made.lower_bound} are needed"
+    console.print(f"{made.replica_moves} replica moves ({proved}), {_to_copy(made, sizes)}")
+    console.print(f"{made.leader_moves} preferred leaders change, {made.rack_violations} rack violations remain")
+    console.print(f"planned in {seconds:.2f} s, {made.hash}", soft_wrap=True)
+
+
+def _changes(shown: Sequence[PlannedPartition]) -> Table:
+    # Folded, because an ellipsis would take the partition's number or a broker.
+    headers = ("TOPIC-PARTITION", "CURRENT", "TARGET", "NEW COPIES")
+    table = Table(*(Column(header, overflow="fold") for header in headers), box=None)
+    for p in shown:
+        table.add_row(str(p.tp), _ids(p.current), _ids(p.target), _ids(p.added) or "-")
+    return table
+
+
+def _brokers(made: Plan, request: PlanRequest) -> Table:
+    targets = {p.tp: p.target for p in made.partitions}
+    before = [p.replicas for p in request.partitions]
+    after = [targets.get(p.tp, p.replicas) for p in request.partitions]
+    counts = [Counter(b for row in rows for b in row) for rows in (before, after)]
+    leaders = [Counter(row[0] for row in rows) for rows in (before, after)]
+    table = Table(*(Column(header, overflow="fold") for header in ("BROKER", "RACK", "REPLICAS", "LEADERS")), box=None)
+    racks = {b.id: b.rack for b in request.brokers}
+    for b in sorted(racks.keys() | counts[0].keys()):
+        replicas, leading = (f"{old[b]} -> {new[b]}" for old, new in (counts, leaders))
+        table.add_row(str(b), racks.get(b) or "-", replicas, leading)
+    return table
+
+
+def _to_copy(made: Plan, sizes: Mapping[TopicPartition, int]) -> str:
+    copied = [p for p in made.partitions if p.added]
+    unknown = sum(p.tp not in sizes for p in copied)
+    if unknown and unknown == len(copied):
+        return "size unknown"
+    known = f"{format_bytes(made.data_to_move_bytes)} to copy"
+    return f"at least {known} (sizes of {unknown} partitions unknown)" if unknown else known
+
+
+def _ids(replicas: Replicas) -> str:
+    return ",".join(str(b) for b in replicas)
