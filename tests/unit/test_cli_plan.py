@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import subprocess
 import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from unittest.mock import patch
 
 import pytest
@@ -147,6 +149,32 @@ class TestOutput:
         file.write_bytes(gzip.compress(json.dumps(CLUSTER).encode()))
         done = run("--cluster", str(file), "-o", "json")
         assert json.loads(done.stdout)["summary"]["hash"] == planned()["summary"]["hash"]
+
+
+class TestPipes:
+    """What becomes of the output is only seen from outside: a process of its own, with real pipes."""
+
+    @pytest.mark.parametrize("output", ["table", "json"])
+    def test_a_full_disk_is_one_line(self, output: str) -> None:
+        """Exit 1, and no traceback from what is still buffered at the end either."""
+        with open("/dev/full", "wb") as full:
+            done = process(output, full)
+        assert (done.returncode, done.stderr) == (1, b"failed (OutputFailed): No space left on device\n")
+
+    @pytest.mark.parametrize("output", ["table", "json"])
+    def test_a_reader_that_went_is_no_error_to_print(self, output: str) -> None:
+        """`plan | head` ends quietly, with exit 1."""
+        reading, writing = os.pipe()
+        os.close(reading)
+        with os.fdopen(writing, "wb") as broken:
+            done = process(output, broken)
+        assert (done.returncode, done.stderr) == (1, b"")
+
+
+def process(output: str, stdout: IO[bytes]) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-c", "from kafka_rebalance.cli.main import main; main()", "plan", "--cluster", "-"]
+    stdin = json.dumps(CLUSTER).encode()
+    return subprocess.run([*command, "-o", output], input=stdin, stdout=stdout, stderr=subprocess.PIPE, timeout=60)
 
 
 class TestBrokers:

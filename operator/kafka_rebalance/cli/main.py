@@ -5,7 +5,9 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused (the reason on stderr, no
 
 from __future__ import annotations
 
+import errno
 import importlib
+import os
 import sys
 
 import click
@@ -14,6 +16,9 @@ from kafka_rebalance.errors import RebalanceError, Refused
 
 EXIT_FAILED = 1
 EXIT_REFUSED = 3
+
+# What writing meets on a full or broken disk. A system error that names no file is a defect: its stack is worth seeing.
+_UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 _COMMANDS = {
     # command: (module, attribute, one line for --help)
@@ -66,3 +71,21 @@ def main() -> None:
     except RebalanceError as failed:
         click.echo(f"failed ({failed.reason}): {failed.message}", err=True)
         sys.exit(EXIT_FAILED)
+    except OSError as error:
+        if error.errno in _UNWRITABLE:
+            _drop_output()
+            click.echo(f"failed (OutputFailed): {error.strerror}", err=True)
+        elif error.filename is not None:
+            click.echo(f"failed (FileFailed): {error.strerror}: {error.filename}", err=True)
+        else:
+            raise
+        sys.exit(EXIT_FAILED)
+
+
+def _drop_output() -> None:
+    """Let stdout lead nowhere: Python would try to write what is still buffered at exit, and fail with a traceback."""
+    if sys.stdout is None:  # closed by the shell: >&-
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -26,7 +25,7 @@ def print_plan(
 ) -> None:
     """``shown`` are the partitions to list; ``sizes`` in bytes lacks those that nobody knows."""
     # What is piped is searched or stored: there no width cuts or folds a line. Names are data, never markup.
-    width = None if sys.stdout.isatty() else _UNLIMITED
+    width = None if Console().file.isatty() else _UNLIMITED
     console = Console(width=width, highlight=False, markup=False, emoji=False)
     if shown:
         console.print(_changes(shown), "")
