@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import IO, Any
 from unittest.mock import patch
 
+import click
 import pytest
 import yaml
 from click.testing import CliRunner
 
-from kafka_rebalance.cli.main import main
+from kafka_rebalance.cli.main import _COMMANDS, main
 from kafka_rebalance.model.load import LoadModel, PartitionLoad
 from kafka_rebalance.model.load_artifact import render_load_model
 from kafka_rebalance.model.topology import TopicPartition
@@ -169,6 +170,18 @@ class TestPipes:
         with os.fdopen(writing, "wb") as broken:
             done = process(output, broken)
         assert (done.returncode, done.stderr) == (1, b"")
+
+    def test_a_file_that_cannot_be_written_is_named(self) -> None:
+        """Any command's: one line with the path, exit 1."""
+        with patch.dict(_COMMANDS, plan=(__name__, "into_nowhere", "")):
+            done = run()
+        assert (done.returncode, done.stdout) == (1, b"")
+        assert done.stderr == b"failed (FileFailed): No such file or directory: /nonexistent/plan.json\n"
+
+
+@click.command()
+def into_nowhere() -> None:
+    Path("/nonexistent/plan.json").write_text("{}")
 
 
 def process(output: str, stdout: IO[bytes]) -> subprocess.CompletedProcess[bytes]:
