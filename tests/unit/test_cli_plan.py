@@ -187,7 +187,10 @@ def into_nowhere() -> None:
 def process(output: str, stdout: IO[bytes]) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-c", "from kafka_rebalance.cli.main import main; main()", "plan", "--cluster", "-"]
     stdin = json.dumps(CLUSTER).encode()
-    return subprocess.run([*command, "-o", output], input=stdin, stdout=stdout, stderr=subprocess.PIPE, timeout=60)
+    # As a shell starts it: with a buffer between it and its output.
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
+    command += ["-o", output]
+    return subprocess.run(command, input=stdin, stdout=stdout, stderr=subprocess.PIPE, env=env, timeout=60)
 
 
 class TestBrokers:
