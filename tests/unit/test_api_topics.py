@@ -2,7 +2,8 @@
 
 import pytest
 
-from kafka_rebalance.api.topics import TopicFilter, is_internal
+from kafka_rebalance.api.topics import TopicFilter
+from kafka_rebalance.model.topology import TopicPartition
 
 
 class TestTopicFilter:
@@ -32,5 +33,5 @@ class TestInternal:
     """Kafka's own topics begin with two underscores."""
 
     def test_names(self) -> None:
-        assert is_internal("__transaction_state")
-        assert not is_internal("_schemas")
+        assert TopicPartition("__transaction_state", 0).internal
+        assert not TopicPartition("_schemas", 0).internal

@@ -35,8 +35,3 @@ class TopicFilter:
     def select(self, topics: Iterable[str]) -> list[str]:
         """Those that may be touched, in the order given."""
         return [topic for topic in topics if self.matches(topic)]
-
-
-def is_internal(topic: str) -> bool:
-    """Whether the topic belongs to Kafka itself (``__consumer_offsets``, ``__transaction_state`` and their like)."""
-    return topic.startswith("__")

@@ -44,38 +44,38 @@ class StoredPlan:
 
 
 class PlanStore:
-    """One plan per resource and planning hash."""
+    """The plans of each resource, by plan hash: its run names the one that holds."""
 
     def __init__(self, kube: KubeClient) -> None:
         self._blobs = BlobStore(kube, "plan")
 
-    async def save(self, uid: str, planning_hash: str, cluster_id: str, plan: Plan, created_at: datetime) -> str:
-        """Store, replacing an earlier plan for the same spec; returns ``ref``."""
-        name = self._blobs.name(uid, planning_hash)
-        payload, plan_hash = await asyncio.to_thread(lambda: (encode_plan(plan), plan.hash))
-        attributes = {"clusterId": cluster_id, "planHash": plan_hash, "createdAt": created_at.isoformat()}
+    async def save(self, uid: str, plan_hash: str, cluster_id: str, plan: Plan, created_at: datetime) -> str:
+        """Store, replacing what is kept under the same hash; returns ``ref``."""
+        name = self._blobs.name(uid, plan_hash)
+        payload, actual = await asyncio.to_thread(lambda: (encode_plan(plan), plan.hash))
+        attributes = {"clusterId": cluster_id, "planHash": actual, "createdAt": created_at.isoformat()}
         await self._blobs.write(name, uid, payload, attributes)
         return name
 
-    async def load(self, uid: str, planning_hash: str) -> StoredPlan | None:
-        """None where there is none, or none that is whole: a plan can always be made again."""
-        name = self._blobs.name(uid, planning_hash)
+    async def load(self, uid: str, plan_hash: str) -> StoredPlan | None:
+        """None where there is none, or none that is whole."""
+        name = self._blobs.name(uid, plan_hash)
         try:
             blob = await self._blobs.read(name)
             if blob is None:
                 return None
             plan, actual = await asyncio.to_thread(_decode_with_hash, blob.payload)
         except StoredStateCorrupt as error:
-            _log.warning("plan of %s is planned anew: %s", uid, error.message)
+            _log.warning("stored plan of %s cannot be used: %s", uid, error.message)
             return None
         about = blob.attributes
         if actual != about["planHash"]:
-            _log.warning("plan of %s is planned anew: its hash is %s, not %s", uid, actual, about["planHash"])
+            _log.warning("stored plan of %s cannot be used: its hash is %s, not %s", uid, actual, about["planHash"])
             return None
         return StoredPlan(plan, name, about["clusterId"], datetime.fromisoformat(about["createdAt"]))
 
     async def delete(self, uid: str, *, keep: str | None = None) -> None:
-        """All plans of the resource, except the one for the planning hash ``keep``."""
+        """All plans of the resource, except the one with the hash ``keep``."""
         await self._blobs.delete_all(uid, keep=self._blobs.name(uid, keep) if keep else "")
 
     async def clean(self) -> int:

@@ -7,6 +7,7 @@ import logging
 from datetime import timedelta
 
 from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.kube.store import LedgerStore
 from kafka_rebalance.reconcile.lifecycle import Clock
 from kafka_rebalance.reconcile.records import Stores
 from kafka_rebalance.reconcile.resources import Resources
@@ -29,11 +30,12 @@ async def keep_swept(stores: Stores, resources: Resources, clock: Clock) -> None
         await asyncio.sleep(_EVERY_SECONDS)
 
 
-async def clean_up(stores: Stores) -> None:
+async def clean_up(stores: Stores, ledgers: LedgerStore) -> None:
     """Remove what a killed operator left half written. Only before an engine runs: it may be writing."""
     try:
         await stores.plans.clean()
         await stores.origins.clean()
+        await ledgers.clean()
     except RebalanceError as error:
         log.warning("records left half written were not removed: %s", error.message)
 

@@ -128,7 +128,7 @@ class Supervisor:
 
     async def start(self) -> None:
         """Before anything is seen: tidy up, and begin what is done beside the engines."""
-        await clean_up(self._stores)
+        await clean_up(self._stores, LedgerStore(self._kube))
         self._in_background(keep_swept(self._stores, self._resources, self._clock))
 
     async def stop(self) -> None:
