@@ -81,15 +81,17 @@ class TestRollback:
             rebalance.delete()
             rebalance.wait_gone(180)  # a broker away for less than a minute may be restarting
             told = rebalance.messages("RolledBackPartially")
-            assert all(f"{topic}-{partition} (OriginalBrokerGone)" in told for partition in moved)
+            # More may have arrived between the look and the death of the broker: the report is what is held to be true.
+            lost = {key for key in before if f"{topic}-{key[1]} (OriginalBrokerGone)" in told}
+            assert {(topic, partition) for partition in moved} <= lost
             assert world.in_flight(topic) == {}
         finally:
             world.kafka.start_brokers(5)
         wait_until("all is in sync", lambda: _in_sync(world, topic))
         after = world.judge.describe_topics(topic)
-        restored = before.keys() - {(topic, partition) for partition in moved}
+        restored = before.keys() - lost
         assert {key: after[key].replicas for key in restored} == {key: before[key].replicas for key in restored}
-        assert all(5 not in after[topic, partition].replicas for partition in moved)
+        assert all(5 not in after[key].replicas for key in lost)
         wait_until("the throttles of broker 5 are settled", lambda: world.judge.throttles() == {}, every=1)
 
 

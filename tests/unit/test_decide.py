@@ -179,6 +179,18 @@ class TestAtRest:
         found = verdict_on(state(4, 2, 3), ROLLBACK, alive=[2, 3, 4, 5, 6])
         assert (found.kind, found.reason) == (Kind.SKIPPED, "OriginalBrokerGone")
 
+    @pytest.mark.parametrize("direction", [ROLLBACK, REVERT])
+    def test_a_dead_original_leader_is_not_waited_for(self, direction):
+        """With the replicas back, the deletion does not wait until the dead broker can lead; it is named."""
+        found = verdict_on(state(1, 2, 3, isr=(2, 3), leader=2), direction, alive=[2, 3, 4, 5, 6])
+        assert (found.kind, found.reason) == (Kind.SKIPPED, "PreferredLeaderGone")
+        assert "1" in found.message
+
+    def test_the_order_is_repaired_before_a_dead_leader_is_named(self):
+        """A null restores the set, not the order; Kafka elects the dead one when it returns."""
+        found = verdict_on(state(3, 2, 1, isr=(2, 3), leader=3), ROLLBACK, alive=[2, 3, 4, 5, 6])
+        assert (found.kind, found.call) == (Kind.READY, Alter(replicas_of(1, 2, 3)))
+
 
 class TestPaused:
     """Suspended, frozen or outside a window: only what leads to a rest point is sent."""

@@ -37,16 +37,6 @@ class TestRollbackTarget:
         """It need not be added, so its death does not keep the others from coming back."""
         assert rollback_target(ORIGIN, TARGET, state(1, 4, 3), ALIVE - {1}) == ORIGIN
 
-    @pytest.mark.parametrize("only_in_flight", [False, True])
-    @pytest.mark.parametrize("present", [(1, 2, 3), (2, 3, 1)])
-    def test_a_dead_original_leader_is_not_waited_for(self, present, only_in_flight):
-        """With the origin's set back, the deletion does not wait until the dead broker can lead; it is named."""
-        now = state(*present, isr={2, 3}, leader=2)
-        found = rollback_target(ORIGIN, TARGET, now, ALIVE - {1}, only_in_flight=only_in_flight)
-        assert isinstance(found, Skip)
-        assert found.reason == "OriginalBrokerGone"
-        assert "broker 1" in found.message
-
     def test_copies_above_the_replication_factor_are_shed_although_an_original_is_gone(self):
         """What cannot be restored at least does not keep a copy too many; in-sync copies survive."""
         present = state(4, 2, 3, 5, isr={2, 4, 5}, leader=4)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from kafka_rebalance.execution.rollback import Skip, rollback_target
+from kafka_rebalance.execution.rollback import ORIGINAL_BROKER_GONE, PREFERRED_LEADER_GONE, Skip, rollback_target
 from kafka_rebalance.execution.steps import (
     Alter,
     Call,
@@ -168,6 +168,12 @@ def _judge_at_rest(
         return Verdict(Kind.SKIPPED, goal.reason, goal.message)
     if isinstance(goal, Wait):
         return Verdict(Kind.WAITING, goal.reason, goal.message, started=True)
+    if direction is not Direction.FORWARD and _leader_is_all_that_lacks(errand, state, seen):
+        if state.replicas == errand.origin:
+            message = f"the replicas are back, but broker {errand.origin[0]}, which led them, is gone"
+            return Verdict(Kind.SKIPPED, PREFERRED_LEADER_GONE, message)
+        # Put back in order all the same: Kafka elects it when it returns, as it would have done before the run.
+        return Verdict(Kind.READY, step=errand.origin, call=Alter(errand.origin), started=True, leader_movement=True)
     rules = StepRules(parallel_replicas, seen.min_insync.get(errand.tp.topic, 1), alive)
     present = Present(state.replicas, state.isr, state.leader)
     started = state.replicas != errand.planned_from
@@ -176,7 +182,9 @@ def _judge_at_rest(
         return Verdict(Kind.DONE)
     if isinstance(outcome, Wait) and direction is not Direction.FORWARD and _gone(errand, seen):
         # What it waits for may never come: a broker that is gone does not hold up a deletion.
-        return Verdict(Kind.SKIPPED, "OriginalBrokerGone", f"{outcome.message}; brokers {_gone(errand, seen)} are gone")
+        return Verdict(
+            Kind.SKIPPED, ORIGINAL_BROKER_GONE, f"{outcome.message}; brokers {_gone(errand, seen)} are gone"
+        )
     if isinstance(outcome, Wait):
         return Verdict(Kind.WAITING, outcome.reason, outcome.message, started=started)
     if paused and not _leads_to_rest(errand, state, outcome, direction):
@@ -194,6 +202,12 @@ def _judge_at_rest(
         started=started,
         leader_movement=is_leader_movement(present, call),
     )
+
+
+def _leader_is_all_that_lacks(errand: Errand, state: PartitionState, seen: Observation) -> bool:
+    """Whether the original set is back and its preferred leader is gone, while another one leads."""
+    led = state.leader is not None and bool(state.isr)
+    return led and set(state.replicas) == set(errand.origin) and errand.origin[0] in _gone(errand, seen)
 
 
 def _gone(errand: Errand, seen: Observation) -> list[BrokerId]:

@@ -9,6 +9,12 @@ from kafka_rebalance.execution.steps import Wait
 from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas
 
 
+ORIGINAL_BROKER_GONE = "OriginalBrokerGone"
+"""A replica cannot be put back where it was."""
+PREFERRED_LEADER_GONE = "PreferredLeaderGone"
+"""The replicas are back, but the one that shall lead them is not live."""
+
+
 @dataclass(frozen=True, slots=True)
 class Skip:
     """The partition stays as it is; ``reason`` is CamelCase."""
@@ -37,9 +43,6 @@ def rollback_target(
     present = set(state.replicas)
     if only_in_flight and state.replicas == target:
         return left_in_place
-    if set(origin) == present and origin[0] not in alive and origin[0] not in restarting:
-        # Its replicas are back. Waiting for the dead one to lead them would hold up the deletion for ever.
-        return Skip("OriginalBrokerGone", f"its leader, broker {origin[0]}, is not registered or is fenced")
     if set(origin) <= present:
         return origin
     above = len(state.replicas) > len(origin)
@@ -55,7 +58,7 @@ def rollback_target(
     if above:
         return trimmed
     names = ", ".join(str(b) for b in gone)
-    return Skip("OriginalBrokerGone", f"original broker {names} is not registered or is fenced")
+    return Skip(ORIGINAL_BROKER_GONE, f"original broker {names} is not registered or is fenced")
 
 
 def drop_set(state: PartitionState, original_count: int) -> frozenset[BrokerId]:

@@ -13,6 +13,7 @@ from kafka_rebalance.api.v1alpha1 import KafkaRebalanceSpec, planning_hash
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.decide import Direction
 from kafka_rebalance.execution.progress import seconds_at_throttle
+from kafka_rebalance.execution.rollback import ORIGINAL_BROKER_GONE, PREFERRED_LEADER_GONE
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.plan import Plan
@@ -186,7 +187,7 @@ def _outcome(work: Work) -> RunOutcome:
     """How a teardown that has come to its end ended."""
     if work.direction is Direction.REVERT:
         return RunOutcome.REVERTED
-    partially = any(v.reason == "OriginalBrokerGone" for v in work.verdicts.values())
+    partially = any(v.reason in {ORIGINAL_BROKER_GONE, PREFERRED_LEADER_GONE} for v in work.verdicts.values())
     return RunOutcome.ROLLED_BACK_PARTIALLY if partially else RunOutcome.ROLLED_BACK
 
 
