@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from kafka_rebalance.execution.decide import Direction, Errand, Kind, Limits, Observation, choose, judge
+from kafka_rebalance.execution.decide import Direction, Errand, Kind, Observation, judge
 from kafka_rebalance.execution.rollback import Skip, drop_set, rollback_target
+from kafka_rebalance.execution.schedule import Limits, choose
 from kafka_rebalance.execution.steps import Elect
 from kafka_rebalance.model.topology import Broker, ClusterState, PartitionState, TopicPartition, replicas_of
 

@@ -14,8 +14,9 @@ from collections.abc import Mapping
 from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.errors import RebalanceError, Transient
-from kafka_rebalance.execution.decide import Direction, Kind, Observation, Orders, choose, judge
+from kafka_rebalance.execution.decide import Direction, Kind, Observation, judge
 from kafka_rebalance.execution.progress import measure, start_pace
+from kafka_rebalance.execution.schedule import Orders, choose
 from kafka_rebalance.execution.throttle import Claim, moving_brokers
 from kafka_rebalance.kafka.ports import AlterCode, ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.topology import BrokerId, ClusterState, Replicas, TopicPartition

@@ -18,8 +18,9 @@ from kafka_rebalance.api.v1alpha1 import (
     planning_hash,
 )
 from kafka_rebalance.errors import RebalanceError
-from kafka_rebalance.execution.decide import Direction, Errand, Kind, Limits, Verdict
+from kafka_rebalance.execution.decide import Direction, Errand, Kind, Verdict
 from kafka_rebalance.execution.progress import Pace, Progress
+from kafka_rebalance.execution.schedule import Limits
 from kafka_rebalance.execution.throttle import Rates
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import TopicPartition
