@@ -1,6 +1,8 @@
 """What stored records look like."""
 
 import gzip
+import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -18,7 +20,7 @@ from kafka_rebalance.kube.codec import (
 from kafka_rebalance.kube.errors import StoredStateCorrupt
 from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
-from kafka_rebalance.model.topology import TopicPartition, replicas_of
+from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
 
 
 def plan(partitions: int, topics: int = 1) -> Plan:
@@ -71,6 +73,23 @@ class TestOrigins:
         ]
         assert list(decode_origins(encode_origins(origins))) == origins
 
+    def test_leaders(self) -> None:
+        """Who led comes back, also where nobody did and where it was not the preferred one."""
+        origins = [
+            Origin(TopicPartition("a", 0), "id-a", replicas_of(1, 2), BrokerId(2)),
+            Origin(TopicPartition("a", 1), "id-a", replicas_of(0, 2), BrokerId(0)),
+            Origin(TopicPartition("a", 2), "id-a", replicas_of(1, 2), None),
+        ]
+        assert list(decode_origins(encode_origins(origins))) == origins
+
+    def test_recorded_without_leaders(self) -> None:
+        """Rows written before leaders were recorded are of partitions whose leader is not known."""
+        old = pack({"format": 1, "topics": [{"topic": "a", "id": "id-a", "partitions": [[0, [1, 2]], [3, [2]]]}]})
+        assert list(decode_origins(old)) == [
+            Origin(TopicPartition("a", 0), "id-a", replicas_of(1, 2), None),
+            Origin(TopicPartition("a", 3), "id-a", replicas_of(2), None),
+        ]
+
 
 class TestRuns:
     """A run comes back as it was, open or closed."""
@@ -82,6 +101,36 @@ class TestRuns:
             "u", "ns", "n", "cluster", "r-1", "sha256:a", "sha256:b", moment, moment if outcome else None, outcome
         )
         assert decode_run(encode_run(run)) == run
+
+    def test_undone_cordoned_and_taken_over(self) -> None:
+        moment = datetime(2026, 1, 1, 12, tzinfo=UTC)
+        run = Run(
+            "u", "ns", "n", "cluster", "r-1", "sha256:a", "sha256:b", moment, moment, RunOutcome.TAKEN_OVER,
+            undo=True, successor="v", cordoned=replicas_of(4, 7),
+        )  # fmt: skip
+        assert decode_run(encode_run(run)) == run
+        undone = replace(run, outcome=RunOutcome.UNDONE)
+        assert decode_run(encode_run(undone)) == undone
+
+    def test_written_before_undo_and_takeover(self) -> None:
+        """What an earlier version wrote lacks the newer fields: it neither undid nor cordoned anything."""
+        moment = datetime(2026, 1, 1, 12, tzinfo=UTC)
+        old = {
+            "format": 1,
+            "uid": "u",
+            "namespace": "ns",
+            "name": "n",
+            "cluster_id": "cluster",
+            "run_id": "r-1",
+            "planning_hash": "sha256:a",
+            "plan_hash": "sha256:b",
+            "opened_at": moment.isoformat(),
+            "closed_at": None,
+            "outcome": None,
+        }
+        run = decode_run(json.dumps(old))
+        assert run == Run("u", "ns", "n", "cluster", "r-1", "sha256:a", "sha256:b", moment)
+        assert (run.undo, run.successor, run.cordoned) == (False, None, ())
 
 
 class TestCorruption:

@@ -18,7 +18,7 @@ from typing import Any
 from kafka_rebalance.kube.errors import StoredStateCorrupt
 from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
-from kafka_rebalance.model.topology import TopicPartition, replicas_of
+from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
 
 _FORMAT = 1
 
@@ -84,7 +84,7 @@ def encode_origins(origins: Iterable[Origin]) -> bytes:
         {
             "format": _FORMAT,
             "topics": [
-                {"topic": topic, "id": topic_id, "partitions": [[o.tp.partition, o.replicas] for o in rows]}
+                {"topic": topic, "id": topic_id, "partitions": [_origin_row(o) for o in rows]}
                 for (topic, topic_id), rows in groupby(origins, key=lambda o: (o.tp.topic, o.topic_id))
             ],
         }
@@ -94,8 +94,15 @@ def encode_origins(origins: Iterable[Origin]) -> bytes:
 def decode_origins(payload: bytes) -> Iterator[Origin]:
     """In the order in which they were recorded."""
     for group in _known(unpack(payload))["topics"]:
-        for number, replicas in group["partitions"]:
-            yield Origin(TopicPartition(group["topic"], number), group["id"], replicas_of(*replicas))
+        for number, replicas, *leader in group["partitions"]:
+            tp = TopicPartition(group["topic"], number)
+            yield Origin(tp, group["id"], replicas_of(*replicas), *map(BrokerId, leader))
+
+
+def _origin_row(origin: Origin) -> list[object]:
+    """Without the leader where there was none: so were all rows before leaders were recorded."""
+    row: list[object] = [origin.tp.partition, origin.replicas]
+    return row if origin.leader is None else [*row, origin.leader]
 
 
 def encode_run(run: Run) -> str:
@@ -112,6 +119,7 @@ def decode_run(text: str) -> Run:
         raw["opened_at"] = datetime.fromisoformat(raw["opened_at"])
         raw["closed_at"] = datetime.fromisoformat(raw["closed_at"]) if raw["closed_at"] else None
         raw["outcome"] = RunOutcome(raw["outcome"]) if raw["outcome"] else None
+        raw["cordoned"] = replicas_of(*raw.get("cordoned", ()))
         return Run(**raw)
     except (KeyError, TypeError, ValueError) as error:
         raise StoredStateCorrupt(f"a stored run cannot be read: {error}") from error

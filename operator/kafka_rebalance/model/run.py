@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from kafka_rebalance.model.topology import Replicas, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 
 
 class RunOutcome(StrEnum):
@@ -21,15 +21,22 @@ class RunOutcome(StrEnum):
     ROLLED_BACK_PARTIALLY = "RolledBackPartially"
     REVERTED = "Reverted"
     ABANDONED = "Abandoned"
+    UNDONE = "Undone"
+    TAKEN_OVER = "TakenOver"
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Origin:
-    """One partition as it was before the run first touched it. The preferred leader is the first of ``replicas``."""
+    """One partition as it was before the run first touched it. The preferred leader is the first of ``replicas``.
+
+    ``leader`` led the partition when this was recorded; None: nobody did, or it is not known. A rollback elects the
+    preferred leader only where it led before.
+    """
 
     tp: TopicPartition
     topic_id: str
     replicas: Replicas
+    leader: BrokerId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +44,8 @@ class Run:
     """One resource's current or last run.
 
     ``planning_hash`` is the hash of the part of the spec that decides what is planned; ``plan_hash`` the plan made
-    from it. ``closed_at`` None: open.
+    from it. ``closed_at`` None: open. ``undo``: the run had succeeded and is being moved back to its origins.
+    ``successor``: uid of the resource that took the run over. ``cordoned``: brokers that this run cordoned.
     """
 
     uid: str
@@ -50,6 +58,9 @@ class Run:
     opened_at: datetime
     closed_at: datetime | None = None
     outcome: RunOutcome | None = None
+    undo: bool = False
+    successor: str | None = None
+    cordoned: tuple[BrokerId, ...] = ()
 
     @property
     def open(self) -> bool:
