@@ -70,6 +70,13 @@ def _rate_or_unset(value: object) -> int | None:
     return _rate(value)
 
 
+def _bytes(value: object) -> int:
+    count = _quantity(value)
+    if count < 1:
+        raise ValueError("must be a quantity of at least 1 byte")
+    return count
+
+
 def _quantity(value: object) -> int:
     if isinstance(value, int | str):
         return parse_quantity(value)
@@ -119,6 +126,20 @@ Rate = Annotated[
     ),
 ]
 """Bytes per second; written as a Kubernetes quantity or an integer."""
+
+ByteCount = Annotated[
+    int,
+    BeforeValidator(_bytes),
+    WithJsonSchema(
+        _rate_schema(
+            f"^{_SUFFIX}$",
+            "self >= 1",
+            "isQuantity(self) && quantity(self).compareTo(quantity('1')) >= 0",
+            "must be a quantity of at least 1 byte, like 5Ti or 1048576",
+        )
+    ),
+]
+"""Bytes; written as a Kubernetes quantity or an integer."""
 
 RateOrUnset = Annotated[
     int | None,

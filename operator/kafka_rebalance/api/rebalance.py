@@ -6,20 +6,18 @@ A field is here only if something acts on it. No decision is taken here.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal, Self
+from typing import Annotated, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
 from kafka_rebalance.api.connection import Kafka
+from kafka_rebalance.api.execution import Approval, DeletionPolicy, Execution, Rollback, Throttle
 from kafka_rebalance.api.fields import (
     MAX_INT32,
     ApiModel,
     BrokerSet,
     FewBrokers,
-    PositiveInt,
-    Rate,
     Regexes,
-    Seconds,
     disjoint,
     rule,
     rules,
@@ -44,14 +42,6 @@ class Balance(StrEnum):
     """Over what replicas are counted."""
 
     TOTAL = "Total"
-
-
-class DeletionPolicy(StrEnum):
-    """What deleting a running rebalance does."""
-
-    ROLLBACK = "Rollback"
-    REVERT = "Revert"
-    ABANDON = "Abandon"
 
 
 class Topics(ApiModel):
@@ -104,68 +94,6 @@ class Goals(ApiModel):
     )
 
 
-class Execution(ApiModel):
-    """How fast it may go. Changes act on the running rebalance from the next step on."""
-
-    suspend: bool = Field(default=False, description="Submit no new steps. What is in flight finishes.")
-    parallel_replica_count: PositiveInt = Field(
-        default=1,
-        description="Replicas of one partition replaced per step (KIP-435 reassignment.parallel.replica.count).",
-    )
-    parallel_partition_count: PositiveInt = Field(
-        default=100,
-        description="Partitions in flight at once (KIP-435 reassignment.parallel.partition.count).",
-    )
-    parallel_leader_movements: PositiveInt = Field(
-        default=20,
-        description="Partitions in flight at once whose leader changes (KIP-435 "
-        "reassignment.parallel.leader.movements).",
-    )
-    max_concurrent_replica_movements: PositiveInt = Field(
-        default=MAX_INT32,
-        description="Replicas being added at once, over all partitions (KIP-435 "
-        "reassignment.max.concurrent.replica.movements).",
-    )
-    stall_timeout_seconds: Seconds = Field(
-        default=900,
-        validation_alias="stallTimeout",
-        serialization_alias="stallTimeout",
-        description="No progress of what is in flight for this long sets Stalled.",
-        json_schema_extra={"default": "15m"},
-    )
-
-
-class Throttle(ApiModel):
-    """Rates of the moving replicas, in bytes per second per broker. Changes act on running transfers."""
-
-    model_config = ConfigDict(
-        json_schema_extra=rules(
-            rule(
-                "(has(self.unlimited) ? 1 : 0) + (has(self.leaderRate) || has(self.followerRate) ? 1 : 0) == 1",
-                "set either unlimited or at least one of leaderRate and followerRate",
-            )
-        )
-    )
-
-    leader_rate: Rate | None = Field(
-        default=None,
-        description="Bytes per second that each broker may send to reassigning replicas (KIP-542 "
-        "leader.reassignment.throttled.rate).",
-    )
-    follower_rate: Rate | None = Field(
-        default=None,
-        description="Bytes per second that each broker may fetch for reassigning replicas (KIP-542 "
-        "follower.reassignment.throttled.rate).",
-    )
-    unlimited: Literal[True] | None = Field(default=None, description="true: move at full speed.")
-
-    @model_validator(mode="after")
-    def _one_of(self) -> Self:
-        if (self.unlimited is not None) == (self.leader_rate is not None or self.follower_rate is not None):
-            raise ValueError("set either unlimited or at least one of leaderRate and followerRate")
-        return self
-
-
 class KafkaRebalanceSpec(ApiModel):
     """What shall be where, and how to get there."""
 
@@ -190,4 +118,11 @@ class KafkaRebalanceSpec(ApiModel):
         description="What deleting a running rebalance does. Rollback: cancel, and move everything back. "
         "Revert: cancel only what is in flight. Abandon: let go at once; what is in flight finishes under its "
         "throttle, which goes with it. May be changed while the deletion runs.",
+    )
+    approval: Approval = Field(default=Approval(), description="Whether a person has to agree to the plan.")
+    rollback: Rollback = Field(default=Rollback(), description="Bounds of the rollback that a deletion starts.")
+    priority: Annotated[int, Field(ge=-1000, le=1000)] = Field(
+        default=0,
+        description="Of two rebalances that want the same partitions the higher goes first. A running one gives way "
+        "at its next rest points. Each whole hour of waiting counts as one more among those that wait.",
     )

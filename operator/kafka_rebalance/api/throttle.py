@@ -5,8 +5,26 @@ from __future__ import annotations
 from pydantic import Field
 
 from kafka_rebalance.api.connection import Kafka
-from kafka_rebalance.api.fields import ApiModel, RateOrUnset
+from kafka_rebalance.api.fields import ApiModel, PositiveInt, RateOrUnset
 from kafka_rebalance.api.status import ResourceStatus
+
+
+class Limits(ApiModel):
+    """KIP-435's limits over all rebalances of the cluster together. Absent: no ceiling."""
+
+    parallel_partition_count: PositiveInt | None = Field(
+        default=None,
+        description="Partitions in flight at once (KIP-435 reassignment.parallel.partition.count).",
+    )
+    parallel_leader_movements: PositiveInt | None = Field(
+        default=None,
+        description="Partitions in flight at once whose leader changes (KIP-435 "
+        "reassignment.parallel.leader.movements).",
+    )
+    max_concurrent_replica_movements: PositiveInt | None = Field(
+        default=None,
+        description="Replicas being added at once (KIP-435 reassignment.max.concurrent.replica.movements).",
+    )
 
 
 class KafkaReassignmentThrottleSpec(ApiModel):
@@ -22,6 +40,9 @@ class KafkaReassignmentThrottleSpec(ApiModel):
         default=None,
         description="Bytes per second that each broker may fetch for reassigning replicas (KIP-542 "
         "follower.reassignment.throttled.rate). Absent or -1: unset.",
+    )
+    limits: Limits = Field(
+        default=Limits(), description="Ceilings over all rebalances of the cluster together. Absent: none."
     )
     freeze: bool = Field(
         default=False,

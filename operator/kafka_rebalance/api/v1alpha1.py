@@ -14,17 +14,15 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.connection import Kafka, Sasl, SaslMechanism, SecretKeyRef, SecretRef, Tls
+from kafka_rebalance.api.execution import ApprovalPolicy, DeletionPolicy, Execution, Throttle
 from kafka_rebalance.api.fields import ApiModel, Timestamp
 from kafka_rebalance.api.rebalance import (
     Balance,
     Brokers,
-    DeletionPolicy,
-    Execution,
     Goals,
     KafkaRebalanceSpec,
     RackAwareness,
     Strategy,
-    Throttle,
     Topics,
 )
 from kafka_rebalance.api.status import (
@@ -49,11 +47,14 @@ __all__ = [
     "API_VERSION",
     "FINALIZER",
     "GROUP",
+    "LET_GO_ANNOTATION",
     "MAX_BATCH_ROWS",
     "MAX_SKIPPED_ROWS",
     "REASSIGNMENT_THROTTLES",
     "REBALANCES",
+    "UNDO_ANNOTATION",
     "VERSION",
+    "ApprovalPolicy",
     "Balance",
     "BatchRow",
     "Brokers",
@@ -99,6 +100,10 @@ REBALANCES = "kafkarebalances"
 REASSIGNMENT_THROTTLES = "kafkareassignmentthrottles"
 FINALIZER = f"{GROUP}/rollback"
 """Ours. It must differ from the one that kopf is configured with: kopf removes its own where it has no use for it."""
+UNDO_ANNOTATION = f"{GROUP}/undo"
+"""Moves a succeeded run back to its origins; the value is the hash of its plan, so that it cannot undo another."""
+LET_GO_ANNOTATION = f"{GROUP}/let-go"
+"""``true`` on a resource that is being deleted: drop the finalizer now, whatever is left (Kafka is gone for good)."""
 
 
 class ObjectMeta(ApiModel):

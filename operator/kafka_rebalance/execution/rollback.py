@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from kafka_rebalance.execution.steps import Wait
 from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas
 
-
 ORIGINAL_BROKER_GONE = "OriginalBrokerGone"
 """A replica cannot be put back where it was."""
 PREFERRED_LEADER_GONE = "PreferredLeaderGone"
