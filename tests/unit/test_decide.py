@@ -50,6 +50,12 @@ class TestLeftAlone:
         found = verdict_on(None)
         assert (found.kind, found.reason) == (Kind.WAITING, "MetadataMissing")
 
+    @pytest.mark.parametrize("direction", list(Direction))
+    def test_a_replication_factor_that_somebody_lowered_is_left_alone(self, direction):
+        """No step of ours leaves fewer replicas than before or after: it is not filled up again."""
+        found = verdict_on(state(1, 2), direction)
+        assert (found.kind, found.reason) == (Kind.SKIPPED, "Drifted")
+
     @pytest.mark.parametrize("flight", [{}, {"adding": (4,)}])
     def test_a_re_created_topic_is_skipped_and_never_cancelled(self, flight):
         """The same name with another id is another topic: neither its lists nor its moves are ours."""
@@ -186,6 +192,14 @@ class TestAtRest:
         """A null restores the set, not the order; Kafka elects the dead one when it returns."""
         found = verdict_on(state(3, 2, 1, isr=(2, 3), leader=3), ROLLBACK, alive=[2, 3, 4, 5, 6])
         assert (found.kind, found.call) == (Kind.READY, Alter(replicas_of(1, 2, 3)))
+
+
+    def test_a_leader_that_did_not_lead_before_is_not_elected(self):
+        """The run did not touch it, or put it back: whoever led before the run may go on leading."""
+        errand = dataclasses.replace(ERRAND, origin_leader=BrokerId(2))
+        assert verdict_on(state(1, 2, 3, leader=3), ROLLBACK, errand=errand).kind is Kind.DONE
+        errand = dataclasses.replace(ERRAND, origin_leader=BrokerId(1))
+        assert verdict_on(state(1, 2, 3, leader=3), ROLLBACK, errand=errand).call == Elect(BrokerId(1))
 
 
 class TestPaused:

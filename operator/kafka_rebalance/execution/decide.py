@@ -27,6 +27,10 @@ from kafka_rebalance.execution.steps import (
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 
 
+DRIFTED = "Drifted"
+"""Somebody else changed the partition: it leaves the run."""
+
+
 class Direction(StrEnum):
     """Where a run is going."""
 
@@ -40,6 +44,7 @@ class Errand:
     """One partition's way: where it was before the run, the list the plan was made from, and where the plan wants it.
 
     ``origin`` and ``planned_from`` differ only where an earlier plan of the same run was superseded half way.
+    ``origin_leader`` led the partition when the origin was recorded; None where that is not known.
     """
 
     tp: TopicPartition
@@ -48,6 +53,12 @@ class Errand:
     planned_from: Replicas
     target: Replicas
     size_bytes: int = 0
+    origin_leader: BrokerId | None = None
+
+    @property
+    def fewest(self) -> int:
+        """No step of ours leaves fewer replicas than this: a shorter list is somebody else's doing."""
+        return min(len(self.origin), len(self.planned_from), len(self.target))
 
     @property
     def known(self) -> frozenset[BrokerId]:
@@ -107,7 +118,10 @@ def judge(
     if state.in_flight:
         return _judge_in_flight(errand, state, direction)
     if not set(state.replicas) <= errand.known:
-        return Verdict(Kind.SKIPPED, "Drifted", f"its replicas {list(state.replicas)} are neither old nor planned ones")
+        return Verdict(Kind.SKIPPED, DRIFTED, f"its replicas {list(state.replicas)} are neither old nor planned ones")
+    if len(state.replicas) < errand.fewest:
+        message = f"its replicas {list(state.replicas)} are fewer than any step of ours leaves: someone changed them"
+        return Verdict(Kind.SKIPPED, DRIFTED, message)
     return _judge_at_rest(errand, state, seen, direction, parallel_replicas, paused=paused)
 
 
@@ -149,6 +163,8 @@ def _judge_at_rest(
         return Verdict(Kind.SKIPPED, goal.reason, goal.message)
     if isinstance(goal, Wait):
         return Verdict(Kind.WAITING, goal.reason, goal.message, started=True)
+    if direction is not Direction.FORWARD and state.replicas == errand.origin and _led_by_another(errand):
+        return Verdict(Kind.DONE)  # as it was before the run: its preferred replica did not lead then either
     if direction is not Direction.FORWARD and _leader_is_all_that_lacks(errand, state, seen):
         if state.replicas == errand.origin:
             message = f"the replicas are back, but broker {errand.origin[0]}, which led them, is gone"
@@ -181,6 +197,10 @@ def _judge_at_rest(
         started=started,
         leader_movement=is_leader_movement(present, call),
     )
+
+
+def _led_by_another(errand: Errand) -> bool:
+    return errand.origin_leader not in {None, errand.origin[0]}
 
 
 def _leader_is_all_that_lacks(errand: Errand, state: PartitionState, seen: Observation) -> bool:

@@ -62,6 +62,7 @@ def open_run(run: Run, plan: Plan, ref: str, origins: Mapping[TopicPartition, Or
             planned_from=p.current,
             target=p.target,
             size_bytes=p.size_bytes,
+            origin_leader=origins[p.tp].leader if p.tp in origins else None,
         )
         for p in plan.partitions
     )
