@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import random
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -50,12 +51,26 @@ class TestPlans:
     def test_deterministic(self) -> None:
         assert encode_plan(plan(100)) == encode_plan(plan(100))
 
-    def test_two_hundred_thousand_partitions(self) -> None:
-        """They fit into a handful of ConfigMaps."""
-        before = plan(200_000, topics=2000)
-        payload = encode_plan(before)
-        assert len(cut(payload, SHARD_BYTES)) <= 5
-        assert decode_plan(payload) == before
+    def test_written_in_rows(self) -> None:
+        """A plan that an earlier version wrote row by row is still the same plan."""
+        old = {
+            "format": 1,
+            "lowerBound": 1,
+            "optimal": True,
+            "rackViolations": 0,
+            "skipped": [["lost", 3, "NoLeader"]],
+            "topics": [{"topic": "a", "id": "id-a", "partitions": [[0, [1, 2], [1, 3], 70], [4, [2], [2, 1], 0]]}],
+        }
+        rows = (
+            PlannedPartition(TopicPartition("a", 0), replicas_of(1, 2), replicas_of(1, 3), "id-a", 70),
+            PlannedPartition(TopicPartition("a", 4), replicas_of(2), replicas_of(2, 1), "id-a", 0),
+        )
+        skipped = (SkippedPartition(TopicPartition("lost", 3), "NoLeader"),)
+        assert decode_plan(pack(old)) == Plan(rows, 1, optimal=True, skipped=skipped)
+
+    def test_hash_of_stored_plans(self) -> None:
+        """Stored plans are verified against the hash they were stored with, whichever version took it."""
+        assert plan(100, topics=7).hash == "sha256:b51975bc5183478d54dd910817999a9dec8897e07cb3fef22ff4724e74fe62a8"
 
     def test_empty(self) -> None:
         empty = Plan((), 0, optimal=True)
@@ -71,7 +86,7 @@ class TestOrigins:
             Origin(TopicPartition("a", 5), "id-a", replicas_of(3)),
             Origin(TopicPartition("b", 0), "id-b-again", replicas_of(2, 1)),
         ]
-        assert list(decode_origins(encode_origins(origins))) == origins
+        assert decode_origins(encode_origins(origins)) == origins
 
     def test_leaders(self) -> None:
         """Who led comes back, also where nobody did and where it was not the preferred one."""
@@ -80,15 +95,36 @@ class TestOrigins:
             Origin(TopicPartition("a", 1), "id-a", replicas_of(0, 2), BrokerId(0)),
             Origin(TopicPartition("a", 2), "id-a", replicas_of(1, 2), None),
         ]
-        assert list(decode_origins(encode_origins(origins))) == origins
+        assert decode_origins(encode_origins(origins)) == origins
 
     def test_recorded_without_leaders(self) -> None:
         """Rows written before leaders were recorded are of partitions whose leader is not known."""
         old = pack({"format": 1, "topics": [{"topic": "a", "id": "id-a", "partitions": [[0, [1, 2]], [3, [2]]]}]})
-        assert list(decode_origins(old)) == [
+        assert decode_origins(old) == [
             Origin(TopicPartition("a", 0), "id-a", replicas_of(1, 2), None),
             Origin(TopicPartition("a", 3), "id-a", replicas_of(2), None),
         ]
+
+
+class TestSize:
+    """Plan and origins of 200,000 partitions take at most 5 MB, however little there is to compress."""
+
+    def test_every_partition_moves_anywhere(self) -> None:
+        chance = random.Random(1)
+        lists = [replicas_of(*chance.sample(range(300), 3)) for _ in range(5_000)]
+        rows = [
+            PlannedPartition(
+                TopicPartition(f"topic-{n // 100:05d}", n % 100),
+                chance.choice(lists),
+                chance.choice(lists),
+                f"{n // 100 * 0x9E3779B97F4A7C15 % 2**64:022x}",
+                chance.randrange(10 * 2**30),
+            )
+            for n in range(200_000)
+        ]
+        origins = (Origin(p.tp, p.topic_id, p.current, chance.choice(p.current)) for p in rows)
+        stored_plan = encode_plan(Plan(tuple(rows), lower_bound=0, optimal=False))
+        assert len(stored_plan) + len(encode_origins(origins)) <= 5_000_000
 
 
 class TestRuns:
@@ -138,11 +174,40 @@ class TestCorruption:
 
     @pytest.mark.parametrize(
         "payload",
-        [b"", b"junk", encode_plan(plan(10))[:-20], gzip.compress(b"[1"), pack([]), pack({"format": 99})],
+        [
+            b"",
+            b"junk",
+            encode_plan(plan(10))[:-20],
+            gzip.compress(b"[1"),
+            pack([]),
+            pack({"format": 99}),
+            pack({"format": 2}),
+            pack({"format": 2, "topics": [{"topic": "a", "id": "i", "partitions": [0, 1]}]}),
+            pack({"format": 1, "topics": [{"topic": "a", "id": "i", "partitions": [[0]]}]}),
+        ],
     )
-    def test_plan(self, payload: bytes) -> None:
+    def test_topics(self, payload: bytes) -> None:
         with pytest.raises(StoredStateCorrupt):
             decode_plan(payload)
+        with pytest.raises(StoredStateCorrupt):
+            decode_origins(payload)
+
+    @pytest.mark.parametrize(
+        ("numbers", "replicas", "leaders"),
+        [
+            ([0, 1], [[2, 2], [1, 2, 3]], [1, 2]),
+            ([0, 1], [[2, 1], [1, 2, 3, 4]], [1, 2]),
+            ([0, 1], [[2], [1, 2]], [1, 2]),
+            ([0], [[2, 2], [1, 2, 3, 4]], [1]),
+            ([0, 1], [[2, 2], [1, 2, 3, 4]], [1]),
+        ],
+        ids=["too few brokers", "too many brokers", "too few lists", "too few numbers", "too few leaders"],
+    )
+    def test_columns_that_do_not_fit(self, numbers: list[int], replicas: list[list[int]], leaders: list[int]) -> None:
+        """A list is never taken for that of another partition."""
+        group = {"topic": "a", "id": "i", "partitions": numbers, "replicas": replicas, "leaders": leaders}
+        with pytest.raises(StoredStateCorrupt):
+            decode_origins(pack({"format": 2, "topics": [group]}))
 
     @pytest.mark.parametrize("text", ["", "{}", '{"format": 1}', '{"format": 1, "opened_at": "x"}'])
     def test_run(self, text: str) -> None:

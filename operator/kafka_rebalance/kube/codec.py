@@ -1,32 +1,52 @@
-"""How plans, origins and runs look on disk: gzip'd JSON, grouped by topic, the same bytes for the same value.
+"""How plans, origins and runs look on disk: gzip'd JSON, the same bytes for the same value.
 
-Pure, and slow for large clusters (a second for 200,000 partitions): call it off the event loop. 200,000 partitions
-take about 2 MB.
+Plans and origins are grouped by topic and stored in columns: numbers of one kind side by side compress a quarter
+better than rows, and are read with fewer objects. Pure, and slow for large clusters (half a second for 200,000
+partitions): call it off the event loop. Plan and origins of 200,000 partitions, all moving, take less than 5 MB.
 """
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any
 
 from kafka_rebalance.kube.errors import StoredStateCorrupt
 from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
-from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
+from kafka_rebalance.model.topology import Replicas, TopicPartition
 
-_FORMAT = 1
+_ROWS = 1
+_COLUMNS = 2
+"""Of plans and origins. Those in rows are still read; they have no leaders."""
+_RUN = 1
+_LEVEL = 5
+"""Of gzip: 6 takes twice as long on a large plan for 2 % less."""
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """What is made here is no garbage, and looking for garbage among millions of new objects takes most of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def pack(value: Any) -> bytes:
     """JSON, gzip'd; no time stamp inside."""
     text = json.dumps(value, separators=(",", ":"), sort_keys=True)
-    return gzip.compress(text.encode(), 6, mtime=0)
+    return gzip.compress(text.encode(), _LEVEL, mtime=0)
 
 
 def unpack(payload: bytes) -> Any:
@@ -37,95 +57,133 @@ def unpack(payload: bytes) -> Any:
         raise StoredStateCorrupt(f"a stored record cannot be read: {error}") from error
 
 
+@_collector_paused()
 def encode_plan(plan: Plan) -> bytes:
     """A plan with its certificate."""
+    topics = []
+    partitions = sorted(plan.partitions, key=lambda p: p.tp)
+    for (topic, topic_id), group in groupby(partitions, key=lambda p: (p.tp.topic, p.topic_id)):
+        rows = list(group)
+        topics.append(
+            {
+                "topic": topic,
+                "id": topic_id,
+                "partitions": [p.tp.partition for p in rows],
+                "current": _joined([p.current for p in rows]),
+                "target": _joined([p.target for p in rows]),
+                "sizes": [p.size_bytes for p in rows],
+            }
+        )
     return pack(
         {
-            "format": _FORMAT,
+            "format": _COLUMNS,
             "lowerBound": plan.lower_bound,
             "optimal": plan.optimal,
             "rackViolations": plan.rack_violations,
             "skipped": [[s.tp.topic, s.tp.partition, s.reason] for s in plan.skipped],
-            "topics": [
-                {
-                    "topic": topic,
-                    "id": topic_id,
-                    "partitions": [[p.tp.partition, p.current, p.target, p.size_bytes] for p in rows],
-                }
-                for (topic, topic_id), rows in groupby(sorted(plan.partitions), key=lambda p: (p.tp.topic, p.topic_id))
-            ],
+            "topics": topics,
         }
     )
 
 
+@_collector_paused()
 def decode_plan(payload: bytes) -> Plan:
     """StoredStateCorrupt where it is not a plan of ours."""
-    raw = _known(unpack(payload))
-    return Plan(
-        partitions=tuple(
-            PlannedPartition(
-                TopicPartition(group["topic"], number), replicas_of(*current), replicas_of(*target), group["id"], size
-            )
-            for group in raw["topics"]
-            for number, current, target, size in group["partitions"]
-        ),
-        lower_bound=raw["lowerBound"],
-        optimal=raw["optimal"],
-        rack_violations=raw["rackViolations"],
-        skipped=tuple(
-            SkippedPartition(TopicPartition(topic, number), reason) for topic, number, reason in raw["skipped"]
-        ),
-    )
+    with _corrupt_unless_ours("plan"):
+        raw = _known(unpack(payload), _ROWS, _COLUMNS)
+        partitions = []
+        for group in raw["topics"]:
+            topic, topic_id, rows = group["topic"], group["id"], group["partitions"]
+            if raw["format"] == _COLUMNS:
+                rows = zip(rows, _split(group["current"]), _split(group["target"]), group["sizes"], strict=True)
+            partitions += [
+                PlannedPartition(TopicPartition(topic, number), tuple(current), tuple(target), topic_id, size)
+                for number, current, target, size in rows
+            ]
+        return Plan(
+            partitions=tuple(partitions),
+            lower_bound=raw["lowerBound"],
+            optimal=raw["optimal"],
+            rack_violations=raw["rackViolations"],
+            skipped=tuple(
+                SkippedPartition(TopicPartition(topic, number), reason) for topic, number, reason in raw["skipped"]
+            ),
+        )
 
 
+@_collector_paused()
 def encode_origins(origins: Iterable[Origin]) -> bytes:
     """Origins in the order in which they were recorded, topic by topic."""
-    return pack(
-        {
-            "format": _FORMAT,
-            "topics": [
-                {"topic": topic, "id": topic_id, "partitions": [_origin_row(o) for o in rows]}
-                for (topic, topic_id), rows in groupby(origins, key=lambda o: (o.tp.topic, o.topic_id))
-            ],
-        }
-    )
+    topics = []
+    for (topic, topic_id), group in groupby(origins, key=lambda o: (o.tp.topic, o.topic_id)):
+        rows = list(group)
+        topics.append(
+            {
+                "topic": topic,
+                "id": topic_id,
+                "partitions": [o.tp.partition for o in rows],
+                "replicas": _joined([o.replicas for o in rows]),
+                "leaders": [o.leader for o in rows],
+            }
+        )
+    return pack({"format": _COLUMNS, "topics": topics})
 
 
-def decode_origins(payload: bytes) -> Iterator[Origin]:
-    """In the order in which they were recorded."""
-    for group in _known(unpack(payload))["topics"]:
-        for number, replicas, *leader in group["partitions"]:
-            tp = TopicPartition(group["topic"], number)
-            yield Origin(tp, group["id"], replicas_of(*replicas), *map(BrokerId, leader))
+@_collector_paused()
+def decode_origins(payload: bytes) -> list[Origin]:
+    """In the order in which they were recorded; StoredStateCorrupt where it is not a record of ours."""
+    with _corrupt_unless_ours("record of origins"):
+        raw = _known(unpack(payload), _ROWS, _COLUMNS)
+        origins = []
+        for group in raw["topics"]:
+            topic, topic_id, rows = group["topic"], group["id"], group["partitions"]
+            if raw["format"] == _COLUMNS:
+                rows = zip(rows, _split(group["replicas"]), group["leaders"], strict=True)
+            origins += [Origin(TopicPartition(topic, n), topic_id, tuple(found), *leader) for n, found, *leader in rows]
+        return origins
 
 
-def _origin_row(origin: Origin) -> list[object]:
-    """Without the leader where there was none: so were all rows before leaders were recorded."""
-    row: list[object] = [origin.tp.partition, origin.replicas]
-    return row if origin.leader is None else [*row, origin.leader]
+def _joined(lists: Sequence[Replicas]) -> list[list[int]]:
+    """The lengths of the lists, and all of them one after the other."""
+    return [[len(replicas) for replicas in lists], [broker for replicas in lists for broker in replicas]]
+
+
+def _split(joined: Any) -> list[Replicas]:
+    """The reverse of ``_joined``."""
+    lengths, brokers = joined
+    if sum(lengths) != len(brokers):
+        raise ValueError("assignments are incomplete")
+    rest = iter(brokers)
+    return [tuple(islice(rest, length)) for length in lengths]
 
 
 def encode_run(run: Run) -> str:
     """Readable JSON: a person looks here first."""
     raw = {name: value.isoformat() if isinstance(value, datetime) else value for name, value in asdict(run).items()}
-    return json.dumps({"format": _FORMAT, **raw}, indent=1)
+    return json.dumps({"format": _RUN, **raw}, indent=1)
 
 
 def decode_run(text: str) -> Run:
     """StoredStateCorrupt where it is not a run of ours."""
-    try:
-        raw = _known(json.loads(text))
+    with _corrupt_unless_ours("run"):
+        raw = _known(json.loads(text), _RUN)
         del raw["format"]
         raw["opened_at"] = datetime.fromisoformat(raw["opened_at"])
         raw["closed_at"] = datetime.fromisoformat(raw["closed_at"]) if raw["closed_at"] else None
         raw["outcome"] = RunOutcome(raw["outcome"]) if raw["outcome"] else None
-        raw["cordoned"] = replicas_of(*raw.get("cordoned", ()))
+        raw["cordoned"] = tuple(raw.get("cordoned", ()))
         return Run(**raw)
+
+
+@contextmanager
+def _corrupt_unless_ours(what: str) -> Iterator[None]:
+    try:
+        yield
     except (KeyError, TypeError, ValueError) as error:
-        raise StoredStateCorrupt(f"a stored run cannot be read: {error}") from error
+        raise StoredStateCorrupt(f"a stored {what} cannot be read: {error}") from error
 
 
-def _known(raw: Any) -> dict[str, Any]:
-    if not isinstance(raw, dict) or raw.get("format") != _FORMAT:
+def _known(raw: Any, *formats: int) -> dict[str, Any]:
+    if not isinstance(raw, dict) or raw.get("format") not in formats:
         raise StoredStateCorrupt("a stored record has a format that this version does not know")
     return raw

@@ -97,18 +97,14 @@ class OriginStore:
         """
         name = self._blobs.name(uid, run_id)
         blob = await self._blobs.read(name)
-        known = await asyncio.to_thread(_by_partition_id, blob.payload) if blob else {}
-        merged = dict(known)
-        for origin in origins:
-            merged.setdefault((origin.topic_id, origin.tp.partition), origin)
-        if len(merged) > len(known):
-            payload = await asyncio.to_thread(encode_origins, merged.values())
+        recorded, payload = await asyncio.to_thread(_with_new, blob.payload if blob else None, origins)
+        if payload is not None:
             expected = blob.resource_version if blob else ""
             await self._blobs.write(name, uid, payload, {"runId": run_id}, expected=expected)
             written = await self._blobs.read(name)
             if written is None or written.payload != payload:
                 raise Conflict(f"origins of run {run_id} are not what was just written: another operator is at work")
-        return _by_partition(merged.values())
+        return recorded
 
     async def load(self, uid: str, run_id: str) -> dict[TopicPartition, Origin]:
         """Empty where nothing was recorded. Of a topic that was created anew within the run, the newer id's."""
@@ -220,8 +216,14 @@ def _decode_with_hash(payload: bytes) -> tuple[Plan, str]:
     return plan, plan.hash
 
 
-def _by_partition_id(payload: bytes) -> dict[tuple[str, int], Origin]:
-    return {(origin.topic_id, origin.tp.partition): origin for origin in decode_origins(payload)}
+def _with_new(payload: bytes | None, origins: Iterable[Origin]) -> tuple[dict[TopicPartition, Origin], bytes | None]:
+    """All origins once these are recorded too, and what is to be written for that: None where nothing is new."""
+    known = decode_origins(payload) if payload is not None else []
+    merged = {(origin.topic_id, origin.tp.partition): origin for origin in known}
+    before = len(merged)
+    for origin in origins:
+        merged.setdefault((origin.topic_id, origin.tp.partition), origin)
+    return _by_partition(merged.values()), encode_origins(merged.values()) if len(merged) > before else None
 
 
 def _by_partition(origins: Iterable[Origin]) -> dict[TopicPartition, Origin]:

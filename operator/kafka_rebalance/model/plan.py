@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 
@@ -85,9 +86,15 @@ class Plan:
 
 
 def plan_hash(partitions: Iterable[PlannedPartition]) -> str:
-    """The hash of the changed partitions among these, whatever order they come in."""
+    """The hash of the changed partitions among these, whatever order they come in.
+
+    It is taken over one line of JSON per partition: ``["topic", 0, [1, 2, 3], [4, 2, 3]]``.
+    """
     digest = hashlib.sha256()
-    for p in sorted(p for p in partitions if p.current != p.target):
-        digest.update(json.dumps([p.tp.topic, p.tp.partition, p.current, p.target]).encode())
-        digest.update(b"\n")
+    changed = sorted((p for p in partitions if p.current != p.target), key=lambda p: p.tp)
+    for topic, rows in groupby(changed, key=lambda p: p.tp.topic):
+        name = json.dumps(topic)
+        # Lists of integers print as JSON; json.dumps of every row would take twice as long.
+        lines = (f"[{name}, {p.tp.partition}, {[*p.current]}, {[*p.target]}]\n" for p in rows)
+        digest.update("".join(lines).encode())
     return f"sha256:{digest.hexdigest()}"
