@@ -108,6 +108,12 @@ class KubeClient:
         body = {"metadata": {"finalizers": list(finalizers), "resourceVersion": resource_version}}
         return await self._unless_gone("PATCH", _resource(plural, namespace, name), body, content_type=_MERGE_PATCH)
 
+    async def annotate(self, plural: str, namespace: str, name: str, annotations: Mapping[str, str | None]) -> bool:
+        """Merge into the annotations; None removes one. False if the resource is gone."""
+        body = {"metadata": {"annotations": dict(annotations)}}
+        path = _resource(plural, namespace, name)
+        return await self._unless_gone("PATCH", path, body, content_type=_MERGE_PATCH) is not None
+
     # What goes with them -------------------------------------------------------------------------------------------
 
     async def create_event(
