@@ -26,7 +26,13 @@ _COMMANDS = {
     "pipeline": ("kafka_rebalance.cli.pipeline", "pipeline", "Samples to Parquet, Spark to load model."),
     "plan": ("kafka_rebalance.cli.plan", "plan", "Plan offline, from a cluster file; Kafka's JSON out."),
     "snapshot": ("kafka_rebalance.cli.snapshot", "snapshot", "A live cluster as the file that plan reads."),
+    "status": (
+        "kafka_rebalance.cli.status",
+        "status",
+        "How far a KafkaRebalance is; --batch: all that is in flight.",
+    ),
     "steps": ("kafka_rebalance.cli.steps", "steps", "The small steps from one assignment to another."),
+    "undo": ("kafka_rebalance.cli.undo", "undo", "Move back what a KafkaRebalance that has succeeded moved."),
     "watch": ("kafka_rebalance.cli.watch", "watch", "Follow a running KafkaRebalance in the terminal."),
 }
 
