@@ -228,9 +228,10 @@ class TestOrigins:
         await store.append("u", "r1", [origin("a", 0, 1)])
         await store.append("u", "r2", [origin("a", 0, 2)])
         await store.append("v", "r1", [origin("a", 0, 3)])
-        await store.delete("u", "r1")
+        await store.delete("u", keep="r2")
         assert await store.load("u", "r1") == {}
         assert len(await store.load("u", "r2")) == 1
+        assert len(await store.load("v", "r1")) == 1
         await store.delete("u")
         assert await store.load("u", "r2") == {}
         assert len(await store.load("v", "r1")) == 1
@@ -288,6 +289,16 @@ class TestRuns:
         for run in (self.run("late", 5), self.run("early")):
             await store.save(run)
         assert [run.uid for run in await store.list_all()] == ["early", "late"]
+
+    async def test_how_to_see(self, client: KubeClient, namespace: Namespace) -> None:
+        """The command that a message names shows all that is kept of one resource, and nothing else."""
+        await RunStore(client).save(self.run("u"))
+        await PlanStore(client).save("u", "h", "c", plan(10), NOW)
+        await OriginStore(client).append("u", "r", [origin("a", 0, 1)])
+        mine = await names(client)
+        await RunStore(client).save(self.run("v"))
+        _, *command = RunStore(client).how_to_see("u").split()
+        assert set(namespace.cluster.kubectl(*command, "-o", "name").split()) == {f"configmap/{name}" for name in mine}
 
 
 class TestLedgers:

@@ -114,12 +114,9 @@ class OriginStore:
         payload = blob.payload
         return await asyncio.to_thread(lambda: _by_partition(decode_origins(payload)))
 
-    async def delete(self, uid: str, run_id: str | None = None) -> None:
-        """Of one run, or of all runs of the resource."""
-        if run_id is None:
-            await self._blobs.delete_all(uid)
-        else:
-            await self._blobs.delete(self._blobs.name(uid, run_id))
+    async def delete(self, uid: str, *, keep: str | None = None) -> None:
+        """Those of all runs of the resource, except the one with the id ``keep``."""
+        await self._blobs.delete_all(uid, keep=self._blobs.name(uid, keep) if keep else "")
 
     async def clean(self) -> int:
         """Remove what a killed operator left half written."""
@@ -174,6 +171,10 @@ class RunStore:
             except StoredStateCorrupt as error:
                 _log.error("%s", error.message)
         return sorted(runs, key=lambda run: (run.opened_at, run.uid))
+
+    def how_to_see(self, uid: str) -> str:
+        """The command that shows all records of one resource to a person, for messages."""
+        return f"kubectl get configmaps -n {self._kube.namespace} -l {UID_LABEL}={uid}"
 
     def _read(self, found: Json) -> Run:
         try:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 from datetime import timedelta
 
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.kube.store import LedgerStore
+from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.reconcile.lifecycle import Clock
 from kafka_rebalance.reconcile.records import Stores
 from kafka_rebalance.reconcile.resources import Resources
@@ -43,13 +45,38 @@ async def clean_up(stores: Stores, ledgers: LedgerStore) -> None:
 async def sweep(stores: Stores, resources: Resources, clock: Clock) -> int:
     """Forget closed runs older than the retention whose resource is gone; how many they were.
 
-    An open run is never forgotten: its origins are what a rollback needs.
+    An open run without a resource is an orphan: its finalizer was taken away by something other than us. It is told at
+    each sweep and closed as abandoned when the retention is over. So its origins, which lead back by hand, outlive it
+    twice as long as those of a success.
     """
     forgotten = 0
     for run in await stores.runs.list_all():
-        if run.closed_at is None or clock.now() - run.closed_at < PLAN_RETENTION:
+        overdue = clock.now() - (run.closed_at or run.opened_at) >= PLAN_RETENTION
+        if not (run.open or overdue) or await resources.exists(run.namespace, run.name, run.uid):
             continue
-        if not await resources.exists(run.namespace, run.name, run.uid):
+        if await stores.runs.load(run.uid) != run:
+            continue  # it has ended since it was listed, and its resource with it
+        if not run.open:
             await stores.forget(run.uid)
             forgotten += 1
+            continue
+        _tell_orphan(run, stores)
+        if overdue:
+            await stores.runs.save(replace(run, closed_at=clock.now(), outcome=RunOutcome.ABANDONED))
+            log.warning("%s/%s: run %s was closed as %s", run.namespace, run.name, run.run_id, RunOutcome.ABANDONED)
     return forgotten
+
+
+def _tell_orphan(run: Run, stores: Stores) -> None:
+    cordoned = f" Brokers {', '.join(map(str, run.cordoned))} may still be cordoned by it." if run.cordoned else ""
+    log.warning(
+        "%s/%s: run %s, open since %s, has lost its resource (uid %s): its finalizer was not removed by this operator. "
+        "Kafka finishes what is in flight, and nothing moves it back.%s Its plan and origins: %s",
+        run.namespace,
+        run.name,
+        run.run_id,
+        run.opened_at.isoformat(timespec="seconds"),
+        run.uid,
+        cordoned,
+        stores.runs.how_to_see(run.uid),
+    )
