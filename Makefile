@@ -9,7 +9,7 @@ PYTHON := $(VENV)/bin/python
 # Installed is what pyproject.toml said then: the stamp is named after its content, so an edit makes it stale.
 STAMP := $(VENV)/.installed-$(shell sha256sum pyproject.toml | cut -c1-16)
 
-.PHONY: install demo test e2e servers crds lint bench clean help
+.PHONY: install demo test e2e fleet servers crds lint bench clean help
 
 install: $(STAMP)  ## make .venv with the operator, the pipeline and the developers' tools
 
@@ -28,6 +28,9 @@ test: lint servers  ## lint, then every test, the end-to-end ones on real cluste
 
 e2e: servers  ## only the end-to-end tests
 	@$(PYTHON) -m pytest e2e
+
+fleet: servers  ## fifty rebalances on ten clusters, one of which hangs; by hand, 10 GB
+	@$(PYTHON) -m e2e.fleet
 
 servers: install  ## fetch Kafka and build Kubernetes into the cache
 	@e2e/bench/prerequisites.sh bench

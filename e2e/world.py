@@ -43,6 +43,7 @@ ON_THREE = ((1, 2, 3), (2, 3, 1), (3, 1, 2))
 """Replicas of a cluster that has just got brokers 4 and 5."""
 
 _CONFIGS = "kafka.admin.ConfigCommand"
+_REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
 # kafka-python logs every request.
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
@@ -80,7 +81,11 @@ class World:
     def rebalance(
         self, name: str, *topics: str, throttle: Mapping[str, Any] = CRAWL, kafka: Any = None, **spec: Any
     ) -> "Rebalance":
-        """Apply a KafkaRebalance of these topics."""
+        """Apply a KafkaRebalance of these topics.
+
+        Brokers are given less time to settle than by default: other tests stop and start them.
+        """
+        spec["execution"] = {"brokerSettleTime": "10s", **spec.get("execution", {})}
         body = {
             "kafka": kafka or {"bootstrapServers": self.kafka.bootstrap_servers},
             "topics": {"include": list(topics)},
@@ -179,12 +184,37 @@ class World:
         """Record what is in flight of these topics, every tenth of a second."""
         return Sampler(self, topics)
 
+    def wait_in_sync(self, *topics: str) -> None:
+        """Wait until every replica of these topics is in the ISR."""
+
+        def in_sync() -> bool:
+            found = [state for topic in topics for state in self.partitions(topic).values()]
+            return all(state.isr == set(state.replicas) for state in found)
+
+        wait_until(f"the replicas of {topics} are in sync", in_sync)
+
+    def reassign(self, target: Mapping[Key, Sequence[int]]) -> None:
+        """Do what a person does with Kafka's own tool, beside whatever is in flight; it does not wait for the end."""
+        rows = [{"topic": topic, "partition": at, "replicas": list(ids)} for (topic, at), ids in target.items()]
+        with tempfile.NamedTemporaryFile("w", suffix=".json", dir=self.kafka.directory) as file:
+            json.dump({"version": 1, "partitions": rows}, file)
+            file.flush()
+            where = ("--bootstrap-server", self._alive(), "--reassignment-json-file", file.name)
+            self.kafka.run_tool(_REASSIGN, *where, "--execute", "--additional")
+
     # -- the end ------------------------------------------------------------------------------------------------
 
     def assert_tidy(self) -> None:
         """By Kafka's tools: nothing is being reassigned, and no throttle is left on any broker or topic."""
         assert self.judge.list_reassignments() == {}
         assert self.judge.throttles() == {}
+
+    def assert_reached(self, target: Mapping[Key, Sequence[int]]) -> None:
+        """By Kafka's tools: every partition is there, in this order and led by its first; and all is tidy."""
+        found = self.judge.describe_topics(*{topic for topic, _ in target})
+        reached = {key: (found[key].replicas, found[key].leader) for key in target}
+        assert reached == {key: (replicas, replicas[0]) for key, replicas in target.items()}
+        self.assert_tidy()
 
     def close(self) -> None:
         """Let go of everything this test made, whatever state it is in."""
@@ -295,7 +325,7 @@ class Rebalance:
 
 
 class Sampler:
-    """Lists what is in flight of some topics every tenth of a second; a failure of its own fails the test."""
+    """Lists what is in flight of some topics, or of all, every tenth of a second; its own failure fails the test."""
 
     def __init__(self, world: World, topics: Sequence[str]) -> None:
         self._world = world
@@ -334,10 +364,16 @@ class Sampler:
         try:
             with self._world.reassignments() as ask:
                 while not self._stop.is_set():
-                    self.seen.append({key: adding for key, adding in ask().items() if key[0] in self._topics})
+                    of = self._topics
+                    self.seen.append({key: adding for key, adding in ask().items() if not of or key[0] in of})
                     self._stop.wait(0.1)
         except Exception as error:  # noqa: BLE001 - told by __exit__, whatever it is
             self._failure = error
+
+
+def targets(plan: Mapping[str, Any]) -> dict[Key, tuple[int, ...]]:
+    """Where a plan, as `World.planned` makes it, wants the partitions that it changes."""
+    return {(row["topic"], row["partition"]): tuple(row["replicas"]) for row in plan["partitions"]}
 
 
 def state(status: Mapping[str, Any]) -> tuple[str, str]:

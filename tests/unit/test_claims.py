@@ -140,7 +140,7 @@ class TestWork:
     )
     def test_deletion_leads_where_the_policy_says(self, policy, direction):
         """Rollback unless told otherwise."""
-        assert work(**policy).teardown_direction is direction
+        assert work(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}, **policy).heading is direction
 
     @pytest.mark.parametrize(
         ("change", "asked"),

@@ -6,18 +6,19 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from kafka_rebalance.api.conditions import ConditionType, find_condition
-from kafka_rebalance.api.v1alpha1 import MAX_BATCH_ROWS, MAX_SKIPPED_ROWS
+from kafka_rebalance.api.conditions import ConditionType, Reason, find_condition
+from kafka_rebalance.api.v1alpha1 import FINALIZER, MAX_BATCH_ROWS, MAX_SKIPPED_ROWS
 from kafka_rebalance.errors import Permanent, Transient
 from kafka_rebalance.execution.decide import Direction, Kind, Verdict
 from kafka_rebalance.execution.progress import Pace, Progress
+from kafka_rebalance.execution.queue import Place
 from kafka_rebalance.execution.throttle import Rates
 from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.model.topology import ClusterState, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reconcile.records import open_run
 from kafka_rebalance.reconcile.report import build_status, ready_reason, waiting_summary
-from kafka_rebalance.reconcile.work import Work
+from kafka_rebalance.reconcile.work import Hold, Work
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 FLYING = Verdict(Kind.IN_FLIGHT, step=replicas_of(3, 1, 2), started=True)
@@ -71,8 +72,8 @@ def seen(count=1, topic="t"):
     return ClusterState("c", {}, states)
 
 
-def status_of(mine, cluster=None, on_disk=None, *, pause=None, stalled=None, now=NOW):
-    return build_status(mine, cluster or ClusterState("c", {}), on_disk or {}, pause=pause, stalled=stalled, now=now)
+def status_of(mine, cluster=None, on_disk=None, *, stalled=None, now=NOW):
+    return build_status(mine, cluster or ClusterState("c", {}), on_disk or {}, stalled=stalled, now=now)
 
 
 def said(mine, **more):
@@ -113,10 +114,13 @@ class TestState:
     def test_queued_names_the_holder(self):
         """Who waits knows for whom."""
         mine = work(opened=False)
-        mine.queued_behind = "kafka/other"
+        mine.run, mine.run_loaded = None, True
+        mine.update({**BODY, "metadata": {**BODY["metadata"], "finalizers": [FINALIZER]}})
+        mine.place = Place(runs=False, behind="kafka/other", position=2)
         reason, message = said(mine)
         assert reason == "Queued"
         assert "kafka/other" in message
+        assert "place 2" in message
 
     @pytest.mark.parametrize(
         ("direction", "reason"),
@@ -129,6 +133,8 @@ class TestState:
     def test_the_direction_is_the_state(self, direction, reason):
         """Where a run is going is what people look for first."""
         mine = work(direction=direction)
+        if direction is not Direction.FORWARD:
+            mine.update({**BODY, "metadata": {**BODY["metadata"], "deletionTimestamp": NOW.isoformat()}})
         mine.verdicts = {tp(0): FLYING}
         assert said(mine)[0] == reason
         assert statuses(mine) == ("False", "True", "False")
@@ -136,17 +142,23 @@ class TestState:
     def test_superseding_is_said_while_the_old_plan_is_cancelled(self):
         """Not Reverting: nobody asked for that."""
         mine = work(direction=Direction.REVERT)
-        mine.superseding = True
+        mine.replanning = Reason.SUPERSEDED
         assert said(mine)[0] == "Superseded"
 
-    def test_a_pause_is_the_state(self):
-        """Suspended is neither stuck nor done."""
-        assert said(work(), pause="Suspended")[0] == "Suspended"
-        assert statuses(work(), pause="Suspended") == ("False", "True", "False")
+    @pytest.mark.parametrize("why", [Reason.SUSPENDED, Reason.FROZEN, Reason.OUTSIDE_WINDOW, Reason.CLUSTER_UNHEALTHY])
+    def test_a_hold_is_the_state(self, why):
+        """Held back is neither stuck nor done, and the message says by what."""
+        mine = work()
+        mine.hold = Hold(why, "for this and that")
+        assert said(mine)[0] == why
+        assert said(mine)[1].startswith("for this and that")
+        assert statuses(mine) == ("False", "True", "False")
 
     def test_a_stall_comes_before_a_pause(self):
         """What a person must act on comes first."""
-        reason, message = said(work(), pause="Suspended", stalled="t-0 gets nothing from broker 1")
+        mine = work()
+        mine.hold = Hold(Reason.SUSPENDED, "spec.execution.suspend is set")
+        reason, message = said(mine, stalled="t-0 gets nothing from broker 1")
         assert (reason, message) == ("Stalled", "t-0 gets nothing from broker 1")
         assert statuses(work(), stalled="x") == ("False", "False", "True")
 
@@ -184,11 +196,13 @@ class TestState:
         """Exactly one of the three is True, in every state."""
         problems = (None, Transient("A", "a"), Permanent("B", "b"))
         outcomes = (None, *RunOutcome)
-        cases = itertools.product(problems, (None, "Suspended"), (None, "stuck"), (True, False), outcomes, Direction)
-        for problem, pause, stalled, opened, outcome, direction in cases:
+        cases = itertools.product(
+            problems, (None, Hold(Reason.SUSPENDED, "")), (None, "stuck"), (True, False), outcomes, Direction
+        )
+        for problem, hold, stalled, opened, outcome, direction in cases:
             mine = work(opened=opened, closed=outcome, direction=direction)
-            mine.problem = problem
-            assert sorted(statuses(mine, pause=pause, stalled=stalled)) == ["False", "False", "True"]
+            mine.problem, mine.hold = problem, hold
+            assert sorted(statuses(mine, stalled=stalled)) == ["False", "False", "True"]
 
 
 class TestWaitingSummary:

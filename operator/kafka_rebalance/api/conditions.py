@@ -53,6 +53,8 @@ class Reason(StrEnum):
     """Reports that none of spec.execution.windows is open; the message says when the next one opens."""
     AWAITING_APPROVAL = "AwaitingApproval"
     """Reports that spec.approval.policy is Manual and planHash is not the hash of the stored plan."""
+    APPROVED = "Approved"
+    """Reports that spec.approval.planHash is the hash of the stored plan."""
     YIELDING = "Yielding"
     """Reports that a rebalance of higher priority wants the same partitions: this one comes to rest and lets it by."""
     FROZEN = "Frozen"

@@ -8,6 +8,8 @@ from typing import Annotated, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from kafka_rebalance.api.fields import MAX_INT32, ApiModel, ByteCount, PositiveInt, Rate, Seconds, rule, rules
+from kafka_rebalance.execution.windows import Window as CheckedWindow
+from kafka_rebalance.execution.windows import check
 
 
 class DeletionPolicy(StrEnum):
@@ -51,6 +53,15 @@ class Window(ApiModel):
     time_zone: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_+/-]+$")] = Field(
         default="UTC", description="IANA time zone of the cron fields, like Europe/Berlin."
     )
+
+    @model_validator(mode="after")
+    def _valid(self) -> Self:
+        check(self.checked())
+        return self
+
+    def checked(self) -> CheckedWindow:
+        """As the pure layer takes it."""
+        return CheckedWindow(self.cron, self.duration_seconds, self.time_zone)
 
 
 class Execution(ApiModel):

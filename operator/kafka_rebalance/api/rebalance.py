@@ -13,7 +13,6 @@ from pydantic import ConfigDict, Field, model_validator
 from kafka_rebalance.api.connection import Kafka
 from kafka_rebalance.api.execution import Approval, DeletionPolicy, Execution, Rollback, Throttle
 from kafka_rebalance.api.fields import (
-    MAX_INT32,
     ApiModel,
     BrokerSet,
     FewBrokers,

@@ -9,7 +9,7 @@ from kafka_rebalance.api.fields import ApiModel, PositiveInt, RateOrUnset
 from kafka_rebalance.api.status import ResourceStatus
 
 
-class Limits(ApiModel):
+class ClusterLimits(ApiModel):
     """KIP-435's limits over all rebalances of the cluster together. Absent: no ceiling."""
 
     parallel_partition_count: PositiveInt | None = Field(
@@ -41,8 +41,8 @@ class KafkaReassignmentThrottleSpec(ApiModel):
         description="Bytes per second that each broker may fetch for reassigning replicas (KIP-542 "
         "follower.reassignment.throttled.rate). Absent or -1: unset.",
     )
-    limits: Limits = Field(
-        default=Limits(), description="Ceilings over all rebalances of the cluster together. Absent: none."
+    limits: ClusterLimits = Field(
+        default=ClusterLimits(), description="Ceilings over all rebalances of the cluster together. Absent: none."
     )
     freeze: bool = Field(
         default=False,

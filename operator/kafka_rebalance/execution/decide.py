@@ -8,7 +8,7 @@ nothing but null, copies are made before old ones go, and the order changes only
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -25,7 +25,6 @@ from kafka_rebalance.execution.steps import (
     next_step,
 )
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
-
 
 DRIFTED = "Drifted"
 """Somebody else changed the partition: it leaves the run."""
@@ -227,6 +226,29 @@ def _leads_to_rest(errand: Errand, state: PartitionState, step: Step, direction:
         return False
     repairs_order = direction is not Direction.FORWARD and set(call.replicas) == set(state.replicas)
     return repairs_order or len(state.replicas) > max(len(errand.origin), len(errand.target))
+
+
+def bytes_to_move_back(errands: Iterable[Errand], cluster: ClusterState) -> int:
+    """What a rollback has to copy once everything in flight is cancelled: originals that hold no replica now."""
+    back = 0
+    for errand in errands:
+        state = cluster.partitions.get(errand.tp)
+        if state is not None and set(state.replicas) <= errand.known:
+            held = set(state.replicas) - set(state.adding)
+            back += errand.size_bytes * sum(broker not in held for broker in errand.origin)
+    return back
+
+
+def lost_moves(errands: Iterable[Errand], verdicts: Mapping[TopicPartition, Verdict]) -> tuple[int, int]:
+    """Replica moves of the plan that others have made void by changing the partition, and all of them."""
+    lost = total = 0
+    for errand in errands:
+        moves = sum(broker not in errand.planned_from for broker in errand.target)
+        total += moves
+        verdict = verdicts.get(errand.tp)
+        if verdict is not None and verdict.kind is Kind.SKIPPED and verdict.reason == DRIFTED:
+            lost += max(moves, 1)
+    return lost, max(total, lost)
 
 
 def entries_to_throttle(state: PartitionState, submitted: Replicas) -> tuple[frozenset[BrokerId], frozenset[BrokerId]]:

@@ -139,3 +139,10 @@ def seconds_at_throttle(
         if rate
     ]
     return max(bounds) if bounds else None
+
+
+def produce_rates(
+    before: Mapping[TopicPartition, int], after: Mapping[TopicPartition, int], seconds: float
+) -> dict[TopicPartition, float]:
+    """Bytes per second by which each partition grew between two readings of its leader's size."""
+    return {tp: max(0, size - before[tp]) / seconds for tp, size in after.items() if tp in before}

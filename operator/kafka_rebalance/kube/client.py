@@ -12,7 +12,7 @@ import binascii
 import json
 import os
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -55,16 +55,26 @@ class KubeClient:
 
     Every method may raise Transient("ApiServerUnreachable" or "ApiServerBusy"), Conflict, Forbidden, and Refused
     where the API server finds what was sent invalid. NotFound is raised only where None or False cannot say it.
+    ``before_write`` is called, in a thread, right before anything but a reading is sent; what it raises is raised.
     """
 
-    def __init__(self, configuration: client.Configuration, namespace: str) -> None:
+    def __init__(
+        self, configuration: client.Configuration, namespace: str, *, before_write: Callable[[], None] | None = None
+    ) -> None:
         configuration.retries = False  # the caller knows better when to try again, and the log stays readable
         self.namespace = namespace
+        self._before_write = before_write
         self._api = client.ApiClient(configuration)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="kube")
 
     @classmethod
-    def connect(cls, namespace: str | None = None, *, kubeconfig: str | None = None) -> KubeClient:
+    def connect(
+        cls,
+        namespace: str | None = None,
+        *,
+        kubeconfig: str | None = None,
+        before_write: Callable[[], None] | None = None,
+    ) -> KubeClient:
         """From the kubeconfig given, KUBECONFIG or ~/.kube/config; where there is none, as the Pod's account."""
         configuration = client.Configuration()
         default = Path.home() / ".kube" / "config"
@@ -76,11 +86,11 @@ class KubeClient:
                 config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
         except config.ConfigException as error:
             raise Permanent("NoKubernetesAccess", f"no usable kubeconfig and not in a Pod: {error}") from error
-        return cls(configuration, operator_namespace(namespace))
+        return cls(configuration, operator_namespace(namespace), before_write=before_write)
 
     async def close(self) -> None:
-        """Let go of connections and threads."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        """Let go of connections and threads. When this returns, no request is under way any more."""
+        await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
 
     # Our resources -------------------------------------------------------------------------------------------------
 
@@ -127,6 +137,15 @@ class KubeClient:
             where = f"{about.namespace}/{about.name} (its namespace is being deleted): {message}"
             await self._create_event(self.namespace, kind, about, reason, where, warning=warning)
 
+    async def terminating(self, plural: str, namespace: str) -> bool:
+        """Whether the namespace, or the CRD of these resources, is being deleted. Forbidden where it may not look."""
+        crd = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}.{GROUP}"
+        for path in (f"/api/v1/namespaces/{quote(namespace)}", crd):
+            found = await self._get_or_none(path)
+            if found is None or "deletionTimestamp" in found["metadata"]:
+                return True
+        return False
+
     async def read_secret(self, namespace: str, name: str) -> dict[str, bytes]:
         """The decoded keys. Refused("SecretNotFound") names the Secret; its content is in no message."""
         what = f"Secret {namespace}/{name}"
@@ -169,7 +188,25 @@ class KubeClient:
         answer = await self._json("GET", self._config_maps(), labels=labels, accept=_METADATA_ONLY)
         return [item["metadata"] for item in answer["items"] or ()]  # null where there is none
 
+    # Leases in the operator's own namespace ------------------------------------------------------------------------
+
+    async def get_lease(self, name: str) -> Json | None:
+        """A Lease of the operator's namespace; None if there is none."""
+        return await self._get_or_none(self._leases(name))
+
+    async def create_lease(self, body: Mapping[str, Any]) -> Json:
+        """Conflict if it exists."""
+        return await self._json("POST", self._leases(), body)
+
+    async def replace_lease(self, name: str, body: Mapping[str, Any]) -> Json:
+        """Conflict if it is no longer the one of ``body``'s resourceVersion, or is gone."""
+        return await self._json("PUT", self._leases(name), body)
+
     # ---------------------------------------------------------------------------------------------------------------
+
+    def _leases(self, name: str = "") -> str:
+        path = f"/apis/coordination.k8s.io/v1/namespaces/{quote(self.namespace)}/leases"
+        return f"{path}/{quote(name)}" if name else path
 
     def _config_maps(self, name: str = "") -> str:
         path = f"/api/v1/namespaces/{quote(self.namespace)}/configmaps"
@@ -236,6 +273,8 @@ class KubeClient:
             self._api.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
             url = self._api.configuration.host + path
             send = self._api.rest_client.request
+            if self._before_write is not None and method != "GET":
+                self._before_write()
             answer = send(method, url, headers, body=body, _request_timeout=_TIMEOUT)  # type: ignore[no-untyped-call]
             data = answer.read()
         except (urllib3.exceptions.HTTPError, client.ApiException) as error:

@@ -8,25 +8,33 @@ started again, the next tick finds the same resource, the same stores and the sa
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 
 from kafka_rebalance.api.conditions import Reason
+from kafka_rebalance.api.throttle import ClusterLimits
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
-from kafka_rebalance.errors import RebalanceError, Transient
-from kafka_rebalance.execution.decide import Direction, Kind, Observation, judge
+from kafka_rebalance.errors import RebalanceError, Refused, Transient
+from kafka_rebalance.execution.decide import Direction, Kind, Observation, judge, lost_moves
+from kafka_rebalance.execution.gate import Vitals
 from kafka_rebalance.execution.progress import measure, start_pace
-from kafka_rebalance.execution.schedule import Orders, choose
+from kafka_rebalance.execution.schedule import Ceilings, Orders, Share, schedule
 from kafka_rebalance.execution.throttle import Claim, moving_brokers
-from kafka_rebalance.kafka.ports import AlterCode, ClusterInfo, KafkaAdmin
+from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.topology import BrokerId, ClusterState, Replicas, TopicPartition
 from kafka_rebalance.reconcile.claims import claim_of, rates_of, ruling_throttle
+from kafka_rebalance.reconcile.holding import Surroundings, hold_on
 from kafka_rebalance.reconcile.lifecycle import Clock, Lifecycle
 from kafka_rebalance.reconcile.observing import Observer
 from kafka_rebalance.reconcile.opening import LoadModels, Runs, expected_seconds
+from kafka_rebalance.reconcile.queueing import give_places
 from kafka_rebalance.reconcile.records import Stores
 from kafka_rebalance.reconcile.report import waiting_summary
 from kafka_rebalance.reconcile.resources import Resources
+from kafka_rebalance.reconcile.submitting import at_once, copies, submit
+from kafka_rebalance.reconcile.teardown import barrier_to_rollback, name_heirs
 from kafka_rebalance.reconcile.throttling import ThrottleKeeper
 from kafka_rebalance.reconcile.work import Work
 from kafka_rebalance.units import format_duration
@@ -36,7 +44,10 @@ log = logging.getLogger(__name__)
 BUSY_SECONDS = 0.5
 SENT_SECONDS = 0.1
 """After a round that sent something: what needs no copy is done already, and small copies soon are."""
+RESTING_SECONDS = 3.0
+"""While all that is open is held back and at rest: windows open, brokers settle."""
 UNSETTLED_SECONDS = 2.0
+QUEUE_SECONDS = 2.0
 IDLE_SECONDS = 30.0
 _FAILURES_BEFORE_SAYING_SO = 3
 
@@ -46,7 +57,7 @@ class ClusterEngine:
 
     def __init__(
         self,
-        cluster_id: str,
+        info: ClusterInfo,
         admin: KafkaAdmin,
         resources: Resources,
         stores: Stores,
@@ -54,7 +65,8 @@ class ClusterEngine:
         load_models: LoadModels,
         clock: Clock,
     ) -> None:
-        self.cluster_id = cluster_id
+        self.cluster_id = info.cluster_id
+        self._endpoints = _endpoints(info)
         self.works: dict[str, Work] = {}
         self.throttles: dict[str, KafkaReassignmentThrottle] = {}
         self._admin = admin
@@ -63,11 +75,18 @@ class ClusterEngine:
         self._keeper = keeper
         self._clock = clock
         self._lifecycle = Lifecycle(resources, stores, clock)
-        self._runs = Runs(admin, self._lifecycle, resources, stores, load_models, clock)
+        self._runs = Runs(admin, self._lifecycle, resources, stores, load_models, clock, self.wake)
         self._observer = Observer(admin, clock)
         self._woken = asyncio.Event()
         self._failures = 0
         self._sent = False
+
+    def check_same_cluster(self, info: ClusterInfo) -> None:
+        """Refused("ClusterIdCollision") where the same id is told at entirely other endpoints: a copied disk, say."""
+        if info.brokers and not self._endpoints & _endpoints(info):
+            here, there = (", ".join(sorted(ends)[:3]) for ends in (self._endpoints, _endpoints(info)))
+            message = f"cluster id {self.cluster_id} is told by brokers at {there}, but known from {here}"
+            raise Refused("ClusterIdCollision", f"{message}; use the same listener, or give one of them another id")
 
     def wake(self) -> None:
         """Something changed: do not wait for the next tick."""
@@ -75,13 +94,16 @@ class ClusterEngine:
 
     async def run(self) -> None:
         """Tick until cancelled."""
-        while True:
-            self._woken.clear()
-            pause = await self.tick()
-            try:
-                await asyncio.wait_for(self._woken.wait(), pause)
-            except TimeoutError:
-                continue
+        try:
+            while True:
+                self._woken.clear()
+                pause = await self.tick()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._woken.wait(), pause)
+        finally:
+            for work in self.works.values():
+                if work.planning is not None:
+                    work.planning.cancel()
 
     async def tick(self) -> float:
         """One round. Returns how many seconds may pass before the next."""
@@ -108,13 +130,14 @@ class ClusterEngine:
             await self._lifecycle.prepare(work)
         await self._keeper.load()
         info = await self._admin.describe_cluster()
-        for work in works:
-            await self._runs.start(work, info, works)
+        self._endpoints |= _endpoints(info)
+        await self._open(works, info)
         running = [work for work in works if work.open is not None and not work.blocked(self._clock.monotonic())]
         claims: dict[str, Claim] = {}
         seen = Observation(ClusterState(self.cluster_id, info.brokers))
         if running:
             seen = await self._observer.look([errand for work in running for errand in work.errands], info)
+            self._judge(running, seen, await self._observer.vitals(info))
             claims = await self._carry_out(running, seen)
         if not self._keeper.settled:
             await self._keeper.shrink(claims, info.brokers, await self._in_flight_elsewhere(running, seen))
@@ -125,39 +148,91 @@ class ClusterEngine:
         await self._report_throttles()
         return self._pause()
 
+    async def _open(self, works: list[Work], info: ClusterInfo) -> None:
+        """Take over the plans that are made, and have those made whose turn it is."""
+        for work in works:
+            await self._runs.collect(work)
+        if any(work.open is not None or work.wants_plan for work in works):
+            everything = await self._observer.everything()
+            name_heirs(works, everything)
+            give_places(works, everything, self._clock)
+        for work in works:
+            await self._runs.start(work, info, works)
+
     def _pause(self) -> float:
         """Seconds until there may be something to do without anybody waking us."""
         now = self._clock.monotonic()
-        if any(work.open is not None and not work.blocked(now) for work in self.works.values()):
+        running = [work for work in self.works.values() if work.open is not None and not work.blocked(now)]
+        if self._sent or any(work.hold is None or not work.at_rest for work in running):
             return SENT_SECONDS if self._sent else BUSY_SECONDS
+        if running:
+            return RESTING_SECONDS
         longest = IDLE_SECONDS if self._keeper.settled else UNSETTLED_SECONDS
-        waiting = [w.retry_at for w in self.works.values() if w.problem is not None or w.queued_behind is not None]
+        waiting = [w.retry_at for w in self.works.values() if w.problem is not None]
+        waiting += [now + QUEUE_SECONDS for w in self.works.values() if w.wants_plan]
         return min(longest, max(BUSY_SECONDS, min(waiting, default=float("inf")) - now))
 
+    def _judge(self, running: list[Work], seen: Observation, vitals: Vitals) -> None:
+        """Where each rebalance goes, whether it may start something new, and how each of its partitions stands."""
+        now = self._clock.now()
+        ours = {errand.tp for work in running for errand in work.errands}
+        ours |= {tp for work in running for tp in work.skipped}
+        around = Surroundings(now, vitals, ours, self.throttles)
+        for work in running:
+            work.barrier = barrier_to_rollback(work, seen.cluster, now)
+            heading = work.heading or Direction.REVERT
+            if work.direction is not heading:
+                work.direction, work.pace = heading, None
+            work.hold = hold_on(work, around)
+            restarting = self._observer.away(work.rebalance.spec.execution.broker_settle_seconds)
+            mine, paused, r = replace(seen, restarting=restarting), work.hold is not None, work.limits.parallel_replicas
+            work.verdicts = {e.tp: judge(e, mine, heading, r, paused=paused) for e in work.errands}
+            flying = {tp for tp, verdict in work.verdicts.items() if verdict.kind is Kind.IN_FLIGHT}
+            work.since = {tp: work.since.get(tp, now) for tp in flying}
+            self._notice_drift(work)
+
+    def _notice_drift(self, work: Work) -> None:
+        """With more of the moves gone than the budget, the plan is no longer worth carrying out."""
+        if work.direction is not Direction.FORWARD:
+            return
+        lost, total = lost_moves(work.errands, work.verdicts)
+        if total and 100 * lost > work.rebalance.spec.approval.drift_budget * total:
+            log.info("%s: %d of %d replica moves are lost to others: planning again", work.name, lost, total)
+            work.replanning = Reason.DRIFTED
+
     async def _carry_out(self, running: list[Work], seen: Observation) -> dict[str, Claim]:
-        """Decide, send, report. Returns the claims on the throttle that are in force.
+        """Choose, send, report. Returns the claims on the throttle that are in force.
 
         What needs no copy (nulls, drops, new orders, elections) goes out at once, while what was just read still holds;
         copies go out when their throttle is in place.
         """
-        frozen = any(throttle.spec.freeze for throttle in self.throttles.values())
-        orders: dict[str, Orders] = {}
+        orders = self._schedule(running, seen.cluster)
         for work in running:
-            self._judge(work, seen, paused=_hold_back(work, frozen=frozen) is not None)
-            orders[work.uid] = self._choose(work, seen.cluster)
-        for work in running:
-            await self._submit(work, _at_once(orders[work.uid], seen.cluster), seen.cluster)
+            await self._submit(work, at_once(orders[work.uid], seen.cluster), seen.cluster)
         claims = self._claims(running, seen.cluster, orders)
         covered = await self._keeper.extend(claims, seen.cluster.brokers)
         for work in running:
             claim = claims.get(work.uid)
             work.throttled_brokers = self._keeper.brokers_in_place(claim) if claim else 0
             work.throttle_trouble = self._keeper.trouble
-            await self._submit(work, _copies(orders[work.uid], seen.cluster, claim, covered), seen.cluster)
-            pause = _hold_back(work, frozen=frozen)
-            self._follow(work, seen.cluster, paused=pause is not None)
-            await self._report(work, seen.cluster, pause=pause, stalled=self._stalled(work))
+            await self._submit(work, copies(orders[work.uid], seen.cluster, claim, covered), seen.cluster)
+            self._follow(work, seen.cluster)
+            await self._report(work, seen.cluster, stalled=self._stalled(work))
         return claims
+
+    def _schedule(self, running: list[Work], cluster: ClusterState) -> dict[str, Orders]:
+        """The one place where all caps hold: each rebalance's own, and the throttle resource's over all of them."""
+        ruling = ruling_throttle(self.throttles.values())
+        limits = ruling.spec.limits if ruling else ClusterLimits()
+        ceilings = Ceilings(
+            limits.parallel_partition_count, limits.parallel_leader_movements, limits.max_concurrent_replica_movements
+        )
+        first = sorted(running, key=lambda w: (not w.going_back, -w.rebalance.spec.priority, w.age_key))
+        shares = [Share(w.verdicts, {e.tp: e.size_bytes for e in w.errands}, w.limits) for w in first]
+        chosen = schedule(shares, cluster, ceilings, self._observer.free_bytes, self._observer.replica_bytes)
+        for work, orders in zip(first, chosen, strict=True):
+            work.no_room = orders.no_room
+        return {work.uid: orders for work, orders in zip(first, chosen, strict=True)}
 
     async def _finish(self, running: list[Work], claims: Mapping[str, Claim], info: ClusterInfo) -> None:
         """End the runs that have arrived, once the throttle on what they moved reads as it did before."""
@@ -165,7 +240,7 @@ class ClusterEngine:
             topics = {errand.tp.topic for errand in work.errands}
             brokers = {broker for errand in work.errands for broker in errand.known} & set(info.brokers)
             if work.finished and self._keeper.restored(claims, topics, brokers):
-                await self._runs.finish(work, info, list(self.works.values()))
+                await self._runs.finish(work)
 
     async def _in_flight_elsewhere(self, running: list[Work], seen: Observation) -> dict[TopicPartition, Replicas]:
         """What Kafka is reassigning although no claim speaks for it: of resources not seen yet, or not in metadata."""
@@ -173,13 +248,11 @@ class ClusterEngine:
         listed = await self._admin.list_reassignments()
         return {tp: row.replicas for tp, row in listed.items() if tp not in spoken_for}
 
-    async def _report(
-        self, work: Work, cluster: ClusterState, *, pause: str | None = None, stalled: str | None = None
-    ) -> None:
+    async def _report(self, work: Work, cluster: ClusterState, *, stalled: str | None = None) -> None:
         """Tell the API server. That it does not listen holds up neither this work nor the others."""
         sizes = self._observer.replica_bytes
         try:
-            exists = await self._resources.report(work, cluster, sizes, pause=pause, stalled=stalled)
+            exists = await self._resources.report(work, cluster, sizes, stalled=stalled)
         except RebalanceError as error:
             log.warning("%s: status not written: %s", work.name, error.message)
             return
@@ -195,19 +268,6 @@ class ClusterEngine:
             except RebalanceError as error:
                 log.warning("throttle %s: status not written: %s", throttle.metadata.name, error.message)
 
-    def _judge(self, work: Work, seen: Observation, *, paused: bool) -> None:
-        direction = work.direction or Direction.FORWARD
-        replicas = work.limits.parallel_replicas
-        work.verdicts = {e.tp: judge(e, seen, direction, replicas, paused=paused) for e in work.errands}
-        now = self._clock.now()
-        flying = {tp for tp, v in work.verdicts.items() if v.kind is Kind.IN_FLIGHT}
-        work.since = {tp: work.since.get(tp, now) for tp in flying}
-
-    def _choose(self, work: Work, cluster: ClusterState) -> Orders:
-        sizes = {errand.tp: errand.size_bytes for errand in work.errands}
-        adding = {e.tp: len(cluster.partitions[e.tp].adding) for e in work.errands if e.tp in cluster.partitions}
-        return choose(work.verdicts, sizes, work.limits, adding)
-
     def _claims(self, running: list[Work], cluster: ClusterState, orders: Mapping[str, Orders]) -> dict[str, Claim]:
         claims = {}
         for work in running:
@@ -222,27 +282,13 @@ class ClusterEngine:
         return claims
 
     async def _submit(self, work: Work, orders: Orders, cluster: ClusterState) -> None:
-        self._sent = self._sent or bool(orders.cancels or orders.alters or orders.elections)
-        submitted = {**dict.fromkeys(orders.cancels), **orders.alters}
-        if submitted:
-            answers = await self._admin.alter_reassignments(submitted)
-            self._log_answers(work, "alter", answers)
-        # A leader movement is the reorder and the election after it: elect at once what has just been put in order.
-        elections = [*orders.elections, *_reordered(orders, cluster)]
-        if elections:
-            self._log_answers(work, "elect", await self._admin.elect_preferred(elections))
+        self._sent = await submit(self._admin, work.name, orders, cluster) or self._sent
 
-    def _log_answers(self, work: Work, call: str, answers: Mapping[TopicPartition, AlterCode]) -> None:
-        expected = {AlterCode.OK, AlterCode.ELECTION_NOT_NEEDED, AlterCode.NO_REASSIGNMENT_IN_PROGRESS}
-        for tp, code in answers.items():
-            if code not in expected:
-                log.info("%s: %s of %s answered %s; looking again", work.name, call, tp, code)
-
-    def _follow(self, work: Work, cluster: ClusterState, *, paused: bool) -> None:
+    def _follow(self, work: Work, cluster: ClusterState) -> None:
         direction = work.direction or Direction.FORWARD
         work.progress = measure(work.errands, work.verdicts, cluster, self._observer.replica_bytes, direction)
         now = self._clock.monotonic()
-        if paused and not work.progress.partitions_in_flight:
+        if work.hold is not None and not work.progress.partitions_in_flight:
             work.pace = None  # standing still is meant: the clock of the progress criterion begins anew
             return
         work.pace = work.pace.follow(work.progress, now) if work.pace else start_pace(work.progress, now)
@@ -264,6 +310,8 @@ class ClusterEngine:
                 continue  # finished: what happens to the cluster now is not its concern
             before, work.problem = work.problem, work.problem or error
             try:
+                if work.rebalance.metadata.deleting:
+                    await self._lifecycle.prepare(work, connected=False)
                 await self._report(work, ClusterState(self.cluster_id, {}))
             except Exception:
                 # The engine outlives even a status that cannot be built.
@@ -272,34 +320,5 @@ class ClusterEngine:
                 work.problem = before
 
 
-def _hold_back(work: Work, *, frozen: bool) -> str | None:
-    """Why no new step may start; None: they may. A freeze and a suspend hold back rollbacks too, but never a null."""
-    if frozen:
-        return Reason.FROZEN
-    return Reason.SUSPENDED if work.rebalance.spec.execution.suspend else None
-
-
-def _at_once(orders: Orders, cluster: ClusterState) -> Orders:
-    """The part that copies nothing and is done inside the call."""
-    alters = {tp: to for tp, to in orders.alters.items() if set(to) <= set(cluster.partitions[tp].replicas)}
-    return Orders(orders.cancels, alters, orders.elections)
-
-
-def _copies(orders: Orders, cluster: ClusterState, claim: Claim | None, covered: frozenset[str]) -> Orders:
-    """The part that copies, without partitions whose throttle is not in place yet: they wait for the next tick."""
-    alters = {tp: to for tp, to in orders.alters.items() if not set(to) <= set(cluster.partitions[tp].replicas)}
-    if claim is None:
-        return Orders(alters=alters)
-    needed = {t for side in (claim.leader_entries, claim.follower_entries) for t, items in side.items() if items}
-    return Orders(alters={tp: to for tp, to in alters.items() if tp.topic in covered or tp.topic not in needed})
-
-
-def _reordered(orders: Orders, cluster: ClusterState) -> list[TopicPartition]:
-    """Partitions that were just given a new first replica which is in sync: a call without copies, done at once."""
-    found = []
-    for tp, replicas in orders.alters.items():
-        state = cluster.partitions[tp]
-        at_once = set(replicas) <= set(state.replicas)
-        if at_once and replicas[0] != state.leader and state.leader in replicas and replicas[0] in state.isr:
-            found.append(tp)
-    return found
+def _endpoints(info: ClusterInfo) -> frozenset[str]:
+    return frozenset(f"{broker.host}:{broker.port}" for broker in info.brokers.values())

@@ -5,15 +5,16 @@ Each step is stored before the next begins, and each begins by looking at what i
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
-from kafka_rebalance.errors import RebalanceError, Transient
-from kafka_rebalance.execution.decide import Direction
+from kafka_rebalance.api.conditions import Reason
+from kafka_rebalance.errors import RebalanceError, Refused, Transient
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.reconcile.records import Stores, load_open_run
 from kafka_rebalance.reconcile.resources import Resources
@@ -23,6 +24,9 @@ log = logging.getLogger(__name__)
 
 _REFUSED_SECONDS = 15.0
 _SOONEST_SECONDS = 0.5
+_LOOK_AROUND_SECONDS = 5.0
+_CANCEL_TIME = timedelta(minutes=2)
+"""What cancelling gets after spec.rollback.timeout, before the finalizer goes whatever is left."""
 
 
 class Clock(Protocol):
@@ -43,23 +47,32 @@ class Lifecycle:
         self._stores = stores
         self._clock = clock
 
-    async def prepare(self, work: Work) -> None:
-        """Load what is stored, hold the object, begin a teardown. ``work.problem`` says why nothing can be done."""
+    async def prepare(self, work: Work, *, connected: bool = True) -> None:
+        """Load what is stored, hold the object, begin a teardown. ``work.problem`` says why nothing can be done.
+
+        ``connected`` False: Kafka has not been reached, so only what needs no Kafka can end.
+        """
+        if work.rebalance.metadata.deleting and (work.let_go_ordered or self._expired(work, connected=connected)):
+            work.prepared = ()
         if work.prepared == work.asked and self._clock.monotonic() < work.retry_at:
             return
         if work.prepared != work.asked:
-            work.problem, work.queued_behind, work.retry_at = None, None, float("-inf")
+            work.problem, work.retry_at = None, float("-inf")
         work.prepared = work.asked
         async with self.problems_of(work, "prepare"):
+            if work.rebalance.metadata.deleting and work.planning is not None:
+                await self._stop_planning(work)
             if not work.run_loaded:
                 work.run = await self._stores.runs.load(work.uid)
                 work.run_loaded = True
             if work.rebalance.metadata.deleting:
-                await self._tear_down(work)
+                await self._tear_down(work, connected=connected)
             elif not work.held:
                 await self._resources.hold(work)
             elif work.run is not None and work.run.open:
                 await self._resume(work, work.run)
+            elif work.undo_ordered:
+                await self._reopen(work)
 
     @asynccontextmanager
     async def problems_of(self, work: Work, stage: str) -> AsyncIterator[None]:
@@ -84,11 +97,11 @@ class Lifecycle:
         again = error.retry_after if isinstance(error, Transient) else _REFUSED_SECONDS
         work.retry_at = self._clock.monotonic() + max(again, _SOONEST_SECONDS)
 
-    async def close(self, work: Work, outcome: RunOutcome) -> None:
+    async def close(self, work: Work, outcome: RunOutcome, successor: str | None = None) -> None:
         """The run is over; nothing of it is in flight."""
         if work.run is None:
             return
-        closed = replace(work.run, closed_at=self._clock.now(), outcome=outcome)
+        closed = replace(work.run, closed_at=self._clock.now(), outcome=outcome, successor=successor)
         await self._stores.runs.save(closed)
         await self._resources.announce(work, outcome)
         work.run = closed
@@ -96,9 +109,14 @@ class Lifecycle:
         log.info("%s: %s (%d partitions left alone)", work.name, outcome, len(work.skipped) or len(skipped))
         work.close()
 
+    async def undone(self, work: Work) -> None:
+        """Everything is back. The order to undo goes first: it must not meet a later run with the same plan."""
+        await self._resources.clear_undo(work)
+        await self.close(work, RunOutcome.UNDONE)
+
     async def let_go(self, work: Work) -> None:
         """Drop our finalizer. What is stored is forgotten first where everything is back; else it is kept for undo."""
-        if work.run is None or work.run.outcome is RunOutcome.ROLLED_BACK:
+        if work.run is None or work.run.outcome in {RunOutcome.ROLLED_BACK, RunOutcome.UNDONE}:
             await self._stores.forget(work.uid)
             work.run = None
         if work.held:
@@ -107,21 +125,55 @@ class Lifecycle:
     async def _resume(self, work: Work, run: Run) -> None:
         if work.open is None:
             work.open = await load_open_run(self._stores, run)
-        work.superseding = run.planning_hash != work.planning_hash
-        work.direction = Direction.REVERT if work.superseding else Direction.FORWARD
+        if run.planning_hash != work.planning_hash:
+            work.replanning = Reason.SUPERSEDED
+        elif work.replanning is Reason.SUPERSEDED:
+            work.replanning, work.settled = None, False  # edited back
 
-    async def _tear_down(self, work: Work) -> None:
+    async def _reopen(self, work: Work) -> None:
+        """Undo: the run that had succeeded goes back to its origins, with the same engine and limits."""
+        if work.run is None:
+            return
+        origins = await self._stores.origins.load(work.uid, work.run.run_id)
+        if not origins:
+            message = f"the origins of plan {work.run.plan_hash} are no longer stored: there is nothing to go back to"
+            raise Refused("OriginsExpired", message)
+        run = replace(work.run, closed_at=None, outcome=None, undo=True)
+        work.open = await load_open_run(self._stores, run)
+        await self._stores.runs.save(run)
+        work.run, work.progress, work.verdicts = run, None, {}
+
+    async def _stop_planning(self, work: Work) -> None:
+        """A deletion does not wait for a plan. What it may have stored is read again."""
+        if work.planning is not None:
+            work.planning.cancel()
+            await asyncio.wait([work.planning])
+        work.planning, work.run_loaded = None, False
+        work.close()
+
+    async def _tear_down(self, work: Work, *, connected: bool) -> None:
         run = work.run
         if run is None or not run.open:
             await self.let_go(work)
             return
-        direction = work.teardown_direction
-        if direction is None:
+        await self._look_around(work)
+        abandoned = work.heading is None or work.let_go_ordered or self._expired(work, connected=connected)
+        if abandoned or (work.terminating and not connected):
             await self.close(work, RunOutcome.ABANDONED)
             await self.let_go(work)
             return
         if work.open is None:
             work.open = await load_open_run(self._stores, run)
-        if work.direction is not direction:
-            work.pace = None
-        work.direction, work.superseding = direction, False
+        work.replanning, work.settled = None, False
+
+    async def _look_around(self, work: Work) -> None:
+        """Whether the deletion is part of a larger one: of the namespace, or of our CRD."""
+        now = self._clock.monotonic()
+        if not work.terminating and now - work.looked_around_at >= _LOOK_AROUND_SECONDS:
+            work.terminating = await self._resources.goes_with_its_surroundings(work)
+            work.looked_around_at = now
+
+    def _expired(self, work: Work, *, connected: bool) -> bool:
+        """Whether ``rollback.timeout`` ends it here: at once without Kafka, else when cancelling has had its time."""
+        now = self._clock.now()
+        return work.timed_out(now if not connected else now - _CANCEL_TIME)

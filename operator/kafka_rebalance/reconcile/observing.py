@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.decide import Errand, Observation
+from kafka_rebalance.execution.gate import Change, Vitals, unhealthy
+from kafka_rebalance.execution.progress import produce_rates
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition
 from kafka_rebalance.reconcile.lifecycle import Clock
 
 log = logging.getLogger(__name__)
 
+EVERYTHING_SECONDS = 5.0
+_SHARE = 20
+"""Where reading everything takes long, it may take a twentieth of the time."""
 LOG_DIR_SECONDS = 2.0
+IDLE_LOG_DIR_SECONDS = 30.0
+PRODUCE_SECONDS = 15.0
+"""Between two readings that tell how fast partitions grow: shorter, and the brokers' flushes would be noise."""
 MIN_INSYNC_SECONDS = 60.0
-BROKER_GONE_SECONDS = 60.0
-"""A broker that is away for less may just be restarting."""
 _GONE_AFTER_READINGS = 5
 """One "unknown topic" is no proof of deletion: a broker may lag."""
+
+ReplicaKey = tuple[TopicPartition, BrokerId]
 
 
 class Observer:
@@ -28,39 +36,88 @@ class Observer:
     def __init__(self, admin: KafkaAdmin, clock: Clock) -> None:
         self._admin = admin
         self._clock = clock
-        self.replica_bytes: dict[tuple[TopicPartition, BrokerId], int] = {}
+        self.replica_bytes: Mapping[ReplicaKey, int] = {}
+        self.free_bytes: Mapping[BrokerId, int] = {}
+        """Usable bytes of the fullest log dir of each broker that tells."""
+        self.produce_rates: Mapping[TopicPartition, float] = {}
+        """Bytes per second by which the leaders of what is being copied grow."""
         self._log_dirs_read_at = float("-inf")
+        self._leaders_before: tuple[float, Mapping[TopicPartition, int]] | None = None
+        self._everything: Mapping[TopicPartition, PartitionState] = {}
+        self._everything_due_at = float("-inf")
+        self._unhealthy: Mapping[TopicPartition, PartitionState] = {}
+        self._unhealthy_min_insync: dict[str, int] = {}
         self._min_insync: dict[str, int] = {}
         self._min_insync_read_at: dict[str, float] = {}
         self._absent: Counter[TopicPartition] = Counter()
+        self._members: frozenset[BrokerId] | None = None
+        self._change: tuple[float, frozenset[BrokerId], frozenset[BrokerId]] | None = None
         self._away_since: dict[BrokerId, float] = {}
 
+    async def everything(self) -> Mapping[TopicPartition, PartitionState]:
+        """All partitions of the cluster, as they were at most a few seconds ago: for the gate and the queue."""
+        begun = self._clock.monotonic()
+        if begun >= self._everything_due_at:
+            self._everything = await self._admin.describe_partitions()
+            took = self._clock.monotonic() - begun
+            self._everything_due_at = begun + max(EVERYTHING_SECONDS, _SHARE * took)
+            self._unhealthy = unhealthy(self._everything)
+            self._unhealthy_min_insync = await self._read_min_insync({tp.topic for tp in self._unhealthy})
+        return self._everything
+
+    async def vitals(self, info: ClusterInfo) -> Vitals:
+        """What the health gate looks at. The controller has answered: a listing is part of every reading."""
+        await self.everything()
+        return Vitals(
+            controller_reachable=True,
+            partitions=self._unhealthy,
+            min_insync=self._unhealthy_min_insync,
+            membership_changed=self._membership(info),
+            live=frozenset(info.brokers),
+        )
+
     async def look(self, errands: Collection[Errand], info: ClusterInfo) -> Observation:
-        """The partitions of the errands as they are now."""
+        """The partitions of the errands as they are now. ``restarting`` is left empty, see ``away``."""
         topics = {errand.tp.topic for errand in errands}
         partitions = await self._admin.describe_partitions(topics)
-        await self._read_min_insync(topics)
+        min_insync = await self._read_min_insync(topics)
         # Without min.insync.replicas no drop can be judged: such a topic counts as not told about.
-        known = {tp: state for tp, state in partitions.items() if tp.topic in self._min_insync}
+        known = {tp: state for tp, state in partitions.items() if tp.topic in min_insync}
         self._absent = Counter({e.tp: self._absent[e.tp] + 1 for e in errands if e.tp not in partitions})
+        self._note_away(errands, info)
         await self._read_sizes(partitions, info)
         return Observation(
             ClusterState(info.cluster_id, info.brokers, known),
-            self._min_insync,
+            min_insync,
             frozenset(tp for tp, count in self._absent.items() if count >= _GONE_AFTER_READINGS),
-            self._restarting(errands, info),
         )
 
-    def _restarting(self, errands: Iterable[Errand], info: ClusterInfo) -> frozenset[BrokerId]:
+    def away(self, less_than_seconds: float) -> frozenset[BrokerId]:
+        """Brokers that are not live, but have been away for less than this: they may be restarting."""
+        now = self._clock.monotonic()
+        return frozenset(b for b, since in self._away_since.items() if now - since < less_than_seconds)
+
+    def _note_away(self, errands: Iterable[Errand], info: ClusterInfo) -> None:
         now = self._clock.monotonic()
         away = {broker for errand in errands for broker in errand.known} - set(info.brokers)
         self._away_since = {broker: self._away_since.get(broker, now) for broker in away}
-        return frozenset(b for b, since in self._away_since.items() if now - since < BROKER_GONE_SECONDS)
 
-    async def _read_sizes(self, partitions: dict[TopicPartition, PartitionState], info: ClusterInfo) -> None:
-        """Every few seconds while something is copied. Only for progress: without sizes the work goes on."""
+    def _membership(self, info: ClusterInfo) -> Change | None:
+        """The last change of the set of live brokers. What was before this process started is not known."""
+        now, members = self._clock.monotonic(), frozenset(info.brokers)
+        if self._members is not None and members != self._members:
+            self._change = (now, members - self._members, self._members - members)
+        self._members = members
+        if self._change is None:
+            return None
+        at, joined, left = self._change
+        return Change(now - at, joined, left)
+
+    async def _read_sizes(self, partitions: Mapping[TopicPartition, PartitionState], info: ClusterInfo) -> None:
+        """Every few seconds while something is copied. Without sizes the work goes on."""
         now = self._clock.monotonic()
-        if now - self._log_dirs_read_at < LOG_DIR_SECONDS or not any(s.adding for s in partitions.values()):
+        copying = any(state.adding for state in partitions.values())
+        if now - self._log_dirs_read_at < (LOG_DIR_SECONDS if copying else IDLE_LOG_DIR_SECONDS):
             return
         self._log_dirs_read_at = now
         try:
@@ -74,14 +131,34 @@ class Observer:
             for log_dir in dirs
             for tp, size in log_dir.replica_bytes.items()
         }
+        self.free_bytes = {
+            broker: min(log_dir.usable_bytes for log_dir in dirs)
+            for broker, dirs in told.items()
+            if dirs and all(log_dir.usable_bytes >= 0 for log_dir in dirs)
+        }
+        self._read_produce_rates(partitions, now)
 
-    async def _read_min_insync(self, topics: Iterable[str]) -> None:
+    def _read_produce_rates(self, partitions: Mapping[TopicPartition, PartitionState], now: float) -> None:
+        leaders = {
+            tp: self.replica_bytes[tp, state.leader]
+            for tp, state in partitions.items()
+            if state.adding and state.leader is not None and (tp, state.leader) in self.replica_bytes
+        }
+        before = self._leaders_before
+        if before is None:
+            self._leaders_before = (now, leaders)
+        elif now - before[0] >= PRODUCE_SECONDS:
+            self.produce_rates = produce_rates(before[1], leaders, now - before[0])
+            self._leaders_before = (now, leaders)
+
+    async def _read_min_insync(self, topics: Iterable[str]) -> dict[str, int]:
         """The effective value per topic, read again once a minute: it seldom changes, and each read costs a call."""
         now = self._clock.monotonic()
-        due = [t for t in topics if now - self._min_insync_read_at.get(t, float("-inf")) > MIN_INSYNC_SECONDS]
-        if not due:
-            return
-        for topic, values in (await self._admin.topic_configs(due, ["min.insync.replicas"])).items():
-            value = values["min.insync.replicas"].value
-            self._min_insync[topic] = int(value) if value else 1
-            self._min_insync_read_at[topic] = now
+        wanted = set(topics)
+        due = [t for t in wanted if now - self._min_insync_read_at.get(t, float("-inf")) > MIN_INSYNC_SECONDS]
+        if due:
+            for topic, values in (await self._admin.topic_configs(due, ["min.insync.replicas"])).items():
+                value = values["min.insync.replicas"].value
+                self._min_insync[topic] = int(value) if value else 1
+                self._min_insync_read_at[topic] = now
+        return {topic: self._min_insync[topic] for topic in wanted if topic in self._min_insync}

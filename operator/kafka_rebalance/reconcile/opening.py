@@ -5,36 +5,40 @@ Touches Kafka only to read.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable
 
+from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.v1alpha1 import KafkaRebalanceSpec, planning_hash
-from kafka_rebalance.errors import Transient
-from kafka_rebalance.execution.decide import Direction
+from kafka_rebalance.execution.decide import Direction, Errand
 from kafka_rebalance.execution.progress import seconds_at_throttle
+from kafka_rebalance.execution.queue import Place
 from kafka_rebalance.execution.rollback import ORIGINAL_BROKER_GONE, PREFERRED_LEADER_GONE
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
-from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.reconcile.lifecycle import Clock, Lifecycle
 from kafka_rebalance.reconcile.planning import live_sizes, make_plan, refuse_stale, select, with_earlier_errands
-from kafka_rebalance.reconcile.records import OpenRun, Stores, open_run
+from kafka_rebalance.reconcile.records import Stores, open_run
 from kafka_rebalance.reconcile.resources import Resources
-from kafka_rebalance.reconcile.work import Work
+from kafka_rebalance.reconcile.work import Barrier, Planned, Work
 
 log = logging.getLogger(__name__)
 
 _QUEUE_SECONDS = 2.0
+_PROOF_SECONDS = 2.0
+"""Between the two readings that prove a broker empty."""
 
 LoadModels = Callable[[str], Awaitable[LoadModel | None]]
 """Cluster id -> the pipeline's load model, None where there is none that is fresh."""
 
 
 class Runs:
-    """Opens and finishes the runs of one cluster."""
+    """Opens and finishes the runs of one cluster. Plans are made beside the ticks: other rebalances go on meanwhile."""
 
     def __init__(
         self,
@@ -44,6 +48,7 @@ class Runs:
         stores: Stores,
         load_models: LoadModels,
         clock: Clock,
+        wake: Callable[[], None],
     ) -> None:
         self._admin = admin
         self._lifecycle = lifecycle
@@ -51,79 +56,66 @@ class Runs:
         self._stores = stores
         self._load_models = load_models
         self._clock = clock
+        self._wake = wake
 
     async def start(self, work: Work, info: ClusterInfo, works: Collection[Work]) -> None:
-        """Plan and open a run, unless one is open, has succeeded for this spec, or another rebalance goes first."""
-        if not work.held or work.rebalance.metadata.deleting or work.open is not None:
+        """Begin to plan where a plan is wanted and the queue allows it."""
+        if not work.wants_plan or work.queued or self._clock.monotonic() < work.retry_at:
             return
-        if not work.run_loaded or self._clock.monotonic() < work.retry_at:
-            return
-        run = work.run
-        if run is not None and run.planning_hash == work.planning_hash and run.outcome is RunOutcome.SUCCEEDED:
-            return  # one-shot: drift after success moves nothing
-        async with self._lifecycle.problems_of(work, "start"):
-            await self._plan_unless_queued(work, info, works)
+        unseen: str | None = work.name
+        # A stage of its own: what was wrong with the last plan stays on the status until a plan has been made.
+        async with self._lifecycle.problems_of(work, "queue"):
+            unseen = await self._unseen(works, info.cluster_id)
+            if unseen is not None:
+                work.place = Place(runs=False, behind=unseen, position=1)
+                work.retry_at = self._clock.monotonic() + _QUEUE_SECONDS
+        if unseen is None:
+            # The spec is taken once: an edit that comes in while we plan supersedes this plan.
+            work.planning = asyncio.create_task(self._plan(work, work.rebalance.spec, info))
+            work.planning.add_done_callback(lambda _: self._wake())
 
-    async def finish(self, work: Work, info: ClusterInfo, works: Collection[Work]) -> None:
+    async def collect(self, work: Work) -> None:
+        """Take over the plan that has been made meanwhile."""
+        if work.planning is None or not work.planning.done():
+            return
+        task, work.planning = work.planning, None
+        async with self._lifecycle.problems_of(work, "start"):
+            self._begin(work, await task)
+
+    async def finish(self, work: Work) -> None:
         """Every partition has arrived or is left alone, and the throttle has been taken away: close the run."""
-        if work.open is None:
+        if work.open is None or work.planning is not None or work.barrier is Barrier.TOO_LARGE:
             return
         async with self._lifecycle.problems_of(work, "finish"):
-            if work.superseding:
-                await self._plan_unless_queued(work, info, works)
-            elif work.direction is not Direction.FORWARD:
-                await self._lifecycle.close(work, _outcome(work))
+            if work.replanning is not None:
+                work.settled = True
+            elif work.rebalance.metadata.deleting:
+                await self._lifecycle.close(work, _outcome(work), successor=work.heir or None)
                 await self._lifecycle.let_go(work)
-            else:
-                await self._prove_drained(work)
+            elif work.going_back:
+                await self._lifecycle.undone(work)
+            elif await self._drained(work):
                 await self._lifecycle.close(work, RunOutcome.SUCCEEDED)
 
-    async def _plan_unless_queued(self, work: Work, info: ClusterInfo, works: Collection[Work]) -> None:
-        spec = work.rebalance.spec  # taken once: an edit that comes in while we plan supersedes this plan
-        partitions = await self._admin.describe_partitions()
-        selected = select(spec, partitions)
-        work.queued_behind = await self._holder(work, set(selected), works, info.cluster_id)
-        if work.queued_behind is None:
-            await self._plan(work, spec, info, partitions, selected)
-        elif work.open is not None:
-            raise Transient("Queued", f"waits for {work.queued_behind}, which moves some of the same partitions", 2.0)
-        else:
-            work.retry_at = self._clock.monotonic() + _QUEUE_SECONDS
-
-    async def _resource_exists(self, run: Run) -> bool:
-        return await self._resources.exists(run.namespace, run.name, run.uid)
-
-    async def _holder(
-        self, work: Work, wanted: set[TopicPartition], works: Collection[Work], cluster_id: str
-    ) -> str | None:
-        """Who moves some of the same partitions.
-
-        An open run that is not loaded, or whose resource we have not seen yet (after a start), holds everything.
-        """
+    async def _unseen(self, works: Collection[Work], cluster_id: str) -> str | None:
+        """Whose open run may be moving anything: not loaded yet, or of a resource we have not seen since the start."""
         for other in works:
-            if other is work:
-                continue
-            unknown = not other.run_loaded or (other.open is None and other.run is not None and other.run.open)
-            if unknown or (other.open is not None and other.holds(wanted)):
+            if not other.run_loaded or (other.open is None and other.run is not None and other.run.open):
                 return other.name
         seen = {other.uid for other in works}
         for run in await self._stores.runs.list_all():
             unseen = run.open and run.cluster_id == cluster_id and run.uid not in seen
-            if unseen and await self._resource_exists(run):
+            if unseen and await self._resources.exists(run.namespace, run.name, run.uid):
                 return f"{run.namespace}/{run.name}"
         return None
 
-    async def _plan(
-        self,
-        work: Work,
-        spec: KafkaRebalanceSpec,
-        info: ClusterInfo,
-        partitions: Mapping[TopicPartition, PartitionState],
-        selected: Mapping[TopicPartition, PartitionState],
-    ) -> None:
+    async def _plan(self, work: Work, spec: KafkaRebalanceSpec, info: ClusterInfo) -> Planned:
         """Plan from what the cluster is now; store plan and origins, then open the run, in this order."""
+        partitions = await self._admin.describe_partitions()
+        selected = select(spec, partitions)
         before = work.run if work.run is not None and work.run.open else None
-        earlier = work.errands
+        inherited = await self._inherited(work)
+        earlier = (*work.errands, *_errands_of(inherited.values()))
         refuse_stale(earlier, partitions)
         load = await self._load(info)
         made = await make_plan(spec, info, selected, load)
@@ -139,16 +131,30 @@ class Runs:
             opened_at=before.opened_at if before else self._clock.now(),
         )
         ref = await self._stores.plans.save(work.uid, plan.hash, info.cluster_id, plan, self._clock.now())
-        origins = [Origin(p.tp, p.topic_id, p.current) for p in plan.partitions]
-        stored = await self._stores.origins.append(work.uid, run.run_id, origins)
+        found = (Origin(p.tp, p.topic_id, p.current, partitions[p.tp].leader) for p in plan.partitions)
+        stored = await self._stores.origins.append(work.uid, run.run_id, [*inherited.values(), *found])
         await self._stores.runs.save(run)
-        self._begin(work, open_run(run, plan, ref, stored), load)
+        await self._stores.plans.delete(work.uid, keep=plan.hash)
+        return Planned(open_run(run, plan, ref, stored), load)
 
-    def _begin(self, work: Work, opened: OpenRun, load: LoadModel) -> None:
+    async def _inherited(self, work: Work) -> dict[TopicPartition, Origin]:
+        """The origins of runs that this new resource has taken over: a deletion leads back to before them."""
+        if work.run is not None:
+            return {}
+        found: dict[TopicPartition, Origin] = {}
+        for run in await self._stores.runs.list_all():
+            if run.successor == work.uid:
+                found |= await self._stores.origins.load(run.uid, run.run_id)
+        return found
+
+    def _begin(self, work: Work, planned: Planned) -> None:
         work.close()
+        opened = planned.opened
         work.run, work.open, work.direction = opened.run, opened, Direction.FORWARD
         work.verdicts, work.progress, work.drained = {}, None, None
-        work.data_source = load.source
+        work.data_source = planned.source.source
+        if opened.run.planning_hash != work.planning_hash:
+            work.replanning = Reason.SUPERSEDED
         log.info(
             "%s: planned %d partitions, %d replica moves (lower bound %d)",
             work.name,
@@ -162,29 +168,46 @@ class Runs:
         model = await self._load_models(info.cluster_id)
         return model if model is not None else await live_sizes(self._admin, info)
 
-    async def _prove_drained(self, work: Work) -> None:
-        """Decommission: what a leaving broker still holds, over all topics, read from Kafka and not from the plan."""
+    async def _drained(self, work: Work) -> bool:
+        """Whether the run may close. What a leaving broker still holds is read from Kafka, over all topics.
+
+        Proof are two empty readings, some time apart. What came to it since the plan was made is planned for again.
+        """
         leaving = {BrokerId(b) for b in work.rebalance.spec.brokers.decommission}
         if not leaving:
-            return
-        holding = [await self._held_by(leaving) for _ in range(2)]
-        left = holding[0] | holding[1]
-        work.drained = not left
-        names = ", ".join(str(b) for b in sorted(leaving))
-        examples = ", ".join(str(tp) for tp in sorted(left)[:5])
-        work.drain_message = (
-            f"brokers {names} still hold replicas of {len(left)} partitions: {examples}"
-            if left
-            else f"brokers {names} held no replica at two readings"
-        )
-
-    async def _held_by(self, leaving: set[BrokerId]) -> set[TopicPartition]:
+            return True
         partitions = await self._admin.describe_partitions()
-        return {tp for tp, state in partitions.items() if leaving & set(state.replicas)}
+        left = {tp for tp, state in partitions.items() if leaving & set(state.replicas)}
+        names = ", ".join(str(b) for b in sorted(leaving))
+        known = {errand.tp for errand in work.errands} | set(work.skipped)
+        if left & work.wanted(partitions) - known:
+            log.info("%s: brokers %s have got new replicas: planning again", work.name, names)
+            work.replanning, work.empty_since = Reason.NOT_DRAINED, None
+            return False
+        if left:
+            examples = ", ".join(str(tp) for tp in sorted(left)[:5])
+            work.drained = False
+            work.drain_message = f"brokers {names} still hold replicas of {len(left)} partitions: {examples}"
+            return True
+        now = self._clock.monotonic()
+        work.empty_since = work.empty_since if work.empty_since is not None else now
+        if now - work.empty_since < _PROOF_SECONDS:
+            return False
+        work.drained, work.drain_message = True, f"brokers {names} held no replica at two readings"
+        return True
+
+
+def _errands_of(origins: Iterable[Origin]) -> Iterable[Errand]:
+    """Partitions that another run has touched, as it found them."""
+    return (Errand(o.tp, o.topic_id, o.replicas, o.replicas, o.replicas) for o in origins)
 
 
 def _outcome(work: Work) -> RunOutcome:
     """How a teardown that has come to its end ended."""
+    if work.barrier is Barrier.HEIR:
+        return RunOutcome.TAKEN_OVER
+    if work.barrier is Barrier.TIMED_OUT:
+        return RunOutcome.ROLLED_BACK_PARTIALLY
     if work.direction is Direction.REVERT:
         return RunOutcome.REVERTED
     partially = any(v.reason in {ORIGINAL_BROKER_GONE, PREFERRED_LEADER_GONE} for v in work.verdicts.values())

@@ -11,6 +11,7 @@ from kafka_rebalance.api.conditions import Verdict as Summary
 from kafka_rebalance.api.v1alpha1 import (
     MAX_BATCH_ROWS,
     MAX_SKIPPED_ROWS,
+    ApprovalPolicy,
     BatchRow,
     ByteProgress,
     Condition,
@@ -30,7 +31,7 @@ from kafka_rebalance.execution.decide import Direction, Kind
 from kafka_rebalance.execution.progress import ReplicaBytes, seconds_left
 from kafka_rebalance.model.run import RunOutcome
 from kafka_rebalance.model.topology import ClusterState
-from kafka_rebalance.reconcile.work import Work
+from kafka_rebalance.reconcile.work import Barrier, Work
 from kafka_rebalance.units import format_bytes, format_duration, format_rate
 
 
@@ -39,11 +40,10 @@ def build_status(
     cluster: ClusterState,
     replica_bytes: ReplicaBytes,
     *,
-    pause: str | None,
     stalled: str | None,
     now: datetime,
 ) -> KafkaRebalanceStatus:
-    """The whole status. ``pause``: why no new steps start; ``stalled``: what does not get on."""
+    """The whole status. ``stalled``: what does not get on."""
     before = work.written or work.rebalance.status
     rows = _batch(work, cluster, replica_bytes)
     skipped = work.skipped
@@ -53,7 +53,7 @@ def build_status(
             "cluster_id": cluster.cluster_id or before.cluster_id,
             "current_batch": tuple(rows[:MAX_BATCH_ROWS]),
             "current_batch_size": len(rows),
-            "conditions": _conditions(work, before.conditions, pause, stalled, now),
+            "conditions": _conditions(work, before.conditions, stalled, now),
         }
     )
     if work.open is None:
@@ -86,17 +86,17 @@ def ready_reason(status: KafkaRebalanceStatus) -> tuple[str, str] | None:
 def waiting_summary(work: Work) -> str:
     """Why partitions wait: reasons with counts and one example each, the most frequent first."""
     waiting = [(tp, v) for tp, v in sorted(work.verdicts.items()) if v.kind is Kind.WAITING and v.reason != "Paused"]
-    counts = Counter(v.reason for _, v in waiting)
+    reasons = [(v.reason, tp, v.message) for tp, v in waiting]
+    reasons += [("DiskFull", tp, f"broker {broker} has no room for it") for tp, broker in sorted(work.no_room.items())]
+    counts = Counter(reason for reason, _, _ in reasons)
     examples: dict[str, str] = {}
-    for tp, verdict in waiting:
-        examples.setdefault(verdict.reason, f"{tp}: {verdict.message}")
+    for reason, tp, message in reasons:
+        examples.setdefault(reason, f"{tp}: {message}")
     return "; ".join(f"{reason} ({count}, e.g. {examples[reason]})" for reason, count in counts.most_common(3))
 
 
-def _conditions(
-    work: Work, before: Iterable[Condition], pause: str | None, stalled: str | None, now: datetime
-) -> tuple[Condition, ...]:
-    verdict, reason, message = _state(work, pause, stalled)
+def _conditions(work: Work, before: Iterable[Condition], stalled: str | None, now: datetime) -> tuple[Condition, ...]:
+    verdict, reason, message = _state(work, stalled)
     generation = work.rebalance.metadata.generation
     conditions = summarise(before, verdict, reason, message, generation=generation, now=now)
 
@@ -106,7 +106,7 @@ def _conditions(
 
     moving = work.open is not None and not work.finished
     put(ConditionType.REBALANCING, moving, reason, message)
-    succeeded = verdict is Summary.DONE
+    succeeded = verdict is Summary.DONE and reason != Reason.UNDONE
     put(ConditionType.SUCCEEDED, succeeded, reason, message)
     if work.open is not None:
         plan = work.open.plan
@@ -117,6 +117,12 @@ def _conditions(
             f"{plan.changed} partitions, {plan.replica_moves} replica moves",
         )
         _throttle_condition(work, put)
+        if work.rebalance.spec.approval.policy is ApprovalPolicy.MANUAL:
+            approved = work.rebalance.spec.approval.plan_hash == plan.hash
+            told = f"plan {plan.hash}" + ("" if approved else " is not the one in spec.approval.planHash")
+            put(ConditionType.APPROVED, approved, Reason.APPROVED if approved else Reason.AWAITING_APPROVAL, told)
+        else:
+            conditions = remove_condition(conditions, ConditionType.APPROVED)
     elif succeeded:
         put(ConditionType.THROTTLE_APPLIED, False, Reason.RESTORED, "what was there before is back")
     if work.drained is None:
@@ -134,7 +140,7 @@ def _throttle_condition(work: Work, put: Callable[[ConditionType, bool, str, str
         put(ConditionType.THROTTLE_APPLIED, False, Reason.PENDING, "no replica is being copied yet")
 
 
-def _state(work: Work, pause: str | None, stalled: str | None) -> tuple[Summary, str, str]:
+def _state(work: Work, stalled: str | None) -> tuple[Summary, str, str]:
     """Ready's reason is the STATE column; what a person must act on comes first."""
     if work.problem is not None:
         retried = ""
@@ -143,40 +149,73 @@ def _state(work: Work, pause: str | None, stalled: str | None) -> tuple[Summary,
         return Summary.STUCK, work.problem.reason, work.problem.message + retried
     if work.open is None:
         return _state_at_rest(work)
-    if work.superseding:
-        return (
-            Summary.IN_PROGRESS,
-            Reason.SUPERSEDED,
-            "the spec changed: cancelling what is in flight, then planning anew",
-        )
     if stalled is not None:
         return Summary.STUCK, Reason.STALLED, stalled
     waits = waiting_summary(work) or work.throttle_trouble
+    if work.rebalance.metadata.deleting:
+        return _state_of_teardown(work, waits)
+    if work.replanning is not None:
+        return _state_of_replanning(work, work.replanning)
+    if work.hold is not None:
+        return Summary.IN_PROGRESS, work.hold.reason, f"{work.hold.message}; {_draining(work)}"
     if work.finished and not waits:
         waits = "everything has arrived; the throttle is being taken away"
-    if work.direction is Direction.ROLLBACK:
-        return (
-            Summary.IN_PROGRESS,
-            Reason.ROLLING_BACK,
-            waits or "moving everything back to where it was before the run",
-        )
-    if work.direction is Direction.REVERT:
-        return Summary.IN_PROGRESS, Reason.REVERTING, waits or "cancelling what is in flight"
-    if pause is not None:
-        return Summary.IN_PROGRESS, pause, "no new step is started; what is in flight finishes"
+    if work.going_back:
+        return Summary.IN_PROGRESS, Reason.UNDOING, waits or _moving_back(work)
+    if work.too_slow:
+        return Summary.STUCK, Reason.THROTTLE_TOO_LOW, work.too_slow
     return Summary.IN_PROGRESS, Reason.REBALANCING, waits or "moving replicas in small steps"
 
 
+def _state_of_teardown(work: Work, waits: str) -> tuple[Summary, str, str]:
+    if work.barrier is Barrier.TOO_LARGE:
+        most = format_bytes(work.rebalance.spec.rollback.max_data or 0)
+        asked = "raise spec.rollback.maxData to move it back, or set spec.deletionPolicy to Revert or Abandon"
+        told = f"the rollback would move {format_bytes(work.bytes_to_move_back)}, more than maxData ({most}): {asked}"
+        return Summary.STUCK, Reason.ROLLBACK_TOO_LARGE, told
+    if work.barrier is Barrier.HEIR:
+        told = f"{work.heir_name} covers the same partitions and goes on from here; cancelling what is in flight"
+        return Summary.IN_PROGRESS, Reason.TAKEN_OVER, told
+    if work.direction is Direction.REVERT:
+        return Summary.IN_PROGRESS, Reason.REVERTING, waits or "cancelling what is in flight"
+    if work.hold is not None:
+        return Summary.IN_PROGRESS, Reason.ROLLING_BACK, f"{work.hold.reason}: {work.hold.message}; {_draining(work)}"
+    if work.finished and not waits:
+        waits = "everything is back; the throttle is being taken away"
+    return Summary.IN_PROGRESS, Reason.ROLLING_BACK, waits or _moving_back(work)
+
+
+def _state_of_replanning(work: Work, why: Reason) -> tuple[Summary, str, str]:
+    if work.settled and work.queued:
+        return Summary.IN_PROGRESS, Reason.QUEUED, work.queue_message
+    said = {
+        Reason.SUPERSEDED: "the spec changed",
+        Reason.DRIFTED: "others have changed more of the plan than spec.approval.driftBudget",
+        Reason.NOT_DRAINED: "a broker to be emptied has got new replicas",
+    }
+    then = "planning anew" if work.settled else "cancelling what is in flight, then planning anew"
+    reason = Reason.DRIFTED if why is Reason.DRIFTED else Reason.SUPERSEDED
+    return Summary.IN_PROGRESS, reason, f"{said[why]}: {then}"
+
+
+def _draining(work: Work) -> str:
+    return "no new step is started" if work.at_rest else "no new step is started; what is in flight finishes"
+
+
+def _moving_back(work: Work) -> str:
+    """Said first: how much the rollback copies, and how long that takes at least."""
+    return f"moving everything back to where it was before the run: {format_bytes(work.bytes_to_move_back)} to copy"
+
+
 def _state_at_rest(work: Work) -> tuple[Summary, str, str]:
-    if work.queued_behind is not None:
-        return (
-            Summary.IN_PROGRESS,
-            Reason.QUEUED,
-            f"waits for {work.queued_behind}, which moves some of the same partitions",
-        )
+    if work.wants_plan and work.queued:
+        return Summary.IN_PROGRESS, Reason.QUEUED, work.queue_message
     run = work.run
-    if run is None or run.open or run.outcome is not RunOutcome.SUCCEEDED or run.planning_hash != work.planning_hash:
+    closed_well = run is not None and run.outcome in {RunOutcome.SUCCEEDED, RunOutcome.UNDONE}
+    if run is None or not closed_well or run.planning_hash != work.planning_hash:
         return Summary.IN_PROGRESS, Reason.PLANNING, "reading the cluster and making a plan"
+    if run.outcome is RunOutcome.UNDONE:
+        return Summary.DONE, Reason.UNDONE, "replicas and their order are as they were before the run"
     count = len(work.skipped)
     left = f"; {count} partitions were left alone, see status.skipped" if count else ""
     if work.progress is None:  # finished before this process started: say what was said

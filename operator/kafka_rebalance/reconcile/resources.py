@@ -11,6 +11,7 @@ from kafka_rebalance.api.v1alpha1 import (
     FINALIZER,
     REASSIGNMENT_THROTTLES,
     REBALANCES,
+    UNDO_ANNOTATION,
     KafkaReassignmentThrottle,
     KafkaReassignmentThrottleStatus,
     KafkaRebalanceStatus,
@@ -18,7 +19,7 @@ from kafka_rebalance.api.v1alpha1 import (
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.progress import ReplicaBytes
 from kafka_rebalance.kube.client import KubeClient
-from kafka_rebalance.kube.errors import Conflict
+from kafka_rebalance.kube.errors import Conflict, Forbidden
 from kafka_rebalance.model.run import RunOutcome
 from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reconcile.report import build_status, ready_reason
@@ -33,6 +34,12 @@ _NORMAL = {
     Reason.REBALANCING,
     Reason.ROLLING_BACK,
     Reason.REVERTING,
+    Reason.UNDOING,
+    Reason.UNDONE,
+    Reason.TAKEN_OVER,
+    Reason.OUTSIDE_WINDOW,
+    Reason.AWAITING_APPROVAL,
+    Reason.YIELDING,
     Reason.SUPERSEDED,
     Reason.SUCCEEDED,
     Reason.NOTHING_TO_DO,
@@ -45,6 +52,8 @@ _ENDS = {
     RunOutcome.ROLLED_BACK: _BACK,
     RunOutcome.ROLLED_BACK_PARTIALLY: f"{_BACK}, but for what could not be restored",
     RunOutcome.REVERTED: "what was in flight is cancelled, and its throttles are taken away",
+    RunOutcome.UNDONE: "throttles, replicas and their order are as they were before the run that had succeeded",
+    RunOutcome.TAKEN_OVER: "a new resource covers the same partitions and goes on from here; nothing is moved back",
     RunOutcome.ABANDONED: "Kafka is left as it is; what is in flight finishes under its throttle, which goes with it",
 }
 
@@ -66,10 +75,22 @@ class Resources:
         """Take our finalizer away; foreign ones stay."""
         await self._set_finalizers(work, [f for f in work.rebalance.metadata.finalizers if f != FINALIZER])
 
+    async def clear_undo(self, work: Work) -> None:
+        """Take away the annotation that asked for the undo."""
+        metadata = work.rebalance.metadata
+        await self._kube.annotate(REBALANCES, metadata.namespace, metadata.name, {UNDO_ANNOTATION: None})
+
     async def exists(self, namespace: str, name: str, uid: str) -> bool:
         """Whether that very resource is still there."""
         body = await self._kube.get(REBALANCES, namespace, name)
         return body is not None and body["metadata"]["uid"] == uid
+
+    async def goes_with_its_surroundings(self, work: Work) -> bool:
+        """Whether the namespace or our CRD is being deleted too. Not known (no right to look): no."""
+        try:
+            return await self._kube.terminating(REBALANCES, work.rebalance.metadata.namespace)
+        except Forbidden:
+            return False
 
     async def announce(self, work: Work, outcome: RunOutcome) -> None:
         """One event for the end of a teardown: the object is gone before a status could be read."""
@@ -84,11 +105,10 @@ class Resources:
         cluster: ClusterState,
         replica_bytes: ReplicaBytes,
         *,
-        pause: str | None = None,
         stalled: str | None = None,
     ) -> bool:
         """Write the status if it says anything new, and an event if Ready's reason changed. False: it is gone."""
-        status = build_status(work, cluster, replica_bytes, pause=pause, stalled=stalled, now=self._now())
+        status = build_status(work, cluster, replica_bytes, stalled=stalled, now=self._now())
         before = work.written or work.rebalance.status
         if work.written is not None and status == before:
             return True

@@ -200,11 +200,11 @@ class Supervisor:
             raise
         if info.cluster_id in self._engines:
             await admin.close()
-            return self._engines[info.cluster_id][0]
+            known = self._engines[info.cluster_id][0]
+            known.check_same_cluster(info)
+            return known
         keeper = ThrottleKeeper(info.cluster_id, admin, LedgerStore(self._kube))
-        engine = ClusterEngine(
-            info.cluster_id, admin, self._resources, self._stores, keeper, self._load_models, self._clock
-        )
+        engine = ClusterEngine(info, admin, self._resources, self._stores, keeper, self._load_models, self._clock)
         self._engines[info.cluster_id] = (engine, asyncio.create_task(engine.run()))
         log.info("cluster %s: connected at %s", info.cluster_id, connection.kafka.bootstrap_servers)
         return engine
@@ -214,7 +214,7 @@ class Supervisor:
         for work in list(connection.works.values()):
             try:
                 if work.rebalance.metadata.deleting:
-                    await self._lifecycle.prepare(work)
+                    await self._lifecycle.prepare(work, connected=False)
                 if work.problem is None:
                     work.problem = error
                 await self._resources.report(work, ClusterState("", {}), {})

@@ -5,12 +5,18 @@ Everything here can be thrown away: it is read again from the resource, the stor
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any
 
+from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.v1alpha1 import (
     FINALIZER,
+    LET_GO_ANNOTATION,
+    UNDO_ANNOTATION,
     DeletionPolicy,
     KafkaRebalance,
     KafkaRebalanceStatus,
@@ -20,11 +26,40 @@ from kafka_rebalance.api.v1alpha1 import (
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.decide import Direction, Errand, Kind, Verdict
 from kafka_rebalance.execution.progress import Pace, Progress
+from kafka_rebalance.execution.queue import Place
 from kafka_rebalance.execution.schedule import Limits
 from kafka_rebalance.execution.throttle import Rates
-from kafka_rebalance.model.run import Run
-from kafka_rebalance.model.topology import TopicPartition
+from kafka_rebalance.model.load import LoadModel
+from kafka_rebalance.model.run import Run, RunOutcome
+from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
+from kafka_rebalance.reconcile.planning import select
 from kafka_rebalance.reconcile.records import OpenRun
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Why no new step starts. ``releases``: at rest it gives its place to others that want the same partitions."""
+
+    reason: Reason
+    message: str
+    releases: bool = False
+
+
+class Barrier(StrEnum):
+    """Why a deletion with the policy Rollback only cancels what is in flight."""
+
+    HEIR = "Heir"  # a new resource goes on with the same partitions
+    TERMINATING = "Terminating"  # the namespace or the CRD goes: a finalizer never holds it hostage
+    TIMED_OUT = "TimedOut"  # spec.rollback.timeout
+    TOO_LARGE = "TooLarge"  # spec.rollback.maxData: waits for a word
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan that is stored and whose run is open. ``source`` says where the sizes came from."""
+
+    opened: OpenRun
+    source: LoadModel
 
 
 @dataclass
@@ -36,13 +71,24 @@ class Work:
     run_loaded: bool = False
     open: OpenRun | None = None
     direction: Direction | None = None
-    superseding: bool = False
-    queued_behind: str | None = None
+    planning: asyncio.Task[Planned] | None = None
+    replanning: Reason | None = None
+    settled: bool = False
+    place: Place | None = None
+    hold: Hold | None = None
+    barrier: Barrier | None = None
+    heir: str = ""
+    heir_name: str = ""
+    terminating: bool = False
+    looked_around_at: float = float("-inf")
     problem: RebalanceError | None = None
     problem_at: str = ""
     retry_at: float = float("-inf")
     prepared: tuple[str, ...] = ()
-    verdicts: dict[TopicPartition, Verdict] = field(default_factory=dict)
+    verdicts: Mapping[TopicPartition, Verdict] = field(default_factory=dict)
+    no_room: Mapping[TopicPartition, BrokerId] = field(default_factory=dict)
+    bytes_to_move_back: int = 0
+    too_slow: str = ""
     since: dict[TopicPartition, datetime] = field(default_factory=dict)
     progress: Progress | None = None
     pace: Pace | None = None
@@ -52,9 +98,13 @@ class Work:
     throttle_trouble: str = ""
     data_source: str = ""
     eta_seconds: float | None = None
+    empty_since: float | None = None
     drained: bool | None = None
     drain_message: str = ""
     written: KafkaRebalanceStatus | None = None
+    _wanted: frozenset[TopicPartition] = frozenset()
+    _wanted_from: Mapping[TopicPartition, PartitionState] = field(default_factory=dict)
+    _wanted_by: str = ""
 
     @classmethod
     def of(cls, body: dict[str, Any]) -> Work:
@@ -90,7 +140,8 @@ class Work:
     def asked(self) -> tuple[str, ...]:
         """Changes whenever somebody asks for something else; our own status writes do not change it."""
         metadata = self.rebalance.metadata
-        return (str(metadata.generation), str(metadata.deletion_timestamp), *metadata.finalizers)
+        orders = (metadata.annotations.get(name, "") for name in (UNDO_ANNOTATION, LET_GO_ANNOTATION))
+        return (str(metadata.generation), str(metadata.deletion_timestamp), *orders, *metadata.finalizers)
 
     def blocked(self, now: float) -> bool:
         """Whether the problem is to be left alone for now. Until a retry has succeeded it stays on the status."""
@@ -110,16 +161,88 @@ class Work:
             execution.parallel_partition_count,
             execution.parallel_leader_movements,
             execution.max_concurrent_replica_movements,
+            execution.max_per_broker.into,
+            execution.max_per_broker.out,
         )
 
     @property
-    def teardown_direction(self) -> Direction | None:
-        """Where deletion leads; None: nowhere, Kafka is left as it is (Abandon)."""
-        return {
-            DeletionPolicy.ROLLBACK: Direction.ROLLBACK,
-            DeletionPolicy.REVERT: Direction.REVERT,
-            DeletionPolicy.ABANDON: None,
-        }[self.rebalance.spec.deletion_policy]
+    def heading(self) -> Direction | None:
+        """Where it goes now; None: nowhere, Kafka is left as it is (Abandon)."""
+        if self.rebalance.metadata.deleting:
+            return {
+                DeletionPolicy.ROLLBACK: Direction.REVERT if self.barrier else Direction.ROLLBACK,
+                DeletionPolicy.REVERT: Direction.REVERT,
+                DeletionPolicy.ABANDON: None,
+            }[self.rebalance.spec.deletion_policy]
+        if self.replanning:
+            return Direction.REVERT
+        return Direction.ROLLBACK if self.run is not None and self.run.undo else Direction.FORWARD
+
+    @property
+    def going_back(self) -> bool:
+        """Whether it is being deleted or undone."""
+        return self.rebalance.metadata.deleting or (self.run is not None and self.run.undo and not self.replanning)
+
+    @property
+    def let_go_ordered(self) -> bool:
+        """Whether somebody has said that the deletion shall end now, whatever is left."""
+        return self.rebalance.metadata.annotations.get(LET_GO_ANNOTATION) == "true"
+
+    @property
+    def undo_ordered(self) -> bool:
+        """Whether the run that has succeeded shall be moved back."""
+        run = self.run
+        succeeded = run is not None and run.outcome is RunOutcome.SUCCEEDED
+        return succeeded and self.rebalance.metadata.annotations.get(UNDO_ANNOTATION) == self.run_plan_hash
+
+    @property
+    def run_plan_hash(self) -> str:
+        """The hash of the run's plan; empty where there is no run."""
+        return self.run.plan_hash if self.run is not None else ""
+
+    def timed_out(self, now: datetime) -> bool:
+        """Whether the deletion has taken longer than spec.rollback.timeout."""
+        begun, timeout = self.rebalance.metadata.deletion_timestamp, self.rebalance.spec.rollback.timeout_seconds
+        return begun is not None and timeout is not None and now - begun > timedelta(seconds=timeout)
+
+    @property
+    def wants_plan(self) -> bool:
+        """Whether a plan is to be made: none was for this spec, or the one there is has been put aside."""
+        if not self.held or not self.run_loaded or self.rebalance.metadata.deleting or self.planning is not None:
+            return False
+        if self.open is not None:
+            return self.settled
+        run = self.run
+        done = run is not None and run.outcome in {RunOutcome.SUCCEEDED, RunOutcome.UNDONE}
+        # One-shot: drift after success moves nothing.
+        return not (done and run is not None and run.planning_hash == self.planning_hash)
+
+    def wanted(self, everything: Mapping[TopicPartition, PartitionState]) -> frozenset[TopicPartition]:
+        """The partitions that the spec selects."""
+        if self._wanted_from is not everything or self._wanted_by != self.planning_hash:
+            self._wanted = frozenset(select(self.rebalance.spec, everything))
+            self._wanted_from, self._wanted_by = everything, self.planning_hash
+        return self._wanted
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing is in flight or above its replication factor, as far as the last look told."""
+        if self.planning is not None or self.progress is None:
+            return False
+        moving = any(v.kind in {Kind.IN_FLIGHT, Kind.READY} for v in self.verdicts.values())
+        return not moving and not self.progress.above_replication_factor
+
+    @property
+    def queued(self) -> bool:
+        """Whether others go first."""
+        return self.place is not None and not self.place.runs
+
+    @property
+    def queue_message(self) -> str:
+        """Whom it waits for, and its place."""
+        if self.place is None:
+            return ""
+        return f"waits for {self.place.behind}, which moves some of the same partitions; place {self.place.position}"
 
     @property
     def errands(self) -> tuple[Errand, ...]:
@@ -139,15 +262,10 @@ class Work:
             found.setdefault(row.tp, Verdict(Kind.SKIPPED, row.reason))
         return dict(sorted(found.items()))
 
-    def holds(self, tps: set[TopicPartition]) -> bool:
-        """Whether this work may still submit steps for one of the partitions."""
-        left_alone = {tp for tp, verdict in self.verdicts.items() if verdict.kind is Kind.SKIPPED}
-        return any(errand.tp in tps and errand.tp not in left_alone for errand in self.errands)
-
     def close(self) -> None:
         """Forget what belonged to the open run."""
         self.open = None
         self.direction = None
-        self.superseding = False
+        self.replanning, self.settled, self.hold, self.barrier = None, False, None, None
         self.since.clear()
         self.pace = None

@@ -1,0 +1,189 @@
+"""Who goes first where several rebalances of one cluster want the same partitions. Pure: a fold over looks.
+
+Design, "Several rebalances": they run together while their partitions are disjoint; of those that overlap one goes,
+the others are queued. The line at one look:
+
+1. Whoever has the place keeps it. It is displaced only by one that tears down, or by one whose priority is higher, both
+   as the spec has it and with what either has waited: age alone never displaces anybody, and who got in because of its
+   age does not lose the place to whom it has just passed. A displaced one drains to rest points first.
+2. Those that wait are ordered: tearing down, then priority plus one per whole hour waited, then who has had the place,
+   then the older, then the key. Nobody is passed by a later one that it overlaps, also where that one could run at
+   once: many small rebalances would starve a large one. The exception is rule 1: who displaces a holder goes before
+   those who wait for that holder.
+3. Nobody starts over an overlapping one that is not at rest.
+4. Whoever asks for nothing and is at rest (suspended, outside its window, awaiting approval, refused) is in nobody's
+   way, and finds itself in the line again when it asks.
+
+What a look needs to know of the one before is in ``Place``: who was let in, and how long each has waited. Without it (a
+start of the operator) those with an open run keep their places, and begin to age anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from kafka_rebalance.model.topology import TopicPartition
+
+_HOUR = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Claimant:
+    """One rebalance that has an open run or wants one.
+
+    ``name`` is for people. ``partitions``: what it may still submit steps for, or what its spec selects.
+    ``since``: when it asked for what it asks now (not the age of the resource). ``tearing_down``: it is moved back or
+    reverted. ``holds``: it is being planned, or its open run can go on as it is (not one that is to be planned anew).
+    ``at_rest``: nothing is in flight and no partition is above its replication factor. ``asks``: it would plan or
+    submit steps if it were let. What the queue told it counts neither in ``holds`` nor in ``asks``.
+    """
+
+    key: str
+    name: str
+    partitions: frozenset[TopicPartition]
+    priority: int
+    since: datetime
+    tearing_down: bool
+    holds: bool
+    at_rest: bool
+    asks: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a rebalance may do until the next look, at most one of ``runs`` and ``yields``.
+
+    ``runs``: it may plan and submit new steps; no two that overlap run. ``yields``: it has to drain to rest points and
+    let ``behind`` pass. ``behind`` is the name of the first that it waits for; ``position`` is 1 for who goes next
+    among those that it overlaps, and 0 while it runs. ``waited``: as of ``at``, without the time in which it ran.
+    """
+
+    runs: bool
+    behind: str | None = None
+    position: int = 0
+    yields: bool = False
+    waited: timedelta = timedelta(0)
+    at: datetime | None = None
+
+
+def line_up(claimants: Iterable[Claimant], before: Mapping[str, Place], now: datetime) -> dict[str, Place]:
+    """The place of each claimant, by key.
+
+    ``before``: the places of the last look by key; none for a claimant that is new or asks for something new.
+    """
+    everybody = [_contender(claimant, before.get(claimant.key), now) for claimant in claimants]
+    holders = sorted((c for c in everybody if c.holds), key=_Contender.order_of_holders)
+    waiters = sorted((c for c in everybody if not c.holds and not c.idle), key=_Contender.order_of_waiters)
+    holding: list[_Contender] = []
+    for holder in holders:
+        if not any(holder.overlaps(other) for other in holding):
+            holding.append(holder)
+    entering, displaced = _let_in(waiters, holding)
+    holding = [holder for holder in holding if holder not in displaced]
+    first = [*holding, *entering]
+    others = sorted((c for c in everybody if c not in first), key=_Contender.order_of_waiters)
+    return _places([*first, *others], holding, now)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Contender:
+    """A claimant with what the last look adds. ``holds``: it has the place; ``ran``: the last look let it run."""
+
+    claimant: Claimant
+    topics: frozenset[str]
+    holds: bool
+    ran: bool
+    waited: timedelta
+
+    @property
+    def idle(self) -> bool:
+        """Whether it is in nobody's way (rule 4)."""
+        return self.claimant.at_rest and not self.claimant.asks
+
+    @property
+    def effective_priority(self) -> int:
+        """Age adds priority: one per whole hour waited, and none is lost while it runs."""
+        return self.claimant.priority + self.waited // _HOUR
+
+    def order_of_holders(self) -> tuple[bool, bool, int, bool, datetime, str]:
+        """Sorts first who keeps the place where two have it that overlap, as after a start or an edited spec."""
+        mine = self.claimant
+        return (not mine.tearing_down, not self.ran, -mine.priority, mine.at_rest, mine.since, mine.key)
+
+    def order_of_waiters(self) -> tuple[bool, bool, int, bool, datetime, str]:
+        """Rule 2; who asks for nothing comes after all others."""
+        mine = self.claimant
+        return (self.idle, not mine.tearing_down, -self.effective_priority, not self.holds, mine.since, mine.key)
+
+    def overlaps(self, other: _Contender) -> bool:
+        """Whether both want the same partition. Most differ in their topics already, which is much faster to tell."""
+        return not self.topics.isdisjoint(other.topics) and not self.claimant.partitions.isdisjoint(
+            other.claimant.partitions
+        )
+
+    def displaces(self, holder: _Contender) -> bool:
+        """Rule 1."""
+        mine, theirs = self.claimant, holder.claimant
+        if mine.tearing_down != theirs.tearing_down:
+            return mine.tearing_down
+        return mine.priority > theirs.priority and self.effective_priority > holder.effective_priority
+
+
+def _contender(claimant: Claimant, before: Place | None, now: datetime) -> _Contender:
+    topics = frozenset([tp.topic for tp in claimant.partitions])
+    if before is None or before.at is None:
+        holds = not claimant.at_rest or (claimant.asks and claimant.holds)
+        fresh = claimant.asks and not holds
+        waited = max(now - claimant.since, timedelta(0)) if fresh else timedelta(0)
+        return _Contender(claimant, topics, holds, ran=False, waited=waited)
+    # One that has drained keeps the place for the look at which it hands it over: the decision is the same as before.
+    has_place = (before.runs and claimant.holds) or before.yields
+    aged = max(now - before.at, timedelta(0)) if claimant.asks and not before.runs else timedelta(0)
+    return _Contender(
+        claimant,
+        topics,
+        holds=not claimant.at_rest or (claimant.asks and has_place),
+        ran=before.runs,
+        waited=before.waited + aged,
+    )
+
+
+def _let_in(waiters: list[_Contender], holding: list[_Contender]) -> tuple[list[_Contender], list[_Contender]]:
+    """Which of the waiters, given in their order, get in, and which holders they displace."""
+    entering: list[_Contender] = []
+    displaced: list[_Contender] = []
+    waits_for: dict[_Contender, set[_Contender]] = {}
+    for waiter in waiters:
+        faced = {holder for holder in holding if holder not in displaced and waiter.overlaps(holder)}
+        beaten = {holder for holder in faced if waiter.displaces(holder)}
+        earlier = [other for other in waits_for if waiter.overlaps(other)]
+        if faced == beaten and all(waits_for[other] & beaten for other in earlier):
+            entering.append(waiter)
+            displaced += beaten
+            waits_for[waiter] = set()
+        else:
+            waits_for[waiter] = (faced - beaten).union(*(waits_for[other] for other in earlier))
+    return entering, displaced
+
+
+def _places(line: list[_Contender], holding: list[_Contender], now: datetime) -> dict[str, Place]:
+    """Along the line: who overlaps nobody ahead of it goes, as soon as those in its way are at rest."""
+    places: dict[str, Place] = {}
+    for index, contender in enumerate(line):
+        mine = contender.claimant
+        ahead = [other.claimant for other in line[:index] if contender.overlaps(other)]
+        position = 1 + max((places[other.key].position for other in ahead), default=0)
+        if not ahead and contender not in holding:
+            ahead = [o.claimant for o in line[index + 1 :] if not o.claimant.at_rest and contender.overlaps(o)]
+        runs = not ahead
+        places[mine.key] = Place(
+            runs=runs,
+            behind=None if runs else ahead[0].name,
+            position=0 if runs else position,
+            yields=not runs and not mine.at_rest,
+            waited=contender.waited,
+            at=now,
+        )
+    return places

@@ -1,0 +1,106 @@
+"""When new steps may start: windows that a cron expression opens for a while, in the local time of a zone.
+
+A window opens at each time of its expression and stays open for its duration, which is elapsed time: five hours are
+five hours on the night when clocks change too. Windows of a list unite, with each other and with themselves.
+
+The library's rules for the change of clocks are those of Debian's cron. A fixed time (neither the minute nor the hour
+begins with ``*``) that the clocks skip comes with the first minute after the gap, and one that they show twice comes
+the first time only. Expressions with a ``*`` there follow the clock: skipped times do not come, repeated ones twice.
+Day of month and day of week must both match when one of them begins with ``*``, else one of them is enough.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
+
+_FIELDS = "minute hour day-of-month month day-of-week"
+_LONGEST_SECONDS = 366 * 86400
+_ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
+_CLOCK_CHANGE = timedelta(hours=3)
+"""Longer than clocks are ever set back: Debian's cron takes less than three hours as a change of the clocks."""
+_IN_SIGHT = timedelta(days=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Open from each time of ``cron`` (five fields) in ``time_zone`` (an IANA name) for ``duration_seconds``."""
+
+    cron: str
+    duration_seconds: int
+    time_zone: str
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Steps may start. ``until``: the moment from which they may not, in UTC; None: not within the next two days."""
+
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Shut:
+    """No step may start. ``opens_at``: the next opening, in UTC; None: there is none within fifty years."""
+
+    opens_at: datetime | None
+
+
+def check(window: Window) -> None:
+    """Raise ValueError that names what is wrong with the window."""
+    if not 0 < window.duration_seconds <= _LONGEST_SECONDS:
+        raise ValueError(f"duration of {window.duration_seconds} s: it must be above zero and at most 366 days")
+    if next(_times(window, _ANY_TIME), None) is None:
+        raise ValueError(f"cron {window.cron!r}: no day ever matches")
+
+
+def state_of(windows: Sequence[Window], now: datetime) -> Open | Shut:
+    """Whether steps may start at ``now`` (aware), and when that changes; no windows: always.
+
+    The answer holds until then. Raises ValueError for a bad expression or an unknown zone, as ``check`` does.
+    """
+    if not windows:
+        return Open(None)
+    now = now.astimezone(UTC)
+    until = now
+    for start, end in heapq.merge(*(_spans(window, now) for window in windows)):
+        if start > until:
+            return Open(until) if until > now else Shut(start)
+        if start > now + _IN_SIGHT:
+            return Open(None)
+        until = max(until, end)
+    return Open(until) if until > now else Shut(None)
+
+
+def _spans(window: Window, now: datetime) -> Iterator[tuple[datetime, datetime]]:
+    """From when to when the window is open, in order: the last opening up to ``now``, and all that follow it."""
+    duration = timedelta(seconds=window.duration_seconds)
+    # In the hour that comes twice the library takes now for the first time: look back from behind it.
+    latest = next((time for time in _times(window, now + _CLOCK_CHANGE, back=True) if time <= now), None)
+    if latest is not None:
+        yield latest, latest + duration
+    for time in _times(window, latest or now):
+        yield time, time + duration
+
+
+def _times(window: Window, start: datetime, *, back: bool = False) -> Iterator[datetime]:
+    """The times of the expression after ``start``, or before it, in UTC (two times of one zone compare by the clock).
+
+    Ends where none comes for fifty years. Raises ValueError for a bad expression or an unknown zone.
+    """
+    count = len(window.cron.split())
+    if count != len(_FIELDS.split()):  # the library would take a sixth for seconds
+        raise ValueError(f"cron {window.cron!r}: {count} fields instead of five: {_FIELDS}")
+    try:
+        zone = ZoneInfo(window.time_zone)
+    except (KeyError, ValueError, OSError) as error:
+        raise ValueError(f"time zone {window.time_zone!r} is not known; it is a name like Europe/Berlin") from error
+    try:
+        times = CronSim(window.cron, start.astimezone(zone), reverse=back)
+    except (CronSimError, ValueError) as error:
+        raise ValueError(f"cron {window.cron!r}: {str(error).lower()}") from error
+    return (time.astimezone(UTC) for time in times)

@@ -1,0 +1,50 @@
+"""Who of several rebalances of one cluster may go on: what each wants or holds, for ``execution.queue``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+
+from kafka_rebalance.api.conditions import Reason
+from kafka_rebalance.execution.decide import Kind
+from kafka_rebalance.execution.queue import Claimant, line_up
+from kafka_rebalance.model.topology import PartitionState, TopicPartition
+from kafka_rebalance.reconcile.lifecycle import Clock
+from kafka_rebalance.reconcile.work import Work
+
+_EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+def give_places(works: Iterable[Work], everything: Mapping[TopicPartition, PartitionState], clock: Clock) -> None:
+    """Set ``place`` of every work that has an open run or wants a plan. The places they had are taken into account."""
+    lined = [work for work in works if work.open is not None or work.planning is not None or work.wants_plan]
+    claimants = [_claimant(work, everything, clock.monotonic()) for work in lined]
+    before = {work.uid: work.place for work in lined if work.place is not None}
+    places = line_up(claimants, before, clock.now())
+    for work in lined:
+        work.place = places[work.uid]
+
+
+def _claimant(work: Work, everything: Mapping[TopicPartition, PartitionState], now: float) -> Claimant:
+    left_alone = {tp for tp, verdict in work.verdicts.items() if verdict.kind is Kind.SKIPPED}
+    partitions = {errand.tp for errand in work.errands if errand.tp not in left_alone}
+    if work.wants_plan or work.planning is not None:
+        partitions |= work.wanted(everything)
+    moving = work.open is not None and not work.settled
+    return Claimant(
+        key=work.uid,
+        name=work.name,
+        partitions=frozenset(partitions),
+        priority=work.rebalance.spec.priority,
+        since=work.rebalance.metadata.creation_timestamp or _EPOCH,
+        tearing_down=work.rebalance.metadata.deleting,
+        holds=work.planning is not None or (moving and not _rests_by_itself(work)),
+        at_rest=work.planning is None and (not moving or work.at_rest),
+        asks=not work.blocked(now) and not (moving and _rests_by_itself(work)),
+    )
+
+
+def _rests_by_itself(work: Work) -> bool:
+    """Whether its own resource holds it back, so that the place in the queue is of no use to it."""
+    queue = {Reason.QUEUED, Reason.YIELDING}
+    return work.hold is not None and work.hold.releases and work.hold.reason not in queue
