@@ -7,6 +7,7 @@ AdminClient that it asked: a client that is collected fails or forgets its pendi
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -41,6 +42,8 @@ REQUEST_SECONDS = CALL_SECONDS - 2
 BROKER_SECONDS = 4.0
 """For calls to one given broker: what a dead one costs those who wait for all."""
 _TICK_SECONDS = 0.2
+_PATIENCE_SECONDS = 1.0
+_NO_TOPIC = "kafka-rebalance-looks-for-a-controller"
 _TIMEOUTS_BEFORE_REBUILD = 2
 _THREADS = 8
 
@@ -247,14 +250,27 @@ class ConfluentClient:
         self._refused = None
         self._complaint = ""
         futures = ask(admin)
-        deadline = time.monotonic() + CALL_SECONDS - 1
+        asked = time.monotonic()
+        deadline = asked + CALL_SECONDS - 1
         pending: set[Future[V]] = set(futures.values())
         while pending and time.monotonic() < deadline:
             _, pending = wait_for_futures(pending, timeout=_TICK_SECONDS)
             self._hear(admin)
             if pending and self._refused:
                 raise authentication_failed(self._settings, self._refused)
+            if pending and time.monotonic() > asked + _PATIENCE_SECONDS:
+                asked = time.monotonic()
+                self._look_for_a_controller(admin)
         return {key: _outcome(future) for key, future in futures.items()}
+
+    def _look_for_a_controller(self, admin: AdminClient) -> None:
+        """Ask any broker for metadata, whose answer names a controller and wakes the calls that wait for one.
+
+        librdkafka itself asks every 10 s at most while it knows no topic, whatever the refresh interval, and meanwhile
+        knocks at the door of a dead one.
+        """
+        with contextlib.suppress(KafkaException):
+            admin.list_topics(topic=_NO_TOPIC, timeout=_PATIENCE_SECONDS)
 
     def _list_topics(self) -> Any:
         """The one call that blocks inside librdkafka."""
