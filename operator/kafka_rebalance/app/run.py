@@ -1,4 +1,8 @@
-"""The operator's process: the supervisor in this loop, the watch in its thread, until a signal comes."""
+"""The operator's process: wait for the lease; then the supervisor in this loop and the watch in its thread.
+
+It ends by a signal, by a watch that cannot go on, or by the loss of the lease. The lease is given up last: after all
+that was under way has been answered, so that the next can begin at once.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import logging
 import signal
 import time
 from collections.abc import Coroutine
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,9 +22,14 @@ from kafka_rebalance.app.watch import Watch
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kube.client import KubeClient
+from kafka_rebalance.kube.lease import DURATION_SECONDS, LEASE_NAME, LeaseHolder
+from kafka_rebalance.reconcile.fencing import Fence, fenced
 from kafka_rebalance.reconcile.supervisor import Supervisor
 
 log = logging.getLogger(__name__)
+
+# Linux's monotonic clock stands still while the machine is suspended, and a lease does not.
+_INTERVALS = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class SystemClock:
@@ -30,36 +40,88 @@ class SystemClock:
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Seconds, for intervals."""
-        return time.monotonic()
+        """Seconds, for intervals; goes on while the process is stopped or the machine suspended."""
+        return time.clock_gettime(_INTERVALS)
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)
 
 
-async def run_operator(namespace: str | None, own_namespace: str | None, load_model_dir: Path | None) -> None:
-    """Run until SIGTERM or SIGINT. Permanent("WatchEnded") where watching is not possible any more."""
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the command line says. ``namespace`` None: watch all; ``own_namespace`` None: where it runs."""
+
+    identity: str
+    namespace: str | None = None
+    own_namespace: str | None = None
+    load_model_dir: Path | None = None
+    lease_seconds: int = DURATION_SECONDS
+
+
+async def run_operator(settings: Settings) -> None:
+    """Run until SIGTERM or SIGINT.
+
+    Permanent("LeadershipLost") where another operator has taken over, Permanent("WatchEnded") where watching is not
+    possible any more.
+    """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    kube = KubeClient.connect(own_namespace)
     clock = SystemClock()
-    supervisor = Supervisor(kube, connect, LoadModelFiles(load_model_dir, clock.now), clock)
+    # A client of its own: writes of the lease pass no fence, and hanging calls of the engines do not hold renewals up.
+    kube = KubeClient.connect(settings.own_namespace)
+    lease = LeaseHolder(kube, LEASE_NAME, settings.identity, clock, settings.lease_seconds)
+    acquiring = asyncio.create_task(lease.acquire())
+    await _first_of(stop.wait(), _ended(acquiring))
+    if acquiring.done():
+        acquiring.result()
+    failure = None if stop.is_set() else await _lead(settings, lease, clock, stop)
+    await _cancelled(acquiring)
+    await lease.release()
+    await kube.close()
+    log.info("operator stopped")
+    if failure is not None:
+        raise failure
+
+
+async def _lead(
+    settings: Settings, lease: LeaseHolder, clock: SystemClock, stop: asyncio.Event
+) -> BaseException | None:
+    """Act until the end; when this returns, nothing is under way. Why it ended, unless by a signal."""
+    keeping = asyncio.create_task(lease.keep())
+    fence = Fence(lease.held)
+    kube = KubeClient.connect(settings.own_namespace, before_write=fence.check)
+    supervisor = Supervisor(
+        kube,
+        lambda connection: fenced(connect(connection, fence.check), fence),
+        LoadModelFiles(settings.load_model_dir, clock.now),
+        clock,
+    )
 
     def seen(plural: str, body: dict[str, Any], deleted: bool) -> None:
         note = supervisor.rebalance_seen if plural == REBALANCES else supervisor.throttle_seen
         note(body, deleted=deleted)
 
-    watch = Watch(namespace, seen)
+    watch = Watch(settings.namespace, seen)
     await supervisor.start()
     watch.start()
-    await _first_of(watch.ready(), stop.wait())
-    log.info("operator ready: watching %s", f"namespace {namespace}" if namespace else "all namespaces")
-    await _first_of(stop.wait(), watch.failed.wait())
-    await supervisor.stop()
+    await _first_of(watch.ready(), stop.wait(), _ended(keeping))
+    if not stop.is_set() and not keeping.done():
+        where = f"namespace {settings.namespace}" if settings.namespace else "all namespaces"
+        log.info("operator ready: watching %s", where)
+    await _first_of(stop.wait(), watch.failed.wait(), _ended(keeping))
+    # The watch first: what it sees after the supervisor has stopped would start engines anew.
     await watch.stop()
+    await supervisor.stop()
+    await fence.settled()
     await kube.close()
-    log.info("operator stopped")
-    if watch.failed.is_set() and not stop.is_set():
-        raise Permanent("WatchEnded", "the API server can no longer be watched, see the log above")
+    lost = keeping.exception() if keeping.done() else None
+    await _cancelled(keeping)
+    if stop.is_set():
+        return None
+    return lost or Permanent("WatchEnded", "the API server can no longer be watched, see the log above")
 
 
 async def _first_of(*waits: Coroutine[Any, Any, Any]) -> None:
@@ -67,3 +129,13 @@ async def _first_of(*waits: Coroutine[Any, Any, Any]) -> None:
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in tasks:
         task.cancel()
+
+
+async def _ended(task: asyncio.Task[Any]) -> None:
+    """Wait for it, whatever comes of it; whoever waits may be cancelled without the task."""
+    await asyncio.wait({task})
+
+
+async def _cancelled(task: asyncio.Task[Any]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

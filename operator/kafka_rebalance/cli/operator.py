@@ -3,17 +3,58 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
+import socket
 from pathlib import Path
 
 import click
 
 from kafka_rebalance.telemetry.logs import configure_logging
+from kafka_rebalance.units import parse_duration
+
+_SHORTEST_LEASE_SECONDS = 3
+
+
+def _lease_seconds(ctx: click.Context, param: click.Parameter, value: str) -> int:
+    try:
+        seconds = parse_duration(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, param) from error
+    if seconds < _SHORTEST_LEASE_SECONDS:
+        raise click.BadParameter(f"{value!r} is less than {_SHORTEST_LEASE_SECONDS}s", ctx, param)
+    return seconds
+
+
+def _own_name() -> str:
+    """Another one at each start: who cannot know that its predecessor is dead waits until its lease has expired."""
+    return f"{socket.gethostname()}-{secrets.token_hex(4)}"
 
 
 @click.command("operator")
 @click.option("--namespace", help="Watch this namespace only.")
 @click.option("--all-namespaces", is_flag=True, help="Watch every namespace.")
-@click.option("--own-namespace", help="Where plans, origins and ledgers are kept; where it runs, unless given.")
+@click.option(
+    "--own-namespace",
+    help="Where plans, origins, ledgers and the lease are kept; where it runs, unless given. Of all operators that "
+    "keep theirs in one namespace, one acts and the others wait.",
+)
+@click.option(
+    "--identity",
+    envvar="POD_NAME",
+    show_envvar=True,
+    default=_own_name,
+    show_default="the host's name and a random suffix",
+    help="Name in the lease. It must belong to one process at a time: the lease in its own name is taken at once.",
+)
+@click.option(
+    "--lease-duration",
+    "lease_seconds",
+    callback=_lease_seconds,
+    metavar="DURATION",
+    default="15s",
+    show_default=True,
+    help="Another operator takes over when the lease was not renewed for this long.",
+)
 @click.option(
     "--load-models",
     type=click.Path(file_okay=False, path_type=Path),
@@ -21,12 +62,18 @@ from kafka_rebalance.telemetry.logs import configure_logging
 )
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning"]), default="info", show_default=True)
 def operator(
-    namespace: str | None, all_namespaces: bool, own_namespace: str | None, load_models: Path | None, log_level: str
+    namespace: str | None,
+    all_namespaces: bool,
+    own_namespace: str | None,
+    identity: str,
+    lease_seconds: int,
+    load_models: Path | None,
+    log_level: str,
 ) -> None:
     """Run the operator against the current kubeconfig, or the account of the Pod."""
     if bool(namespace) == all_namespaces:
         raise click.UsageError("give either --namespace or --all-namespaces")
     configure_logging(log_level)
-    from kafka_rebalance.app.run import run_operator
+    from kafka_rebalance.app.run import Settings, run_operator
 
-    asyncio.run(run_operator(namespace, own_namespace, load_models))
+    asyncio.run(run_operator(Settings(identity, namespace, own_namespace, load_models, lease_seconds)))

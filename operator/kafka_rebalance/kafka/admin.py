@@ -7,7 +7,7 @@ cancellation. Redirecting one leaves stale removals behind, or wedges it for eve
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from kafka_rebalance.kafka.confluent import ConfluentClient
 from kafka_rebalance.kafka.ports import (
@@ -25,9 +25,13 @@ from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, TopicPartition
 
 
-def connect(settings: ConnectionSettings) -> KafkaAdmin:
-    """A client of the cluster. Connects on first use; raises Permanent for settings that cannot work."""
-    return _Admin(ConfluentClient(settings), ReassignmentClient(settings))
+def connect(settings: ConnectionSettings, before_order: Callable[[], None] | None = None) -> KafkaAdmin:
+    """A client of the cluster. Connects on first use; raises Permanent for settings that cannot work.
+
+    ``before_order`` is called right before each request that alters reassignments: the listing that goes first takes
+    its time. What it raises is raised, and nothing is sent.
+    """
+    return _Admin(ConfluentClient(settings), ReassignmentClient(settings, before_order))
 
 
 class _Admin:

@@ -55,10 +55,11 @@ class _Client(KafkaAdminClient):  # type: ignore[misc]
 
 
 class ReassignmentClient:
-    """One cluster through kafka-python."""
+    """One cluster through kafka-python. ``before_order`` is called, in a thread, right before each order is sent."""
 
-    def __init__(self, settings: ConnectionSettings) -> None:
+    def __init__(self, settings: ConnectionSettings, before_order: Callable[[], None] | None = None) -> None:
         self._settings = settings
+        self._before_order = before_order
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="kafka-reassignment")
         self._client: _Client | None = None
         self._building = asyncio.Lock()
@@ -104,10 +105,13 @@ class ReassignmentClient:
             ClientPartition(tp.topic, tp.partition): None if replicas is None else [int(b) for b in replicas]
             for tp, replicas in orders.items()
         }
-        answered = await self._call(
-            "alter reassignments",
-            lambda client: client.alter_partition_reassignments(wanted, timeout_ms=SOCKET_TIMEOUT_MS),
-        )
+
+        def send(client: _Client) -> Any:
+            if self._before_order is not None:
+                self._before_order()
+            return client.alter_partition_reassignments(wanted, timeout_ms=SOCKET_TIMEOUT_MS)
+
+        answered = await self._call("alter reassignments", send)
         return {
             TopicPartition(tp.topic, tp.partition): _CODES.get(error, AlterCode.UNKNOWN)
             for tp, error in answered.items()

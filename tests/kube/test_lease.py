@@ -1,0 +1,160 @@
+"""The lease on a real API server, under the account that ships; and the fence before every write."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+from e2e.bench.kube import KubeCluster
+from tests.kube.namespaces import Namespace
+
+from kafka_rebalance.api.v1alpha1 import FINALIZER, REBALANCES, KafkaRebalanceStatus, parse_rebalance
+from kafka_rebalance.app.run import SystemClock
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.kube.client import KubeClient
+from kafka_rebalance.kube.errors import Forbidden
+from kafka_rebalance.kube.lease import LeadershipLost, LeaseHolder
+from kafka_rebalance.reconcile.fencing import Fence
+
+pytestmark = pytest.mark.apiserver
+
+DURATION = 3
+NEVER = 3600
+"""A lease that does not expire while a test runs."""
+
+
+def holder(client: KubeClient, identity: str, seconds: int = DURATION) -> LeaseHolder:
+    return LeaseHolder(client, "The-Lease", identity, SystemClock(), seconds)
+
+
+def lease(namespace: Namespace) -> Any:
+    return json.loads(namespace.kubectl("get", "lease", "the-lease", "-o", "json"))["spec"]
+
+
+class TestTwoHolders:
+    """What the API server stores and refuses is what the rules need."""
+
+    async def test_one_wins(self, namespace: Namespace, client: KubeClient) -> None:
+        """Five that begin together: one acts, and the others wait for that one."""
+        many = [holder(client, name, NEVER) for name in "abcde"]
+        waiting = [asyncio.create_task(one.acquire()) for one in many]
+        done, pending = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(pending, timeout=2.5)  # two looks of each
+        assert [len(done), sum(task.done() for task in waiting)] == [1, 1]
+        (winner,) = [one for one in many if one.held()]
+        assert lease(namespace)["holderIdentity"] == winner.identity
+        for task in pending:
+            task.cancel()
+
+    async def test_handed_over(self, namespace: Namespace, client: KubeClient) -> None:
+        """Given up, it is taken without waiting for the end of its hour; the transitions are counted."""
+        first, second = holder(client, "a", NEVER), holder(client, "b", NEVER)
+        await first.acquire()
+        waiting = asyncio.create_task(second.acquire())
+        await first.release()
+        assert not first.held()
+        await waiting
+        assert second.held()
+        found = lease(namespace)
+        assert (found["holderIdentity"], found["leaseTransitions"], found["leaseDurationSeconds"]) == ("b", 1, NEVER)
+
+    async def test_taken_from_the_dead(self, namespace: Namespace, client: KubeClient) -> None:
+        """Who no longer renews loses it, knows so before the other begins, and is told when it tries again."""
+        first, second = holder(client, "a"), holder(client, "b")
+        await first.acquire()
+        await second.acquire()
+        assert (first.held(), second.held()) == (False, True)
+        with pytest.raises(LeadershipLost, match="is held by b now"):
+            await first.keep()
+        assert lease(namespace)["holderIdentity"] == "b"
+
+    async def test_kept(self, namespace: Namespace, client: KubeClient) -> None:
+        """Renewed beyond its duration, annotated and deleted meanwhile, it is still the same one's."""
+        first = holder(client, "a")
+        await first.acquire()
+        acquired = lease(namespace)["acquireTime"]
+        keeping = asyncio.create_task(first.keep())
+        await self._renewed(namespace)
+        await asyncio.to_thread(namespace.kubectl, "annotate", "lease", "the-lease", "note=x")
+        await self._renewed(namespace)
+        await asyncio.to_thread(namespace.kubectl, "delete", "lease", "the-lease")
+        await self._renewed(namespace)
+        assert first.held()
+        assert not keeping.done()
+        found = lease(namespace)
+        assert (found["acquireTime"], found["leaseTransitions"]) == (acquired, 0)
+        keeping.cancel()
+
+    async def _renewed(self, namespace: Namespace) -> None:
+        """Wait until somebody has renewed it after the first look."""
+        query = ("get", "leases", "-o", "jsonpath={.items[*].spec.renewTime}")
+        seen = set()
+        async with asyncio.timeout(30):
+            while len(seen) < 2:
+                seen |= {await asyncio.to_thread(namespace.kubectl, *query)} - {""}
+
+
+class TestRights:
+    """The shipped role is enough for all of it, and for nothing else."""
+
+    @pytest.fixture
+    async def operator(self, cluster: KubeCluster) -> AsyncIterator[KubeClient]:
+        kubeconfig = cluster.service_account_kubeconfig("kafka-rebalance", "kafka-rebalance-operator")
+        connected = KubeClient.connect("kafka-rebalance", kubeconfig=str(kubeconfig))
+        yield connected
+        await connected.close()
+
+    async def test_enough(self, cluster: KubeCluster, operator: KubeClient) -> None:
+        """Taken, renewed, deleted by somebody and written anew, given up."""
+        first = holder(operator, "a")
+        await first.acquire()
+        keeping = asyncio.create_task(first.keep())
+        place = ("-n", "kafka-rebalance", "lease", "the-lease")
+        cluster.kubectl("delete", *place)
+        await asyncio.to_thread(cluster.kubectl, "wait", "--for=create", "--timeout=30s", *place)
+        keeping.cancel()
+        await asyncio.gather(keeping, return_exceptions=True)
+        await first.release()
+        assert cluster.get(*place)["spec"].get("holderIdentity", "") == ""
+        cluster.kubectl("delete", *place)
+
+    async def test_not_in_a_users_namespace(self, namespace: Namespace, operator: KubeClient) -> None:
+        elsewhere = KubeClient(operator._api.configuration, namespace.name)
+        with pytest.raises(Forbidden, match="leases"):
+            await holder(elsewhere, "a").acquire()
+        await elsewhere.close()
+
+
+class TestFencedClient:
+    """Without the lease nothing is written, and everything is read."""
+
+    async def test_every_write_is_refused(self, namespace: Namespace, client: KubeClient) -> None:
+        namespace.apply("KafkaRebalance", {})
+        about = parse_rebalance(namespace.get(REBALANCES)).metadata
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept"}, "data": {"a": "b"}}
+        await client.create_config_map(body)
+        fence = Fence(lambda: False)
+        fenced = KubeClient(client._api.configuration, namespace.name, before_write=fence.check)
+        changed = {**body, "data": {"a": "c"}}
+        writes: list[Callable[[], Awaitable[object]]] = [
+            lambda: fenced.create_config_map({**body, "metadata": {"name": "new"}}),
+            lambda: fenced.replace_config_map("kept", changed),
+            lambda: fenced.delete_config_map("kept"),
+            lambda: fenced.patch_status(REBALANCES, namespace.name, "a", KafkaRebalanceStatus().as_patch()),
+            lambda: fenced.patch_finalizers(REBALANCES, namespace.name, "a", [FINALIZER], about.resource_version),
+            lambda: fenced.create_event("KafkaRebalance", about, "Planned", "planned"),
+        ]
+        for write in writes:
+            with pytest.raises(Transient) as refused:
+                await write()
+            assert refused.value.reason == "NotLeading"
+        kept = await fenced.get_config_map("kept")
+        assert kept is not None
+        assert kept["data"] == {"a": "b"}
+        assert [found["name"] for found in await fenced.list_config_map_metadata({}) if found["name"] == "new"] == []
+        found = await fenced.get(REBALANCES, namespace.name, "a")
+        assert found is not None
+        assert found["metadata"]["resourceVersion"] == about.resource_version
+        assert await fenced.list_resources(REBALANCES, namespace.name)
+        await fenced.close()

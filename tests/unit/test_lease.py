@@ -1,0 +1,426 @@
+"""Of all operators that keep their records in one namespace at most one acts, whatever clocks and networks do."""
+
+import asyncio
+import copy
+import heapq
+import itertools
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from kafka_rebalance.errors import Permanent, Transient
+from kafka_rebalance.kube.errors import Conflict, Forbidden, NotFound
+from kafka_rebalance.kube.lease import LeadershipLost, LeaseHolder
+
+DURATION = 15
+FIRST_MORNING = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Machine:
+    """Time that only passes when the test says so; it wakes whoever waits, in order."""
+
+    def __init__(self):
+        self.time = 0.0
+        self._waits = []
+        self._numbers = itertools.count()
+
+    async def let_pass(self, seconds):
+        end = self.time + seconds
+        while self._waits and self._waits[0][0] <= end:
+            self.time, _, wait = heapq.heappop(self._waits)
+            if not wait.done():
+                wait.set_result(None)
+            await settle()
+        self.time = end
+        await settle()
+
+    def jump(self, seconds):
+        """Time passes, and no process of ours is let run: all were stopped."""
+        self.time += seconds
+
+    async def wait_for(self, seconds):
+        wait = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waits, (self.time + seconds, next(self._numbers), wait))
+        await wait
+
+
+class Clock:
+    """One process's clocks. Each machine has booted and been set at another time."""
+
+    def __init__(self, machine, booted):
+        self._machine = machine
+        self._booted = booted
+
+    def now(self):
+        return FIRST_MORNING + timedelta(seconds=7 * self._booted + self._machine.time)
+
+    def monotonic(self):
+        return self._booted + self._machine.time
+
+    async def sleep(self, seconds):
+        assert seconds > 0
+        await self._machine.wait_for(seconds)
+
+
+class ApiServer:
+    """Leases, with the API server's rules on resourceVersion and names."""
+
+    namespace = "kafka-rebalance"
+
+    def __init__(self, machine):
+        self.lease = None
+        self.writes = 0
+        self.away = False
+        self.lose_answers = False
+        self.takes_seconds = 0.0
+        self._machine = machine
+
+    async def _answer(self):
+        if self.takes_seconds:
+            await self._machine.wait_for(self.takes_seconds)
+        if self.away:
+            raise Transient("ApiServerUnreachable", "nobody answered")
+
+    async def get_lease(self, name):
+        await self._answer()
+        assert name == "the-lease"
+        return copy.deepcopy(self.lease)
+
+    async def create_lease(self, body):
+        await self._answer()
+        if self.lease is not None:
+            raise Conflict("exists")
+        return self._keep(body)
+
+    async def replace_lease(self, name, body):
+        await self._answer()
+        assert name == "the-lease"
+        if self.lease is None:
+            raise NotFound("gone")
+        if body["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
+            raise Conflict("changed")
+        return self._keep(body)
+
+    def _keep(self, body):
+        self.writes += 1
+        self.lease = copy.deepcopy(body)
+        self.lease["metadata"]["resourceVersion"] = str(self.writes)
+        if self.lose_answers:
+            raise Transient("ApiServerUnreachable", "the answer was lost")
+        return copy.deepcopy(self.lease)
+
+    @property
+    def holder(self):
+        return self.lease["spec"]["holderIdentity"]
+
+    @property
+    def transitions(self):
+        return self.lease["spec"]["leaseTransitions"]
+
+
+class Candidate:
+    """A process that wants the lease and then keeps it."""
+
+    def __init__(self, api, machine, identity, booted=0, duration=DURATION):
+        self.lease = LeaseHolder(api, "The-Lease", identity, Clock(machine, booted), duration)
+        self.task = asyncio.create_task(self._run())
+
+    async def _run(self):
+        await self.lease.acquire()
+        await self.lease.keep()
+
+    @property
+    def acts(self):
+        return self.lease.held()
+
+    async def end(self):
+        """Killed: it neither renews nor releases."""
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+
+    async def end_cleanly(self):
+        await self.end()
+        await self.lease.release()
+
+
+async def settle():
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+def machine():
+    return Machine()
+
+
+@pytest.fixture
+def api(machine):
+    return ApiServer(machine)
+
+
+@pytest.fixture
+async def candidate(api, machine):
+    started = []
+
+    async def start(identity, **how):
+        one = Candidate(api, machine, identity, booted=1000 * len(started), **how)
+        started.append(one)
+        await settle()
+        return one
+
+    yield start
+    for one in started:
+        await one.end()
+
+
+class TestAcquiring:
+    """One takes what is free; the others wait until it was not renewed for its duration, or is given up."""
+
+    async def test_the_first_takes_it_at_once(self, api, candidate):
+        first = await candidate("a")
+        assert first.acts
+        assert api.lease["metadata"]["name"] == "the-lease"
+        spec = api.lease["spec"]
+        assert (spec["holderIdentity"], spec["leaseDurationSeconds"], spec["leaseTransitions"]) == ("a", DURATION, 0)
+        assert spec["acquireTime"] == spec["renewTime"] == "2026-01-01T00:00:00.000000Z"
+
+    async def test_the_second_waits_while_it_is_renewed(self, api, machine, candidate):
+        first, second = await candidate("a"), await candidate("b")
+        for _ in range(100):
+            await machine.let_pass(1)
+            assert (first.acts, second.acts) == (True, False)
+        assert (api.holder, api.transitions) == ("a", 0)
+
+    async def test_taken_over_when_it_has_expired_and_not_before(self, api, machine, candidate):
+        """Within the duration and one look after the death of the holder."""
+        first, second = await candidate("a"), await candidate("b")
+        await machine.let_pass(3)
+        await first.end()
+        await machine.let_pass(DURATION - 3 - 0.1)
+        assert not second.acts
+        await machine.let_pass(1.2)
+        assert second.acts
+        assert (api.holder, api.transitions) == ("b", 1)
+
+    async def test_no_clock_is_compared_with_another(self, api, machine, candidate):
+        """A Lease that was renewed years ago by its own account is new to whoever sees it for the first time."""
+        await (await candidate("a")).end()
+        api.lease["spec"]["renewTime"] = "1999-01-01T00:00:00.000000Z"
+        second = await candidate("b")
+        await machine.let_pass(DURATION - 0.1)
+        assert not second.acts
+        await machine.let_pass(0.2)
+        assert second.acts
+
+    async def test_the_holders_word_counts_for_how_long_it_acts(self, machine, candidate):
+        """A holder with a longer duration is given its time, not ours."""
+        first, second = await candidate("a", duration=60), await candidate("b", duration=15)
+        await first.end()
+        await machine.let_pass(59.9)
+        assert not second.acts
+        await machine.let_pass(0.2)
+        assert second.acts
+
+    async def test_same_identity_takes_its_own_at_once(self, api, candidate):
+        """A container that was restarted: its predecessor is dead."""
+        await (await candidate("a")).end()
+        again = await candidate("a")
+        assert again.acts
+        assert api.transitions == 0
+
+    async def test_one_of_many_wins(self, api, machine, candidate):
+        """All see it expire at the same moment; the API server takes one write."""
+        await (await candidate("gone")).end()
+        many = [await candidate(name) for name in "abcde"]
+        await machine.let_pass(DURATION + 1)
+        assert sum(one.acts for one in many) == 1
+        assert api.transitions == 1
+
+    async def test_lost_answer_to_the_taking(self, api, machine, candidate):
+        """The write may have been carried out: it is found to be ours."""
+        api.lose_answers = True
+        first = await candidate("a")
+        assert not first.acts
+        api.lose_answers = False
+        await machine.let_pass(1)
+        assert first.acts
+
+    async def test_api_server_away(self, api, machine, candidate):
+        """Tried again until it answers."""
+        api.away = True
+        first = await candidate("a")
+        await machine.let_pass(60)
+        assert not first.acts
+        api.away = False
+        await machine.let_pass(1)
+        assert first.acts
+
+    async def test_a_missing_right_is_said(self, api, candidate):
+        async def forbidden(_name):
+            raise Forbidden("leases is forbidden")
+
+        api.get_lease = forbidden
+        first = await candidate("a")
+        with pytest.raises(Permanent, match="leases is forbidden"):
+            await first.task
+
+    async def test_said_once_whom_it_waits_for(self, machine, candidate, caplog):
+        caplog.set_level("INFO")
+        await candidate("a")
+        await candidate("b")
+        await machine.let_pass(100)
+        assert [m for m in caplog.messages if "waiting" in m] == [
+            "waiting for the lease held by a (kafka-rebalance/the-lease)"
+        ]
+
+
+class TestHolding:
+    """Whoever cannot be sure to be the only one does not act."""
+
+    async def test_not_after_the_process_was_stopped(self, machine, candidate):
+        """Known at once on its own clock, before anything else of the process has run."""
+        first = await candidate("a")
+        machine.jump(DURATION)
+        assert not first.acts
+
+    @pytest.mark.parametrize("stopped_for", [4, 9, 14, 15, 16, 60])
+    async def test_never_two(self, api, machine, candidate, stopped_for):
+        """Cut off for any time, it stops before the other begins."""
+        first, second = await candidate("a"), await candidate("b")
+        await machine.let_pass(7)
+        await first.end()  # renews no more, yet would go on acting
+        for _ in range(10 * stopped_for):
+            await machine.let_pass(0.1)
+            assert not (first.acts and second.acts)
+        assert second.acts == (stopped_for > DURATION - 2)
+
+    async def test_counts_from_before_the_renewal_was_sent(self, api, machine, candidate):
+        """An answer that took its time is no younger than its question."""
+        first = await candidate("a")
+        api.takes_seconds = 4
+        await machine.let_pass(5 + 4)
+        sent = 5
+        assert api.writes == 2
+        await first.end()
+        await machine.let_pass(sent + DURATION * 2 / 3 - machine.time - 0.1)
+        assert first.acts
+        await machine.let_pass(0.2)
+        assert not first.acts
+
+    async def test_goes_on_after_an_outage(self, api, machine, candidate):
+        """Stops acting when the time is over, and acts again once it has renewed what nobody took."""
+        first = await candidate("a")
+        api.away = True
+        await machine.let_pass(9)
+        assert first.acts
+        await machine.let_pass(60)
+        assert not first.acts
+        api.away = False
+        await machine.let_pass(1)
+        assert first.acts
+        assert (api.holder, api.transitions) == ("a", 0)
+
+    async def test_lost_answer_to_a_renewal(self, api, machine, candidate):
+        """What is read then is its own writing: no reason to end."""
+        first = await candidate("a")
+        api.lose_answers = True
+        await machine.let_pass(5)
+        api.lose_answers = False
+        for _ in range(30):
+            await machine.let_pass(1)
+            assert first.acts
+        assert not first.task.done()
+
+    async def test_an_annotation_by_somebody_is_no_loss(self, api, machine, candidate):
+        first = await candidate("a")
+        api.lease["metadata"] |= {"annotations": {"note": "x"}, "resourceVersion": "99"}
+        await machine.let_pass(DURATION)
+        assert first.acts
+        assert api.lease["metadata"]["annotations"] == {"note": "x"}
+
+    async def test_deleted_by_somebody(self, api, machine, candidate):
+        """Its holder does not know yet: who saw it held waits as before, and the holder writes it anew."""
+        first, second = await candidate("a"), await candidate("b")
+        await machine.let_pass(1)
+        api.lease = None
+        for _ in range(40):
+            await machine.let_pass(0.5)
+            assert (first.acts, second.acts) == (True, False)
+        assert api.holder == "a"
+
+
+class TestLosing:
+    """Once somebody else has had it, there is no way back."""
+
+    async def test_taken_while_cut_off(self, api, machine, candidate):
+        first = await candidate("a")
+        api.away = True
+        await machine.let_pass(DURATION)
+        api.lease["spec"] |= {"holderIdentity": "b", "acquireTime": "2026-01-01T00:01:00.000000Z"}
+        api.lease["metadata"]["resourceVersion"] = "99"
+        api.away = False
+        await machine.let_pass(1)
+        with pytest.raises(LeadershipLost, match=r"kafka-rebalance/the-lease is held by b now") as lost:
+            await first.task
+        assert lost.value.reason == "LeadershipLost"
+        assert not first.acts
+
+    async def test_taken_and_given_up_again(self, api, machine, candidate):
+        """It is free, yet what this process knows is out of date."""
+        first = await candidate("a")
+        api.lease["spec"] |= {"holderIdentity": "", "acquireTime": "2026-01-01T00:01:00.000000Z"}
+        api.lease["metadata"]["resourceVersion"] = "99"
+        await machine.let_pass(5)
+        with pytest.raises(LeadershipLost):
+            await first.task
+        assert api.holder == ""
+
+    async def test_by_a_second_process_of_the_same_name(self, machine, candidate):
+        """The later one leads; the earlier one notices at its next renewal."""
+        first = await candidate("a")
+        await machine.let_pass(1)
+        second = await candidate("a")
+        await machine.let_pass(5)
+        assert (first.acts, second.acts) == (False, True)
+        with pytest.raises(LeadershipLost):
+            await first.task
+
+
+class TestReleasing:
+    """A clean stop leaves nobody waiting."""
+
+    async def test_the_next_takes_it_at_once(self, api, machine, candidate):
+        first, second = await candidate("a"), await candidate("b")
+        await machine.let_pass(7)
+        await first.end_cleanly()
+        assert not first.acts
+        assert api.holder == ""
+        await machine.let_pass(1)
+        assert second.acts
+        assert (api.holder, api.transitions) == ("b", 1)
+
+    async def test_only_ones_own(self, api, machine, candidate):
+        """One that waited in vain, or has lost it, gives nothing up."""
+        first, second = await candidate("a"), await candidate("b")
+        await second.end_cleanly()
+        assert api.holder == "a"
+        api.lease["spec"] |= {"holderIdentity": "c", "acquireTime": "2026-01-01T00:01:00.000000Z"}
+        await first.end_cleanly()
+        assert api.holder == "c"
+
+    async def test_a_renewal_that_is_still_on_its_way(self, api, candidate):
+        """The version it knows is out of date by its own doing."""
+        first = await candidate("a")
+        await first.end()
+        api.lease["metadata"]["resourceVersion"] = "99"
+        await first.lease.release()
+        assert api.holder == ""
+
+    async def test_api_server_away(self, api, candidate):
+        """Then it expires by itself: no reason not to stop."""
+        first = await candidate("a")
+        await first.end()
+        api.away = True
+        await first.lease.release()
+        api.away = False
+        assert api.holder == "a"
