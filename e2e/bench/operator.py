@@ -5,6 +5,7 @@ service account. It is started as the command that the package installs, never i
 """
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -15,17 +16,24 @@ from e2e.bench.waiting import wait_until
 NAMESPACE = "kafka-rebalance"
 SERVICE_ACCOUNT = "kafka-rebalance-operator"
 _ROOT = Path(__file__).parents[2]
+LEASE = "kafka-rebalance-operator"
 _READY = "operator ready"
+_WAITING = "waiting for the lease held by"
 
 
 class OperatorProcess:
-    """`kafka-rebalance operator` against one API server; `start` again after `kill9` or `stop`."""
+    """`kafka-rebalance operator` against one API server; `start` again after `kill9` or `stop`.
 
-    def __init__(self, kube: KubeCluster, *arguments: str) -> None:
+    Of several with different identities one acts. Killed and started again, one goes on at once: it is the same.
+    """
+
+    def __init__(self, kube: KubeCluster, *arguments: str, identity: str = "operator") -> None:
         self._kube = kube
         self._arguments = arguments or ("--all-namespaces",)
         self._child: Child | None = None
-        self.log = kube.directory / "operator.log"
+        self._seen = 0
+        self.identity = identity
+        self.log = kube.directory / f"{identity}.log"
 
     @property
     def running(self) -> bool:
@@ -50,20 +58,42 @@ class OperatorProcess:
 
     def start(self) -> "OperatorProcess":
         """Start it as its service account, and wait until it says that it is ready."""
+        self._launch()
+        return self.wait_ready()
+
+    def start_waiting(self) -> "OperatorProcess":
+        """Start one that finds another at work, and wait until it says so."""
+        self._launch()
+        self._wait_said(_WAITING)
+        return self
+
+    def wait_ready(self) -> "OperatorProcess":
+        """Wait until it says that it is ready, which it does when it leads."""
+        self._wait_said(_READY)
+        return self
+
+    def said(self) -> str:
+        """What it has logged since its last start."""
+        return self._text()[self._seen :]
+
+    def _launch(self) -> None:
         if self.running:
             raise RuntimeError("the operator runs already")
         kubeconfig = self._kube.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT)
-        seen = len(self._text())
+        self._seen = len(self._text())
         command = [str(Path(sys.executable).parent / "kafka-rebalance"), "operator", *self._arguments]
+        command += ["--identity", self.identity]
         env = {**os.environ, "KUBECONFIG": str(kubeconfig), "PYTHONUNBUFFERED": "1", "POD_NAMESPACE": NAMESPACE}
-        child = self._child = Child(command, log=self.log, env=env, cwd=self._kube.directory)
+        self._child = Child(command, log=self.log, env=env, cwd=self._kube.directory)
 
-        def ready() -> bool:
+    def _wait_said(self, what: str) -> None:
+        child = self._started()
+
+        def has_said() -> bool:
             child.check_alive()
-            return _READY in self._text()[seen:]
+            return what in self.said()
 
-        wait_until(f"the operator says {_READY!r} (log: {self.log})", ready, timeout=90)
-        return self
+        wait_until(f"the operator says {what!r} (log: {self.log})", has_said, timeout=90)
 
     def kill9(self) -> None:
         """SIGKILL, in the middle of whatever it does."""
@@ -72,6 +102,19 @@ class OperatorProcess:
     def stop(self) -> int:
         """SIGTERM; the exit code."""
         return self._started().stop()
+
+    def freeze(self) -> None:
+        """SIGSTOP: it does nothing, and does not know."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """SIGCONT: it goes on where it was."""
+        os.kill(self.pid, signal.SIGCONT)
+
+    def ended(self, timeout: float = 60) -> int:
+        """Wait until it ends by itself; the exit code."""
+        wait_until(f"the operator {self.identity} ends (log: {self.log})", lambda: not self.running, timeout=timeout)
+        return self.stop()
 
     def restart(self) -> "OperatorProcess":
         """SIGTERM and a new start."""

@@ -1,0 +1,170 @@
+"""Several operators for the same resources and the same brokers: exactly one acts, and another one when it cannot."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from e2e.bench.kube import KubeCluster, OwnKubeCluster
+from e2e.bench.operator import LEASE, OperatorProcess
+from e2e.bench.operator import NAMESPACE as OPERATOR_NAMESPACE
+from e2e.bench.waiting import wait_until
+from e2e.world import BIG, CRAWL, FAST, Rebalance, World
+
+pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
+
+NEVER = "1h"
+"""A lease that does not expire while a test runs: only who is given it gets it."""
+SHORT = "6s"
+STANDSTILL = {"leaderRate": "16Ki", "followerRate": "16Ki"}
+"""A copy of a BIG partition takes two minutes: what is in flight stays so until the rate is raised."""
+
+Launch = Callable[[str, str], OperatorProcess]
+
+
+@pytest.fixture
+def launch(world: World, kube: KubeCluster, operator: OperatorProcess) -> Iterator[Launch]:
+    """Makes operators by identity and lease duration, in place of the one that all tests share."""
+    operator.stop()
+    made: list[OperatorProcess] = []
+
+    def make(identity: str, lease: str) -> OperatorProcess:
+        made.append(
+            OperatorProcess(kube, "--all-namespaces", "--lease-duration", lease, identity=world.unique(identity))
+        )
+        return made[-1]
+
+    yield make
+    for process in made:
+        process.close()
+    kube.kubectl("delete", "lease", LEASE, "-n", OPERATOR_NAMESPACE, "--ignore-not-found")
+
+
+class TestTwo:
+    """Two run at once."""
+
+    def test_one_acts_and_hands_over(self, world: World, launch: Launch) -> None:
+        """The second says once for whom it waits and nothing else; a clean stop of the first makes it the one."""
+        first, second = launch("first", NEVER).start(), launch("second", NEVER).start_waiting()
+        self._carry_out(world, "both")
+        assert _holder(world) == first.identity
+        (waiting,) = second.said().splitlines()
+        assert f"waiting for the lease held by {first.identity}" in waiting
+
+        assert first.stop() == 0
+        second.wait_ready()
+        assert _holder(world) == second.identity
+        self._carry_out(world, "handed")
+        assert first.start_waiting().stop() == 0
+
+    def _carry_out(self, world: World, name: str) -> None:
+        topic = world.skewed(name, *[BIG] * 6)
+        before = world.judge.describe_topics(topic)
+        rebalance = world.rebalance(name, topic, throttle=FAST)
+        plan = world.planned(rebalance, before)
+        rebalance.wait_for("Succeeded")
+        _assert_carried_out(world, rebalance, plan)
+
+
+class TestTakeover:
+    """The one that acts cannot any more, with copies in flight."""
+
+    def test_killed(self, world: World, launch: Launch) -> None:
+        """Killed with -9: the other one finishes the very plan."""
+        first, second = launch("first", SHORT).start(), launch("second", SHORT).start_waiting()
+        rebalance, plan = _in_flight(world, "killed")
+        first.kill9()
+        second.wait_ready()
+        rebalance.patch(throttle=FAST)
+        rebalance.wait_for("Succeeded")
+        _assert_carried_out(world, rebalance, plan)
+        assert _holder(world) == second.identity
+
+    def test_stopped_and_back_while_the_other_acts(self, world: World, launch: Launch) -> None:
+        """Thawed in the middle of the other's work, it touches nothing of it, ends, and says why."""
+        first, second = launch("first", SHORT).start(), launch("second", SHORT).start_waiting()
+        rebalance, plan = _in_flight(world, "thawed")
+        first.freeze()
+        second.wait_ready()
+        wait_until("the second one knows the cluster", lambda: "connected at" in second.said())
+        with world.sampling(plan["topic"]) as look:
+            look.wait_more(5)
+            first.thaw()
+            assert first.ended() == 1
+            look.wait_more(10)
+        assert all(row == look.seen[0] for row in look.seen)
+        assert f"LeadershipLost): lease {OPERATOR_NAMESPACE}/{LEASE} is held by {second.identity}" in first.said()
+        rebalance.patch(throttle=FAST)
+        rebalance.wait_for("Succeeded")
+        _assert_carried_out(world, rebalance, plan)
+
+    def test_stopped_and_back_when_all_is_done(self, world: World, launch: Launch) -> None:
+        """What it was about to do is out of date: Kafka's tools see the end that the other one made."""
+        first, second = launch("first", SHORT).start(), launch("second", SHORT).start_waiting()
+        rebalance, plan = _in_flight(world, "late")
+        first.freeze()
+        second.wait_ready()
+        rebalance.patch(throttle=FAST)
+        rebalance.wait_for("Succeeded")
+        status = rebalance.status
+        first.thaw()
+        assert first.ended() == 1
+        assert "LeadershipLost" in first.said()
+        _assert_carried_out(world, rebalance, plan)
+        assert rebalance.status == status
+        assert _holder(world) == second.identity
+        assert second.running
+
+
+class TestOutage:
+    """The API server is away."""
+
+    def test_stops_acting_and_goes_on(self, world: World, kube: KubeCluster, launch: Launch) -> None:
+        """Without its lease it submits nothing more, although Kafka is there; with it, it goes on where it was."""
+        if not isinstance(kube, OwnKubeCluster):
+            pytest.skip("an API server that is not ours is not killed")
+        only = launch("only", SHORT).start()
+        topic = world.skewed("outage", *[BIG // 4] * 6)
+        before = world.judge.describe_topics(topic)
+        rebalance = world.rebalance("outage", topic, throttle=CRAWL, execution={"parallelPartitionCount": 1})
+        plan = world.planned(rebalance, before)
+        rebalance.until("a copy in flight", lambda status: status.get("currentBatchSize"))
+        kube.kill9_api_server()
+        try:
+            wait_until("it knows that it may not act", lambda: "NotLeading" in only.said())
+            wait_until("the copy has arrived", lambda: not world.in_flight(topic), every=0.3)
+            with world.sampling(topic) as rest:
+                rest.wait_more(30)
+            assert rest.most_partitions == 0
+            assert len(world.moved(topic, before)) < len(plan["partitions"])
+        finally:
+            kube.start_api_server()
+        rebalance.patch(throttle=FAST)
+        rebalance.wait_for("Succeeded")
+        _assert_carried_out(world, rebalance, {**plan, "topic": topic})
+        assert only.running
+        assert _holder(world) == only.identity
+
+
+def _in_flight(world: World, name: str) -> tuple[Rebalance, dict[str, Any]]:
+    """A rebalance with copies in flight that do not arrive by themselves, and what was planned."""
+    topic = world.skewed(name, *[BIG] * 6)
+    before = world.judge.describe_topics(topic)
+    rebalance = world.rebalance(name, topic, throttle=STANDSTILL)
+    plan = world.planned(rebalance, before)
+    rebalance.until("copies in flight", lambda status: status.get("currentBatchSize"))
+    return rebalance, {**plan, "topic": topic}
+
+
+def _assert_carried_out(world: World, rebalance: Rebalance, plan: Mapping[str, Any]) -> None:
+    """By Kafka's tools: as planned, once; no throttle and no reassignment is left. No transition was told twice."""
+    target = {(row["topic"], row["partition"]): row["replicas"] for row in plan["partitions"]}
+    assert world.judge.verify(target) == []
+    world.assert_tidy()
+    assert rebalance.status["plan"]["hash"] == plan["summary"]["hash"]
+    assert [reason for reason in rebalance.events() if reason != "Planning"] == ["Rebalancing", "Succeeded"]
+
+
+def _holder(world: World) -> str:
+    lease = world.kube.get("lease", LEASE, "-n", OPERATOR_NAMESPACE)
+    return str(lease["spec"]["holderIdentity"])
