@@ -180,7 +180,7 @@ def _below_min_isr(case: _Case, tp: TopicPartition, missing: frozenset[BrokerId]
     """Never more are demanded than would be there: two replicas with min.insync.replicas=3 were so before us."""
     state = case.vitals.partitions[tp]
     in_sync = _in_sync(state)
-    if in_sync and len(in_sync) >= case.vitals.min_insync.get(tp.topic, 1):
+    if len(in_sync) >= case.vitals.min_insync.get(tp.topic, 1):
         return False
     return len(in_sync) < len(missing) + len(in_sync.difference(state.adding))
 
