@@ -6,10 +6,10 @@ the others are queued. The line at one look:
 1. Whoever has the place keeps it. It is displaced only by one that tears down, or by one whose priority is higher, both
    as the spec has it and with what either has waited: age alone never displaces anybody, and who got in because of its
    age does not lose the place to whom it has just passed. A displaced one drains to rest points first.
-2. Those that wait are ordered: tearing down, then priority plus one per whole hour waited, then who has had the place,
-   then the older, then the key. Nobody is passed by a later one that it overlaps, also where that one could run at
-   once: many small rebalances would starve a large one. The exception is rule 1: who displaces a holder goes before
-   those who wait for that holder.
+2. Those that wait are ordered: tearing down, then priority plus one per whole hour waited, then who has just had the
+   place, then the older, then the key. Nobody is passed by a later one that it overlaps, even where that one could run
+   at once: many small rebalances would starve a large one. The exception follows from rule 1: who displaces a holder
+   goes before those who wait for that holder.
 3. Nobody starts over an overlapping one that is not at rest.
 4. Whoever asks for nothing and is at rest (suspended, outside its window, awaiting approval, refused) is in nobody's
    way, and finds itself in the line again when it asks.
@@ -23,10 +23,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import combinations, islice
 
 from kafka_rebalance.model.topology import TopicPartition
 
 _HOUR = timedelta(hours=1)
+_PROBES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,9 @@ def line_up(claimants: Iterable[Claimant], before: Mapping[str, Place], now: dat
 
     ``before``: the places of the last look by key; none for a claimant that is new or asks for something new.
     """
-    everybody = [_contender(claimant, before.get(claimant.key), now) for claimant in claimants]
+    found = list(claimants)
+    overlapping = _overlapping(found)
+    everybody = [_contender(c, overlapping[c.key], before.get(c.key), now) for c in found]
     holders = sorted((c for c in everybody if c.holds), key=_Contender.order_of_holders)
     waiters = sorted((c for c in everybody if not c.holds and not c.idle), key=_Contender.order_of_waiters)
     holding: list[_Contender] = []
@@ -89,10 +93,14 @@ def line_up(claimants: Iterable[Claimant], before: Mapping[str, Place], now: dat
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Contender:
-    """A claimant with what the last look adds. ``holds``: it has the place; ``ran``: the last look let it run."""
+    """A claimant with what the others and the last look add.
+
+    ``overlapping``: the keys of those that want some of the same partitions. ``holds``: it has the place. ``ran``: the
+    last look let it run.
+    """
 
     claimant: Claimant
-    topics: frozenset[str]
+    overlapping: frozenset[str]
     holds: bool
     ran: bool
     waited: timedelta
@@ -118,10 +126,8 @@ class _Contender:
         return (self.idle, not mine.tearing_down, -self.effective_priority, not self.holds, mine.since, mine.key)
 
     def overlaps(self, other: _Contender) -> bool:
-        """Whether both want the same partition. Most differ in their topics already, which is much faster to tell."""
-        return not self.topics.isdisjoint(other.topics) and not self.claimant.partitions.isdisjoint(
-            other.claimant.partitions
-        )
+        """Whether both want some of the same partitions."""
+        return other.claimant.key in self.overlapping
 
     def displaces(self, holder: _Contender) -> bool:
         """Rule 1."""
@@ -131,19 +137,41 @@ class _Contender:
         return mine.priority > theirs.priority and self.effective_priority > holder.effective_priority
 
 
-def _contender(claimant: Claimant, before: Place | None, now: datetime) -> _Contender:
-    topics = frozenset([tp.topic for tp in claimant.partitions])
+def _overlapping(claimants: list[Claimant]) -> dict[str, frozenset[str]]:
+    """By key, the keys of those that want some of the same partitions.
+
+    Two that both want most of the cluster are found out by a few partitions, two that want different topics by these:
+    sets that share nothing are slow to compare in full.
+    """
+    topics: dict[str, frozenset[str]] = {}
+    found: dict[str, set[str]] = {claimant.key: set() for claimant in claimants}
+    for one, other in combinations(claimants, 2):
+        common = not one.partitions.isdisjoint(islice(other.partitions, _PROBES))
+        if not common:
+            for claimant in (one, other):
+                if claimant.key not in topics:
+                    topics[claimant.key] = frozenset([tp.topic for tp in claimant.partitions])
+            common = not topics[one.key].isdisjoint(topics[other.key]) and not one.partitions.isdisjoint(
+                other.partitions
+            )
+        if common:
+            found[one.key].add(other.key)
+            found[other.key].add(one.key)
+    return {key: frozenset(keys) for key, keys in found.items()}
+
+
+def _contender(claimant: Claimant, overlapping: frozenset[str], before: Place | None, now: datetime) -> _Contender:
     if before is None or before.at is None:
         holds = not claimant.at_rest or (claimant.asks and claimant.holds)
         fresh = claimant.asks and not holds
         waited = max(now - claimant.since, timedelta(0)) if fresh else timedelta(0)
-        return _Contender(claimant, topics, holds, ran=False, waited=waited)
+        return _Contender(claimant, overlapping, holds, ran=False, waited=waited)
     # One that has drained keeps the place for the look at which it hands it over: the decision is the same as before.
     has_place = (before.runs and claimant.holds) or before.yields
     aged = max(now - before.at, timedelta(0)) if claimant.asks and not before.runs else timedelta(0)
     return _Contender(
         claimant,
-        topics,
+        overlapping,
         holds=not claimant.at_rest or (claimant.asks and has_place),
         ran=before.runs,
         waited=before.waited + aged,
