@@ -122,6 +122,27 @@ class TestInFlight:
         assert verdict_on(going_back, ROLLBACK).kind is Kind.IN_FLIGHT
         assert verdict_on(going_back, REVERT).cancel
 
+    @pytest.mark.parametrize("direction", [FORWARD, ROLLBACK])
+    def test_a_copy_to_a_broker_that_is_away_says_so(self, direction):
+        """It is waited for: a broker that restarts goes on with the copy."""
+        errand = ERRAND if direction is FORWARD else dataclasses.replace(ERRAND, origin=ERRAND.target)
+        there = dataclasses.replace(seen(state(4, 1, 2, 3, adding=(4,)), alive=(1, 2, 3, 5, 6)), restarting={4})
+        found = judge(errand, there, direction, 1)
+        assert (found.kind, found.reason, found.cancel) == (Kind.IN_FLIGHT, "TargetBrokerUnavailable", False)
+        assert "broker 4" in found.message
+        assert verdict_on(state(4, 1, 2, 3, adding=(4,))).reason == ""
+
+    def test_a_copy_without_a_source_says_so(self):
+        """Nothing is copied from a partition that nobody leads."""
+        assert verdict_on(state(1, 2, 3, 4, isr=(), adding=(4,))).reason == "NoLeader"
+
+    def test_a_rollback_cancels_the_copy_to_a_broker_that_is_gone(self):
+        """A deletion ends without it; going forward it is waited for, since the plan wants nothing else."""
+        back = state(4, 2, 3, 1, adding=(1,))
+        assert verdict_on(back, ROLLBACK, alive=(2, 3, 4, 5, 6)).cancel
+        forth = state(1, 2, 3, 4, adding=(4,))
+        assert verdict_on(forth, FORWARD, alive=(1, 2, 3, 5, 6)).kind is Kind.IN_FLIGHT
+
     def test_a_wedged_reassignment_of_ours_is_cancelled(self):
         """One that adds and removes the same broker never ends by itself."""
         assert verdict_on(state(1, 2, 3, 4, adding=(4,), removing=(4,))).cancel

@@ -213,6 +213,13 @@ class TestWaitingSummary:
         mine.verdicts = {tp(0): rare, tp(1): common, tp(2): common}
         assert waiting_summary(mine) == "Often (2, e.g. t-1: again); Rare (1, e.g. t-0: once)"
 
+    def test_a_copy_in_flight_that_waits_is_named(self):
+        """Where all is in flight nothing else would tell of the broker that is away; others just fly."""
+        mine = work()
+        away = Verdict(Kind.IN_FLIGHT, "TargetBrokerUnavailable", "broker 4 is away", started=True)
+        mine.verdicts = {tp(0): FLYING, tp(1): away}
+        assert said(mine) == (Reason.REBALANCING, "TargetBrokerUnavailable (1, e.g. t-1: broker 4 is away)")
+
     def test_a_pause_is_said_elsewhere(self):
         """Otherwise it would hide every other reason."""
         mine = work()

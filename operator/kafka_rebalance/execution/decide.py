@@ -77,7 +77,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How one partition stands. ``step`` is the list it is being brought to, ``call`` what would be sent now."""
+    """How one partition stands. ``step`` is the list it is being brought to, ``call`` what would be sent now.
+
+    ``reason`` and ``message`` say what it waits for, in flight too, or why it is left alone.
+    """
 
     kind: Kind
     reason: str = ""
@@ -115,7 +118,7 @@ def judge(
     if errand.topic_id and state.topic_id and state.topic_id != errand.topic_id:
         return Verdict(Kind.SKIPPED, "TopicRecreated", "the topic was deleted and created anew since the plan")
     if state.in_flight:
-        return _judge_in_flight(errand, state, direction)
+        return _judge_in_flight(errand, state, seen, direction)
     if not set(state.replicas) <= errand.known:
         return Verdict(Kind.SKIPPED, DRIFTED, f"its replicas {list(state.replicas)} are neither old nor planned ones")
     if len(state.replicas) < errand.fewest:
@@ -124,20 +127,34 @@ def judge(
     return _judge_at_rest(errand, state, seen, direction, parallel_replicas, paused=paused)
 
 
-def _judge_in_flight(errand: Errand, state: PartitionState, direction: Direction) -> Verdict:
+def _judge_in_flight(errand: Errand, state: PartitionState, seen: Observation, direction: Direction) -> Verdict:
     adding = set(state.adding)
     if not set(state.replicas) <= errand.known:
         return Verdict(Kind.WAITING, "ForeignReassignment", "someone else is reassigning the partition")
     goal = errand.target if direction is Direction.FORWARD else errand.origin
-    if adding <= set(goal) and not state.wedged and direction is not Direction.REVERT:
+    # Going back, a copy to a broker that is gone is not waited for: a deletion would never end.
+    hopeless = direction is Direction.ROLLBACK and not adding.isdisjoint(_gone(errand, seen))
+    if adding <= set(goal) and not state.wedged and not hopeless and direction is not Direction.REVERT:
         step = tuple(b for b in state.replicas if b not in state.removing)
         leads_away = bool(state.leader is not None and step[:1] != (state.leader,))
-        return Verdict(Kind.IN_FLIGHT, step=step, started=True, leader_movement=leads_away)
+        reason, message = _what_the_copy_lacks(state, seen)
+        return Verdict(Kind.IN_FLIGHT, reason, message, step=step, started=True, leader_movement=leads_away)
     before = [b for b in state.replicas if b not in adding]
     if not state.isr.intersection(before):
         # KIP-236: with all of them out of sync a null would throw away the only live copy; KRaft refuses it too.
         return Verdict(Kind.WAITING, "CancelImpossible", f"none of the replicas {before} is in sync", started=True)
     return Verdict(Kind.READY, "Cancelling", cancel=True, started=True)
+
+
+def _what_the_copy_lacks(state: PartitionState, seen: Observation) -> tuple[str, str]:
+    """Why a copy in flight does not get on by itself, reason and message; empty where nothing is missing."""
+    if state.leader is None:
+        return "NoLeader", "the partition has no leader to copy from; the copy goes on when one of its replicas returns"
+    away = [b for b in state.adding if b not in seen.cluster.brokers]
+    if away:
+        message = f"broker {away[0]}, which is getting a copy, is not registered or is fenced; it goes on on its return"
+        return "TargetBrokerUnavailable", message
+    return "", ""
 
 
 def _judge_at_rest(

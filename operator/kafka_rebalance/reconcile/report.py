@@ -84,9 +84,9 @@ def ready_reason(status: KafkaRebalanceStatus) -> tuple[str, str] | None:
 
 
 def waiting_summary(work: Work) -> str:
-    """Why partitions wait: reasons with counts and one example each, the most frequent first."""
-    waiting = [(tp, v) for tp, v in sorted(work.verdicts.items()) if v.kind is Kind.WAITING and v.reason != "Paused"]
-    reasons = [(v.reason, tp, v.message) for tp, v in waiting]
+    """Why partitions wait, copies in flight too: reasons with counts and one example each, the most frequent first."""
+    waiting = [(tp, v) for tp, v in sorted(work.verdicts.items()) if v.kind in {Kind.WAITING, Kind.IN_FLIGHT}]
+    reasons = [(v.reason, tp, v.message) for tp, v in waiting if v.reason not in {"", "Paused"}]
     reasons += [("DiskFull", tp, f"broker {broker} has no room for it") for tp, broker in sorted(work.no_room.items())]
     counts = Counter(reason for reason, _, _ in reasons)
     examples: dict[str, str] = {}
