@@ -7,7 +7,7 @@ import pytest
 
 from kafka_rebalance.execution.decide import Direction, Errand, Kind, Observation, judge
 from kafka_rebalance.execution.rollback import Skip, drop_set, rollback_target
-from kafka_rebalance.execution.schedule import Limits, choose
+from kafka_rebalance.execution.schedule import Ceilings, Limits, Share, schedule
 from kafka_rebalance.execution.steps import Elect
 from kafka_rebalance.model.topology import Broker, ClusterState, PartitionState, TopicPartition, replicas_of
 
@@ -41,7 +41,7 @@ def carried_out(errand, direction, state, *, after_null=None):
     for _ in range(10):
         seen = Observation(ClusterState("c", BROKERS, {TP: state}))
         verdict = judge(errand, seen, direction, parallel_replicas=1)
-        orders = choose({TP: verdict}, {}, LIMITS, {})
+        orders = schedule([Share({TP: verdict}, {}, LIMITS)], seen.cluster, Ceilings())[0]
         if orders.cancels:
             calls.append("null")
             state = after_null
