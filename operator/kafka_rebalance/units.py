@@ -71,3 +71,21 @@ def format_duration(seconds: float) -> str:
     while len(parts) > 1 and parts[0][0] == 0:
         parts.pop(0)
     return "".join(f"{value}{unit}" for value, unit in parts[:2] if value or unit == parts[0][1])
+
+
+def format_duration_range(shortest: float, longest: float) -> str:
+    """(725, 1490) -> ``12m-25m``; one value where both read the same.
+
+    Coarse, so that it does not change at every look: to 10 seconds, from a minute on to minutes, from an hour on to 10
+    minutes, from a day on to hours.
+    """
+    ends = [format_duration(_coarse(seconds)) for seconds in (shortest, longest)]
+    return ends[0] if ends[0] == ends[1] else "-".join(ends)
+
+
+def _coarse(seconds: float) -> int:
+    """Rounded to what is worth reading; zero only for zero."""
+    if seconds <= 0:
+        return 0
+    step = next((step for below, step in ((60, 10), (3600, 60), (86400, 600)) if seconds < below), 3600)
+    return max(1, round(seconds / step)) * step

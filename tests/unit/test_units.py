@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 
 from kafka_rebalance.model.plan import Plan, PlannedPartition, plan_hash
 from kafka_rebalance.model.topology import TopicPartition, replicas_of
-from kafka_rebalance.units import format_bytes, format_duration, format_rate, parse_duration, parse_quantity
+from kafka_rebalance.units import (
+    format_bytes,
+    format_duration,
+    format_duration_range,
+    format_rate,
+    parse_duration,
+    parse_quantity,
+)
 
 
 class TestQuantity:
@@ -84,6 +91,24 @@ class TestFormats:
     def test_duration(self, seconds, text):
         """The two largest units, never negative."""
         assert format_duration(seconds) == text
+
+    @pytest.mark.parametrize(
+        ("shortest", "longest", "text"),
+        [
+            (725, 1490, "12m-25m"),
+            (0, 0, "0s"),
+            (0, 42, "0s-40s"),
+            (1, 4, "10s"),
+            (57, 63, "1m"),
+            (3590, 3601, "1h"),
+            (3725, 7000, "1h-2h"),
+            (4000, 86390, "1h10m-1d"),
+            (100000, 200000, "1d4h-2d8h"),
+        ],
+    )
+    def test_a_range_is_coarse(self, shortest, longest, text):
+        """Each end is rounded to its magnitude; ends that read the same are said once; what is left is never 0s."""
+        assert format_duration_range(shortest, longest) == text
 
     @given(st.integers(0, 10**7))
     def test_a_duration_is_readable_to_us_up_to_its_smaller_unit(self, seconds):
