@@ -1,0 +1,220 @@
+"""Any shares, any cluster, any caps: no cap is exceeded, and nothing that fits is left out."""
+
+import random
+from collections import Counter
+from itertools import permutations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kafka_rebalance.execution.decide import Kind, Verdict
+from kafka_rebalance.execution.schedule import Ceilings, Limits, Share, schedule
+from kafka_rebalance.execution.steps import Alter, Elect
+from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
+
+BROKERS = range(6)
+SMALL = st.integers(0, 4)
+CAP = st.none() | SMALL
+KINDS = ["copy"] * 5 + ["drop", "elect", "fly", "fly", "cancel", "stuck", "foreign", "done"]
+ROW = st.tuples(
+    st.sampled_from(KINDS),
+    st.sampled_from(["", "__"]),
+    st.integers(0, 3),
+    st.sampled_from(list(permutations(BROKERS))[::7]),
+    st.integers(1, 3),
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, 1),
+    st.sampled_from([0, 1, 5, 5, 10, 20]),
+)
+
+
+@st.composite
+def partitions(draw, name):
+    """A partition, its verdict and what metadata shows of it, as the judge would have found it."""
+    kind, topic, number, order, copies, leads, begun, arrived, size = draw(ROW)
+    tp = TopicPartition(topic + name, number)
+    here, to = replicas_of(*order[:2]), replicas_of(*order[2 : 2 + copies])
+    verdict = {
+        "copy": Verdict(Kind.READY, call=Alter(here + to, until_in_sync=to), started=begun, leader_movement=leads),
+        "drop": Verdict(Kind.READY, call=Alter(here[:1]), started=True, leader_movement=leads),
+        "elect": Verdict(Kind.READY, call=Elect(here[0]), started=begun, leader_movement=True),
+        "fly": Verdict(Kind.IN_FLIGHT, started=True, leader_movement=leads),
+        "cancel": Verdict(Kind.READY, cancel=True, started=True),
+        "stuck": Verdict(Kind.WAITING, "CancelImpossible", started=True),
+        "foreign": Verdict(Kind.WAITING, "ForeignReassignment"),
+        "done": Verdict(Kind.DONE),
+    }[kind]
+    adding = to if kind in {"fly", "cancel", "stuck", "foreign"} else ()
+    in_sync = frozenset(here + adding[:arrived])
+    return tp, verdict, PartitionState(tp, "", here + adding, in_sync, here[0], adding), size
+
+
+@st.composite
+def clusters(draw):
+    """Shares of a cluster, with everything else that the schedule is told."""
+    shares, states = [], {}
+    for name in draw(st.sampled_from(["a", "ab", "abc"])):
+        rows = draw(st.lists(partitions(name), max_size=7, unique_by=lambda row: row[0]))
+        states |= {tp: state for tp, _, state, _ in rows}
+        limits = Limits(1, draw(SMALL), draw(SMALL), draw(SMALL | st.just(99)), draw(CAP), draw(CAP))
+        sizes = {tp: size for tp, _, _, size in rows if size != 1}  # 1: unknown
+        shares.append(Share({tp: verdict for tp, verdict, _, _ in rows}, sizes, limits))
+    for tp, _, state, _ in draw(st.lists(partitions("elsewhere"), max_size=2, unique_by=lambda row: row[0])):
+        states[tp] = state
+    cluster = ClusterState("c", {BrokerId(b): Broker(BrokerId(b)) for b in BROKERS}, states)
+    free = draw(st.dictionaries(st.sampled_from([BrokerId(b) for b in BROKERS]), st.integers(0, 40)))
+    present = draw(st.integers(0, 9))
+    on_disk = {(tp, b): present for tp, state in states.items() for b in state.adding}
+    return shares, cluster, Ceilings(draw(CAP), draw(CAP), draw(CAP)), free, on_disk
+
+
+class Books:
+    """Counts by the rules, one submission after the other, and says which cap forbids the next."""
+
+    def __init__(self, shares, cluster, ceilings, free, on_disk):
+        self.cluster, self.ceilings = cluster, ceilings
+        self.used = Counter()
+        self.free = dict(free)
+        owners = {tp: (index, share) for index, share in enumerate(shares) for tp in share.verdicts}
+        for tp, state in cluster.partitions.items():
+            index, share = owners.get(tp, (None, None))
+            verdict = share.verdicts[tp] if share else None
+            if state.in_flight and (verdict is None or verdict.started):
+                leads = verdict is not None and verdict.kind is Kind.IN_FLIGHT and verdict.leader_movement
+                self.enter(index, tp, leads)
+            for broker in state.adding:
+                size = share.sizes.get(tp, 0) if share else 0
+                lacking = 0 if broker in state.isr else max(0, size - on_disk.get((tp, broker), 0))
+                self.copy(index, state.leader, broker, lacking)
+
+    def enter(self, index, tp, leads):
+        for owner in {index, "all"} - {None}:
+            self.used[owner, "partitions"] += 1
+            self.used[owner, "leaders"] += leads
+        self.used["internal"] += leads and tp.internal
+
+    def copy(self, index, source, broker, size):
+        for owner in {index, "all"} - {None}:
+            self.used[owner, "copies"] += 1
+        self.used["into", broker] += 1
+        self.used["out of", source] += 1
+        if broker in self.free:
+            self.free[broker] -= size
+
+    def send(self, index, share, tp):
+        verdict = share.verdicts[tp]
+        self.enter(index, tp, verdict.leader_movement)
+        for broker in copies_of(verdict):
+            self.copy(index, self.cluster.partitions[tp].leader, broker, share.sizes.get(tp, 0))
+
+    def forbids(self, index, share, tp):
+        verdict, limits, size = share.verdicts[tp], share.limits, share.sizes.get(tp, 0)
+        copies, source = copies_of(verdict), self.cluster.partitions[tp].leader
+        found = []
+        for owner, caps in ((index, limits), ("all", self.ceilings)):
+            if (p := caps.parallel_partitions) is not None and self.used[owner, "partitions"] + 1 > p:
+                found.append("partitions")
+            most = caps.parallel_leader_movements
+            if verdict.leader_movement and most is not None and self.used[owner, "leaders"] + 1 > most:
+                found.append("leaders")
+            found += self.over(caps.max_concurrent_replicas, (owner, "copies"), len(copies))
+        if verdict.leader_movement and tp.internal and self.used["internal"]:
+            found.append("internal leaders")
+        found += self.over(limits.per_broker_out, ("out of", source), len(copies))
+        for broker in copies:
+            found += self.over(limits.per_broker_in, ("into", broker), 1)
+            if size > self.free.get(broker, size):
+                found.append("disk")
+        return found
+
+    def over(self, cap, key, more):
+        alone = self.used[key] == 0
+        return [key] if more and cap is not None and not alone and self.used[key] + more > cap else []
+
+
+def copies_of(verdict):
+    return verdict.call.until_in_sync if isinstance(verdict.call, Alter) else ()
+
+
+def what_is_sent(orders):
+    return [*orders.elections, *orders.alters]
+
+
+class TestAnyCluster:
+    @settings(max_examples=300)
+    @given(clusters())
+    def test_no_cap_is_ever_exceeded(self, given_):
+        """Counted again by the rules, submission by submission, each one is admitted by every cap."""
+        shares, cluster, ceilings, free, on_disk = given_
+        books = Books(shares, cluster, ceilings, free, on_disk)
+        for index, (share, orders) in enumerate(zip(shares, schedule(*given_), strict=True)):
+            for tp in what_is_sent(orders):
+                assert not books.forbids(index, share, tp), tp
+                books.send(index, share, tp)
+
+    @settings(max_examples=300)
+    @given(clusters())
+    def test_nothing_that_fits_is_left_out(self, given_):
+        """Work conserving: in the end every partition that was ready and not sent is held back by some cap."""
+        shares, cluster, ceilings, free, on_disk = given_
+        chosen = schedule(*given_)
+        books = Books(shares, cluster, ceilings, free, on_disk)
+        for index, (share, orders) in enumerate(zip(shares, chosen, strict=True)):
+            for tp in what_is_sent(orders):
+                books.send(index, share, tp)
+            ready = {tp for tp, v in share.verdicts.items() if v.kind is Kind.READY and v.call is not None}
+            for tp in ready - set(what_is_sent(orders)):
+                assert books.forbids(index, share, tp), tp
+
+    @given(clusters())
+    def test_what_is_sent_is_what_the_verdicts_say(self, given_):
+        """The calls as they were judged, nothing twice, every cancel, nothing else."""
+        for share, orders in zip(given_[0], schedule(*given_), strict=True):
+            calls = {tp: v.call for tp, v in share.verdicts.items() if v.kind is Kind.READY}
+            assert orders.cancels == tuple(sorted(tp for tp, v in share.verdicts.items() if v.cancel))
+            assert all(calls[tp].replicas == replicas for tp, replicas in orders.alters.items())
+            assert all(isinstance(calls[tp], Elect) for tp in orders.elections)
+            assert len(set(what_is_sent(orders))) == len(what_is_sent(orders))
+
+    @given(clusters())
+    def test_who_is_named_for_lack_of_room_has_none(self, given_):
+        """DiskFull is said only of a partition that is not sent, and of a broker that cannot hold the copy."""
+        shares, cluster, ceilings, free, on_disk = given_
+        chosen = schedule(*given_)
+        books = Books(shares, cluster, ceilings, free, on_disk)
+        for index, (share, orders) in enumerate(zip(shares, chosen, strict=True)):
+            for tp in what_is_sent(orders):
+                books.send(index, share, tp)
+            assert not set(orders.no_room) & set(what_is_sent(orders))
+            for tp, broker in orders.no_room.items():
+                assert broker in copies_of(share.verdicts[tp])
+                assert share.sizes.get(tp, 0) > books.free[broker]
+
+    @given(clusters(), st.randoms(use_true_random=False))
+    def test_the_answer_does_not_depend_on_the_order_of_listing(self, given_, rnd: random.Random):
+        """Deterministic: the same cluster gives the same orders, in the same order."""
+        shares, cluster, ceilings, free, on_disk = given_
+
+        def shuffled(mapping):
+            rows = list(mapping.items())
+            rnd.shuffle(rows)
+            return dict(rows)
+
+        others = [Share(shuffled(s.verdicts), shuffled(s.sizes), s.limits) for s in shares]
+        listed = ClusterState("c", cluster.brokers, shuffled(cluster.partitions))
+        once = schedule(*given_)
+        again = schedule(others, listed, ceilings, shuffled(free), shuffled(on_disk))
+        assert again == once
+        assert [list(orders.alters) for orders in again] == [list(orders.alters) for orders in once]
+
+    @given(clusters())
+    def test_nobody_takes_from_who_comes_first(self, given_):
+        """What a share sends does not change when there is nothing ready behind it."""
+        shares, cluster, ceilings, free, on_disk = given_
+        nothing_ready = [
+            Share({tp: v for tp, v in s.verdicts.items() if v.kind is not Kind.READY or v.cancel}, s.sizes, s.limits)
+            for s in shares[1:]
+        ]
+        alone = schedule([shares[0], *nothing_ready], cluster, ceilings, free, on_disk)
+        assert alone[0] == schedule(*given_)[0]
