@@ -39,7 +39,7 @@ def carried_out(errand, direction, state, *, after_null=None):
     """Every call until the partition has arrived, and the state then; brokers answer as they were recorded to."""
     calls = []
     for _ in range(10):
-        seen = Observation(ClusterState("c", BROKERS, {TP: state}))
+        seen = Observation(ClusterState("c", BROKERS, {TP: state}), {TP.topic: 1})
         verdict = judge(errand, seen, direction, parallel_replicas=1)
         orders = schedule([Share({TP: verdict}, {}, LIMITS)], seen.cluster, Ceilings())[0]
         if orders.cancels:

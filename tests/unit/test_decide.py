@@ -192,6 +192,11 @@ class TestAtRest:
         found = verdict_on(state(1, 2, 3), alive=[1, 2, 3, 5, 6])
         assert (found.kind, found.reason) == (Kind.WAITING, "TargetBrokerUnavailable")
 
+    def test_without_min_insync_nothing_is_decided(self):
+        """No drop can be judged: the topic counts as not told about."""
+        unknown = dataclasses.replace(seen(state(1, 2, 3)), min_insync={})
+        assert judge(ERRAND, unknown, FORWARD, 1).reason == "MetadataMissing"
+
     def test_the_topics_own_min_insync_is_used(self):
         """With min.insync.replicas above the ISR, more copies are added than R."""
         assert len(verdict_on(state(1, 2, 3, isr=(1,)), min_insync=1).call.until_in_sync) == 1

@@ -72,7 +72,7 @@ def batch_of(errands: Iterable[Errand], cluster: ClusterState, direction: Direct
         if state is None:
             untold.append(errand.tp)
             continue
-        seen = Observation(cluster, restarting=errand.known - set(cluster.brokers))
+        seen = Observation(cluster, {errand.tp.topic: 1}, restarting=errand.known - set(cluster.brokers))
         verdict = judge(errand, seen, direction, parallel_replicas)
         goal = errand.target if direction is Direction.FORWARD else errand.origin
         if state.in_flight and not set(state.replicas) <= errand.known:

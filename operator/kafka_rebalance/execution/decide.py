@@ -97,7 +97,7 @@ class Observation:
     """What was read in this tick.
 
     ``gone`` are partitions that several readings in a row did not show: deleted. ``min_insync`` is the effective
-    value per topic. ``restarting`` are brokers that are not live but have been away only for a moment.
+    value per topic; without it no drop can be judged. ``restarting`` are brokers that are not live but have been away only for a moment.
     """
 
     cluster: ClusterState
@@ -187,7 +187,10 @@ def _judge_at_rest(
             return Verdict(Kind.SKIPPED, PREFERRED_LEADER_GONE, message)
         # Put back in order all the same: Kafka elects it when it returns, as it would have done before the run.
         return Verdict(Kind.READY, step=errand.origin, call=Alter(errand.origin), started=True, leader_movement=True)
-    rules = StepRules(parallel_replicas, seen.min_insync.get(errand.tp.topic, 1), alive)
+    min_insync = seen.min_insync.get(errand.tp.topic)
+    if min_insync is None:
+        return Verdict(Kind.WAITING, "MetadataMissing", "no broker told min.insync.replicas; asking again")
+    rules = StepRules(parallel_replicas, min_insync, alive)
     present = Present(state.replicas, state.isr, state.leader)
     started = state.replicas != errand.planned_from
     outcome = next_step(present, goal, rules)

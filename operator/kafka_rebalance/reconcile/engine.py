@@ -10,14 +10,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping
 
 from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.throttle import ClusterLimits
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
-from kafka_rebalance.execution.decide import Direction, Kind, Observation, judge, lost_moves
+from kafka_rebalance.execution.decide import Direction, Kind, Observation, lost_moves
 from kafka_rebalance.execution.gate import Vitals
 from kafka_rebalance.execution.progress import measure, start_pace
 from kafka_rebalance.execution.schedule import Ceilings, Orders, Share, schedule
@@ -26,8 +25,9 @@ from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.topology import BrokerId, ClusterState, Replicas, TopicPartition
 from kafka_rebalance.reconcile.claims import claim_of, rates_of, ruling_throttle
 from kafka_rebalance.reconcile.holding import Surroundings, hold_on
+from kafka_rebalance.reconcile.judging import judge_again, moving, still_meant
 from kafka_rebalance.reconcile.lifecycle import Clock, Lifecycle
-from kafka_rebalance.reconcile.observing import Observer
+from kafka_rebalance.reconcile.observing import Look, Observer
 from kafka_rebalance.reconcile.opening import LoadModels, Runs, expected_seconds
 from kafka_rebalance.reconcile.queueing import give_places
 from kafka_rebalance.reconcile.records import Stores
@@ -136,9 +136,10 @@ class ClusterEngine:
         claims: dict[str, Claim] = {}
         seen = Observation(ClusterState(self.cluster_id, info.brokers))
         if running:
-            seen = await self._observer.look([errand for work in running for errand in work.errands], info)
-            self._judge(running, seen, await self._observer.vitals(info))
-            claims = await self._carry_out(running, seen)
+            look = await self._look(running, info)
+            seen = look.observation
+            self._judge(running, look, await self._observer.vitals(info))
+            claims = await self._carry_out(running, look)
         if not self._keeper.settled:
             await self._keeper.shrink(claims, info.brokers, await self._in_flight_elsewhere(running, seen))
         await self._finish(running, claims, info)
@@ -172,24 +173,33 @@ class ClusterEngine:
         waiting += [now + QUEUE_SECONDS for w in self.works.values() if w.wants_plan]
         return min(longest, max(BUSY_SECONDS, min(waiting, default=float("inf")) - now))
 
-    def _judge(self, running: list[Work], seen: Observation, vitals: Vitals) -> None:
+    async def _look(self, running: list[Work], info: ClusterInfo) -> Look:
+        if any(not work.verdicts for work in running):
+            self._observer.expire()
+        self._observer.note_away({b for work in running for e in work.errands for b in e.known}, info)
+        errands = {errand.tp for work in running for errand in work.errands}
+        return await self._observer.look(errands, {tp for work in running for tp in moving(work)}, info)
+
+    def _judge(self, running: list[Work], look: Look, vitals: Vitals) -> None:
         """Where each rebalance goes, whether it may start something new, and how each of its partitions stands."""
         now = self._clock.now()
         ours = {errand.tp for work in running for errand in work.errands}
         ours |= {tp for work in running for tp in work.skipped}
         around = Surroundings(now, vitals, ours, self.throttles)
         for work in running:
-            work.barrier = barrier_to_rollback(work, seen.cluster, now)
+            work.barrier = barrier_to_rollback(work, look.observation.cluster, now)
             heading = work.heading or Direction.REVERT
             if work.direction is not heading:
                 work.direction, work.pace = heading, None
             work.hold = hold_on(work, around)
-            restarting = self._observer.away(work.rebalance.spec.execution.broker_settle_seconds)
-            mine, paused, r = replace(seen, restarting=restarting), work.hold is not None, work.limits.parallel_replicas
-            work.verdicts = {e.tp: judge(e, mine, heading, r, paused=paused) for e in work.errands}
+            self._judge_again(work, look.observation, look.changed)
             flying = {tp for tp, verdict in work.verdicts.items() if verdict.kind is Kind.IN_FLIGHT}
             work.since = {tp: work.since.get(tp, now) for tp in flying}
             self._notice_drift(work)
+
+    def _judge_again(self, work: Work, seen: Observation, changed: Collection[TopicPartition]) -> None:
+        restarting = self._observer.away(work.rebalance.spec.execution.broker_settle_seconds)
+        judge_again(work, seen, work.direction or Direction.FORWARD, restarting, changed)
 
     def _notice_drift(self, work: Work) -> None:
         """With more of the moves gone than the budget, the plan is no longer worth carrying out."""
@@ -200,13 +210,14 @@ class ClusterEngine:
             log.info("%s: %d of %d replica moves are lost to others: planning again", work.name, lost, total)
             work.replanning = Reason.DRIFTED
 
-    async def _carry_out(self, running: list[Work], seen: Observation) -> dict[str, Claim]:
+    async def _carry_out(self, running: list[Work], look: Look) -> dict[str, Claim]:
         """Choose, send, report. Returns the claims on the throttle that are in force.
 
         What needs no copy (nulls, drops, new orders, elections) goes out at once, while what was just read still holds;
         copies go out when their throttle is in place.
         """
-        orders = self._schedule(running, seen.cluster)
+        seen = look.observation
+        orders = await self._confirmed(running, self._schedule(running, seen.cluster), look)
         for work in running:
             await self._submit(work, at_once(orders[work.uid], seen.cluster), seen.cluster)
         claims = self._claims(running, seen.cluster, orders)
@@ -219,6 +230,17 @@ class ClusterEngine:
             self._follow(work, seen.cluster)
             await self._report(work, seen.cluster, stalled=self._stalled(work))
         return claims
+
+    async def _confirmed(self, running: list[Work], orders: dict[str, Orders], look: Look) -> dict[str, Orders]:
+        """Look again at what was chosen on an older reading, and send only what is still meant."""
+        stale = {work.uid: set(_named(orders[work.uid])) - look.fresh for work in running}
+        again = await self._observer.refresh({tp for tps in stale.values() for tp in tps})
+        for work in running:
+            before = {tp: work.verdicts[tp] for tp in stale[work.uid]}
+            self._judge_again(work, look.observation, again)
+            orders[work.uid] = still_meant(orders[work.uid], before, work)
+            work.sent = frozenset(_named(orders[work.uid]))
+        return orders
 
     def _schedule(self, running: list[Work], cluster: ClusterState) -> dict[str, Orders]:
         """The one place where all caps hold: each rebalance's own, and the throttle resource's over all of them."""
@@ -318,6 +340,10 @@ class ClusterEngine:
                 log.exception("%s: status not written", work.name)
             finally:
                 work.problem = before
+
+
+def _named(orders: Orders) -> Iterable[TopicPartition]:
+    return (*orders.cancels, *orders.alters, *orders.elections)
 
 
 def _endpoints(info: ClusterInfo) -> frozenset[str]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 
 from kafka_rebalance.errors import RebalanceError
-from kafka_rebalance.execution.decide import Errand, Observation
+from kafka_rebalance.execution.decide import Observation
 from kafka_rebalance.execution.gate import Change, Vitals, unhealthy
 from kafka_rebalance.execution.progress import produce_rates
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
@@ -30,6 +30,15 @@ _GONE_AFTER_READINGS = 5
 ReplicaKey = tuple[TopicPartition, BrokerId]
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one tick saw. ``changed``: what must be judged again; ``fresh``: what was read in this tick."""
+
+    observation: Observation
+    changed: frozenset[TopicPartition]
+    fresh: frozenset[TopicPartition]
+
+
 class Observer:
     """Reads one cluster. What it remembers are times and counts; after a restart they begin anew."""
 
@@ -43,27 +52,35 @@ class Observer:
         """Bytes per second by which the leaders of what is being copied grow."""
         self._log_dirs_read_at = float("-inf")
         self._leaders_before: tuple[float, Mapping[TopicPartition, int]] | None = None
-        self._everything: Mapping[TopicPartition, PartitionState] = {}
+        self._known: dict[TopicPartition, PartitionState] = {}
+        self._before: Mapping[TopicPartition, PartitionState] = {}
+        self._readings = 0
+        self._looked_at = 0
         self._everything_due_at = float("-inf")
         self._unhealthy: Mapping[TopicPartition, PartitionState] = {}
         self._unhealthy_min_insync: dict[str, int] = {}
         self._min_insync: dict[str, int] = {}
         self._min_insync_read_at: dict[str, float] = {}
-        self._absent: Counter[TopicPartition] = Counter()
+        self._absent: dict[TopicPartition, int] = {}
         self._members: frozenset[BrokerId] | None = None
         self._change: tuple[float, frozenset[BrokerId], frozenset[BrokerId]] | None = None
         self._away_since: dict[BrokerId, float] = {}
 
     async def everything(self) -> Mapping[TopicPartition, PartitionState]:
-        """All partitions of the cluster, as they were at most a few seconds ago: for the gate and the queue."""
+        """All partitions of the cluster as last read: what moves in this tick, the rest at most seconds ago."""
         begun = self._clock.monotonic()
         if begun >= self._everything_due_at:
-            self._everything = await self._admin.describe_partitions()
+            self._known = await self._admin.describe_partitions()
             took = self._clock.monotonic() - begun
             self._everything_due_at = begun + max(EVERYTHING_SECONDS, _SHARE * took)
-            self._unhealthy = unhealthy(self._everything)
+            self._readings += 1
+            self._unhealthy = unhealthy(self._known)
             self._unhealthy_min_insync = await self._read_min_insync({tp.topic for tp in self._unhealthy})
-        return self._everything
+        return self._known
+
+    def expire(self) -> None:
+        """Read everything anew at the next look: what was read before a run began tells nothing about it."""
+        self._everything_due_at = float("-inf")
 
     async def vitals(self, info: ClusterInfo) -> Vitals:
         """What the health gate looks at. The controller has answered: a listing is part of every reading."""
@@ -76,31 +93,46 @@ class Observer:
             live=frozenset(info.brokers),
         )
 
-    async def look(self, errands: Collection[Errand], info: ClusterInfo) -> Observation:
-        """The partitions of the errands as they are now. ``restarting`` is left empty, see ``away``."""
-        topics = {errand.tp.topic for errand in errands}
-        partitions = await self._admin.describe_partitions(topics)
-        min_insync = await self._read_min_insync(topics)
-        # Without min.insync.replicas no drop can be judged: such a topic counts as not told about.
-        known = {tp: state for tp, state in partitions.items() if tp.topic in min_insync}
-        self._absent = Counter({e.tp: self._absent[e.tp] + 1 for e in errands if e.tp not in partitions})
-        self._note_away(errands, info)
-        await self._read_sizes(partitions, info)
-        return Observation(
-            ClusterState(info.cluster_id, info.brokers, known),
-            min_insync,
-            frozenset(tp for tp, count in self._absent.items() if count >= _GONE_AFTER_READINGS),
-        )
+    async def look(
+        self, errands: Collection[TopicPartition], moving: Collection[TopicPartition], info: ClusterInfo
+    ) -> Look:
+        """The partitions of the errands: those that move as they are now, the others as last read."""
+        known = await self.everything()
+        fresh = await self.refresh(moving)
+        min_insync = await self._read_min_insync({tp.topic for tp in errands})
+        again = self._readings != self._looked_at
+        changed = fresh | {tp for tp in errands if again and self._before.get(tp) != known.get(tp)}
+        self._absent = {tp: self._absent.get(tp, 0) + 1 for tp in (errands if again else fresh) if tp not in known} | {
+            tp: count for tp, count in self._absent.items() if not again and tp not in fresh
+        }
+        if again:
+            self._looked_at, self._before = self._readings, dict(known)
+        await self._read_sizes({tp: known[tp] for tp in moving if tp in known}, info)
+        gone = frozenset(tp for tp, count in self._absent.items() if count >= _GONE_AFTER_READINGS)
+        observation = Observation(ClusterState(info.cluster_id, info.brokers, known), min_insync, gone)
+        return Look(observation, frozenset(changed | gone), frozenset(fresh))
+
+    async def refresh(self, tps: Collection[TopicPartition]) -> set[TopicPartition]:
+        """Read the topics of these partitions now. Returns them, whether they were found or not."""
+        topics = {tp.topic for tp in tps}
+        if topics:
+            found = await self._admin.describe_partitions(topics)
+            for tp in tps:
+                if tp not in found:
+                    self._known.pop(tp, None)
+            self._known.update(found)
+        return set(tps)
+
+    def note_away(self, brokers: Iterable[BrokerId], info: ClusterInfo) -> None:
+        """Remember since when brokers that matter are not live."""
+        now = self._clock.monotonic()
+        away = set(brokers) - set(info.brokers)
+        self._away_since = {broker: self._away_since.get(broker, now) for broker in away}
 
     def away(self, less_than_seconds: float) -> frozenset[BrokerId]:
         """Brokers that are not live, but have been away for less than this: they may be restarting."""
         now = self._clock.monotonic()
         return frozenset(b for b, since in self._away_since.items() if now - since < less_than_seconds)
-
-    def _note_away(self, errands: Iterable[Errand], info: ClusterInfo) -> None:
-        now = self._clock.monotonic()
-        away = {broker for errand in errands for broker in errand.known} - set(info.brokers)
-        self._away_since = {broker: self._away_since.get(broker, now) for broker in away}
 
     def _membership(self, info: ClusterInfo) -> Change | None:
         """The last change of the set of live brokers. What was before this process started is not known."""

@@ -37,6 +37,8 @@ class OpenRun:
     ref: str
     origins: Mapping[TopicPartition, Origin]
     errands: tuple[Errand, ...]
+    errand_of: Mapping[TopicPartition, Errand]
+    topics: frozenset[str]
 
 
 async def load_open_run(stores: Stores, run: Run) -> OpenRun:
@@ -66,4 +68,4 @@ def open_run(run: Run, plan: Plan, ref: str, origins: Mapping[TopicPartition, Or
         )
         for p in plan.partitions
     )
-    return OpenRun(run, plan, ref, origins, errands)
+    return OpenRun(run, plan, ref, origins, errands, {e.tp: e for e in errands}, frozenset(e.tp.topic for e in errands))

@@ -85,7 +85,9 @@ class Work:
     problem_at: str = ""
     retry_at: float = float("-inf")
     prepared: tuple[str, ...] = ()
-    verdicts: Mapping[TopicPartition, Verdict] = field(default_factory=dict)
+    verdicts: dict[TopicPartition, Verdict] = field(default_factory=dict)
+    judged_in: Any = None
+    sent: frozenset[TopicPartition] = frozenset()
     no_room: Mapping[TopicPartition, BrokerId] = field(default_factory=dict)
     bytes_to_move_back: int = 0
     too_slow: str = ""
@@ -250,6 +252,11 @@ class Work:
         return self.open.errands if self.open else ()
 
     @property
+    def topics(self) -> frozenset[str]:
+        """The topics of the open run."""
+        return self.open.topics if self.open else frozenset()
+
+    @property
     def finished(self) -> bool:
         """Whether every partition has arrived or is left alone."""
         return all(v.kind in {Kind.DONE, Kind.SKIPPED} for v in self.verdicts.values())
@@ -267,5 +274,6 @@ class Work:
         self.open = None
         self.direction = None
         self.replanning, self.settled, self.hold, self.barrier = None, False, None, None
+        self.verdicts, self.judged_in, self.sent = {}, None, frozenset()
         self.since.clear()
         self.pace = None

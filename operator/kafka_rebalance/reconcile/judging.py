@@ -1,0 +1,72 @@
+"""How each partition of a rebalance stands: judged again only where something that bears on it has changed.
+
+The judgement itself is ``execution.decide.judge``, which looks at the present only. A verdict is kept as long as the
+partition reads the same and nothing else that the judgement looks at has changed: of 200,000 planned partitions a few
+hundred move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from kafka_rebalance.execution.decide import Direction, Kind, Observation, Verdict, judge
+from kafka_rebalance.execution.schedule import Orders
+from kafka_rebalance.model.topology import BrokerId, TopicPartition
+from kafka_rebalance.reconcile.work import Work
+
+
+def moving(work: Work) -> set[TopicPartition]:
+    """The partitions that have to be read in every tick: those that move or have begun to, and those not told about."""
+    return {
+        tp
+        for tp, v in work.verdicts.items()
+        if v.kind is Kind.IN_FLIGHT
+        or (v.kind is not Kind.DONE and v.kind is not Kind.SKIPPED and (v.started or v.reason == "MetadataMissing"))
+    } | set(work.sent)
+
+
+def judge_again(
+    work: Work,
+    seen: Observation,
+    heading: Direction,
+    restarting: frozenset[BrokerId],
+    changed: Collection[TopicPartition],
+) -> None:
+    """Bring ``work.verdicts`` up to date; ``changed`` are partitions that may read otherwise than before."""
+    if work.open is None:
+        return
+    paused, r = work.hold is not None, work.limits.parallel_replicas
+    # Everything that `judge` looks at besides the partition itself.
+    context = (
+        heading,
+        paused,
+        r,
+        frozenset(seen.cluster.brokers),
+        restarting,
+        tuple(sorted((topic, seen.min_insync.get(topic)) for topic in work.topics)),
+        work.run_plan_hash,
+    )
+    mine = replace(seen, restarting=restarting)
+    if context != work.judged_in:
+        work.judged_in = context
+        work.verdicts = {e.tp: judge(e, mine, heading, r, paused=paused) for e in work.errands}
+        return
+    for tp in changed:
+        errand = work.open.errand_of.get(tp)
+        if errand is not None:
+            work.verdicts[tp] = judge(errand, mine, heading, r, paused=paused)
+
+
+def still_meant(orders: Orders, before: dict[TopicPartition, Verdict], work: Work) -> Orders:
+    """The orders for partitions of which a second look says the same: an older reading may have been overtaken."""
+
+    def holds(tp: TopicPartition) -> bool:
+        return tp not in before or work.verdicts[tp] == before[tp]
+
+    return replace(
+        orders,
+        cancels=tuple(tp for tp in orders.cancels if holds(tp)),
+        alters={tp: to for tp, to in orders.alters.items() if holds(tp)},
+        elections=tuple(tp for tp in orders.elections if holds(tp)),
+    )

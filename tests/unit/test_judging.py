@@ -1,0 +1,126 @@
+"""Partitions are judged again where something that bears on them has changed, and only there."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from kafka_rebalance.api.conditions import Reason
+from kafka_rebalance.execution.decide import Direction, Kind, Observation, Verdict
+from kafka_rebalance.execution.schedule import Orders
+from kafka_rebalance.model.plan import Plan, PlannedPartition
+from kafka_rebalance.model.run import Run
+from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
+from kafka_rebalance.reconcile.judging import judge_again, moving, still_meant
+from kafka_rebalance.reconcile.records import open_run
+from kafka_rebalance.reconcile.work import Hold, Work
+
+NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+ALIVE = {BrokerId(b): Broker(BrokerId(b)) for b in (1, 2, 3, 4)}
+
+
+def tp(number):
+    return TopicPartition("t", number)
+
+
+def partition(number, *replicas):
+    ids = replicas_of(*replicas)
+    return PartitionState(tp(number), "", ids, frozenset(ids), ids[0])
+
+
+def seen(*states, alive=ALIVE, min_insync=1):
+    return Observation(ClusterState("c", alive, {s.tp: s for s in states}), {"t": min_insync})
+
+
+def work():
+    mine = Work.of(
+        {
+            "metadata": {"name": "r", "namespace": "kafka", "uid": "u"},
+            "spec": {"kafka": {"bootstrapServers": "kafka:9092"}},
+        }
+    )
+    rows = tuple(PlannedPartition(tp(n), replicas_of(1, 2), replicas_of(3, 2)) for n in range(2))
+    plan = Plan(rows, lower_bound=2, optimal=True)
+    mine.run = Run("u", "kafka", "r", "c", "run", mine.planning_hash, plan.hash, NOON)
+    mine.open = open_run(mine.run, plan, "ref", {})
+    judge_again(mine, seen(partition(0, 1, 2), partition(1, 1, 2)), Direction.FORWARD, frozenset(), ())
+    return mine
+
+
+def kinds(mine):
+    return [mine.verdicts[tp(n)].kind for n in range(2)]
+
+
+class TestJudgeAgain:
+    def test_at_first_everything_is_judged(self):
+        """Nothing is known yet."""
+        assert kinds(work()) == [Kind.READY, Kind.READY]
+
+    def test_then_only_what_reads_otherwise(self):
+        """The other partition moved too, but nobody said so: its verdict is an older one, and is looked at again."""
+        mine = work()
+        moved = seen(partition(0, 3, 2), partition(1, 3, 2))
+        judge_again(mine, moved, Direction.FORWARD, frozenset(), {tp(0)})
+        assert kinds(mine) == [Kind.DONE, Kind.READY]
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"heading": Direction.ROLLBACK},
+            {"hold": Hold(Reason.SUSPENDED, "")},
+            {"seen": {"alive": {b: ALIVE[b] for b in list(ALIVE)[:2]}}},
+            {"seen": {"min_insync": 2}},
+            {"restarting": frozenset({BrokerId(1)})},
+            {"execution": {"parallelReplicaCount": 2}},
+        ],
+    )
+    def test_everything_again_where_something_else_counts_now(self, change):
+        """Direction, hold, brokers, min.insync.replicas, who restarts, R."""
+        mine = work()
+        mine.hold = change.get("hold")
+        if "execution" in change:
+            metadata = {"name": "r", "namespace": "kafka", "uid": "u"}
+            spec = {"kafka": {"bootstrapServers": "kafka:9092"}, "execution": change["execution"]}
+            mine.update({"metadata": metadata, "spec": spec})
+        moved = seen(partition(0, 3, 2), partition(1, 3, 2), **change.get("seen", {}))
+        heading = change.get("heading", Direction.FORWARD)
+        judge_again(mine, moved, heading, change.get("restarting", frozenset()), ())
+        fresh = work()
+        fresh.hold, fresh.rebalance, fresh.judged_in = mine.hold, mine.rebalance, None
+        judge_again(fresh, moved, heading, change.get("restarting", frozenset()), ())
+        assert mine.verdicts == fresh.verdicts
+        assert kinds(mine) != [Kind.READY, Kind.READY] or heading is Direction.ROLLBACK
+
+
+class TestMoving:
+    def test_what_moves_what_has_begun_and_what_was_sent(self):
+        """These are read in every tick; what is done, left alone or not begun is not."""
+        mine = work()
+        mine.verdicts = {
+            tp(0): Verdict(Kind.IN_FLIGHT, started=True),
+            tp(1): Verdict(Kind.READY, started=True),
+            tp(2): Verdict(Kind.WAITING, "CopyNotInSync", started=True),
+            tp(3): Verdict(Kind.WAITING, "MetadataMissing"),
+            tp(4): Verdict(Kind.READY),
+            tp(5): Verdict(Kind.DONE),
+            tp(6): Verdict(Kind.SKIPPED, "Drifted"),
+            tp(7): Verdict(Kind.READY),
+        }
+        mine.sent = frozenset({tp(7)})
+        assert moving(mine) == {tp(0), tp(1), tp(2), tp(3), tp(7)}
+
+
+class TestStillMeant:
+    def test_an_order_of_which_the_second_look_says_otherwise_is_not_sent(self):
+        """Somebody was faster: the next round decides anew."""
+        mine = work()
+        before = dict(mine.verdicts)
+        mine.verdicts = {**before, tp(0): replace(before[tp(0)], kind=Kind.WAITING, reason="ForeignReassignment")}
+        orders = Orders(alters={tp(0): replicas_of(1, 2, 3), tp(1): replicas_of(1, 2, 3)})
+        assert still_meant(orders, before, mine).alters == {tp(1): replicas_of(1, 2, 3)}
+
+    def test_what_was_read_in_this_round_needs_no_second_look(self):
+        """It is sent as it was decided."""
+        mine = work()
+        orders = Orders(cancels=(tp(0),), elections=(tp(1),))
+        assert still_meant(orders, {}, mine) == orders
