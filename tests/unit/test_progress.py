@@ -5,7 +5,20 @@ import dataclasses
 import pytest
 
 from kafka_rebalance.execution.decide import Direction, Errand, Kind, Verdict
-from kafka_rebalance.execution.progress import Progress, measure, seconds_at_throttle, seconds_left, start_pace
+from kafka_rebalance.execution.progress import (
+    Copying,
+    Progress,
+    Side,
+    bytes_left,
+    measure,
+    never_finishes,
+    produce_rates,
+    seconds_at_throttle,
+    seconds_left,
+    seconds_left_range,
+    start_pace,
+)
+from kafka_rebalance.execution.throttle import Rates
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
 
 TP = TopicPartition("t", 0)
@@ -78,6 +91,11 @@ class TestMeasure:
         counts = {f"partitions_{name}": getattr(found, f"partitions_{name}") for name in names}
         assert {name for name, count in counts.items() if count} == {counted}
 
+    def test_of_a_partition_left_alone_only_what_has_arrived_counts(self):
+        """The rest never comes: with it neither the percentage nor the time left would be true."""
+        found = measured(3, 1, 2, isr=[1, 2, 3], kind=Kind.SKIPPED)
+        assert (found.bytes_total, found.bytes_moved) == (1000, 1000)
+
     def test_a_partition_that_no_broker_told_about_is_not_forgotten(self):
         """Its bytes stay in the total."""
         found = measure([ERRAND], {TP: Verdict(Kind.WAITING)}, ClusterState("c", {}), {}, Direction.FORWARD)
@@ -134,6 +152,207 @@ class TestPace:
         """A copy that starts again loses bytes."""
         pace = start_pace(dataclasses.replace(NONE, bytes_moved=500), 0.0).follow(NONE, 10.0)
         assert pace.rate == 0.0
+
+    def test_the_steady_rate_is_the_mean_of_the_first_minutes(self):
+        """Batches begin and end: one that ends makes no jump."""
+        pace = start_pace(NONE, 0.0)
+        for now, moved in ((10.0, 1000), (20.0, 1000), (30.0, 1000), (40.0, 2000)):
+            pace = pace.follow(dataclasses.replace(NONE, bytes_moved=moved), now)
+        assert pace.steady == pytest.approx(50.0)
+        assert pace.steady < pace.rate
+
+    def test_later_it_follows_within_minutes(self):
+        """Half an hour at 10 bytes per second, then 100: five minutes later most of the change shows."""
+        pace, moved = start_pace(NONE, 0.0), 0
+        for now in range(10, 2110, 10):
+            moved += 100 if now <= 1800 else 1000
+            pace = pace.follow(dataclasses.replace(NONE, bytes_moved=moved), float(now))
+            if now == 1800:
+                assert pace.steady == pytest.approx(10.0)
+        assert 60.0 < pace.steady < 80.0
+
+    def test_how_often_it_is_read_does_not_matter(self):
+        """The operator looks more often while something is in flight."""
+        often, seldom = start_pace(NONE, 0.0), start_pace(NONE, 0.0)
+        for now in range(5, 1205, 5):
+            found = dataclasses.replace(NONE, bytes_moved=now * (10 if now <= 600 else 20))
+            often = often.follow(found, float(now))
+            seldom = seldom.follow(found, float(now)) if now % 20 == 0 else seldom
+        assert often.steady == pytest.approx(seldom.steady, rel=0.02)
+
+    def test_a_burst_at_the_start_is_no_fastest_pace(self):
+        """Small partitions arrive at once; what follows shows how fast it is."""
+        pace = start_pace(NONE, 0.0).follow(dataclasses.replace(NONE, bytes_moved=900), 3.0)
+        for now in range(10, 200, 10):
+            pace = pace.follow(dataclasses.replace(NONE, bytes_moved=900 + now), float(now))
+        assert pace.fastest < 20.0
+
+    def test_the_fastest_pace_is_remembered(self):
+        """Half as fast now, it may be as fast again."""
+        pace, moved = start_pace(NONE, 0.0), 0
+        for now in range(10, 3000, 10):
+            moved += 100 if now <= 900 else 50
+            pace = pace.follow(dataclasses.replace(NONE, bytes_moved=moved), float(now))
+        assert pace.fastest == pytest.approx(10.0)
+        assert pace.steady == pytest.approx(5.0, rel=0.01)
+
+
+def paced(steady, fastest=None):
+    return dataclasses.replace(start_pace(NONE, 0.0), rate=1e9, steady=steady, fastest=fastest or steady)
+
+
+class TestRangeOfTimeLeft:
+    def test_from_what_the_throttle_allows_to_what_is_seen(self):
+        """The throttle may let through more than what the pauses between steps leave."""
+        assert seconds_left_range(NONE, paced(10.0, fastest=50.0), 40.0) == (40.0, 100.0)
+
+    def test_unthrottled_from_the_fastest_pace_seen(self):
+        """Nothing else bounds it."""
+        assert seconds_left_range(NONE, paced(10.0, fastest=50.0), None) == (20.0, 100.0)
+
+    def test_the_longest_is_never_below_the_shortest(self):
+        """The throttle was lowered just now: what was seen before no longer holds."""
+        assert seconds_left_range(NONE, paced(10.0), 400.0) == (400.0, 400.0)
+
+    @pytest.mark.parametrize("pace", [None, paced(0.0), paced(1e-9)])
+    @pytest.mark.parametrize("at_throttle", [None, 40.0])
+    def test_nothing_is_promised_while_nothing_moves(self, pace, at_throttle):
+        """What the throttle would allow is no estimate of something that stands still."""
+        assert seconds_left_range(NONE, pace, at_throttle) is None
+
+    def test_nothing_left_takes_no_time(self):
+        """Also where no pace was ever seen."""
+        assert seconds_left_range(dataclasses.replace(NONE, bytes_moved=1000), None, None) == (0.0, 0.0)
+
+
+class TestBytesLeft:
+    def left(self, *ids, isr, on_disk=None, direction=Direction.FORWARD, kind=Kind.IN_FLIGHT, leader=1):
+        state = PartitionState(TP, "", replicas_of(*ids), frozenset(isr), leader)
+        on_disk = {(TP, BrokerId(b)): count for b, count in (on_disk or {}).items()}
+        cluster = ClusterState("c", {}, {TP: state})
+        return bytes_left([ERRAND], {TP: Verdict(kind)}, cluster, on_disk, direction)
+
+    def test_into_each_destination_and_out_of_the_leader(self):
+        """3 has a quarter of its copy, 4 nothing yet; both fetch from the leader."""
+        assert self.left(1, 2, 3, isr=[1, 2], on_disk={3: 250}) == ({3: 750, 4: 1000}, {1: 1750})
+
+    def test_what_is_in_sync_lacks_nothing(self):
+        """Whatever is produced meanwhile is no longer throttled."""
+        assert self.left(1, 2, 3, isr=[1, 2, 3], on_disk={3: 1}) == ({3: 0, 4: 1000}, {1: 1000})
+
+    def test_a_rollback_goes_the_other_way(self):
+        """What the origin had and the target has not."""
+        assert self.left(4, 3, isr=[3, 4], direction=Direction.ROLLBACK, leader=4) == ({1: 1000, 2: 1000}, {4: 2000})
+
+    @pytest.mark.parametrize("kind", [Kind.SKIPPED, Kind.DONE])
+    def test_nothing_comes_of_what_is_left_alone(self, kind):
+        """Nor of what is done."""
+        assert self.left(1, 2, isr=[1, 2], kind=kind) == ({}, {})
+
+    def test_without_a_leader_it_counts_at_its_destinations(self):
+        """Where it will be fetched from is not known."""
+        assert self.left(1, 2, isr=[1, 2], leader=None) == ({3: 1000, 4: 1000}, {})
+
+
+def copying(number, produced, *destinations, source=1, in_flight=True):
+    source = None if source is None else BrokerId(source)
+    return Copying(TopicPartition("t", number), source, replicas_of(*destinations), produced, in_flight)
+
+
+def throttled(leader=None, follower=None, brokers=range(1, 10)):
+    return {BrokerId(broker): Rates(leader, follower) for broker in brokers}
+
+
+class TestNeverFinishes:
+    @pytest.mark.parametrize("in_flight", [True, False], ids=["in flight", "before"])
+    def test_one_partition_produced_as_fast_as_its_pipe(self, in_flight):
+        """It gets no nearer to its leader; said before it begins as well."""
+        found = never_finishes([copying(0, 10.0, 4, in_flight=in_flight)], throttled(follower=10), 100)
+        assert (found.broker, found.side, found.rate, found.needed) == (4, Side.FOLLOWER, 10, 11)
+        assert (found.tp, found.produce_rate) == (TopicPartition("t", 0), 10.0)
+
+    def test_just_below_it_finishes(self):
+        """Slowly, but the distance shrinks."""
+        assert never_finishes([copying(0, 9.9, 4)], throttled(leader=10, follower=10), 100) is None
+
+    @pytest.mark.parametrize("in_flight", [True, False], ids=["in flight", "before"])
+    def test_the_leader_carries_every_copy(self, in_flight):
+        """Two new replicas at once fetch everything twice: each gets half of the leader's rate."""
+        rates = throttled(leader=10, follower=10)
+        found = never_finishes([copying(0, 5.0, 4, 5, in_flight=in_flight)], rates, 100)
+        assert (found.broker, found.side, found.needed) == (1, Side.LEADER, 11)
+        assert never_finishes([copying(0, 4.9, 4, 5, in_flight=in_flight)], rates, 100) is None
+
+    def test_copies_into_one_broker_share_its_rate(self):
+        """Five at 2 bytes per second each, at 10: a share of 2 is not enough; at 11 it is."""
+        batch = [copying(number, 2.0, 9, source=number) for number in range(5)]
+        found = never_finishes(batch, throttled(follower=10), 100)
+        assert (found.broker, found.side, found.needed) == (9, Side.FOLLOWER, 11)
+        assert never_finishes(batch, throttled(follower=11), 100) is None
+
+    def test_what_gets_through_leaves_its_share(self):
+        """No false alarm: 1 + 9 is as much as the rate, but the slow one catches up and then the other has it all."""
+        batch = [copying(0, 1.0, 9), copying(1, 9.0, 9)]
+        assert never_finishes(batch, throttled(follower=10), 100) is None
+
+    def test_those_that_wait_are_no_batch_yet(self):
+        """No false alarm: other limits may keep them from running at once."""
+        waiting = [copying(number, 2.0, 9, in_flight=False) for number in range(5)]
+        assert never_finishes(waiting, throttled(follower=10), 100) is None
+
+    @pytest.mark.parametrize(
+        ("limits", "needed"),
+        [({"parallel_partitions": 100}, 61), ({"parallel_partitions": 4}, 21), ({"per_broker_in": 6}, 25)],
+        ids=["all at once", "P", "per broker"],
+    )
+    def test_what_is_needed_is_enough_for_whatever_runs_at_once(self, limits, needed):
+        """One produced at 20 rings; fifteen at 4 wait: raised to 21 only, they would be stuck together next."""
+        waiting = [copying(number, 4.0, 9, in_flight=False) for number in range(1, 15)]
+        found = never_finishes(
+            [copying(0, 20.0, 9), *waiting], throttled(follower=20), **{"parallel_partitions": 100} | limits
+        )
+        assert (found.tp.partition, found.needed) == (0, needed)
+
+    def test_the_cap_out_of_a_broker_counts_copies(self):
+        """Three partitions to two brokers each: six copies out of broker 1, four of them at once."""
+        batch = [copying(number, 10.0, 4, 5, in_flight=number == 0) for number in range(3)]
+        assert never_finishes(batch, throttled(leader=10), 100).needed == 61
+        assert never_finishes(batch, throttled(leader=10), 100, per_broker_out=4).needed == 41
+
+    def test_the_worst_comes_first(self):
+        """The one that exceeds its rate the most, wherever its broker stands in the list."""
+        rates = throttled(follower=10) | {BrokerId(5): Rates(None, 2)}
+        found = never_finishes([copying(0, 11.0, 4), copying(1, 3.0, 5), copying(2, 12.0, 6)], rates, 100)
+        assert found.broker == 5
+
+    @pytest.mark.parametrize(
+        ("one", "rates"),
+        [
+            (copying(0, None, 4), throttled(leader=1, follower=1)),
+            (copying(0, 0.0, 4), throttled(leader=1, follower=1)),
+            (copying(0, 50.0), throttled(leader=1, follower=1)),
+            (copying(0, 50.0, 4), {}),
+            (copying(0, 50.0, 4), throttled()),
+            (copying(0, 50.0, 4, source=None), throttled(leader=1)),
+        ],
+        ids=["rate not known", "nothing produced", "no copy", "not throttled", "unlimited", "no leader"],
+    )
+    def test_no_alarm_without_a_reason(self, one, rates):
+        """What is not known rings no bell."""
+        assert never_finishes([one], rates, 100) is None
+
+
+class TestProduceRates:
+    def test_growth_over_time(self):
+        """Retention may delete more than comes in; a partition read once only has no rate."""
+        before = {TopicPartition("t", 0): 100, TopicPartition("t", 1): 100, TopicPartition("t", 2): 5}
+        after = {TopicPartition("t", 0): 400, TopicPartition("t", 1): 50, TopicPartition("t", 3): 5}
+        assert produce_rates(before, after, 10.0) == {TopicPartition("t", 0): 30.0, TopicPartition("t", 1): 0.0}
+
+    @pytest.mark.parametrize("seconds", [0.0, -1.0])
+    def test_no_time_between_the_readings(self, seconds):
+        """Nothing can be said."""
+        assert produce_rates({TP: 1}, {TP: 2}, seconds) == {}
 
 
 class TestTimeLeft:

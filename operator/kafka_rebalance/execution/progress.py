@@ -1,19 +1,30 @@
-"""How far a run is: counts, bytes, rate and ETA, and whether it still moves. Pure; times are arguments."""
+"""How far a run is: counts, bytes, rate and ETA, whether it still moves, and whether it can ever end at its throttle.
+
+Pure; times are arguments.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
+from heapq import nlargest
+from typing import NamedTuple
 
 from kafka_rebalance.execution.decide import Direction, Errand, Kind, Verdict
-from kafka_rebalance.model.topology import BrokerId, ClusterState, TopicPartition
+from kafka_rebalance.execution.throttle import Rates
+from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 
 _LONGEST_ETA_SECONDS = 365 * 86400.0
 ReplicaBytes = Mapping[tuple[TopicPartition, BrokerId], int]
 _SMOOTHING = 0.4
 _RATE_SECONDS = 3.0
 """Sizes are read every two seconds or so: a shorter interval would see jumps and standstills."""
+_STEADY_SECONDS = 300.0
+"""What the ETA looks back on: batches begin and end within it, a change of the throttle shows within minutes."""
+_FASTEST_SECONDS = 60.0
+"""A pace held for less says nothing about how fast it can go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,30 +59,28 @@ def measure(
     replica_bytes: ReplicaBytes,
     direction: Direction,
 ) -> Progress:
-    """Where the run stands. ``replica_bytes``: what lies on disk, read now and then."""
+    """Where the run stands. ``replica_bytes``: what lies on disk, read now and then.
+
+    Of a partition that is left alone only what has arrived counts, in the total too: the rest never comes.
+    """
     kinds = Counter(v.kind for v in verdicts.values())
     total = replicas = replicas_done = moved = in_total = above = 0
     for errand in errands:
         total += 1
-        start, goal = errand.origin, errand.target
-        if direction is not Direction.FORWARD:
-            start, goal = goal, start
+        start, goal = _way(errand, direction)
         state = cluster.partitions.get(errand.tp)
         if state is not None and not state.in_flight:
             above += len(state.replicas) > max(len(start), len(goal))
+        verdict = verdicts.get(errand.tp)
+        left_alone = verdict is not None and verdict.kind is Kind.SKIPPED
         for broker in goal:
             if broker in start:
                 continue
             replicas += 1
-            size = max(errand.size_bytes, 0)
-            in_total += size
-            if state is None or broker not in state.replicas:
-                continue
-            if broker in state.isr:
-                replicas_done += 1
-                moved += size
-            else:
-                moved += min(size, replica_bytes.get((errand.tp, broker), 0))
+            replicas_done += state is not None and broker in state.replicas and broker in state.isr
+            arrived = _arrived(errand, broker, state, replica_bytes)
+            moved += arrived
+            in_total += arrived if left_alone else max(errand.size_bytes, 0)
     return Progress(
         partitions_total=total,
         partitions_completed=kinds[Kind.DONE],
@@ -86,15 +95,66 @@ def measure(
     )
 
 
+def bytes_left(
+    errands: Iterable[Errand],
+    verdicts: Mapping[TopicPartition, Verdict],
+    cluster: ClusterState,
+    replica_bytes: ReplicaBytes,
+    direction: Direction,
+) -> tuple[dict[BrokerId, int], dict[BrokerId, int]]:
+    """What is still to be copied into each destination, and out of each leader: for ``seconds_at_throttle``.
+
+    Without partitions left alone. A partition without a leader counts only at its destinations.
+    """
+    into: defaultdict[BrokerId, int] = defaultdict(int)
+    out_of: defaultdict[BrokerId, int] = defaultdict(int)
+    for errand in errands:
+        verdict = verdicts.get(errand.tp)
+        if verdict is not None and verdict.kind in {Kind.DONE, Kind.SKIPPED}:
+            continue
+        start, goal = _way(errand, direction)
+        state = cluster.partitions.get(errand.tp)
+        for broker in goal:
+            if broker in start:
+                continue
+            left = max(errand.size_bytes, 0) - _arrived(errand, broker, state, replica_bytes)
+            into[broker] += left
+            if state is not None and state.leader is not None:
+                out_of[state.leader] += left
+    return dict(into), dict(out_of)
+
+
+def _way(errand: Errand, direction: Direction) -> tuple[Replicas, Replicas]:
+    """From where to where."""
+    if direction is Direction.FORWARD:
+        return errand.origin, errand.target
+    return errand.target, errand.origin
+
+
+def _arrived(errand: Errand, broker: BrokerId, state: PartitionState | None, replica_bytes: ReplicaBytes) -> int:
+    """Bytes of the copy on the broker: all where it is in sync, else what lies on disk."""
+    size = max(errand.size_bytes, 0)
+    if state is None or broker not in state.replicas:
+        return 0
+    return size if broker in state.isr else min(size, replica_bytes.get((errand.tp, broker), 0))
+
+
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Smoothed rate (bytes per second) and when the run last got anywhere, in seconds of a monotonic clock."""
+    """Rates (bytes per second) and when the run last got anywhere, in seconds of a monotonic clock.
+
+    ``rate`` is smoothed over seconds, to be shown. ``steady`` is the mean since the start and over minutes later, for
+    the ETA; ``fastest`` the highest that this has been; ``observed``: seconds that went into it.
+    """
 
     at: float
     bytes_moved: int
     mark: tuple[int, ...]
     advanced_at: float
     rate: float = 0.0
+    steady: float = 0.0
+    fastest: float = 0.0
+    observed: float = 0.0
 
     def follow(self, progress: Progress, now: float) -> Pace:
         """The pace after another reading.
@@ -109,7 +169,10 @@ class Pace:
             return replace(self, mark=mark, advanced_at=advanced_at)
         latest = max(0.0, (progress.bytes_moved - self.bytes_moved) / elapsed)
         rate = latest if self.rate == 0.0 else self.rate + _SMOOTHING * (latest - self.rate)
-        return Pace(now, progress.bytes_moved, mark, advanced_at, rate)
+        observed = self.observed + elapsed
+        steady = self.steady + (latest - self.steady) * min(1.0, elapsed / min(observed, _STEADY_SECONDS))
+        fastest = max(self.fastest, steady) if self.observed >= _FASTEST_SECONDS else steady
+        return Pace(now, progress.bytes_moved, mark, advanced_at, rate, steady, fastest, observed)
 
 
 def _mark(progress: Progress) -> tuple[int, ...]:
@@ -141,8 +204,126 @@ def seconds_at_throttle(
     return max(bounds) if bounds else None
 
 
+def seconds_left_range(progress: Progress, pace: Pace | None, at_throttle: float | None) -> tuple[float, float] | None:
+    """The shortest and the longest time to the end that what is known speaks for; None while nothing moves.
+
+    ``at_throttle``: ``seconds_at_throttle`` of ``bytes_left``, the shortest that the throttle in force allows, so that
+    raising it shows at once; unthrottled it is the fastest pace seen. The longest is the pace of the last minutes,
+    which has pauses between steps in it.
+    """
+    left = progress.bytes_total - progress.bytes_moved
+    if left <= 0:
+        return 0.0, 0.0
+    longest = seconds_left(progress, pace.steady) if pace is not None else None
+    if pace is None or longest is None:
+        return None
+    shortest = at_throttle if at_throttle is not None else left / pace.fastest
+    return shortest, max(shortest, longest)
+
+
 def produce_rates(
     before: Mapping[TopicPartition, int], after: Mapping[TopicPartition, int], seconds: float
 ) -> dict[TopicPartition, float]:
-    """Bytes per second by which each partition grew between two readings of its leader's size."""
+    """Bytes per second by which each partition grew between two readings of its leader replica's size.
+
+    For partitions in both readings; 0 where retention deleted more than came, so an estimate from below.
+    """
+    if seconds <= 0:
+        return {}
     return {tp: max(0, size - before[tp]) / seconds for tp, size in after.items() if tp in before}
+
+
+class Side(StrEnum):
+    """On which side of a copy a broker's rate limits it."""
+
+    LEADER = "leader"
+    FOLLOWER = "follower"
+
+
+@dataclass(frozen=True, slots=True)
+class Copying:
+    """Copies of one partition that are made at once, or will be at its next step.
+
+    ``source`` is the leader, None: it has none. ``produce_rate`` in bytes per second, None: not known.
+    """
+
+    tp: TopicPartition
+    source: BrokerId | None
+    destinations: Replicas
+    produce_rate: float | None
+    in_flight: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Bottleneck:
+    """A broker whose rate (bytes per second) is too low for what it copies ever to catch up with its leader.
+
+    ``tp`` is the partition produced fastest there. ``needed``: the least rate that does, whichever partitions the
+    limits let run at once.
+    """
+
+    broker: BrokerId
+    side: Side
+    rate: int
+    needed: int
+    tp: TopicPartition
+    produce_rate: float
+
+
+class _Load(NamedTuple):
+    """What one partition puts on one side of one broker: bytes per second produced, to each of so many copies."""
+
+    produced: float
+    tp: TopicPartition
+    copies: int
+    in_flight: bool
+
+
+def never_finishes(
+    copying: Iterable[Copying],
+    rates: Mapping[BrokerId, Rates],
+    parallel_partitions: int,
+    per_broker_in: int | None = None,
+    per_broker_out: int | None = None,
+) -> Bottleneck | None:
+    """Where the throttle can never be enough, the worst first; None: nowhere, as far as is known.
+
+    Copies that run at once into one broker, or out of one, share its rate alike; one catches up only if its share
+    exceeds what is produced to it. n of them are stuck for good when not even the slowest produced does: slower ones
+    get through and leave their shares to the others. Certain are those in flight now, and each partition by itself;
+    what else the limits let run at once (``parallel_partitions``; copies ``per_broker_in`` and ``per_broker_out``,
+    None: no cap) is no cause for alarm, but raises what is needed. ``rates`` by broker; absent: not throttled.
+    """
+    found: list[tuple[float, Bottleneck]] = []
+    for (broker, side), loads in sorted(_loads(copying).items()):
+        both = rates.get(broker, Rates())
+        rate, cap = (both.leader, per_broker_out) if side is Side.LEADER else (both.follower, per_broker_in)
+        together = _least_rate(load for load in loads if load.in_flight)
+        certain = max(together, *(load.produced * load.copies for load in loads))
+        if rate is None or certain < rate:
+            continue
+        needed = int(max(certain, _least_rate(nlargest(parallel_partitions, loads), cap))) + 1
+        fastest = max(loads)
+        exceeds = certain / rate if rate else float("inf")
+        found.append((exceeds, Bottleneck(broker, side, rate, needed, fastest.tp, fastest.produced)))
+    return max(found, key=lambda row: row[0])[1] if found else None
+
+
+def _loads(copying: Iterable[Copying]) -> dict[tuple[BrokerId, Side], list[_Load]]:
+    """The leader's side carries every copy of a partition, each destination one."""
+    found: defaultdict[tuple[BrokerId, Side], list[_Load]] = defaultdict(list)
+    for one in copying:
+        if not one.produce_rate or not one.destinations:
+            continue
+        if one.source is not None:
+            load = _Load(one.produce_rate, one.tp, len(one.destinations), one.in_flight)
+            found[one.source, Side.LEADER].append(load)
+        for broker in one.destinations:
+            found[broker, Side.FOLLOWER].append(_Load(one.produce_rate, one.tp, 1, one.in_flight))
+    return dict(found)
+
+
+def _least_rate(loads: Iterable[_Load], cap: int | None = None) -> float:
+    """The rate above which these get through when all begin at once, at most ``cap`` copies of them."""
+    copies = [load.produced for load in sorted(loads, reverse=True) for _ in range(load.copies)][:cap]
+    return max((count * produced for count, produced in enumerate(copies, 1)), default=0.0)
