@@ -6,7 +6,7 @@ from kafka_rebalance.api.v1alpha1 import parse_throttle
 from kafka_rebalance.execution.decide import Direction, Errand, Kind, Verdict
 from kafka_rebalance.execution.throttle import Rates
 from kafka_rebalance.model.topology import ClusterState, PartitionState, TopicPartition, replicas_of
-from kafka_rebalance.reconcile.claims import DEFAULT_RATE, claim_of, rates_of, ruling_throttle
+from kafka_rebalance.reconcile.claims import DEFAULT_RATE, binds, claim_of, rates_of, ruling_throttle
 from kafka_rebalance.reconcile.work import Work
 
 KAFKA = {"bootstrapServers": "kafka:9092"}
@@ -119,6 +119,17 @@ class TestClaim:
         submitted = {TopicPartition("t", 0): replicas_of(2, 1)}
         found = self.claimed(cluster(state(0, 1, 2)), submitted, errands=(0, 1))
         assert found.leader_entries == found.follower_entries == {}
+
+    @pytest.mark.parametrize("held", [False, True])
+    def test_binds_while_something_is_copied(self, held):
+        """Also where no new step may start: what is in flight stays throttled to its end."""
+        assert binds(self.claimed(cluster(state(0, 3, 1, 2, adding=(3,)))), held=held)
+
+    def test_held_back_and_at_rest_it_does_not_bind(self):
+        """Awaiting approval, suspended or yielding it touches no broker, and its rate slows nobody else's copies."""
+        resting = self.claimed(cluster(state(0, 1, 2), state(1, 3, 4)))
+        assert not binds(resting, held=True)
+        assert binds(resting, held=False)
 
 
 class TestWork:

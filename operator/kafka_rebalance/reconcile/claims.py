@@ -57,6 +57,11 @@ def claim_of(
     return Claim(rates, brokers, leaders, followers)
 
 
+def binds(claim: Claim, *, held: bool) -> bool:
+    """Whether the claim is in force: that of a rebalance which is held back and copies nothing slows nobody down."""
+    return not held or bool(claim.leader_entries or claim.follower_entries)
+
+
 def ruling_throttle(throttles: Iterable[KafkaReassignmentThrottle]) -> KafkaReassignmentThrottle | None:
     """Two resources for one cluster: the older wins."""
     return min(

@@ -18,12 +18,12 @@ from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
 from kafka_rebalance.execution.decide import Direction, Kind, Observation, lost_moves
 from kafka_rebalance.execution.gate import Vitals
-from kafka_rebalance.execution.progress import measure, start_pace
 from kafka_rebalance.execution.schedule import Ceilings, Orders, Share, schedule
 from kafka_rebalance.execution.throttle import Claim, moving_brokers
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.topology import BrokerId, ClusterState, Replicas, TopicPartition
-from kafka_rebalance.reconcile.claims import claim_of, rates_of, ruling_throttle
+from kafka_rebalance.reconcile.claims import binds, claim_of, rates_of, ruling_throttle
+from kafka_rebalance.reconcile.following import follow, stalled
 from kafka_rebalance.reconcile.holding import Surroundings, hold_on
 from kafka_rebalance.reconcile.judging import judge_again, moving, still_meant
 from kafka_rebalance.reconcile.lifecycle import Clock, Lifecycle
@@ -31,13 +31,11 @@ from kafka_rebalance.reconcile.observing import Look, Observer
 from kafka_rebalance.reconcile.opening import LoadModels, Runs, expected_seconds
 from kafka_rebalance.reconcile.queueing import give_places
 from kafka_rebalance.reconcile.records import Stores
-from kafka_rebalance.reconcile.report import waiting_summary
 from kafka_rebalance.reconcile.resources import Resources
 from kafka_rebalance.reconcile.submitting import at_once, copies, submit
 from kafka_rebalance.reconcile.teardown import barrier_to_rollback, name_heirs
 from kafka_rebalance.reconcile.throttling import ThrottleKeeper
 from kafka_rebalance.reconcile.work import Work
-from kafka_rebalance.units import format_duration
 
 log = logging.getLogger(__name__)
 
@@ -227,8 +225,9 @@ class ClusterEngine:
             work.throttled_brokers = self._keeper.brokers_in_place(claim) if claim else 0
             work.throttle_trouble = self._keeper.trouble
             await self._submit(work, copies(orders[work.uid], seen.cluster, claim, covered), seen.cluster)
-            self._follow(work, seen.cluster)
-            await self._report(work, seen.cluster, stalled=self._stalled(work))
+            now = self._clock.monotonic()
+            follow(work, seen.cluster, self._observer.replica_bytes, self._observer.produce_rates, now)
+            await self._report(work, seen.cluster, stalled=stalled(work, now))
         return claims
 
     async def _confirmed(self, running: list[Work], orders: dict[str, Orders], look: Look) -> dict[str, Orders]:
@@ -300,31 +299,13 @@ class ClusterEngine:
                 *(moving_brokers((*e.origin, *e.planned_from), e.target) for e in work.errands)
             )
             if not work.finished and (work.rates.leader or work.rates.follower):
-                claims[work.uid] = claim_of(work.rates, moving, work.errands, cluster, orders[work.uid].alters)
+                claim = claim_of(work.rates, moving, work.errands, cluster, orders[work.uid].alters)
+                if binds(claim, held=work.hold is not None):
+                    claims[work.uid] = claim
         return claims
 
     async def _submit(self, work: Work, orders: Orders, cluster: ClusterState) -> None:
         self._sent = await submit(self._admin, work.name, orders, cluster) or self._sent
-
-    def _follow(self, work: Work, cluster: ClusterState) -> None:
-        direction = work.direction or Direction.FORWARD
-        work.progress = measure(work.errands, work.verdicts, cluster, self._observer.replica_bytes, direction)
-        now = self._clock.monotonic()
-        if work.hold is not None and not work.progress.partitions_in_flight:
-            work.pace = None  # standing still is meant: the clock of the progress criterion begins anew
-            return
-        work.pace = work.pace.follow(work.progress, now) if work.pace else start_pace(work.progress, now)
-
-    def _stalled(self, work: Work) -> str | None:
-        """Bytes on disk, copies in sync or partitions done must advance within ``stallTimeout``; clears by itself."""
-        timeout = work.rebalance.spec.execution.stall_timeout_seconds
-        if work.pace is None or work.finished:
-            return None
-        stuck_for = self._clock.monotonic() - work.pace.advanced_at
-        if stuck_for < timeout:
-            return None
-        waits = waiting_summary(work) or ", ".join(str(tp) for tp in list(work.since)[:5])
-        return f"nothing advanced for {format_duration(stuck_for)}: {waits}"
 
     async def _say_problem(self, error: RebalanceError) -> None:
         for work in list(self.works.values()):

@@ -108,6 +108,7 @@ class Lifecycle:
         skipped = work.open.plan.skipped if work.open else ()
         log.info("%s: %s (%d partitions left alone)", work.name, outcome, len(work.skipped) or len(skipped))
         work.close()
+        work.place = None
 
     async def undone(self, work: Work) -> None:
         """Everything is back. The order to undo goes first: it must not meet a later run with the same plan."""

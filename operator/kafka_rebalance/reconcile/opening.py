@@ -153,6 +153,8 @@ class Runs:
         work.run, work.open, work.direction = opened.run, opened, Direction.FORWARD
         work.verdicts, work.progress, work.drained = {}, None, None
         work.data_source = planned.source.source
+        loads = planned.source.partitions
+        work.expected_rates = {e.tp: loads[e.tp].bytes_in_per_second or 0.0 for e in opened.errands if e.tp in loads}
         if opened.run.planning_hash != work.planning_hash:
             work.replanning = Reason.SUPERSEDED
         log.info(

@@ -18,6 +18,11 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 def give_places(works: Iterable[Work], everything: Mapping[TopicPartition, PartitionState], clock: Clock) -> None:
     """Set ``place`` of every work that has an open run or wants a plan. The places they had are taken into account."""
     lined = [work for work in works if work.open is not None or work.planning is not None or work.wants_plan]
+    for work in lined:
+        if work.asks_for != work.planning_hash:
+            # Of a resource that was edited, the time since the edit counts: its age is not the age of this wish.
+            created = work.rebalance.metadata.creation_timestamp or _EPOCH
+            work.asks_for, work.asks_since = work.planning_hash, clock.now() if work.asks_for else created
     claimants = [_claimant(work, everything, clock.monotonic()) for work in lined]
     before = {work.uid: work.place for work in lined if work.place is not None}
     places = line_up(claimants, before, clock.now())
@@ -36,7 +41,7 @@ def _claimant(work: Work, everything: Mapping[TopicPartition, PartitionState], n
         name=work.name,
         partitions=frozenset(partitions),
         priority=work.rebalance.spec.priority,
-        since=work.rebalance.metadata.creation_timestamp or _EPOCH,
+        since=work.asks_since or _EPOCH,
         tearing_down=work.rebalance.metadata.deleting,
         holds=work.planning is not None or (moving and not _rests_by_itself(work)),
         at_rest=work.planning is None and (not moving or work.at_rest),

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from kafka_rebalance.api.conditions import ConditionType, Reason, remove_condition, set_condition, summarise
 from kafka_rebalance.api.conditions import Verdict as Summary
+from kafka_rebalance.api.fields import format_time
 from kafka_rebalance.api.v1alpha1 import (
     MAX_BATCH_ROWS,
     MAX_SKIPPED_ROWS,
@@ -28,11 +29,11 @@ from kafka_rebalance.api.v1alpha1 import (
 )
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.decide import Direction, Kind
-from kafka_rebalance.execution.progress import ReplicaBytes, seconds_left
+from kafka_rebalance.execution.progress import ReplicaBytes
 from kafka_rebalance.model.run import RunOutcome
 from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reconcile.work import Barrier, Work
-from kafka_rebalance.units import format_bytes, format_duration, format_rate
+from kafka_rebalance.units import format_bytes, format_duration, format_duration_range, format_rate
 
 
 def build_status(
@@ -252,7 +253,6 @@ def _progress(work: Work, now: datetime) -> ProgressStatus | None:
     if found is None or work.open is None:
         return None
     rate = work.pace.rate if work.pace else 0.0
-    left = seconds_left(found, rate)
     return ProgressStatus(
         percent=found.percent,
         partitions=PartitionProgress(
@@ -265,7 +265,7 @@ def _progress(work: Work, now: datetime) -> ProgressStatus | None:
         replica_moves=ReplicaProgress(total=found.replicas_total, completed=found.replicas_completed),
         bytes=ByteProgress(total=found.bytes_total, moved=found.bytes_moved),
         rate=round(rate),
-        estimated_completion=None if left is None else (now + timedelta(seconds=left)).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        estimated_completion=format_time(now + timedelta(seconds=work.eta[1])) if work.eta else None,
         started_at=work.open.run.opened_at,
         above_replication_factor=found.above_replication_factor,
     )
@@ -299,11 +299,10 @@ def _display(work: Work) -> Display:
     found = work.progress
     if found is None:
         return Display(throttle=_rates(work))
-    left = seconds_left(found, work.pace.rate if work.pace else 0.0)
     return Display(
         progress=f"{found.percent}%",
         moved=f"{format_bytes(found.bytes_moved)}/{format_bytes(found.bytes_total)}",
-        eta="-" if left is None else format_duration(left),
+        eta="-" if work.eta is None else format_duration_range(*work.eta),
         throttle=_rates(work),
     )
 

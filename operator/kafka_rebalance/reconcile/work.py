@@ -75,6 +75,8 @@ class Work:
     replanning: Reason | None = None
     settled: bool = False
     place: Place | None = None
+    asks_for: str = ""
+    asks_since: datetime | None = None
     hold: Hold | None = None
     barrier: Barrier | None = None
     heir: str = ""
@@ -90,6 +92,8 @@ class Work:
     sent: frozenset[TopicPartition] = frozenset()
     no_room: Mapping[TopicPartition, BrokerId] = field(default_factory=dict)
     bytes_to_move_back: int = 0
+    eta: tuple[float, float] | None = None
+    expected_rates: Mapping[TopicPartition, float] = field(default_factory=dict)
     too_slow: str = ""
     since: dict[TopicPartition, datetime] = field(default_factory=dict)
     progress: Progress | None = None

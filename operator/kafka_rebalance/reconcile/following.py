@@ -1,0 +1,84 @@
+"""How a rebalance gets on: progress, pace, the time left, and what keeps it from ever getting there. Sends nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from kafka_rebalance.execution.decide import Direction, Kind
+from kafka_rebalance.execution.progress import (
+    Copying,
+    ReplicaBytes,
+    bytes_left,
+    measure,
+    never_finishes,
+    seconds_at_throttle,
+    seconds_left_range,
+    start_pace,
+)
+from kafka_rebalance.execution.steps import Alter
+from kafka_rebalance.model.topology import ClusterState, TopicPartition
+from kafka_rebalance.reconcile.report import waiting_summary
+from kafka_rebalance.reconcile.work import Work
+from kafka_rebalance.units import format_duration, format_rate
+
+
+def follow(
+    work: Work,
+    cluster: ClusterState,
+    replica_bytes: ReplicaBytes,
+    produce_rates: Mapping[TopicPartition, float],
+    now: float,
+) -> None:
+    """Set progress, pace, ``eta`` and ``too_slow``. ``now``: seconds of a monotonic clock."""
+    direction = work.direction or Direction.FORWARD
+    work.progress = measure(work.errands, work.verdicts, cluster, replica_bytes, direction)
+    if work.hold is not None and not work.progress.partitions_in_flight:
+        # Standing still is meant: the clock of the progress criterion begins anew.
+        work.pace, work.eta = None, None
+    else:
+        work.pace = work.pace.follow(work.progress, now) if work.pace else start_pace(work.progress, now)
+        into, out_of = bytes_left(work.errands, work.verdicts, cluster, replica_bytes, direction)
+        at_throttle = seconds_at_throttle(into, out_of, work.rates.leader, work.rates.follower)
+        work.eta = seconds_left_range(work.progress, work.pace, at_throttle)
+    work.too_slow = _too_slow(work, cluster, produce_rates)
+
+
+def stalled(work: Work, now: float) -> str | None:
+    """Bytes on disk, copies in sync or partitions done must advance within ``stallTimeout``; clears by itself."""
+    timeout = work.rebalance.spec.execution.stall_timeout_seconds
+    if work.pace is None or work.finished or now - work.pace.advanced_at < timeout:
+        return None
+    waits = waiting_summary(work) or ", ".join(str(tp) for tp in list(work.since)[:5])
+    return f"nothing has advanced for more than {format_duration(timeout)}: {waits}"
+
+
+def _too_slow(work: Work, cluster: ClusterState, measured: Mapping[TopicPartition, float]) -> str:
+    """Said before, where the load model knows the rates, and during: a throttle below what is produced never ends."""
+    rates = {**work.expected_rates, **measured}
+    if work.open is None or not rates or (work.rates.leader is None and work.rates.follower is None):
+        return ""
+    limits = work.limits
+    found = never_finishes(
+        _copying(work, cluster, rates),
+        dict.fromkeys(cluster.brokers, work.rates),
+        limits.parallel_partitions,
+        limits.per_broker_in,
+        limits.per_broker_out,
+    )
+    if found is None:
+        return ""
+    return (
+        f"{found.side}Rate {format_rate(found.rate)} of broker {found.broker} can never be enough: {found.tp} alone "
+        f"takes in {format_rate(found.produce_rate)}. It needs at least {format_rate(found.needed)}"
+    )
+
+
+def _copying(work: Work, cluster: ClusterState, rates: Mapping[TopicPartition, float]) -> Iterable[Copying]:
+    for tp, verdict in work.verdicts.items():
+        state, rate = cluster.partitions.get(tp), rates.get(tp)
+        if state is None or not rate:
+            continue
+        if verdict.kind is Kind.IN_FLIGHT:
+            yield Copying(tp, state.leader, state.adding, rate, in_flight=True)
+        elif isinstance(verdict.call, Alter) and verdict.call.until_in_sync:
+            yield Copying(tp, state.leader, verdict.call.until_in_sync, rate, in_flight=False)
