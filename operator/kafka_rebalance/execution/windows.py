@@ -22,8 +22,6 @@ from cronsim import CronSim, CronSimError
 _FIELDS = "minute hour day-of-month month day-of-week"
 _LONGEST_SECONDS = 366 * 86400
 _ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
-_CLOCK_CHANGE = timedelta(hours=3)
-"""Longer than clocks are ever set back: Debian's cron takes less than three hours as a change of the clocks."""
 _IN_SIGHT = timedelta(days=2)
 
 
@@ -61,11 +59,11 @@ def check(window: Window) -> None:
 def state_of(windows: Sequence[Window], now: datetime) -> Open | Shut:
     """Whether steps may start at ``now`` (aware), and when that changes; no windows: always.
 
-    The answer holds until then. Raises ValueError for a bad expression or an unknown zone, as ``check`` does.
+    The answer holds until then. Raises ValueError for a bad expression or an unknown zone, as ``check`` does, and
+    TypeError for a time without a zone.
     """
     if not windows:
         return Open(None)
-    now = now.astimezone(UTC)
     until = now
     for start, end in heapq.merge(*(_spans(window, now) for window in windows)):
         if start > until:
@@ -79,8 +77,8 @@ def state_of(windows: Sequence[Window], now: datetime) -> Open | Shut:
 def _spans(window: Window, now: datetime) -> Iterator[tuple[datetime, datetime]]:
     """From when to when the window is open, in order: the last opening up to ``now``, and all that follow it."""
     duration = timedelta(seconds=window.duration_seconds)
-    # In the hour that comes twice the library takes now for the first time: look back from behind it.
-    latest = next((time for time in _times(window, now + _CLOCK_CHANGE, back=True) if time <= now), None)
+    # In the hour that comes twice this may be an earlier one; those after it, up to now and beyond, follow below.
+    latest = next(_times(window, now, back=True), None)
     if latest is not None:
         yield latest, latest + duration
     for time in _times(window, latest or now):
