@@ -21,6 +21,8 @@ from e2e.world import (
     state,
 )
 
+CORDON = "cordoned.log.dirs"
+
 pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
 
 
@@ -82,14 +84,28 @@ class TestApply:
         """Drained is True once Kafka's tools, too, find nothing on the broker, internal topics included."""
         topic = world.topic("drained", [[5, 1, 3], [4, 5, 3], [1, 5, 3]], SMALL)
         assert any(5 in state.replicas for state in world.judge.describe_topics().values())
-        rebalance = world.rebalance("drain", throttle=FAST, brokers={"decommission": [5]})
-        rebalance.wait_for("Drained", timeout=120)
-        rebalance.wait_for("Succeeded")
-        found = world.judge.describe_topics()
-        assert [key for key, state in found.items() if 5 in state.replicas] == []
-        # Of others' topics only what has to leave is touched: leaders that a killed broker lost stay where they are.
-        assert all(state.leader == state.replicas[0] for key, state in found.items() if key[0] == topic)
-        world.assert_tidy()
+        try:
+            rebalance = world.rebalance("drain", throttle=FAST, brokers={"decommission": [5]})
+            rebalance.wait_for("Drained", timeout=120)
+            rebalance.wait_for("Succeeded")
+            found = world.judge.describe_topics()
+            assert [key for key, state in found.items() if 5 in state.replicas] == []
+            # Of others' topics only what has to leave is touched: leaders lost by a killed broker stay where they are.
+            assert all(state.leader == state.replicas[0] for key, state in found.items() if key[0] == topic)
+            world.assert_tidy()
+            assert world.setting(5, CORDON) == "*"
+        finally:
+            world.unset(5, CORDON)
+
+    def test_a_cordon_goes_with_the_way_back(self, world: World) -> None:
+        """Deleted half way, the broker that was to be emptied takes new replicas again."""
+        topic = world.topic("stays", [[5, 1, 3], [4, 5, 3]], BIG)
+        rebalance = world.rebalance("stay", topic, brokers={"decommission": [5]})
+        wait_until("a copy is in flight", lambda: world.in_flight(topic))
+        assert world.setting(5, CORDON) == "*"
+        rebalance.delete()
+        rebalance.wait_gone()
+        assert world.setting(5, CORDON) == ""
 
 
 class TestPatch:

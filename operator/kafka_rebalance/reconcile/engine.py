@@ -23,6 +23,7 @@ from kafka_rebalance.execution.throttle import Claim, moving_brokers
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.topology import BrokerId, ClusterState, Replicas, TopicPartition
 from kafka_rebalance.reconcile.claims import binds, claim_of, rates_of, ruling_throttle
+from kafka_rebalance.reconcile.cordoning import Cordons
 from kafka_rebalance.reconcile.following import follow, stalled
 from kafka_rebalance.reconcile.holding import Surroundings, hold_on
 from kafka_rebalance.reconcile.judging import judge_again, moving, still_meant
@@ -75,6 +76,7 @@ class ClusterEngine:
         self._lifecycle = Lifecycle(resources, stores, clock)
         self._runs = Runs(admin, self._lifecycle, resources, stores, load_models, clock, self.wake)
         self._observer = Observer(admin, clock)
+        self._cordons = Cordons(admin, stores)
         self._woken = asyncio.Event()
         self._failures = 0
         self._sent = False
@@ -137,6 +139,9 @@ class ClusterEngine:
             look = await self._look(running, info)
             seen = look.observation
             self._judge(running, look, await self._observer.vitals(info))
+            for work in running:
+                async with self._lifecycle.problems_of(work, "cordon"):
+                    await self._cordons.keep(work, info.brokers)
             claims = await self._carry_out(running, look)
         if not self._keeper.settled:
             await self._keeper.shrink(claims, info.brokers, await self._in_flight_elsewhere(running, seen))
@@ -261,7 +266,7 @@ class ClusterEngine:
             topics = {errand.tp.topic for errand in work.errands}
             brokers = {broker for errand in work.errands for broker in errand.known} & set(info.brokers)
             if work.finished and self._keeper.restored(claims, topics, brokers):
-                await self._runs.finish(work)
+                await self._runs.finish(work, info)
 
     async def _in_flight_elsewhere(self, running: list[Work], seen: Observation) -> dict[TopicPartition, Replicas]:
         """What Kafka is reassigning although no claim speaks for it: of resources not seen yet, or not in metadata."""

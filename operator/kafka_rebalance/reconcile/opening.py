@@ -82,10 +82,12 @@ class Runs:
         async with self._lifecycle.problems_of(work, "start"):
             self._begin(work, await task)
 
-    async def finish(self, work: Work) -> None:
+    async def finish(self, work: Work, info: ClusterInfo) -> None:
         """Every partition has arrived or is left alone, and the throttle has been taken away: close the run."""
         if work.open is None or work.planning is not None or work.barrier is Barrier.TOO_LARGE:
             return
+        if work.going_back and work.run is not None and set(work.run.cordoned) & set(info.brokers):
+            return  # the next tick takes the cordon away
         async with self._lifecycle.problems_of(work, "finish"):
             if work.replanning is not None:
                 work.settled = True
@@ -129,6 +131,7 @@ class Runs:
             planning_hash=planning_hash(spec),
             plan_hash=plan.hash,
             opened_at=before.opened_at if before else self._clock.now(),
+            cordoned=before.cordoned if before else (),
         )
         ref = await self._stores.plans.save(work.uid, plan.hash, info.cluster_id, plan, self._clock.now())
         found = (Origin(p.tp, p.topic_id, p.current, partitions[p.tp].leader) for p in plan.partitions)
@@ -196,6 +199,9 @@ class Runs:
         if now - work.empty_since < _PROOF_SECONDS:
             return False
         work.drained, work.drain_message = True, f"brokers {names} held no replica at two readings"
+        if work.run is not None and work.run.cordoned:
+            cordoned = ", ".join(str(b) for b in work.run.cordoned)
+            work.drain_message += f"; {cordoned} stay cordoned, nothing new is placed there"
         return True
 
 

@@ -104,6 +104,7 @@ class Work:
     throttle_trouble: str = ""
     data_source: str = ""
     eta_seconds: float | None = None
+    cordon_seen: set[BrokerId] = field(default_factory=set)
     empty_since: float | None = None
     drained: bool | None = None
     drain_message: str = ""
