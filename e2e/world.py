@@ -297,6 +297,10 @@ class Rebalance:
         except TimeoutError as error:
             raise AssertionError(f"{error}; the status is {json.dumps(last, indent=1)}") from None
 
+    def skipped(self) -> dict[Key, str]:
+        """The partitions that were left alone, with the reason."""
+        return {(row["topic"], row["partition"]): row["reason"] for row in self.status.get("skipped", [])}
+
     def events(self) -> list[str]:
         """The reasons of all events about it, in the order in which they were made."""
         rows = self._world.kube.get("events", "-n", NAMESPACE, "--field-selector", f"involvedObject.name={self.name}")

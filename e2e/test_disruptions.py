@@ -1,0 +1,132 @@
+"""The machines fail under a running rebalance: its operator, a broker that it needs, a broker that it does not need."""
+
+import contextlib
+import random
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from e2e.bench.operator import OperatorProcess
+from e2e.bench.waiting import wait_until
+from e2e.world import BIG, FAST, KIND, NAMESPACE, SMALL, World, targets
+from e2e.world import state as ready
+
+pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
+
+KILLS = 20
+SHORT_LIVES = 6
+
+
+class TestOperatorKilled:
+    """The operator is killed with -9 and started again, over and over."""
+
+    @pytest.mark.parametrize("seed", [1])
+    def test_twenty_times_in_one_run(self, world: World, operator: OperatorProcess, seed: int) -> None:
+        """The very plan is carried out, within its caps at every look, and what is recorded leads back to before it."""
+        print(f"seed {seed}")
+        chance = random.Random(seed)
+        topic = world.skewed("killed", *[BIG // 16] * 60)
+        beside = world.skewed("beside", SMALL, SMALL)
+        before = world.judge.describe_topics(topic, beside)
+        operator.kill9()
+        rate = {"leaderRate": "128Ki", "followerRate": "128Ki"}
+        rebalance = world.rebalance("killed", topic, throttle=rate, execution={"parallelPartitionCount": 2})
+        plan = world.planned(rebalance, before)
+        target = targets(plan)
+        unplanned = 0
+        with world.sampling() as look:
+            for kill in range(KILLS):
+                begun = time.monotonic()
+                operator.start()
+                # The machine's own measure: short lives end while it connects, plans and sets the throttle.
+                start = time.monotonic() - begun
+                time.sleep(chance.uniform(0, 0.25 * start if kill < SHORT_LIVES else min(start, 1.5)))
+                operator.kill9()
+                unplanned += not rebalance.records()
+        assert unplanned
+        assert 0 < len(world.moved(topic, before)) < len(target)
+        assert (look.most_partitions, look.most_replicas) == (2, 1)
+        assert all(set(adding) <= set(target[key]) for row in look.seen for key, adding in row.items())
+
+        operator.start()
+        rebalance.patch(throttle=FAST, execution={"parallelPartitionCount": 100})
+        rebalance.wait_for("Succeeded")
+        world.assert_reached(target)
+        after = world.judge.describe_topics(topic, beside)
+        untouched = before.keys() - target.keys()
+        assert {key: after[key] for key in untouched} == {key: before[key] for key in untouched}
+        assert rebalance.status["plan"]["hash"] == plan["summary"]["hash"]
+        assert sorted(name.partition("-")[0] for name in rebalance.records()) == ["origins", "plan", "run"]
+        undo = f"kafkarebalance.dev/undo={plan['summary']['hash']}"
+        world.kube.kubectl("annotate", KIND, rebalance.name, "-n", NAMESPACE, undo)
+        rebalance.wait_state("Undone")
+        assert world.judge.describe_topics(topic, beside) == before
+
+
+class TestBroker:
+    """A broker dies in the middle of a step and comes back."""
+
+    def test_destination_dies(self, world: World) -> None:
+        """While it is away the rebalance says so and moves what it can; with it back, all ends as planned."""
+        topic = world.skewed("died", *[BIG] * 6)
+        before = world.judge.describe_topics(topic)
+        # Nothing but the broker itself is to be waited for.
+        rebalance = world.rebalance("died", topic, execution={"brokerSettleTime": "1s", "maxUnhealthy": 100})
+        plan = world.planned(rebalance, before)
+        broker, *_ = wait_until("a copy in flight", lambda: [b for ids in world.in_flight(topic).values() for b in ids])
+        world.kafka.kill9(broker)
+        with _returning(world, broker, topic):
+            rebalance.until("it is named", lambda status: _says(status, "TargetBrokerUnavailable", f"broker {broker}"))
+            rebalance.patch(throttle=FAST)
+            only = {(broker,)}
+            wait_until("nothing else is in flight", lambda: set(world.in_flight(topic).values()) == only, every=0.3)
+        rebalance.wait_for("Succeeded")
+        world.assert_reached(targets(plan))
+
+
+class TestHealthGate:
+    """The cluster is not well, for a reason that has nothing to do with the rebalance."""
+
+    def test_others_lack_a_replica(self, world: World) -> None:
+        """What is in flight finishes, no step starts, the state names the partition; maxUnhealthy overrules it."""
+        # A name that comes before those of the internal topics, which lack the same broker.
+        beside = world.topic("Beside", [[5, 2, 3]], SMALL)
+        topic = world.skewed("gate", *[BIG] * 6)
+        before = world.judge.describe_topics(topic)
+        one = {"parallelPartitionCount": 1}
+        rebalance = world.rebalance("gate", topic, brokers={"include": [1, 2, 3, 4]}, execution=one)
+        plan = world.planned(rebalance, before)
+        rebalance.until("a copy in flight", lambda status: status.get("currentBatchSize"))
+        world.kafka.kill9(5)
+        with _returning(world, 5, beside):
+            named = "UnderReplicated", f"{beside}-0"
+            rebalance.until("the partition is named", lambda status: _says(status, *named, state="ClusterUnhealthy"))
+            rebalance.patch(throttle=FAST)
+            wait_until("nothing is in flight", lambda: not world.in_flight(topic), every=0.3)
+            with world.sampling(topic) as rest:
+                rest.wait_more(20)
+            assert rest.most_partitions == 0
+            assert len(world.moved(topic, before)) == 1
+            rebalance.patch(execution={"maxUnhealthy": 100})
+            rebalance.wait_for("Succeeded")
+            assert 5 not in world.kafka.running
+        world.assert_reached(targets(plan))
+        assert world.partitions(beside)[0].replicas == (5, 2, 3)
+
+
+def _says(status: Mapping[str, Any], *words: str, state: str = "Rebalancing") -> bool:
+    """Whether this is the state, and its message has these words."""
+    reason, message = ready(status)
+    return reason == state and all(word in message for word in words)
+
+
+@contextlib.contextmanager
+def _returning(world: World, broker: int, *topics: str) -> Iterator[None]:
+    """Start the broker again at the end, whatever happens, and wait until these topics are in sync."""
+    try:
+        yield
+    finally:
+        world.kafka.start_brokers(broker)
+        world.wait_in_sync(*topics)
