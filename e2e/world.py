@@ -7,6 +7,7 @@ for a length of time. It does not import the product, and it never is the judge 
 import contextlib
 import json
 import logging
+import os
 import subprocess
 import sys
 import tempfile
@@ -15,7 +16,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from confluent_kafka.admin import ConfigResource, ResourceType
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import ConfigResource, OffsetSpec, ResourceType
 
 from e2e.bench.judge import Judge, Key, PartitionState
 from e2e.bench.kafka import KafkaCluster
@@ -61,7 +63,7 @@ class World:
         self.judge = Judge(kafka)
         self.unique = unique
         self._topics: list[str] = []
-        self._objects: list[tuple[str, str]] = []
+        self._objects: list[tuple[str, str, str]] = []
 
     def topic(
         self, name: str, replicas: Sequence[Sequence[int]], sizes: Sequence[int] | int = BIG, **configs: str
@@ -79,7 +81,13 @@ class World:
         return self.topic(name, [ON_THREE[at % 3] for at in range(len(sizes))], sizes, **configs)
 
     def rebalance(
-        self, name: str, *topics: str, throttle: Mapping[str, Any] = CRAWL, kafka: Any = None, **spec: Any
+        self,
+        name: str,
+        *topics: str,
+        throttle: Mapping[str, Any] = CRAWL,
+        kafka: Any = None,
+        namespace: str = NAMESPACE,
+        **spec: Any,
     ) -> "Rebalance":
         """Apply a KafkaRebalance of these topics.
 
@@ -92,7 +100,7 @@ class World:
             "throttle": dict(throttle),
             **spec,
         }
-        return Rebalance(self, self._apply("KafkaRebalance", KIND, name, body), body)
+        return Rebalance(self, self._apply("KafkaRebalance", KIND, name, body, namespace), body, namespace)
 
     def throttle(self, name: str, **spec: Any) -> str:
         """Apply a KafkaReassignmentThrottle for the shared cluster; its name."""
@@ -102,8 +110,9 @@ class World:
     def secret(self, name: str, **data: str) -> str:
         """Apply a Secret; its name."""
         unique = self.unique(name)
-        self._objects.append(("secrets", unique))
-        self._apply_object({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": unique}, "stringData": data})
+        self._objects.append(("secrets", unique, NAMESPACE))
+        metadata = {"name": unique, "namespace": NAMESPACE}
+        self.kube.apply(json.dumps({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": data}))
         return unique
 
     def planned(self, rebalance: "Rebalance", before: Mapping[Key, PartitionState]) -> Any:
@@ -120,9 +129,14 @@ class World:
             paths = Path(directory, "cluster.json"), Path(directory, "rebalance.yaml")
             for path, document in zip(paths, (cluster, resource), strict=True):
                 path.write_text(json.dumps(document))
-            command = [str(Path(sys.executable).with_name("kafka-rebalance")), "plan", "-o", "json"]
-            command += ["--cluster", str(paths[0]), "--rebalance", str(paths[1])]
-            return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+            files = ("--cluster", str(paths[0]), "--rebalance", str(paths[1]))
+            return json.loads(self.command("plan", "-o", "json", *files))
+
+    def command(self, *arguments: str) -> str:
+        """Run `kafka-rebalance` as the cluster's administrator; what it prints."""
+        program = str(Path(sys.executable).with_name("kafka-rebalance"))
+        env = {**os.environ, "KUBECONFIG": str(self.kube.admin_kubeconfig)}
+        return subprocess.run([program, *arguments], check=True, capture_output=True, text=True, env=env).stdout
 
     # -- Kafka as a client sees it ------------------------------------------------------------------------------
 
@@ -133,6 +147,13 @@ class World:
             number: PartitionState(tuple(found.replicas), found.leader, frozenset(found.isrs))
             for number, found in known.items()
         }
+
+    def epochs(self, topic: str) -> dict[int, int]:
+        """The leader epoch of each partition: an election raises it, and so does any change of the replicas."""
+        wanted = {TopicPartition(topic, number): OffsetSpec.latest() for number in self.partitions(topic)}
+        admin = self.kafka.admin(self._alive())  # kept: collected, it would fail its futures
+        answers = admin.list_offsets(wanted)
+        return {tp.partition: answer.result(timeout=30).leader_epoch for tp, answer in answers.items()}
 
     def moved(self, topic: str, before: Mapping[Key, PartitionState]) -> set[int]:
         """The partitions that have replicas in other places, and no more of them: something new is complete there."""
@@ -167,6 +188,18 @@ class World:
         entries = admin.describe_configs([resource])[resource].result(timeout=30)
         found = {name: entries[name].value for name in (LEADER_RATE, FOLLOWER_RATE) if name in entries}
         return found.get(LEADER_RATE), found.get(FOLLOWER_RATE)
+
+    def setting(self, broker: int, name: str) -> str | None:
+        """What a broker tells of one config."""
+        resource = ConfigResource(ResourceType.BROKER, str(broker))
+        admin = self.kafka.admin(self._alive())
+        entry = admin.describe_configs([resource])[resource].result(timeout=30).get(name)
+        return entry.value if entry is not None else None
+
+    def unset(self, broker: int, name: str) -> None:
+        """Take a dynamic config of a broker away, by Kafka's tool."""
+        where = ("--alter", "--entity-type", "brokers", "--entity-name", str(broker), "--delete-config", name)
+        self.kafka.run_tool(_CONFIGS, "--bootstrap-server", self._alive(), *where)
 
     @contextlib.contextmanager
     def broker_config(self, *entity: str, **values: str) -> Iterator[None]:
@@ -220,11 +253,11 @@ class World:
         """Let go of everything this test made, whatever state it is in."""
         if not self.operator.running:
             self.operator.start()
-        for kind, name in reversed(self._objects):
+        for kind, name, namespace in reversed(self._objects):
             if kind == KIND:
                 with contextlib.suppress(KubectlError):
-                    self.kube.kubectl(*_patch(KIND, name, {"deletionPolicy": "Abandon"}))
-            self.kube.kubectl("delete", kind, name, "-n", NAMESPACE, "--ignore-not-found", "--timeout=60s", timeout=90)
+                    self.kube.kubectl(*_patch(KIND, name, namespace, {"deletionPolicy": "Abandon"}))
+            self.kube.kubectl("delete", kind, name, "-n", namespace, "--ignore-not-found", "--timeout=60s", timeout=90)
         if self._topics:
             admin = self.kafka.admin(self._alive())
             for deleted in admin.delete_topics(self._topics).values():
@@ -233,30 +266,28 @@ class World:
     def _alive(self) -> str:
         return ",".join(self.kafka.address(broker) for broker in self.kafka.running)
 
-    def _apply(self, kind: str, plural: str, name: str, spec: Mapping[str, Any]) -> str:
+    def _apply(self, kind: str, plural: str, name: str, spec: Mapping[str, Any], namespace: str = NAMESPACE) -> str:
         unique = self.unique(name)
-        self._objects.append((plural, unique))
-        version = "kafkarebalance.dev/v1alpha1"
-        self._apply_object({"apiVersion": version, "kind": kind, "metadata": {"name": unique}, "spec": spec})
-        return unique
-
-    def _apply_object(self, body: dict[str, Any]) -> None:
-        body["metadata"]["namespace"] = NAMESPACE
+        self._objects.append((plural, unique, namespace))
+        metadata = {"name": unique, "namespace": namespace}
+        body = {"apiVersion": "kafkarebalance.dev/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec}
         self.kube.apply(json.dumps(body))
+        return unique
 
 
 class Rebalance:
     """A KafkaRebalance through kubectl."""
 
-    def __init__(self, world: World, name: str, spec: Mapping[str, Any]) -> None:
+    def __init__(self, world: World, name: str, spec: Mapping[str, Any], namespace: str = NAMESPACE) -> None:
         self._world = world
         self.name = name
+        self.namespace = namespace
         self.spec = spec
         self.uid: str = self.get()["metadata"]["uid"]
 
     def get(self) -> Any:
         """The object."""
-        return self._world.kube.get(KIND, self.name, "-n", NAMESPACE)
+        return self._world.kube.get(KIND, self.name, "-n", self.namespace)
 
     @property
     def status(self) -> Any:
@@ -265,11 +296,11 @@ class Rebalance:
 
     def patch(self, **spec: Any) -> None:
         """`kubectl patch` of parts of the spec."""
-        self._world.kube.kubectl(*_patch(KIND, self.name, spec))
+        self._world.kube.kubectl(*_patch(KIND, self.name, self.namespace, spec))
 
-    def delete(self) -> None:
+    def delete(self, *options: str) -> None:
         """`kubectl delete`, without waiting."""
-        self._world.kube.kubectl("delete", KIND, self.name, "-n", NAMESPACE, "--wait=false")
+        self._world.kube.kubectl("delete", KIND, self.name, "-n", self.namespace, "--wait=false", *options)
 
     def wait_for(self, condition: str, timeout: int = 90) -> None:
         """`kubectl wait --for=condition=…`; a failure shows the status."""
@@ -303,14 +334,17 @@ class Rebalance:
 
     def events(self) -> list[str]:
         """The reasons of all events about it, in the order in which they were made."""
-        rows = self._world.kube.get("events", "-n", NAMESPACE, "--field-selector", f"involvedObject.name={self.name}")
-        found = sorted(rows["items"], key=lambda row: int(row["metadata"]["resourceVersion"]))
-        return [row["reason"] for row in found for _ in range(row.get("count") or 1)]
+        return [row["reason"] for row in self._events(self.namespace) for _ in range(row.get("count") or 1)]
 
-    def messages(self, reason: str) -> str:
-        """The messages of the events with this reason."""
-        rows = self._world.kube.get("events", "-n", NAMESPACE, "--field-selector", f"involvedObject.name={self.name}")
-        return "\n".join(row["message"] for row in rows["items"] if row["reason"] == reason)
+    def messages(self, reason: str, namespace: str | None = None) -> str:
+        """The messages of the events with this reason, in its own namespace or another."""
+        rows = self._events(namespace or self.namespace)
+        return "\n".join(row["message"] for row in rows if row["reason"] == reason)
+
+    def _events(self, namespace: str) -> list[Any]:
+        about = ("--field-selector", f"involvedObject.name={self.name}")
+        rows = self._world.kube.get("events", "-n", namespace, *about)["items"]
+        return sorted(rows, key=lambda row: int(row["metadata"]["resourceVersion"]))
 
     def records(self) -> list[str]:
         """What the operator's namespace keeps of it."""
@@ -319,7 +353,7 @@ class Rebalance:
         return [row["metadata"]["name"] for row in rows["items"]]
 
     def _wait(self, what: str, timeout: int) -> None:
-        arguments = (f"--for={what}", f"--timeout={timeout}s", KIND, self.name, "-n", NAMESPACE)
+        arguments = (f"--for={what}", f"--timeout={timeout}s", KIND, self.name, "-n", self.namespace)
         try:
             self._world.kube.kubectl("wait", *arguments, timeout=timeout + 60)
         except KubectlError as error:
@@ -390,5 +424,5 @@ def condition(status: Mapping[str, Any], kind: str) -> str:
     return next((str(c["status"]) for c in status.get("conditions", []) if c["type"] == kind), "")
 
 
-def _patch(kind: str, name: str, spec: Mapping[str, Any]) -> list[str]:
-    return ["patch", kind, name, "-n", NAMESPACE, "--type=merge", "-p", json.dumps({"spec": spec})]
+def _patch(kind: str, name: str, namespace: str, spec: Mapping[str, Any]) -> list[str]:
+    return ["patch", kind, name, "-n", namespace, "--type=merge", "-p", json.dumps({"spec": spec})]

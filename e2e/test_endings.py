@@ -1,0 +1,270 @@
+"""Ways in which a rebalance ends other than by success and the plain rollback: what is taken along, told, and left."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from e2e.bench.judge import Key, PartitionState
+from e2e.bench.kafka import KafkaCluster
+from e2e.bench.kafka_properties import SASL_USERS
+from e2e.bench.operator import NAMESPACE as OPERATOR_NAMESPACE
+from e2e.bench.waiting import wait_until
+from e2e.world import BIG, FAST, KIND, NAMESPACE, SMALL, Rebalance, World, condition, state
+
+pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
+
+MIXED = (BIG, SMALL, BIG, SMALL, BIG, SMALL)
+"""At a crawl the small partitions arrive while the big ones are in flight."""
+SLOW = {"leaderRate": "128Ki", "followerRate": "128Ki"}
+"""A quarter of a minute for a BIG partition that has a broker to itself."""
+NEW_BROKERS = {4, 5}
+
+
+class TestDeletion:
+    """Deletions with something about them."""
+
+    def test_foreground(self, world: World) -> None:
+        """`--cascade=foreground` adds a finalizer of its own: rolled back as with any other deletion, and gone."""
+        topic = world.skewed("foreground", *MIXED)
+        before = world.judge.describe_topics(topic)
+        rebalance = world.rebalance("foreground", topic)
+        _half_way(world, topic, before)
+        rebalance.delete("--cascade=foreground")
+        rebalance.patch(throttle=FAST)
+        rebalance.wait_gone()
+        assert world.judge.describe_topics(topic) == before
+        assert rebalance.records() == []
+        world.assert_tidy()
+
+    def test_more_to_move_back_than_wanted(self, world: World) -> None:
+        """Above rollback.maxData only what is in flight is cancelled, and the object stays until somebody raises it."""
+        topic = world.skewed("large", *[BIG] * 6)
+        before = world.judge.describe_topics(topic)
+        rebalance = _moved_and_crawling(world, "large", topic, before, rollback={"maxData": "1Mi"})
+        rebalance.delete()
+        status = rebalance.wait_state("RollbackTooLarge")
+        assert condition(status, "Stalled") == "True"
+        assert "maxData (1.0 MiB)" in state(status)[1]
+        wait_until("what was in flight is cancelled", lambda: not world.in_flight(topic), every=0.3)
+        with world.sampling(topic) as rest:
+            rest.wait_more(20)
+        assert rest.most_partitions == 0
+        after = world.judge.describe_topics(topic)
+        moved = _changed(before, after)
+        assert moved
+        assert {key: after[key] for key in before.keys() - moved} == {key: before[key] for key in before.keys() - moved}
+        assert rebalance.get()["metadata"]["finalizers"]
+        world.assert_tidy()
+        rebalance.patch(rollback={"maxData": "1Gi"}, throttle=FAST)
+        rebalance.wait_gone()
+        assert world.judge.describe_topics(topic) == before
+        assert rebalance.records() == []
+        world.assert_tidy()
+
+    def test_timeout(self, world: World) -> None:
+        """After rollback.timeout what is in flight is cancelled and the object goes; an event names what is left."""
+        topic = world.skewed("timeout", *[BIG] * 6)
+        before = world.judge.describe_topics(topic)
+        rebalance = _moved_and_crawling(world, "timeout", topic, before, rollback={"timeout": "4s"})
+        rebalance.delete()
+        wait_until("a copy goes back", lambda: _going_back(world, topic, before))
+        rebalance.wait_gone()
+        after = world.judge.describe_topics(topic)
+        left = _changed(before, after)
+        told = rebalance.messages("RolledBackPartially")
+        assert left
+        assert {key for key in before if f"{topic}-{key[1]} (" in told} == left
+        assert all(len(after[key].replicas) == len(before[key].replicas) for key in before)
+        assert any(name.startswith("origins-") for name in rebalance.records())
+        world.assert_tidy()
+
+    def test_let_go(self, world: World) -> None:
+        """Told to let go it is gone at once, with copies in flight; their throttle goes when they have arrived."""
+        topic = world.skewed("let-go", *[BIG] * 6)
+        before = world.judge.describe_topics(topic)
+        rebalance = _moved_and_crawling(world, "let-go", topic, before)
+        rebalance.delete()
+        wait_until("a copy goes back", lambda: _going_back(world, topic, before))
+        world.kube.kubectl("annotate", KIND, rebalance.name, "-n", NAMESPACE, "kafkarebalance.dev/let-go=true")
+        rebalance.wait_gone(30)
+        assert world.in_flight(topic)
+        assert any(name.startswith("origins-") for name in rebalance.records())
+        wait_until("Kafka finishes by itself", lambda: not world.in_flight(topic), every=0.5)
+        wait_until("the throttles are taken away", lambda: world.judge.throttles() == {}, every=1)
+
+
+class TestTakeover:
+    """A resource is renamed in Git: a new one of the same spec, and the old one is deleted."""
+
+    @pytest.mark.parametrize("first", ["applied", "deleted"])
+    def test_goes_on(self, world: World, first: str) -> None:
+        """Nothing that has moved goes back: the new one goes on, and its deletion leads back to before the old one."""
+        topic = world.skewed("renamed", *[BIG] * 6)
+        before = world.judge.describe_topics(topic)
+        old = _moved_and_crawling(world, "old", topic, before)
+        moved = world.moved(topic, before)
+        with world.sampling(topic) as look:
+            if first == "deleted":
+                old.delete()
+            new = _crawling(world, "new", topic)
+            if first == "applied":
+                old.delete()
+            old.wait_gone()
+            new.until("a copy in flight", lambda status: status.get("currentBatchSize"))
+        assert moved <= world.moved(topic, before)
+        if first == "applied":
+            assert {broker for row in look.seen for adding in row.values() for broker in adding} <= NEW_BROKERS
+        assert old.events()[-1] == "TakenOver"
+        assert new.name in old.messages("TakenOver")
+        new.delete()
+        new.patch(throttle=FAST)
+        new.wait_gone()
+        assert world.judge.describe_topics(topic) == before
+        world.assert_tidy()
+
+
+class TestUndo:
+    """A rebalance that has succeeded is undone."""
+
+    def test_back_to_before(self, world: World) -> None:
+        """Replicas, their order and leaders are as before, and stay so; deleting it then touches nothing."""
+        topic = world.skewed("undo", *[SMALL] * 6)
+        before = world.judge.describe_topics(topic)
+        rebalance = world.rebalance("undo", topic, throttle=FAST)
+        rebalance.wait_for("Succeeded")
+        assert _changed(before, world.judge.describe_topics(topic))
+        world.command("undo", rebalance.name, "--yes")
+        status = rebalance.wait_state("Undone")
+        assert (condition(status, "Ready"), condition(status, "Succeeded")) == ("True", "False")
+        assert world.judge.describe_topics(topic) == before
+        world.assert_tidy()
+
+        epochs = world.epochs(topic)
+        world.operator.restart()
+        with world.sampling(topic) as rest:
+            rest.wait_more(30)
+        assert rest.most_partitions == 0
+        rebalance.delete()
+        rebalance.wait_gone(60)
+        assert world.judge.describe_topics(topic) == before
+        assert world.epochs(topic) == epochs
+        assert rebalance.records() == []
+
+
+class TestCredentials:
+    """What the operator needs to reach Kafka is taken away under it."""
+
+    @pytest.fixture
+    def guarded(self, world: World) -> Iterator[World]:
+        """Two brokers that ask for a user."""
+        with KafkaCluster({1: "r1", 2: "r2"}, sasl=True) as cluster:
+            guarded = World(cluster, world.kube, world.operator, world.unique)
+            yield guarded
+            guarded.close()
+
+    def test_secret_deleted(self, guarded: World) -> None:
+        """Without its Secret a running rebalance is still rolled back, over the connection at hand."""
+        topic = guarded.topic("guarded", [[1]] * 6, MIXED)
+        before = guarded.judge.describe_topics(topic)
+        secret = guarded.secret("login", username="operator", password=SASL_USERS["operator"])
+        sasl = {"mechanism": "SCRAM-SHA-512", "secretRef": {"name": secret}}
+        kafka = {"bootstrapServers": guarded.kafka.bootstrap_servers, "sasl": sasl}
+        rebalance = guarded.rebalance("guarded", topic, kafka=kafka)
+        wait_until(
+            "half way",
+            lambda: guarded.moved(topic, before) and guarded.judge.list_reassignments(),
+            timeout=90,
+            every=0.3,
+        )
+        guarded.kube.kubectl("delete", "secret", secret, "-n", NAMESPACE)
+        rebalance.delete()
+        rebalance.wait_gone()
+        assert guarded.judge.describe_topics(topic) == before
+        assert rebalance.records() == []
+        guarded.assert_tidy()
+
+
+class TestSurroundings:
+    """The resource goes because something larger goes: it never holds that up."""
+
+    def test_namespace(self, world: World) -> None:
+        """What is in flight is cancelled, what has arrived stays; event and origins are with the operator."""
+        namespace = world.unique("team")
+        world.kube.kubectl("create", "namespace", namespace)
+        topic = world.skewed("namespace", *MIXED)
+        before = world.judge.describe_topics(topic)
+        rebalance = world.rebalance("namespace", topic, namespace=namespace)
+        _half_way(world, topic, before)
+        arrived = {(topic, partition) for partition in world.moved(topic, before)}
+        world.kube.kubectl("delete", "namespace", namespace, "--wait=false")
+        world.kube.kubectl("wait", "--for=delete", f"namespace/{namespace}", "--timeout=90s", timeout=120)
+        left = _reverted(world, topic, before)
+        assert arrived <= left
+        told = rebalance.messages("Reverted", OPERATOR_NAMESPACE)
+        assert f"{namespace}/{rebalance.name} " in told
+        assert {key for key in before if f"{topic}-{key[1]} (LeftInPlace)" in told} == left
+        assert any(name.startswith("origins-") for name in rebalance.records())
+
+    def test_crd(self, world: World) -> None:
+        """The CRD goes as fast; when it is there again, the same process serves new resources."""
+        topic = world.skewed("crd", *MIXED)
+        before = world.judge.describe_topics(topic)
+        rebalance = world.rebalance("crd", topic)
+        _half_way(world, topic, before)
+        arrived = {(topic, partition) for partition in world.moved(topic, before)}
+        pid = world.operator.pid
+        try:
+            world.kube.kubectl("delete", "crd", KIND, "--wait=false")
+            world.kube.kubectl("wait", "--for=delete", f"crd/{KIND}", "--timeout=90s", timeout=120)
+            left = _reverted(world, topic, before)
+            assert arrived <= left
+            assert any(name.startswith("origins-") for name in rebalance.records())
+        finally:
+            world.operator.install()
+        again = world.rebalance("again", topic, throttle=FAST)
+        again.wait_for("Succeeded")
+        assert (world.operator.running, world.operator.pid) == (True, pid)
+        world.assert_tidy()
+
+
+def _half_way(world: World, topic: str, before: Mapping[Key, PartitionState]) -> None:
+    """Wait until a partition has moved while another is in flight."""
+    wait_until("half way", lambda: world.moved(topic, before) and world.in_flight(topic), timeout=90, every=0.3)
+
+
+def _crawling(world: World, name: str, topic: str, **spec: Any) -> Rebalance:
+    return world.rebalance(name, topic, throttle=SLOW, execution={"parallelPartitionCount": 1}, **spec)
+
+
+def _moved_and_crawling(
+    world: World, name: str, topic: str, before: Mapping[Key, PartitionState], **spec: Any
+) -> Rebalance:
+    """A rebalance that has moved a big partition and is slowly moving another."""
+    rate = {"leaderRate": "1Mi", "followerRate": "1Mi"}
+    rebalance = world.rebalance(name, topic, throttle=rate, execution={"parallelPartitionCount": 1}, **spec)
+    wait_until("a partition has moved", lambda: world.moved(topic, before), timeout=90)
+    rebalance.patch(throttle=SLOW)
+    _half_way(world, topic, before)
+    return rebalance
+
+
+def _going_back(world: World, topic: str, before: Mapping[Key, PartitionState]) -> bool:
+    """Whether a copy is under way to a broker that held the partition before."""
+    return any(set(adding) & set(before[key].replicas) for key, adding in world.in_flight(topic).items())
+
+
+def _changed(before: Mapping[Key, PartitionState], after: Mapping[Key, PartitionState]) -> set[Key]:
+    """The partitions that are on other brokers."""
+    return {key for key in before if set(after[key].replicas) != set(before[key].replicas)}
+
+
+def _reverted(world: World, topic: str, before: Mapping[Key, PartitionState]) -> set[Key]:
+    """Check that some partitions were left where they had arrived, the others are as before; which were left."""
+    after = world.judge.describe_topics(topic)
+    left = _changed(before, after)
+    assert left < before.keys()
+    assert {key: after[key] for key in before.keys() - left} == {key: before[key] for key in before.keys() - left}
+    assert all(len(after[key].replicas) == len(before[key].replicas) for key in left)
+    world.assert_tidy()
+    return left

@@ -1,0 +1,280 @@
+"""What keeps a rebalance from starting steps: windows, caps, others that go first, a person's word, a pause."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from e2e.bench.judge import Key, PartitionState, Reassignment
+from e2e.bench.waiting import wait_until
+from e2e.world import BIG, FAST, NAMESPACE, SMALL, THROTTLE_KIND, Rebalance, World, condition, state, targets
+
+pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
+
+ONE_AT_A_TIME = {"parallelPartitionCount": 1}
+BATCH = 24
+"""Partitions in flight of which a status shows the first 20 only."""
+
+
+class TestWindows:
+    """spec.execution.windows."""
+
+    def test_shut_then_open(self, world: World) -> None:
+        """Outside its windows it comes to rest and stays there, and says when it goes on; in one it does go on."""
+        topic = world.skewed("window", *[BIG] * 6)
+        before = world.judge.describe_topics(topic)
+        rebalance = world.rebalance("window", topic, execution=ONE_AT_A_TIME)
+        plan = world.planned(rebalance, before)
+        rebalance.until("a copy in flight", lambda status: status.get("currentBatchSize"))
+        opens = (datetime.now(UTC) + timedelta(hours=12)).replace(minute=0, second=0)
+        shut = {"cron": f"0 {opens.hour} * * *", "duration": "1h"}
+        rebalance.patch(execution={"windows": [shut]})
+        status = rebalance.wait_state("OutsideWindow")
+        assert f"{opens:%Y-%m-%dT%H:%M:%SZ}" in state(status)[1]
+        assert (condition(status, "Reconciling"), condition(status, "Stalled")) == ("True", "False")
+        rebalance.patch(throttle=FAST)
+        _comes_to_rest(world, topic, before)
+        assert state(rebalance.status)[0] == "OutsideWindow"
+        rebalance.patch(execution={"windows": [shut, {"cron": "* * * * *", "duration": "1h"}]})
+        rebalance.wait_for("Succeeded")
+        world.assert_reached(targets(plan))
+
+
+class TestCaps:
+    """Caps over what several rebalances, or one broker, have in flight."""
+
+    def test_copies_into_one_broker(self, world: World) -> None:
+        """With maxPerBroker.in 1 no broker is sent two replicas at any look, while both new ones are being sent one."""
+        topic = world.skewed("broker", *[BIG] * 6)
+        with world.sampling(topic) as look:
+            rebalance = world.rebalance("broker", topic, execution={"maxPerBroker": {"in": 1}})
+            wait_until("copies to two brokers", lambda: look.most_partitions == 2)
+            look.wait_more(10)
+            rebalance.patch(throttle=FAST)
+            rebalance.wait_for("Succeeded")
+        assert {max(_copies_into(row).values(), default=0) for row in look.seen} == {0, 1}
+        assert {broker for row in look.seen for broker in _copies_into(row)} == {4, 5}
+        world.assert_tidy()
+
+    def test_partitions_of_all_rebalances(self, world: World) -> None:
+        """The throttle resource's limit holds over two rebalances together; a higher one takes effect at once."""
+        one, other = world.skewed("one", *[BIG] * 6), world.skewed("other", *[BIG] * 6)
+        throttle = world.throttle("limits", limits={"parallelPartitionCount": 2})
+        world.kube.kubectl("wait", "--for=condition=Ready", "--timeout=60s", THROTTLE_KIND, throttle, "-n", NAMESPACE)
+        with world.sampling(one, other) as look:
+            first = world.rebalance("first", one, execution=ONE_AT_A_TIME)
+            second = world.rebalance("second", other)
+            wait_until("both have a copy in flight", lambda: _topics(look.seen[-1:]) == {one, other})
+            look.wait_more(10)
+        assert look.most_partitions == 2
+
+        with world.sampling(one, other) as look:
+            higher = '{"spec": {"limits": {"parallelPartitionCount": 4}}}'
+            world.kube.kubectl("patch", THROTTLE_KIND, throttle, "-n", NAMESPACE, "--type=merge", "-p", higher)
+            wait_until("four partitions in flight", lambda: look.most_partitions == 4)
+            look.wait_more(10)
+            for rebalance in (first, second):
+                rebalance.patch(throttle=FAST)
+            for rebalance in (first, second):
+                rebalance.wait_for("Succeeded")
+        assert look.most_partitions == 4
+        assert max(Counter(topic for topic, _ in row)[one] for row in look.seen) == 1
+        world.assert_tidy()
+
+
+class TestQueue:
+    """Rebalances of the same partitions."""
+
+    def test_priority(self, world: World) -> None:
+        """A later one waits and says for whom; a higher priority is let by at a rest point; then the line goes on."""
+        topic = world.skewed("queue", *[BIG] * 6)
+        before = world.judge.describe_topics(topic)
+        first = world.rebalance("first", topic, execution=ONE_AT_A_TIME)
+        first.until("a copy in flight", lambda status: status.get("currentBatchSize"))
+        last = world.rebalance("last", topic, throttle=FAST, brokers={"include": [1, 2, 3]})
+        assert _waits_for(last, first, 1)
+
+        urgent = world.rebalance("urgent", topic, priority=10, brokers={"include": [3, 4, 5]}, execution=ONE_AT_A_TIME)
+        assert f"{NAMESPACE}/{urgent.name} " in state(first.wait_state("Yielding"))[1]
+        assert f"{NAMESPACE}/{first.name}, " in state(urgent.wait_state("Queued"))[1]
+        first.patch(throttle=FAST)
+        urgent.until("a copy in flight", lambda status: status.get("currentBatchSize"))
+        found = world.judge.describe_topics(topic)
+        assert sum(set(found[key].replicas) != set(before[key].replicas) for key in before) <= 2  # one each
+        assert _waits_for(first, urgent, 1)
+        assert _waits_for(last, urgent, 2)
+
+        with world.sampling(topic) as look:
+            urgent.patch(throttle=FAST, execution={"parallelPartitionCount": 100})
+            for rebalance in (urgent, first, last):
+                rebalance.wait_for("Succeeded")
+        assert look.most_partitions > 0
+        assert {broker for found in world.judge.describe_topics(topic).values() for broker in found.replicas} == {
+            1,
+            2,
+            3,
+        }
+        ends = [
+            name for name, reason in _events(world) if reason == "Succeeded" and name in _names(first, urgent, last)
+        ]
+        assert ends == _names(urgent, first, last)
+        begun = [name for name, reason in _events(world) if reason == "Rebalancing" and name in _names(first, last)]
+        assert begun[0] == first.name
+        assert begun[-1] == last.name
+        world.assert_tidy()
+
+    def test_suspended_lets_others_by(self, world: World) -> None:
+        """One that is suspended and at rest is in nobody's way; resumed, it is planned anew from what it then finds."""
+        topic = world.skewed("aside", *[BIG] * 6)
+        before = world.judge.describe_topics(topic)
+        suspended = world.rebalance("suspended", topic, execution=ONE_AT_A_TIME)
+        suspended.until("a copy in flight", lambda status: status.get("currentBatchSize"))
+        suspended.patch(execution={"suspend": True})
+        other = world.rebalance("other", topic, throttle=FAST, brokers={"include": [3, 4, 5]})
+        assert f"{NAMESPACE}/{suspended.name}, " in state(other.wait_state("Queued"))[1]
+        suspended.patch(throttle=FAST)
+        other.wait_for("Succeeded")
+        between = world.judge.describe_topics(topic)
+        assert {broker for found in between.values() for broker in found.replicas} == {3, 4, 5}
+        assert between.keys() == before.keys()
+        with world.sampling(topic) as rest:
+            rest.wait_more(20)
+        assert rest.most_partitions == 0
+        suspended.patch(execution={"suspend": False})
+        suspended.wait_for("Succeeded")
+        assert "Drifted" in suspended.events()
+        plan = world.planned(suspended, between)
+        assert suspended.status["plan"]["hash"] == plan["summary"]["hash"]
+        world.assert_reached(targets(plan))
+
+
+class TestApproval:
+    """spec.approval.policy: Manual."""
+
+    def test_runs_with_the_right_hash(self, world: World) -> None:
+        """It waits with its plan on show and changes nothing; with another hash as well; the right one lets it run."""
+        topic = world.skewed("approval", *[SMALL] * 6)
+        before, epochs = world.judge.describe_topics(topic), world.epochs(topic)
+        rebalance = world.rebalance("approval", topic, throttle=FAST, approval={"policy": "Manual"})
+        plan = world.planned(rebalance, before)
+        status = rebalance.wait_state("AwaitingApproval")
+        right = plan["summary"]["hash"]
+        assert status["plan"]["hash"] == right
+        assert right in state(status)[1]
+        assert condition(status, "Approved") == "False"
+        rebalance.patch(approval={"planHash": f"sha256:{0:064}"})
+        rebalance.until("the patch is seen", lambda status: status["observedGeneration"] == 2)
+        with world.sampling(topic) as rest:
+            rest.wait_more(20)
+        assert rest.most_partitions == 0
+        assert state(rebalance.status)[0] == "AwaitingApproval"
+        assert (world.judge.describe_topics(topic), world.epochs(topic)) == (before, epochs)
+        world.assert_tidy()
+        rebalance.patch(approval={"planHash": right})
+        rebalance.wait_for("Succeeded")
+        world.assert_reached(targets(plan))
+
+    def test_deleted_while_it_waits(self, world: World) -> None:
+        """Deleting one that awaits approval touches nothing: there is not even an election."""
+        topic = world.skewed("refused", *[SMALL] * 6)
+        before, epochs = world.judge.describe_topics(topic), world.epochs(topic)
+        rebalance = world.rebalance("refused", topic, throttle=FAST, approval={"policy": "Manual"})
+        rebalance.wait_state("AwaitingApproval")
+        rebalance.delete()
+        rebalance.wait_gone(60)
+        assert (world.judge.describe_topics(topic), world.epochs(topic)) == (before, epochs)
+        assert rebalance.records() == []
+        world.assert_tidy()
+
+
+class TestBatch:
+    """kafka-rebalance status --batch."""
+
+    def test_more_than_a_status_holds(self, world: World) -> None:
+        """It shows what Kafka's tool lists, partition by partition, when that is more than the status has rows for."""
+        topic = world.skewed("batch", *[BIG // 4] * BATCH)
+        slow = {"leaderRate": "1Ki", "followerRate": "1Ki"}  # minutes for one copy alone, and they share it
+        wide = {"parallelLeaderMovements": BATCH}
+        rebalance = world.rebalance("batch", topic, throttle=slow, brokers={"include": [3, 4, 5]}, execution=wide)
+        status = rebalance.until("all are in flight", lambda status: status.get("currentBatchSize") == BATCH)
+        assert len(status["currentBatch"]) == 20
+        look = wait_until("two listings between which nothing arrives", lambda: self._look(world, rebalance))
+        assert look is not None
+        listed, answer = look
+        assert len(listed) == BATCH
+        shown = {
+            (of["name"], row["partitionId"]): (row["currentBrokers"], row["targetBrokers"])
+            for of in answer["currentTopicReassignmentBatch"]
+            for row in of["partitions"]
+        }
+        assert shown == {
+            key: (
+                [broker for broker in row.replicas if broker not in row.adding],
+                [broker for broker in row.replicas if broker not in row.removing],
+            )
+            for key, row in listed.items()
+        }
+
+    def _look(self, world: World, rebalance: Rebalance) -> tuple[dict[Key, Reassignment], Any] | None:
+        """What Kafka's tool lists and what the command shows; None where the list changed meanwhile."""
+        before = world.judge.list_reassignments()
+        answer = json.loads(world.command("status", rebalance.name, "--batch", "-o", "json"))
+        return (before, answer) if world.judge.list_reassignments() == before else None
+
+
+def _comes_to_rest(world: World, topic: str, before: Mapping[Key, PartitionState]) -> None:
+    """It drains to where no partition has a replica too many; after that, twenty looks show nothing in flight."""
+
+    def at_rest() -> bool:
+        whole = all(
+            len(found.replicas) == len(before[topic, at].replicas) for at, found in world.partitions(topic).items()
+        )
+        return whole and not world.in_flight(topic)
+
+    wait_until("it is at rest", at_rest, every=0.3)
+    with world.sampling(topic) as rest:
+        rest.wait_more(20)
+    assert rest.most_partitions == 0
+    found = world.judge.describe_topics(topic)
+    assert all(len(found[key].replicas) == len(before[key].replicas) for key in before)
+    assert any(found[key].replicas == before[key].replicas for key in before)  # it is far from done
+    wait_until("its throttle slows nobody", lambda: world.judge.throttles() == {}, every=1)
+
+
+def _waits_for(rebalance: Rebalance, other: Rebalance, place: int) -> bool:
+    """Whether it comes to say that it is queued behind the other one, at this place."""
+    said = f"waits for {NAMESPACE}/{other.name}, "
+    rebalance.until(
+        f"queued behind {other.name} at place {place}",
+        lambda status: (
+            state(status)[0] == "Queued"
+            and said in state(status)[1]
+            and f"place {place}" in state(status)[1]
+            and condition(status, "Stalled") == "False"
+        ),
+    )
+    return True
+
+
+def _copies_into(row: Mapping[Key, tuple[int, ...]]) -> Counter[int]:
+    """How many replicas each broker is being sent."""
+    return Counter(broker for adding in row.values() for broker in adding)
+
+
+def _topics(rows: list[dict[Key, tuple[int, ...]]]) -> set[str]:
+    return {topic for row in rows for topic, _ in row}
+
+
+def _names(*rebalances: Rebalance) -> list[str]:
+    return [rebalance.name for rebalance in rebalances]
+
+
+def _events(world: World) -> list[tuple[str, str]]:
+    """Name and reason of all events, in the order in which they were made."""
+    rows = sorted(
+        world.kube.get("events", "-n", NAMESPACE)["items"], key=lambda row: int(row["metadata"]["resourceVersion"])
+    )
+    return [(row["involvedObject"]["name"], row["reason"]) for row in rows]
