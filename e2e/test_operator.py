@@ -1,11 +1,7 @@
 """The operator moves replicas of real brokers as a KafkaRebalance asks, and Kafka's own tools confirm it."""
 
-import random
-import time
-
 import pytest
 
-from e2e.bench.operator import OperatorProcess
 from e2e.bench.waiting import wait_until
 from e2e.world import (
     BIG,
@@ -197,36 +193,6 @@ class TestPatch:
         assert {broker for state in found.values() for broker in state.replicas} == {1, 2, 3, 4}
         assert sum(4 in state.replicas for state in found.values()) == 3
         world.assert_tidy()
-
-
-class TestKilled:
-    """The operator is killed with -9 and started again."""
-
-    @pytest.mark.parametrize("seed", [1])
-    def test_carries_on(self, world: World, operator: OperatorProcess, seed: int) -> None:
-        """Killed at two random moments, it carries out the very plan and puts the throttles back."""
-        chance = random.Random(seed)
-        topic = world.skewed("killed", *[BIG // 2] * 6)
-        before = world.judge.describe_topics(topic)
-        rate = {"leaderRate": "512Ki", "followerRate": "512Ki"}
-        rebalance = world.rebalance("killed", topic, throttle=rate, execution={"parallelPartitionCount": 2})
-        plan = world.planned(rebalance, before)
-        self._kill_after(operator, chance.uniform(0, 1.5))  # anywhere between the first look and the first copies
-        operator.start()
-        rebalance.until("copies in flight", lambda status: status.get("currentBatchSize"))
-        self._kill_after(operator, chance.uniform(0, 4))  # anywhere between two steps
-        operator.start()
-        rebalance.patch(throttle=FAST)
-        rebalance.wait_for("Succeeded")
-        target = {(row["topic"], row["partition"]): row["replicas"] for row in plan["partitions"]}
-        assert world.judge.verify(target) == []
-        assert rebalance.status["plan"]["hash"] == plan["summary"]["hash"]
-        assert all(state.leader == state.replicas[0] for state in world.judge.describe_topics(topic).values())
-        world.assert_tidy()
-
-    def _kill_after(self, operator: OperatorProcess, seconds: float) -> None:
-        time.sleep(seconds)
-        operator.kill9()
 
 
 class TestSeveral:
