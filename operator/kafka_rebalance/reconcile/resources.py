@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from kafka_rebalance.api.conditions import Reason, Verdict, summarise
@@ -18,7 +18,7 @@ from kafka_rebalance.api.v1alpha1 import (
 )
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.progress import ReplicaBytes
-from kafka_rebalance.kube.client import KubeClient
+from kafka_rebalance.kube.client import Json, KubeClient
 from kafka_rebalance.kube.errors import Conflict, Forbidden
 from kafka_rebalance.model.run import RunOutcome
 from kafka_rebalance.model.topology import ClusterState
@@ -47,6 +47,7 @@ _NORMAL = {
     Reason.FROZEN,
 }
 """Transitions that are news, not warnings."""
+_ATTEMPTS = 5
 _BACK = "throttles, replicas and their order are as they were before the run"
 _ENDS = {
     RunOutcome.ROLLED_BACK: _BACK,
@@ -68,12 +69,11 @@ class Resources:
 
     async def hold(self, work: Work) -> None:
         """Put our finalizer on the object. Nothing is planned before it has been seen there."""
-        metadata = work.rebalance.metadata
-        await self._set_finalizers(work, [*metadata.finalizers, FINALIZER])
+        await self._set_finalizers(work, lambda there: [*there, FINALIZER])
 
     async def release(self, work: Work) -> None:
         """Take our finalizer away; foreign ones stay."""
-        await self._set_finalizers(work, [f for f in work.rebalance.metadata.finalizers if f != FINALIZER])
+        await self._set_finalizers(work, lambda there: [f for f in there if f != FINALIZER])
 
     async def clear_undo(self, work: Work) -> None:
         """Take away the annotation that asked for the undo."""
@@ -160,14 +160,29 @@ class Resources:
             # An event is news, not state: losing one must not hold up the work.
             log.warning("%s: event %s not written: %s", work.name, reason, error.message)
 
-    async def _set_finalizers(self, work: Work, finalizers: list[str]) -> None:
-        metadata = work.rebalance.metadata
-        try:
-            body = await self._kube.patch_finalizers(
-                REBALANCES, metadata.namespace, metadata.name, finalizers, metadata.resource_version
-            )
-        except Conflict:
-            # Stale: read it again, so that the next tick patches what is there now.
-            body = await self._kube.get(REBALANCES, metadata.namespace, metadata.name)
-        if body is not None and body["metadata"]["uid"] == work.uid:
-            work.update(body)
+    async def _set_finalizers(self, work: Work, change: Callable[[Iterable[str]], list[str]]) -> None:
+        """Change them on the object as it is now. Conflict where somebody is faster again and again.
+
+        Not left to the next tick: what made the object newer (our own status, say) need not wake anybody for it.
+        """
+        for attempt in range(1, _ATTEMPTS + 1):
+            metadata = work.rebalance.metadata
+            where, version = (REBALANCES, metadata.namespace, metadata.name), metadata.resource_version
+            try:
+                _take_in(work, await self._kube.patch_finalizers(*where, change(metadata.finalizers), version))
+            except Conflict:
+                if attempt == _ATTEMPTS:
+                    raise
+            else:
+                return
+            there = _take_in(work, await self._kube.get(*where))
+            if not there or work.rebalance.metadata.deleting is not metadata.deleting:
+                return  # decided for what it was
+
+
+def _take_in(work: Work, body: Json | None) -> bool:
+    """Update the work by what was read; whether that very resource is still there."""
+    if body is None or body["metadata"]["uid"] != work.uid:
+        return False
+    work.update(body)
+    return True
