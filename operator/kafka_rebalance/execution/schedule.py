@@ -1,35 +1,29 @@
 """What may be sent now, out of what is ready: the one place where every cap is enforced, over all rebalances together.
 
 Rebalances take their turns in order of precedence. Whatever Kafka carries out already counts first; then each turn
-takes what its own limits, the ceilings over all of them, the brokers and their disks admit. Usage only grows while
-choosing, so what does not fit once is never looked at again. Like the judge, this looks only at the present.
+takes what its own limits, the ceilings over all of them, the brokers and their disks admit. Like the judge, this looks
+only at the present.
 
 Order within a turn: partitions already begun, then new ones; internal topics after others; leader movements (at most
-KIP-435's L) before the rest. Among copies, the pipe (from the leader to a new replica) whose ends have the fewest bytes
-under way comes next, with its largest partition: every pipe is full, no broker is piled upon, and the longest copy does
-not start last.
+KIP-435's L) before the rest; calls that copy nothing before copies, and those as ``execution.pipes`` has it.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import heapify, heappop, heapreplace
+from itertools import product
+from operator import itemgetter
 from types import MappingProxyType
 
 from kafka_rebalance.execution.decide import Kind, Verdict
+from kafka_rebalance.execution.pipes import Pipes, Traffic
 from kafka_rebalance.execution.progress import ReplicaBytes
 from kafka_rebalance.execution.steps import Alter, Elect
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 
 _INTERNAL_LEADERS = 1
 """Leaders of internal topics that move at once, cluster-wide."""
-
-_Pipe = tuple[BrokerId | None, BrokerId | None, int]
-"""Leader, first new replica and number of new replicas of a call; both None for a call that copies nothing."""
-_Row = tuple[int, TopicPartition]
-"""Size in bytes, negated, and partition: sorts the largest first, equal ones by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +101,6 @@ def schedule(
     return [turn.orders() for turn in turns]
 
 
-def _admits(cap: int | None, used: int, more: int) -> bool:
-    """Whether a cap on copies admits ``more`` of them: within the cap, or alone."""
-    return cap is None or used == 0 or used + more <= cap
-
-
 @dataclass(slots=True)
 class _Budget:
     """P, L and the cap on copies, of one rebalance or of all together, and what counts towards them."""
@@ -131,63 +120,48 @@ class _Budget:
             return True
         return self.leader_movements < self.parallel_leader_movements
 
-    def admits_replicas(self, copies: int) -> bool:
-        """Whether so many copies may begin."""
-        return _admits(self.max_concurrent_replicas, self.replicas, copies)
+    @property
+    def most_copies(self) -> int | None:
+        """How many copies a step may make now; None: any number, also more than the cap when it is alone."""
+        if self.max_concurrent_replicas is None or not self.replicas:
+            return None
+        return max(0, self.max_concurrent_replicas - self.replicas)
 
 
 class _Usage:
-    """What is under way in the cluster, and what has been chosen: it only ever grows."""
+    """What is under way in the cluster and what has been chosen. It only ever grows."""
 
     def __init__(self, ceilings: Ceilings, free_bytes: Mapping[BrokerId, int]) -> None:
         self.budget = _Budget(
             ceilings.parallel_partitions, ceilings.parallel_leader_movements, ceilings.max_concurrent_replicas
         )
+        self.traffic = Traffic(free_bytes)
         self.internal_leaders = 0
-        self.copies_into: defaultdict[BrokerId | None, int] = defaultdict(int)
-        self.copies_out_of: defaultdict[BrokerId | None, int] = defaultdict(int)
-        # Bytes; each copy counts one more than it has, so that copies of unknown or no size are spread as well.
-        self.load_into: defaultdict[BrokerId | None, int] = defaultdict(int)
-        self.load_out_of: defaultdict[BrokerId | None, int] = defaultdict(int)
-        self._room = dict(free_bytes)
 
     def count_in_flight(
         self, tp: TopicPartition, state: PartitionState, turn: _Turn | None, replica_bytes: ReplicaBytes
     ) -> None:
         """Kafka is reassigning a partition; ``turn``: of the share that it belongs to, None: of none."""
-        copies = len(state.adding)
-        size = 0
-        self.budget.replicas += copies
-        if turn is None:
-            self.budget.partitions += 1
+        self.budget.replicas += len(state.adding)
+        if turn:
+            turn.count_in_flight(tp, len(state.adding))
         else:
-            turn.count_in_flight(tp, copies)
-            size = turn.size_of(tp)
+            self.budget.partitions += 1
+        size = turn.share.sizes.get(tp, 0) if turn else 0
         for broker in state.adding:
             arrived = size if broker in state.isr else replica_bytes.get((tp, broker), 0)
-            self.count_copy(state.leader, broker, max(0, size - arrived))
+            self.traffic.add(state.leader, broker, max(0, size - arrived))
 
-    def count_copy(self, source: BrokerId | None, destination: BrokerId, size: int) -> None:
-        """A copy of which ``size`` bytes are still to come."""
-        self.copies_into[destination] += 1
-        self.load_into[destination] += size + 1
-        if source is not None:
-            self.copies_out_of[source] += 1
-            self.load_out_of[source] += size + 1
-        if destination in self._room:
-            self._room[destination] -= size
 
-    def load(self, source: BrokerId | None, destinations: Replicas) -> tuple[int, int, int]:
-        """Sorts the least loaded first: by the busiest end, then the busiest destination, then the source."""
-        if not destinations:
-            return (-1, -1, -1)  # copies nothing and is done at once
-        into = max([self.load_into[broker] for broker in destinations])
-        out_of = self.load_out_of[source]
-        return (max(into, out_of), into, out_of)
+@dataclass(slots=True)
+class _Ready:
+    """What is ready of one class: calls that copy nothing, and calls that copy, with their new replicas."""
 
-    def full_disk(self, destinations: Replicas, size: int) -> BrokerId | None:
-        """The first destination on whose disk so many bytes do not fit."""
-        return next((broker for broker in destinations if size > self._room.get(broker, size)), None)
+    internal: bool = False
+    leads: bool = False
+    at_once: list[TopicPartition] = field(default_factory=list)
+    copying: list[TopicPartition] = field(default_factory=list)
+    destinations: list[Replicas] = field(default_factory=list)
 
 
 class _Turn:
@@ -201,26 +175,19 @@ class _Turn:
         self._budget = _Budget(
             limits.parallel_partitions, limits.parallel_leader_movements, limits.max_concurrent_replicas
         )
-        self._cancels: list[TopicPartition] = []
-        self._ready: list[TopicPartition] = []
         self._alters: dict[TopicPartition, Replicas] = {}
         self._elections: list[TopicPartition] = []
         self._no_room: dict[TopicPartition, BrokerId] = {}
+        self._cancels: list[TopicPartition] = []
         for tp, verdict in share.verdicts.items():
-            if verdict.cancel:
+            if verdict.kind is Kind.IN_FLIGHT:
+                self._count(tp, leads=verdict.leader_movement)
+            elif verdict.cancel:
                 self._cancels.append(tp)
                 self._count(tp, leads=False)
-            elif verdict.kind is Kind.IN_FLIGHT:
-                self._count(tp, leads=verdict.leader_movement)
-            elif verdict.kind is Kind.READY and verdict.call is not None:
-                self._ready.append(tp)
-
-    def size_of(self, tp: TopicPartition) -> int:
-        """Bytes of one replica; 0 where unknown."""
-        return max(0, self.share.sizes.get(tp, 0))
 
     def count_in_flight(self, tp: TopicPartition, copies: int) -> None:
-        """Kafka lists one of our partitions with so many copies."""
+        """Kafka lists one of the share's partitions with so many copies."""
         self._budget.replicas += copies
         verdict = self.share.verdicts[tp]
         if verdict.kind is Kind.WAITING and verdict.started:
@@ -228,113 +195,87 @@ class _Turn:
 
     def orders(self) -> Orders:
         """What is sent. What all shares have in flight must have been counted before."""
-        for ready, internal, leads in self._in_classes():
-            self._take(ready, internal=internal, leads=leads)
+        if self._admits_partition(_Ready()):
+            for ready in self._ready():
+                self._take_at_once(ready)
+                self._take_copying(ready)
         return Orders(tuple(sorted(self._cancels)), self._alters, tuple(self._elections), self._no_room)
 
-    def _in_classes(self) -> Iterator[tuple[list[TopicPartition], bool, bool]]:
-        """What is ready, first things first, with whether it is internal and whether it moves a leader."""
-        if not self._admits_partition(internal=False, leads=False):
-            return
-        classes: defaultdict[tuple[bool, bool, bool], list[TopicPartition]] = defaultdict(list)
-        verdicts = self.share.verdicts
-        for tp in self._ready:
-            verdict = verdicts[tp]
-            classes[not verdict.started, tp.internal, not verdict.leader_movement].append(tp)
-        for key in sorted(classes):
-            yield classes[key], key[1], not key[2]
-
-    def _take(self, ready: list[TopicPartition], *, internal: bool, leads: bool) -> None:
-        """Take from one class until it or a cap is exhausted.
-
-        The heap holds the head of every pipe under the load that it had when it was put in. Loads only grow, so an
-        entry that is still right when it comes up is the least loaded of all.
-        """
-        if not self._admits_partition(internal=internal, leads=leads):
-            return
-        pipes = self._pipes(ready)
-        heap = [self._head(pipe, rows) for pipe, rows in pipes.items()]
-        heapify(heap)
-        while heap and self._admits_partition(internal=internal, leads=leads):
-            _, (_, tp), pipe = heap[0]
-            rows = pipes[pipe]
-            head = self._head(pipe, rows)
-            if head != heap[0]:
-                heapreplace(heap, head)
+    def _ready(self) -> list[_Ready]:
+        """What is ready, by class: the first class goes first. Within a class the order is that of names."""
+        kinds = product((True, False), (False, True), (True, False))
+        classes = [_Ready(internal=internal, leads=leads) for _begun, internal, leads in kinds]
+        shut = self._usage.traffic.shut(self.share.limits.per_broker_in)
+        for tp, verdict in _by_name(self.share.verdicts):
+            call = verdict.call
+            if call is None or verdict.kind is not Kind.READY:
                 continue
-            if not self._admits_pipe(pipe):
-                heappop(heap)
-                continue
-            self._take_or_leave(tp, pipe[0], leads=leads)
-            heappop(rows)
-            if rows:
-                heapreplace(heap, self._head(pipe, rows))
-            else:
-                heappop(heap)
+            begun, leads = verdict.started, verdict.leader_movement
+            ready = classes[(0 if begun else 4) + (2 if tp.internal else 0) + (0 if leads else 1)]
+            if not isinstance(call, Alter) or not call.until_in_sync:
+                ready.at_once.append(tp)
+            elif call.until_in_sync[0] not in shut:
+                ready.copying.append(tp)
+                ready.destinations.append(call.until_in_sync)
+        return classes
 
-    def _pipes(self, ready: list[TopicPartition]) -> dict[_Pipe, list[_Row]]:
-        """The partitions by pipe, each a heap with the largest first."""
-        pipes: defaultdict[_Pipe, list[_Row]] = defaultdict(list)
-        verdicts, sizes, partitions = self.share.verdicts, self.share.sizes, self._cluster.partitions
-        for tp in ready:
-            copies = _copies(verdicts[tp])
-            row = (-sizes.get(tp, 0), tp)
-            if copies:
-                state = partitions.get(tp)
-                pipes[state.leader if state else None, copies[0], len(copies)].append(row)
-            else:
-                pipes[None, None, 0].append(row)
-        for rows in pipes.values():
-            heapify(rows)
-        return pipes
+    def _take_at_once(self, ready: _Ready) -> None:
+        """Calls that only P and L hold back: the largest partitions first."""
+        sizes = self.share.sizes
+        for tp in sorted(ready.at_once, key=lambda tp: -sizes.get(tp, 0)):
+            if not self._admits_partition(ready):
+                return
+            self._send(tp)
 
-    def _head(self, pipe: _Pipe, rows: list[_Row]) -> tuple[tuple[int, int, int], _Row, _Pipe]:
-        return self._usage.load(pipe[0], _copies(self.share.verdicts[rows[0][1]])), rows[0], pipe
-
-    def _take_or_leave(self, tp: TopicPartition, source: BrokerId | None, *, leads: bool) -> None:
-        usage, verdict = self._usage, self.share.verdicts[tp]
-        copies, size = _copies(verdict), self.size_of(tp)
-        if not all(_admits(self.share.limits.per_broker_in, usage.copies_into[b], 1) for b in copies):
+    def _take_copying(self, ready: _Ready) -> None:
+        if not ready.copying or not self._admits_partition(ready) or self._most_copies() == 0:
             return
-        full = usage.full_disk(copies, size)
-        if full is not None:
-            self._no_room[tp] = full
-            return
+        limits = self.share.limits
+        pipes = Pipes(
+            ready.copying,
+            ready.destinations,
+            self.share.sizes,
+            self._cluster.partitions,
+            self._usage.traffic,
+            limits.per_broker_in,
+            limits.per_broker_out,
+        )
+        while self._admits_partition(ready):
+            tp = pipes.pop(self._most_copies())
+            if tp is None:
+                break
+            self._send(tp)
+        self._no_room |= pipes.no_room
+
+    def _send(self, tp: TopicPartition) -> None:
+        verdict = self.share.verdicts[tp]
+        copies = 0
         if isinstance(verdict.call, Alter):
             self._alters[tp] = verdict.call.replicas
+            copies = len(verdict.call.until_in_sync)
         elif isinstance(verdict.call, Elect):
             self._elections.append(tp)
-        self._count(tp, leads=leads)
-        self._budget.replicas += len(copies)
-        usage.budget.replicas += len(copies)
-        for broker in copies:
-            usage.count_copy(source, broker, size)
+        self._count(tp, leads=verdict.leader_movement, copies=copies)
 
-    def _count(self, tp: TopicPartition, *, leads: bool) -> None:
+    def _count(self, tp: TopicPartition, *, leads: bool, copies: int = 0) -> None:
         for budget in (self._budget, self._usage.budget):
             budget.partitions += 1
             budget.leader_movements += leads
+            budget.replicas += copies
         self._usage.internal_leaders += leads and tp.internal
 
-    def _admits_partition(self, *, internal: bool, leads: bool) -> bool:
-        if internal and leads and self._usage.internal_leaders >= _INTERNAL_LEADERS:
+    def _admits_partition(self, ready: _Ready) -> bool:
+        if ready.internal and ready.leads and self._usage.internal_leaders >= _INTERNAL_LEADERS:
             return False
-        return self._budget.admits_partition(leads=leads) and self._usage.budget.admits_partition(leads=leads)
+        return all(budget.admits_partition(leads=ready.leads) for budget in (self._budget, self._usage.budget))
 
-    def _admits_pipe(self, pipe: _Pipe) -> bool:
-        """Whether there is any room for the pipe's copies; the other destinations of a head are judged with it."""
-        source, destination, copies = pipe
-        if not copies:
-            return True
-        limits, usage = self.share.limits, self._usage
-        return (
-            self._budget.admits_replicas(copies)
-            and usage.budget.admits_replicas(copies)
-            and _admits(limits.per_broker_in, usage.copies_into[destination], 1)
-            and _admits(limits.per_broker_out, usage.copies_out_of[source], copies)
-        )
+    def _most_copies(self) -> int | None:
+        """How many new replicas the next step may have; None: any number."""
+        found = [most for budget in (self._budget, self._usage.budget) if (most := budget.most_copies) is not None]
+        return min(found, default=None)
 
 
-def _copies(verdict: Verdict) -> Replicas:
-    """The replicas that the call makes."""
-    return verdict.call.until_in_sync if isinstance(verdict.call, Alter) else ()
+def _by_name(verdicts: Mapping[TopicPartition, Verdict]) -> Iterable[tuple[TopicPartition, Verdict]]:
+    """Sorted by partition; at next to no cost where they are listed that way."""
+    listed = list(verdicts)
+    return verdicts.items() if listed == sorted(listed) else sorted(verdicts.items(), key=itemgetter(0))

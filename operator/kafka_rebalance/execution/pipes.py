@@ -1,0 +1,192 @@
+"""Which copy comes next: bytes-aware per source and destination, so that every pipe is full and no broker piled upon.
+
+A pipe leads from a leader to the first new replica of a call; calls with more new replicas have pipes of their own.
+The pipe whose ends have the fewest bytes under way comes next, with its largest partition, so that the longest copy
+does not start last. Everything is kept in arrays, because one look may find hundreds of thousands of copies ready; and
+since traffic only grows while choosing, what does not fit once is dropped for good.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import chain, repeat
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, TopicPartition
+
+_Ints = NDArray[np.int64]
+_Flags = NDArray[np.bool_]
+_NEVER = int(np.iinfo(np.int64).max)
+_NOBODY = -1
+"""Stands for an unknown leader, and for the further new replicas of a call that has fewer than others."""
+
+
+def admits(cap: int | None, used: int, more: int) -> bool:
+    """Whether a cap on copies admits ``more``: within it, or alone, for a step too large for it would never come."""
+    return cap is None or used == 0 or used + more <= cap
+
+
+class Traffic:
+    """Copies under way or chosen, by broker: how many, and how many bytes of them are still to come."""
+
+    def __init__(self, free_bytes: Mapping[BrokerId, int]) -> None:
+        self.copies_into: defaultdict[BrokerId, int] = defaultdict(int)
+        self.copies_out_of: defaultdict[BrokerId, int] = defaultdict(int)
+        # Bytes; each copy counts one more than it has, so that copies of unknown or no size are spread as well.
+        self.load_into: defaultdict[BrokerId, int] = defaultdict(int)
+        self.load_out_of: defaultdict[BrokerId, int] = defaultdict(int)
+        self.room = dict(free_bytes)
+
+    def shut(self, most_in: int | None) -> set[BrokerId]:
+        """Brokers into which a cap admits no further copy."""
+        return {broker for broker, copies in self.copies_into.items() if not admits(most_in, copies, 1)}
+
+    def add(self, source: BrokerId | None, destination: BrokerId, size: int) -> None:
+        """A copy of which ``size`` bytes are still to come."""
+        self.copies_into[destination] += 1
+        self.load_into[destination] += size + 1
+        if source is not None:
+            self.copies_out_of[source] += 1
+            self.load_out_of[source] += size + 1
+        if destination in self.room:
+            self.room[destination] -= size
+
+
+class Pipes:
+    """Ready copies of one class: partitions, and the new replicas of each. Among equals the one listed first is first.
+
+    ``sizes``: bytes of one replica (absent: unknown). ``most_in`` and ``most_out``: copies into and out of one broker
+    at once, None: any number. ``no_room``: partitions that only a disk holds back, with the disk's broker.
+    """
+
+    def __init__(
+        self,
+        tps: Sequence[TopicPartition],
+        destinations: Sequence[Replicas],
+        sizes: Mapping[TopicPartition, int],
+        states: Mapping[TopicPartition, PartitionState],
+        traffic: Traffic,
+        most_in: int | None,
+        most_out: int | None,
+    ) -> None:
+        self.no_room: dict[TopicPartition, BrokerId] = {}
+        self._tps = tps
+        self._traffic = traffic
+        self._most_in, self._most_out = most_in, most_out
+        self._size: _Ints = np.maximum(np.fromiter(map(sizes.get, tps, repeat(0)), np.int64, len(tps)), 0)
+        shown = map(states.get, tps)
+        leaders = [_NOBODY if state is None or state.leader is None else state.leader for state in shown]
+        width = max(map(len, destinations))
+        to = np.full((len(tps), width), _NOBODY, np.int64)
+        for column in range(width):
+            to[:, column] = [new[column] if column < len(new) else _NOBODY for new in destinations]
+        # From here on brokers are positions in this array; the first is nobody.
+        self._brokers: _Ints = np.array(sorted({_NOBODY, *leaders, *chain.from_iterable(destinations)}), np.int64)
+        self._source: _Ints = np.searchsorted(self._brokers, np.array(leaders, np.int64))
+        self._to: _Ints = np.searchsorted(self._brokers, to)
+        self._look_at_traffic()
+        self._lay()
+
+    def pop(self, most_copies: int | None) -> TopicPartition | None:
+        """The partition that comes next, counted as under way; None: nothing fits.
+
+        ``most_copies``: how many new replicas it may have; it never grows.
+        """
+        if most_copies is not None and most_copies < self._to.shape[1]:
+            self._busiest[self._copies > most_copies] = _NEVER
+        best: _Ints = np.flatnonzero(self._busiest == self._busiest.min(initial=_NEVER))
+        if not len(best) or self._busiest[best[0]] == _NEVER:
+            return None
+        for key in (self._into, self._out_of, self._smallness, self._head):
+            best = best[key[best] == key[best].min()]
+        return self._take(int(best[0]))
+
+    def _look_at_traffic(self) -> None:
+        total = len(self._brokers)
+        self._load_into: _Ints = np.zeros(total, np.int64)
+        self._load_out_of: _Ints = np.zeros(total, np.int64)
+        self._open: _Flags = np.ones(total, np.bool_)
+        self._may_send: _Ints = np.full(total, _NEVER)
+        self._room: _Ints = np.full(total, _NEVER)
+        for position in range(1, total):
+            self._look_at(position)
+
+    def _look_at(self, position: int) -> None:
+        broker, traffic = BrokerId(int(self._brokers[position])), self._traffic
+        self._load_into[position] = traffic.load_into[broker]
+        self._load_out_of[position] = traffic.load_out_of[broker]
+        self._open[position] = admits(self._most_in, traffic.copies_into[broker], 1)
+        if self._most_out is not None and traffic.copies_out_of[broker]:
+            self._may_send[position] = self._most_out - traffic.copies_out_of[broker]
+        self._room[position] = traffic.room.get(broker, _NEVER)
+
+    def _lay(self) -> None:
+        """Sort what fits now into pipes, each with its largest partition first."""
+        rows = self._fitting(np.arange(len(self._tps)))
+        copies = np.count_nonzero(self._to, axis=1)
+        pipe = (self._source * len(self._brokers) + self._to[:, 0]) * (self._to.shape[1] + 1) + copies
+        self._rows: _Ints = rows[np.lexsort((-self._size[rows], pipe[rows]))]
+        begins = np.diff(pipe[self._rows], prepend=-1) != 0
+        self._next: _Ints = np.flatnonzero(begins)
+        self._end: _Ints = np.append(self._next[1:], len(rows)) if len(rows) else self._next.copy()
+        self._head: _Ints = self._rows[self._next]
+        self._pipe_source: _Ints = self._source[self._head]
+        self._copies: _Ints = copies[self._head]
+        self._heads_to: _Ints = self._to[self._head]
+        self._busiest, self._into, self._out_of, self._smallness = np.zeros((4, len(self._next)), np.int64)
+        self._weigh(np.arange(len(self._next)))
+
+    def _take(self, pipe: int) -> TopicPartition:
+        row, source = int(self._head[pipe]), int(self._pipe_source[pipe])
+        leader = BrokerId(int(self._brokers[source])) if source else None
+        touched = self._pipe_source == source
+        for position in self._to[row, : self._copies[pipe]].tolist():
+            self._traffic.add(leader, BrokerId(int(self._brokers[position])), int(self._size[row]))
+            self._look_at(position)
+            touched |= (self._heads_to == position).any(axis=1)
+        if source:
+            self._look_at(source)
+        self._next[pipe] += 1
+        self._weigh(np.flatnonzero(touched & (self._busiest != _NEVER)))
+        return self._tps[row]
+
+    def _weigh(self, pipes: _Ints) -> None:
+        """Look again at pipes whose ends have changed: at their head, and how busy they are."""
+        shut = ~self._open[self._heads_to[pipes, 0]] | (self._copies[pipes] > self._may_send[self._pipe_source[pipes]])
+        self._busiest[pipes[shut]] = _NEVER
+        pipes = self._not_empty(pipes[~shut])
+        full, shut = self._held_back(self._rows[self._next[pipes]])
+        for pipe in pipes[full | shut].tolist():
+            end = self._end[pipe]
+            rows = self._fitting(self._rows[self._next[pipe] : end])
+            self._next[pipe] = end - len(rows)
+            self._rows[self._next[pipe] : end] = rows
+        pipes = self._not_empty(pipes)
+        heads = self._rows[self._next[pipes]]
+        into, out_of = self._load_into[self._to[heads]].max(axis=1), self._load_out_of[self._pipe_source[pipes]]
+        self._head[pipes], self._heads_to[pipes], self._smallness[pipes] = heads, self._to[heads], -self._size[heads]
+        self._into[pipes], self._out_of[pipes], self._busiest[pipes] = into, out_of, np.maximum(into, out_of)
+
+    def _not_empty(self, pipes: _Ints) -> _Ints:
+        empty = self._next[pipes] == self._end[pipes]
+        self._busiest[pipes[empty]] = _NEVER
+        left: _Ints = pipes[~empty]
+        return left
+
+    def _fitting(self, rows: _Ints) -> _Ints:
+        """Those that no broker holds back. Who is held back by a disk alone is named."""
+        full, shut = self._held_back(rows)
+        for row in rows[full & ~shut].tolist():
+            position = self._to[row][self._size[row] > self._room[self._to[row]]][0]
+            self.no_room[self._tps[row]] = BrokerId(int(self._brokers[position]))
+        return rows[~(full | shut)]
+
+    def _held_back(self, rows: _Ints) -> tuple[_Flags, _Flags]:
+        """Whether the disk of a new replica's broker cannot hold it, and whether its cap admits no further copy."""
+        to = self._to[rows]
+        full: _Flags = np.any(self._size[rows, None] > self._room[to], axis=1)
+        shut: _Flags = np.any(~self._open[to], axis=1)
+        return full, shut
