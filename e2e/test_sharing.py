@@ -108,22 +108,18 @@ class TestQueue:
         assert _waits_for(last, urgent, 2)
 
         with world.sampling(topic) as look:
-            urgent.patch(throttle=FAST, execution={"parallelPartitionCount": 100})
-            for rebalance in (urgent, first, last):
-                rebalance.wait_for("Succeeded")
-        assert look.most_partitions > 0
-        assert {broker for found in world.judge.describe_topics(topic).values() for broker in found.replicas} == {
-            1,
-            2,
-            3,
-        }
-        ends = [
-            name for name, reason in _events(world) if reason == "Succeeded" and name in _names(first, urgent, last)
-        ]
-        assert ends == _names(urgent, first, last)
-        begun = [name for name, reason in _events(world) if reason == "Rebalancing" and name in _names(first, last)]
-        assert begun[0] == first.name
-        assert begun[-1] == last.name
+            # Seconds for a copy: time for those that wait to disturb it, as their plans are being made void.
+            rate = {"leaderRate": "2Mi", "followerRate": "2Mi"}
+            urgent.patch(throttle=rate, execution={"parallelPartitionCount": 2})
+            urgent.wait_for("Succeeded")
+        assert _begun_again(look.seen) == set()
+        for rebalance in (first, last):
+            rebalance.wait_for("Succeeded")
+        found = world.judge.describe_topics(topic)
+        assert {broker for state in found.values() for broker in state.replicas} == {1, 2, 3}
+        told = _events(world)
+        names = _names(urgent, first, last)
+        assert [name for name, reason in told if reason == "Succeeded" and name in names] == names
         world.assert_tidy()
 
     def test_suspended_lets_others_by(self, world: World) -> None:
@@ -262,6 +258,19 @@ def _waits_for(rebalance: Rebalance, other: Rebalance, place: int) -> bool:
 def _copies_into(row: Mapping[Key, tuple[int, ...]]) -> Counter[int]:
     """How many replicas each broker is being sent."""
     return Counter(broker for adding in row.values() for broker in adding)
+
+
+def _begun_again(rows: list[dict[Key, tuple[int, ...]]]) -> set[tuple[Key, int]]:
+    """Copies that were in flight, then were not, and then were again."""
+    ended: set[tuple[Key, int]] = set()
+    again: set[tuple[Key, int]] = set()
+    before: set[tuple[Key, int]] = set()
+    for row in rows:
+        now = {(key, broker) for key, adding in row.items() for broker in adding}
+        again |= now & ended
+        ended |= before - now
+        before = now
+    return again
 
 
 def _topics(rows: list[dict[Key, tuple[int, ...]]]) -> set[str]:
