@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from kafka_rebalance.api.conditions import Reason
-from kafka_rebalance.execution.decide import Direction, Kind, Observation, Verdict
+from kafka_rebalance.execution.decide import FOREIGN, Direction, Kind, Observation, Verdict
+from kafka_rebalance.execution.progress import measure
 from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.model.plan import Plan, PlannedPartition
 from kafka_rebalance.model.run import Run
@@ -90,6 +91,41 @@ class TestJudgeAgain:
         judge_again(fresh, moved, heading, change.get("restarting", frozenset()), ())
         assert mine.verdicts == fresh.verdicts
         assert kinds(mine) != [Kind.READY, Kind.READY] or heading is Direction.ROLLBACK
+
+
+class TestAhead:
+    """Another rebalance of the same partitions has the turn."""
+
+    @pytest.mark.parametrize("heading", [Direction.FORWARD, Direction.REVERT])
+    @pytest.mark.parametrize("adding", [(3,), ()])
+    def test_what_it_moves_is_left_to_it(self, heading, adding):
+        """Neither a null for its copy nor a drop of one that has just arrived: they would undo each other for ever."""
+        mine, other = work(), work()
+        state = replace(partition(0, 3, 1, 2), adding=replicas_of(*adding))
+        if adding:
+            state = replace(state, isr=state.isr - set(state.adding), leader=BrokerId(1))
+        now = seen(state, partition(1, 1, 2))
+        judge_again(mine, now, heading, frozenset(), (), [other])
+        assert (mine.verdicts[tp(0)].kind, mine.verdicts[tp(0)].reason) == (Kind.WAITING, FOREIGN)
+        assert other.name in mine.verdicts[tp(0)].message
+        judge_again(mine, now, heading, frozenset(), ())
+        assert mine.verdicts[tp(0)].kind in {Kind.READY, Kind.IN_FLIGHT}
+
+    def test_so_it_is_at_rest(self):
+        """Or it would take part in the queue as one that still drains."""
+        mine, other = work(), work()
+        now = seen(partition(0, 3, 1, 2), partition(1, 1, 2))
+        judge_again(mine, now, Direction.FORWARD, frozenset(), (), [other])
+        mine.progress = measure(mine.errands, mine.verdicts, now.cluster, {}, Direction.FORWARD)
+        assert mine.at_rest
+
+    def test_what_it_does_not_want_stays_its_own(self):
+        """Partitions outside the plan of the one ahead."""
+        mine, other = work(), work()
+        plan = Plan((other.open.plan.partitions[1],), lower_bound=1, optimal=True)
+        other.open = open_run(other.run, plan, "ref", {})
+        judge_again(mine, seen(partition(0, 1, 2), partition(1, 1, 2)), Direction.FORWARD, frozenset(), (), [other])
+        assert kinds(mine) == [Kind.READY, Kind.WAITING]
 
 
 class TestMoving:

@@ -10,10 +10,11 @@ from kafka_rebalance.api.v1alpha1 import FINALIZER, UNDO_ANNOTATION
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.execution.decide import Direction, Kind, Verdict
 from kafka_rebalance.execution.progress import Progress
+from kafka_rebalance.execution.queue import Place
 from kafka_rebalance.model.plan import Plan, PlannedPartition
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition, replicas_of
-from kafka_rebalance.reconcile.queueing import give_places
+from kafka_rebalance.reconcile.queueing import ahead_of, give_places, own_errands
 from kafka_rebalance.reconcile.records import open_run
 from kafka_rebalance.reconcile.work import Barrier, Hold, Work
 
@@ -110,6 +111,24 @@ class TestPlaces:
         refused = resource("refused", created="2026-03-04T09:00:00Z")
         refused.problem, refused.retry_at = Refused("UnknownBroker", "7"), 110.0
         assert lined_up(refused, resource("second"))["second"].runs
+
+
+class TestAhead:
+    def test_those_that_run_while_it_waits(self):
+        """What they move is theirs; who runs leaves nothing to anybody."""
+        low = running("low", WAITING)
+        high = running("high", priority=5, created="2026-03-04T11:00:00Z")
+        low.place, high.place = Place(runs=False, behind="kafka/high", position=1), Place(runs=True)
+        assert ahead_of(low, [low, high]) == [high]
+        assert own_errands(low, [low, high]) == ()
+        assert ahead_of(high, [low, high]) == []
+        assert own_errands(high, [low, high]) == high.errands
+
+    def test_one_that_has_no_plan_yet_moves_nothing(self):
+        """It has the turn, and what is in flight is still that of the one before."""
+        low, high = running("low"), resource("high", priority=5)
+        low.place, high.place = Place(runs=False, behind="kafka/high", position=1, yields=True), Place(runs=True)
+        assert own_errands(low, [low, high]) == low.errands
 
 
 class TestWhereItGoes:

@@ -28,6 +28,8 @@ from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionStat
 
 DRIFTED = "Drifted"
 """Somebody else changed the partition: it leaves the run."""
+FOREIGN = "ForeignReassignment"
+"""Somebody else is moving the partition: it is left to them meanwhile."""
 
 
 class Direction(StrEnum):
@@ -130,7 +132,7 @@ def judge(
 def _judge_in_flight(errand: Errand, state: PartitionState, seen: Observation, direction: Direction) -> Verdict:
     adding = set(state.adding)
     if not set(state.replicas) <= errand.known:
-        return Verdict(Kind.WAITING, "ForeignReassignment", "someone else is reassigning the partition")
+        return Verdict(Kind.WAITING, FOREIGN, "someone else is reassigning the partition")
     goal = errand.target if direction is Direction.FORWARD else errand.origin
     # Going back, a copy to a broker that is gone is not waited for: a deletion would never end.
     hopeless = direction is Direction.ROLLBACK and not adding.isdisjoint(_gone(errand, seen))

@@ -12,7 +12,7 @@ from enum import StrEnum
 from heapq import nlargest
 from typing import NamedTuple
 
-from kafka_rebalance.execution.decide import Direction, Errand, Kind, Verdict
+from kafka_rebalance.execution.decide import FOREIGN, Direction, Errand, Kind, Verdict
 from kafka_rebalance.execution.throttle import Rates
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 
@@ -69,9 +69,10 @@ def measure(
         total += 1
         start, goal = _way(errand, direction)
         state = cluster.partitions.get(errand.tp)
-        if state is not None and not state.in_flight:
-            above += len(state.replicas) > max(len(start), len(goal))
         verdict = verdicts.get(errand.tp)
+        foreign = verdict is not None and verdict.reason == FOREIGN
+        if state is not None and not state.in_flight and not foreign:
+            above += len(state.replicas) > max(len(start), len(goal))
         left_alone = verdict is not None and verdict.kind is Kind.SKIPPED
         for broker in goal:
             if broker in start:

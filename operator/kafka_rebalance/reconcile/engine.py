@@ -30,7 +30,7 @@ from kafka_rebalance.reconcile.judging import judge_again, moving, still_meant
 from kafka_rebalance.reconcile.lifecycle import Clock, Lifecycle
 from kafka_rebalance.reconcile.observing import Look, Observer
 from kafka_rebalance.reconcile.opening import LoadModels, Runs, expected_seconds
-from kafka_rebalance.reconcile.queueing import give_places
+from kafka_rebalance.reconcile.queueing import ahead_of, give_places, own_errands
 from kafka_rebalance.reconcile.records import Stores
 from kafka_rebalance.reconcile.resources import Resources
 from kafka_rebalance.reconcile.submitting import at_once, copies, submit
@@ -202,7 +202,8 @@ class ClusterEngine:
 
     def _judge_again(self, work: Work, seen: Observation, changed: Collection[TopicPartition]) -> None:
         restarting = self._observer.away(work.rebalance.spec.execution.broker_settle_seconds)
-        judge_again(work, seen, work.direction or Direction.FORWARD, restarting, changed)
+        ahead = ahead_of(work, self.works.values())
+        judge_again(work, seen, work.direction or Direction.FORWARD, restarting, changed, ahead)
 
     def _notice_drift(self, work: Work) -> None:
         """With more of the moves gone than the budget, the plan is no longer worth carrying out."""
@@ -304,7 +305,7 @@ class ClusterEngine:
                 *(moving_brokers((*e.origin, *e.planned_from), e.target) for e in work.errands)
             )
             if not work.finished and (work.rates.leader or work.rates.follower):
-                claim = claim_of(work.rates, moving, work.errands, cluster, orders[work.uid].alters)
+                claim = claim_of(work.rates, moving, own_errands(work, running), cluster, orders[work.uid].alters)
                 if binds(claim, held=work.hold is not None):
                     claims[work.uid] = claim
         return claims

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from kafka_rebalance.execution.decide import Direction, Kind, Observation, Verdict, judge
+from kafka_rebalance.execution.decide import FOREIGN, Direction, Errand, Kind, Observation, Verdict, judge
 from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.reconcile.work import Work
@@ -32,8 +32,12 @@ def judge_again(
     heading: Direction,
     restarting: frozenset[BrokerId],
     changed: Collection[TopicPartition],
+    ahead: Collection[Work] = (),
 ) -> None:
-    """Bring ``work.verdicts`` up to date; ``changed`` are partitions that may read otherwise than before."""
+    """Bring ``work.verdicts`` up to date; ``changed`` are partitions that may read otherwise than before.
+
+    ``ahead`` are those whose turn it is: how their partitions look is their doing, and not for this one to mend.
+    """
     if work.open is None:
         return
     paused, r = work.hold is not None, work.limits.parallel_replicas
@@ -46,16 +50,25 @@ def judge_again(
         restarting,
         tuple(sorted((topic, seen.min_insync.get(topic)) for topic in work.topics)),
         work.run_plan_hash,
+        tuple(sorted((other.uid, other.run_plan_hash) for other in ahead)),
     )
     mine = replace(seen, restarting=restarting)
+
+    def verdict(errand: Errand) -> Verdict:
+        found = judge(errand, mine, heading, r, paused=paused)
+        other = next((o for o in ahead if o.open is not None and errand.tp in o.open.errand_of), None)
+        if other is None or found.kind not in {Kind.IN_FLIGHT, Kind.READY}:
+            return found
+        return Verdict(Kind.WAITING, FOREIGN, f"{other.name} goes first with it")
+
     if context != work.judged_in:
         work.judged_in = context
-        work.verdicts = {e.tp: judge(e, mine, heading, r, paused=paused) for e in work.errands}
+        work.verdicts = {e.tp: verdict(e) for e in work.errands}
         return
     for tp in changed:
         errand = work.open.errand_of.get(tp)
         if errand is not None:
-            work.verdicts[tp] = judge(errand, mine, heading, r, paused=paused)
+            work.verdicts[tp] = verdict(errand)
 
 
 def still_meant(orders: Orders, before: dict[TopicPartition, Verdict], work: Work) -> Orders:
