@@ -219,7 +219,6 @@ class TestAtRest:
         found = verdict_on(state(3, 2, 1, isr=(2, 3), leader=3), ROLLBACK, alive=[2, 3, 4, 5, 6])
         assert (found.kind, found.call) == (Kind.READY, Alter(replicas_of(1, 2, 3)))
 
-
     def test_a_leader_that_did_not_lead_before_is_not_elected(self):
         """The run did not touch it, or put it back: whoever led before the run may go on leading."""
         errand = dataclasses.replace(ERRAND, origin_leader=BrokerId(2))

@@ -99,7 +99,8 @@ class Observation:
     """What was read in this tick.
 
     ``gone`` are partitions that several readings in a row did not show: deleted. ``min_insync`` is the effective
-    value per topic; without it no drop can be judged. ``restarting`` are brokers that are not live but have been away only for a moment.
+    value per topic; without it no drop can be judged. ``restarting`` are brokers that are not live but have been away
+    only for a moment.
     """
 
     cluster: ClusterState
