@@ -158,6 +158,17 @@ class KafkaCluster:
         for broker in brokers:
             self._children[broker].kill9()
 
+    def pause(self, *brokers: int) -> None:
+        """Let brokers hang: their connections stay open, and nothing answers."""
+        for broker in brokers:
+            self._children[broker].pause()
+
+    def resume(self, *brokers: int) -> None:
+        """Let brokers that hang go on, and wait until they serve."""
+        for broker in brokers:
+            self._children[broker].resume()
+        self.wait_ready()
+
     def stop(self, *brokers: int) -> None:
         """A controlled shutdown: leaders move away first where they can."""
         for broker in brokers:

@@ -103,6 +103,15 @@ class Child:
             self._process.send_signal(signal.SIGKILL)
         self._process.wait()
 
+    def pause(self) -> None:
+        """SIGSTOP, and wait until every thread of it stands still."""
+        self._process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED)
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        self._process.send_signal(signal.SIGCONT)
+
     def stop(self, timeout: float = 60) -> int:
         """SIGTERM, and wait for the exit code; raises `subprocess.TimeoutExpired` if it does not end."""
         if self.running:
