@@ -8,7 +8,9 @@ took for the controller and would keep asking that one.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -29,6 +31,11 @@ T = TypeVar("T")
 PARTITIONS_PER_ALTER = 2_000
 """A controller answers everything beyond 10,000 records of one request with an unknown error."""
 _BROKER_SECONDS = 4.0
+_ASK_SECONDS = 2.0
+"""What connecting leaves of a call's time for the call itself."""
+_STALE_SECONDS = 3.0
+"""For a question over an old connection; the rest of the call's time is for a new one."""
+_ATTEMPT_SECONDS = (1.5, 1.5, 2.0, 3.0)
 _THREADS = 16
 _log = logging.getLogger(__name__)
 
@@ -46,7 +53,17 @@ _CODES: dict[type[Exception] | None, AlterCode] = {
 
 
 class _Client(KafkaAdminClient):  # type: ignore[misc]
-    """kafka-python's client with the one request that it wraps in a way that hides errors."""
+    """kafka-python's client, which ends when it cannot connect, and with the one request whose errors it hides."""
+
+    def __init__(self, **config: Any) -> None:
+        try:
+            super().__init__(**config)
+        except BaseException:
+            # Each attempt that fails would leave a thread and three file descriptors behind.
+            self._closed = False
+            with contextlib.suppress(AttributeError):
+                self.close()
+            raise
 
     def log_dirs_of(self, broker: int) -> Any:
         """Ask one broker for everything it holds; the client's own call drops the answer's error code."""
@@ -119,7 +136,7 @@ class ReassignmentClient:
 
     async def _log_dirs_of(self, broker: BrokerId) -> tuple[LogDir, ...] | None:
         asked = f"describe the log dirs of broker {broker}"
-        client = await self._connected()
+        client = await self._connected(CALL_SECONDS - _BROKER_SECONDS)
         try:
             answer = await self._in_thread(lambda: client.log_dirs_of(broker), _BROKER_SECONDS)
         except (TimeoutError, client_errors.KafkaError) as error:
@@ -132,32 +149,48 @@ class ReassignmentClient:
 
     async def _read(self, asked: str, call: Callable[[_Client], T]) -> T:
         """Ask, and on a broken connection once more on a new one: a stale connection says nothing of the cluster."""
-        if self._client is not None:
-            try:
-                return await self._call(asked, call, seconds=CALL_SECONDS / 2)
-            except Transient as stale:
-                _log.debug("%s; asking again on a new connection", stale)
-                return await self._call(asked, call, seconds=CALL_SECONDS / 2)
-        return await self._call(asked, call)
+        if self._client is None:
+            return await self._call(asked, call)
+        try:
+            return await self._call(asked, call, _STALE_SECONDS)
+        except Transient as stale:
+            _log.debug("%s; asking again on a new connection", stale)
+            return await self._call(asked, call, CALL_SECONDS - _STALE_SECONDS)
 
     async def _call(self, asked: str, call: Callable[[_Client], T], seconds: float = CALL_SECONDS) -> T:
-        client = await self._connected()
+        deadline = time.monotonic() + seconds
+        client = await self._connected(seconds - _ASK_SECONDS)
         try:
-            return await self._in_thread(lambda: call(client), seconds)
+            return await self._in_thread(lambda: call(client), deadline - time.monotonic())
         except (TimeoutError, RuntimeError, OSError, client_errors.KafkaError) as error:
             # RuntimeError is how kafka-python says that it found no controller.
             self._drop(client)
             raise self._failure(asked, error) from error
 
-    async def _connected(self) -> _Client:
+    async def _connected(self, seconds: float) -> _Client:
+        """The client, made on first use; raises when there is none after so many seconds."""
+        deadline = time.monotonic() + seconds
         async with self._building:
             if self._client is None:
-                config = kafka_python_config(self._settings)
-                try:
-                    self._client = await self._in_thread(lambda: _Client(**config), CALL_SECONDS)
-                except (TimeoutError, OSError, client_errors.KafkaError) as error:
-                    raise self._failure("connect", error) from error
+                self._client = await self._connect(deadline)
             return self._client
+
+    async def _connect(self, deadline: float) -> _Client:
+        """Several attempts, for kafka-python picks a server at random and waits for that one, even when it hangs."""
+        config = kafka_python_config(self._settings)
+        why: Exception = TimeoutError()
+        for attempt in _ATTEMPT_SECONDS:
+            left = min(attempt, deadline - time.monotonic())
+            if left <= 0:
+                break
+            config["bootstrap_timeout_ms"] = round(left * 1000)
+            try:
+                return await self._in_thread(lambda: _Client(**config), CALL_SECONDS)
+            except client_errors.KafkaTimeoutError as silent:
+                why = silent
+            except (TimeoutError, OSError, client_errors.KafkaError) as failed:
+                raise self._failure("connect", failed) from failed
+        raise self._failure("connect", why) from why
 
     async def _in_thread(self, call: Callable[[], T], seconds: float) -> T:
         running = asyncio.get_running_loop().run_in_executor(self._threads, call)

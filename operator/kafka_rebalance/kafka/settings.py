@@ -119,7 +119,6 @@ def kafka_python_config(settings: ConnectionSettings) -> dict[str, Any]:
         "security_protocol": settings.security_protocol,
         "metadata_max_age_ms": METADATA_REFRESH_MS,
         "request_timeout_ms": SOCKET_TIMEOUT_MS,
-        "bootstrap_timeout_ms": SOCKET_TIMEOUT_MS,
         "reconnect_backoff_max_ms": 1_000,
     }
     if settings.encrypted:
