@@ -3,46 +3,84 @@
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+from confluent_kafka.admin import AdminClient
 from e2e.bench.kafka import KafkaCluster
-from e2e.bench.load import create_topics, fill
+from kafka.admin import KafkaAdminClient
+from tests.contract.arranging import BITE_BYTES, FOLLOWER_RATE, new_heavy_topic, put_to_rest, settings_of, throttle
 
 from kafka_rebalance.kafka.admin import connect
-from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, KafkaAdmin
-from kafka_rebalance.kafka.settings import ConnectionSettings
-from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.kafka.ports import KafkaAdmin
+from kafka_rebalance.kafka.reassignment import ReassignmentClient
+from kafka_rebalance.kafka.settings import kafka_python_config
+from kafka_rebalance.model.topology import TopicPartition
 
-MIB = 2**20
-CRAWL = "10240"
-# Broker 5 is never a source or a destination of these: tests may kill it.
-SLOW_TOPICS = ("slow-superset", "slow-swap", "slow-refused", "slow-redirect", "slow-elect")
+HEAVY_PARTITIONS = 32
 
 
 @pytest.fixture(scope="package")
 def cluster() -> Iterator[KafkaCluster]:
     """Five brokers; the follower rate is set in their files, so that every source of a config is there to be seen."""
     racks = {1: "a", 2: "b", 3: "c", 4: "a", 5: "b"}
-    with KafkaCluster(racks, properties={"follower.replication.throttled.rate": "1000000000"}) as cluster:
-        create_topics(
-            cluster, {topic: [[1, 2, 3]] for topic in SLOW_TOPICS}, {"follower.replication.throttled.replicas": "0:4"}
-        )
-        fill(cluster, {(topic, 0): 4 * MIB for topic in SLOW_TOPICS})
+    properties = {FOLLOWER_RATE: "1000000000", "replica.fetch.max.bytes": str(BITE_BYTES)}
+    with KafkaCluster(racks, properties=properties) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="package")
+def family(cluster: KafkaCluster) -> str:
+    """The version family under test: 4.3 or 3.9."""
+    return ".".join(cluster.jars.version.split(".")[:2])
 
 
 @pytest.fixture
 async def admin(cluster: KafkaCluster) -> AsyncIterator[KafkaAdmin]:
-    admin = connect(ConnectionSettings(cluster.bootstrap_servers))
+    admin = connect(settings_of(cluster))
     yield admin
     await admin.close()
 
 
 @pytest.fixture
+async def raw(cluster: KafkaCluster) -> AsyncIterator[ReassignmentClient]:
+    """KIP-455's calls without the rule that our adapter adds: it redirects what is in flight."""
+    client = ReassignmentClient(settings_of(cluster))
+    yield client
+    await client.close()
+
+
+@pytest.fixture
+def kafka_python(cluster: KafkaCluster) -> Iterator[KafkaAdminClient]:
+    """kafka-python without anything of ours."""
+    client = KafkaAdminClient(**kafka_python_config(settings_of(cluster)))
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def librdkafka(cluster: KafkaCluster) -> AdminClient:
+    """librdkafka without anything of ours; held for as long as a test waits for its answers."""
+    return cluster.admin()
+
+
+@pytest.fixture(scope="package")
+def heavy_partitions(cluster: KafkaCluster) -> Iterator[TopicPartition]:
+    """Partitions on [1, 2, 3] for the tests to use up."""
+    return iter(new_heavy_topic(cluster, "heavy", *[[1, 2, 3]] * HEAVY_PARTITIONS))
+
+
+@pytest.fixture
+async def heavy(heavy_partitions: Iterator[TopicPartition], admin: KafkaAdmin) -> AsyncIterator[TopicPartition]:
+    """A partition of its own for each test, on [1, 2, 3], with so many bytes that `crawling` keeps it in flight."""
+    tp = next(heavy_partitions)
+    yield tp
+    await put_to_rest(admin, tp)
+
+
+@pytest.fixture
 async def crawling(admin: KafkaAdmin) -> AsyncIterator[None]:
     """Broker 4 fetches throttled replicas so slowly that what is sent to it stays in flight."""
-    name, broker = "follower.replication.throttled.rate", BrokerId(4)
-    assert await admin.alter_broker_configs({broker: [ConfigChange(name, ConfigOp.SET, CRAWL)]}) == {4: None}
+    await throttle(admin, "1")
     yield
-    assert await admin.alter_broker_configs({broker: [ConfigChange(name, ConfigOp.DELETE)]}) == {4: None}
+    await throttle(admin, None)
 
 
 @pytest.fixture(scope="package")

@@ -11,7 +11,7 @@ from kafka_rebalance.errors import Permanent, Transient
 from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kafka.ports import CALL_SECONDS, KafkaAdmin, OffsetRange
 from kafka_rebalance.kafka.settings import ConnectionSettings, SaslMechanism
-from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
+from kafka_rebalance.model.topology import BrokerId, TopicPartition
 
 pytestmark = pytest.mark.brokers
 
@@ -46,16 +46,6 @@ class TestPartitions:
         assert all(0 < d.usable_bytes < d.total_bytes for on in dirs.values() for d in on)
         offsets = await admin.offsets([first.tp, second.tp, TopicPartition("not-there", 0)])
         assert offsets == {first.tp: OffsetRange(0, 7), second.tp: OffsetRange(0, 0)}
-
-    async def test_no_call_creates_a_missing_topic(self, admin: KafkaAdmin) -> None:
-        missing = TopicPartition("must-not-appear", 0)
-        assert await admin.describe_partitions([missing.topic]) == {}
-        await admin.topic_configs([missing.topic], ["retention.ms"])
-        await admin.offsets([missing])
-        await admin.elect_preferred([missing])
-        await admin.alter_reassignments({missing: replicas_of(1)})
-        await admin.alter_reassignments({missing: None})
-        assert missing not in await admin.describe_partitions()
 
 
 class TestRefusals:

@@ -1,0 +1,67 @@
+"""What the tests set up and put back: topics, a destination that crawls, partitions at rest."""
+
+import os
+from collections.abc import Sequence
+
+from confluent_kafka import Producer
+from e2e.bench.kafka import KafkaCluster
+from e2e.bench.load import create_topics
+from tests.contract.observing import until
+
+from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, KafkaAdmin
+from kafka_rebalance.kafka.settings import ConnectionSettings
+from kafka_rebalance.model.topology import BrokerId, TopicPartition
+
+FOLLOWER_RATE = "follower.replication.throttled.rate"
+FOLLOWER_LIST = "follower.replication.throttled.replicas"
+LEADER_RATE = "leader.replication.throttled.rate"
+LEADER_LIST = "leader.replication.throttled.replicas"
+BITE_BYTES = 65_536
+BITES = 6
+
+
+def settings_of(cluster: KafkaCluster) -> ConnectionSettings:
+    return ConnectionSettings(cluster.bootstrap_servers)
+
+
+def new_topic(cluster: KafkaCluster, topic: str, *replicas: int) -> TopicPartition:
+    """One empty partition on these replicas."""
+    create_topics(cluster, {topic: [list(replicas)]})
+    return TopicPartition(topic, 0)
+
+
+def new_heavy_topic(cluster: KafkaCluster, topic: str, *assignments: Sequence[int]) -> list[TopicPartition]:
+    """Partitions with records in them, whose replicas all fetch at their broker's throttled rate.
+
+    A quota lets one fetch pass and then nothing until its window of 11 s is empty again. A batch that is larger than
+    a fetch may be would pass as a whole, so each record is a batch and a fetch of its own: six make for a minute.
+    """
+    create_topics(cluster, {topic: [list(replicas) for replicas in assignments]}, {FOLLOWER_LIST: "*"})
+    partitions = [TopicPartition(topic, n) for n in range(len(assignments))]
+    write(cluster, partitions)
+    return partitions
+
+
+def write(cluster: KafkaCluster, partitions: Sequence[TopicPartition]) -> None:
+    """Six bites into each partition, acknowledged by all that are in sync."""
+    settings = {"batch.num.messages": 1, "max.in.flight": 5, "linger.ms": 0}
+    producer = Producer(cluster.client_config(acks="all", **settings))
+    payload = os.urandom(BITE_BYTES - 5_000)
+    for _ in range(BITES):
+        for tp in partitions:
+            producer.produce(tp.topic, payload, partition=tp.partition)
+            producer.poll(0)
+    assert producer.flush(120) == 0
+
+
+async def throttle(admin: KafkaAdmin, rate: str | None, broker: int = 4, name: str = FOLLOWER_RATE) -> None:
+    """Let a broker copy throttled replicas at so many bytes per second, or (None) as its file says."""
+    change = ConfigChange(name, ConfigOp.DELETE if rate is None else ConfigOp.SET, rate or "")
+    assert await admin.alter_broker_configs({BrokerId(broker): [change]}) == {broker: None}
+
+
+async def put_to_rest(admin: KafkaAdmin, *partitions: TopicPartition) -> None:
+    """Cancel what is in flight."""
+    listed = await admin.list_reassignments()
+    await admin.alter_reassignments({tp: None for tp in partitions if tp in listed})
+    await until(f"{partitions} are at rest", admin.list_reassignments, lambda rows: not rows.keys() & set(partitions))
