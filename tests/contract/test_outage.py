@@ -1,0 +1,226 @@
+"""What goes on and what waits while brokers 3 and 5 are dead, and when they return.
+
+One outage serves all tests here: what is to be in flight when the brokers die is sent before, the rest as soon as the
+cluster has noticed, and each test looks at a partition of its own.
+"""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+from e2e.bench.kafka import KafkaCluster
+from tests.contract.arranging import (
+    FOLLOWER_LIST,
+    LEADER_LIST,
+    LEADER_RATE,
+    new_heavy_topic,
+    settings_of,
+    throttle,
+    write,
+)
+from tests.contract.observing import partition
+
+from kafka_rebalance.kafka.admin import connect
+from kafka_rebalance.kafka.ports import AlterCode, ConfigChange, ConfigOp, KafkaAdmin
+from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition, replicas_of
+
+pytestmark = pytest.mark.brokers
+
+DEAD = {3, 5}
+EVERYONE = [BrokerId(broker) for broker in (1, 2, 3, 4, 5)]
+
+
+class Order(NamedTuple):
+    """From where to where, and the version families that do not get there without the dead."""
+
+    replicas: Replicas
+    target: Replicas
+    waits: str = ""
+
+
+SENT_BEFORE = {
+    "swap beside two dead": Order(replicas_of(1, 3, 5), replicas_of(4, 3, 5), "3.9"),
+}
+SENT_AFTER = {
+    "replace a dead one": Order(replicas_of(1, 2, 5), replicas_of(1, 2, 4)),
+    "remove a dead one": Order(replicas_of(1, 2, 5), replicas_of(1, 2)),
+    "reorder beside a dead one": Order(replicas_of(1, 2, 5), replicas_of(2, 1, 5)),
+    "swap beside a dead one": Order(replicas_of(1, 2, 5), replicas_of(1, 4, 5), "3.9"),
+    "add beside a dead one": Order(replicas_of(1, 2, 5), replicas_of(1, 2, 5, 4), "3.9"),
+    "remove one beside a dead one": Order(replicas_of(1, 2, 5), replicas_of(1, 5), "3.9, 4.3"),
+    "remove all that are alive": Order(replicas_of(1, 3, 5), replicas_of(3, 5), "3.9, 4.3"),
+    "add one, remove two beside a dead one": Order(replicas_of(1, 2, 5), replicas_of(4, 5), "3.9, 4.3"),
+    "move to a dead one": Order(replicas_of(1, 2, 4), replicas_of(1, 2, 5), "3.9, 4.3"),
+}
+ORDERS = SENT_BEFORE | SENT_AFTER
+
+
+@dataclass
+class Outage:
+    """The partitions by what is sent to them, those of other tests, and what the cluster answered."""
+
+    admin: KafkaAdmin
+    ordered: dict[str, TopicPartition]
+    only: TopicPartition
+    led_by_a_dead_one: TopicPartition
+    to_be_cancelled: TopicPartition
+    slowed: TopicPartition
+    twin: TopicPartition
+    answers: dict[TopicPartition, AlterCode] = field(default_factory=dict)
+
+    async def send(self, orders: dict[str, Order]) -> None:
+        answers = await self.admin.alter_reassignments({self.ordered[o]: orders[o].target for o in orders})
+        self.answers.update(answers)
+
+
+@pytest.fixture(scope="module")
+async def outage(cluster: KafkaCluster) -> AsyncIterator[Outage]:
+    """3 and 5 are dead and fenced; 4 copies."""
+    others = [[5, 1, 2], [1, 2, 4], [1, 2, 3], [1, 2, 3]]
+    partitions = new_heavy_topic(cluster, "outage", *(order.replicas for order in ORDERS.values()), *others)
+    (only,) = new_heavy_topic(cluster, "outage-only", [5])
+    admin = connect(settings_of(cluster))
+    outage = Outage(admin, dict(zip(ORDERS, partitions, strict=False)), only, *partitions[len(ORDERS) :])
+    min_insync = ConfigChange("min.insync.replicas", ConfigOp.SET, "2")
+    assert await admin.alter_topic_configs({"outage": [min_insync]}) == {"outage": None}
+    await throttle(admin, "1")
+    await outage.send(SENT_BEFORE)
+    assert await admin.alter_reassignments({only: replicas_of(4)}) == {only: AlterCode.OK}
+    await partition(admin, only, "is in flight", lambda s: s.in_flight)
+    cluster.kill9(*DEAD)
+    try:
+        cluster.wait_gone(*DEAD)
+        for name, tp in outage.ordered.items():
+            alive = set(ORDERS[name].replicas) - DEAD
+            await partition(admin, tp, "lost the dead", lambda s, alive=alive: s.isr == alive)
+        await throttle(admin, None)
+        await outage.send(SENT_AFTER)
+        yield outage
+    finally:
+        if gone := DEAD - set(cluster.running):
+            cluster.start_brokers(*gone)
+        await admin.close()
+
+
+@pytest.fixture(scope="module")
+async def returned(cluster: KafkaCluster, outage: Outage) -> AsyncIterator[Outage]:
+    """3 and 5 are back, with records to catch up on; the leader of `slowed` is throttled, its followers are not."""
+    write(cluster, [*[outage.slowed] * 5, outage.twin])
+    lists = [
+        ConfigChange(FOLLOWER_LIST, ConfigOp.DELETE),
+        ConfigChange(LEADER_LIST, ConfigOp.SET, f"{outage.slowed.partition}:1"),
+    ]
+    assert await outage.admin.alter_topic_configs({"outage": lists}) == {"outage": None}
+    await throttle(outage.admin, "1", broker=1, name=LEADER_RATE)
+    cluster.start_brokers(*DEAD)
+    yield outage
+    await throttle(outage.admin, None, broker=1, name=LEADER_RATE)
+
+
+class TestOrders:
+    """3.9 completes nothing before the whole target is in sync, 4.3 nothing that removes more than it adds.
+
+    What else 4.3 is sent completes when what is added is in sync, whatever `min.insync.replicas` says: "swap beside two
+    dead" ends with one replica in sync where two are asked for.
+    """
+
+    @pytest.mark.parametrize("name", ORDERS)
+    async def test_completes_or_waits(self, admin: KafkaAdmin, outage: Outage, family: str, name: str) -> None:
+        tp, order = outage.ordered[name], ORDERS[name]
+        assert outage.answers[tp] == AlterCode.OK
+        if family in order.waits:
+            alive = {*order.replicas, *order.target} - DEAD
+            await partition(admin, tp, "has all who are alive in sync", lambda s: s.in_flight and s.isr == alive)
+            assert tp in await admin.list_reassignments()
+        else:
+            alive = set(order.target) - DEAD
+            await partition(
+                admin, tp, "is done", lambda s: s.replicas == order.target and s.isr == alive and not s.in_flight
+            )
+
+    async def test_null_ends_what_can_not_be_done(self, admin: KafkaAdmin, outage: Outage) -> None:
+        tp = outage.to_be_cancelled
+        assert await admin.alter_reassignments({tp: replicas_of(1, 2, 4, 5)}) == {tp: AlterCode.OK}
+        await partition(admin, tp, "is in flight", lambda s: s.adding == (5,))
+        assert await admin.alter_reassignments({tp: None}) == {tp: AlterCode.OK}
+        await partition(admin, tp, "is restored", lambda s: s.replicas == (1, 2, 4) and not s.in_flight)
+
+    async def test_null_where_the_only_original_is_dead(self, admin: KafkaAdmin, outage: Outage, family: str) -> None:
+        """4.3 keeps it out of the ISR, as eligible leader (KIP-966), and refuses to be left without any."""
+        tp = outage.only
+        if family == "4.3":
+            refused = {tp: AlterCode.INVALID_REPLICA_ASSIGNMENT}
+            assert await admin.alter_reassignments({tp: None}) == refused
+            await partition(admin, tp, "goes on", lambda s: s.in_flight and s.isr == set() and s.leader is None)
+        else:
+            assert await admin.alter_reassignments({tp: None}) == {tp: AlterCode.OK}
+            await partition(
+                admin, tp, "is restored", lambda s: s.replicas == (5,) and s.isr == {5} and s.leader is None
+            )
+
+
+class TestAround:
+    """A dead broker is in no description of the cluster, and hides nothing of the others."""
+
+    async def test_the_others_answer(self, admin: KafkaAdmin, outage: Outage) -> None:
+        there = set(EVERYONE) - DEAD
+        assert set((await admin.describe_cluster()).brokers) == there
+        assert set(await admin.log_dirs(EVERYONE)) == there
+        assert set(await admin.broker_configs(EVERYONE, ["log.dirs"])) == there
+
+    async def test_a_partition_without_a_leader(self, admin: KafkaAdmin, outage: Outage) -> None:
+        state = (await admin.describe_partitions())[outage.only]
+        assert (state.leader, 5 in state.replicas) == (None, True)
+        assert outage.only not in await admin.offsets([outage.only])
+
+    async def test_elections(self, admin: KafkaAdmin, outage: Outage) -> None:
+        both = [outage.led_by_a_dead_one, outage.only]
+        assert await admin.elect_preferred(both) == dict.fromkeys(both, AlterCode.PREFERRED_LEADER_NOT_AVAILABLE)
+
+    async def test_its_config_can_not_be_changed(self, admin: KafkaAdmin, outage: Outage) -> None:
+        """The change of a broker's config goes to that broker; those of others do not wait for it."""
+        change = [ConfigChange(LEADER_RATE, ConfigOp.DELETE)]
+        answers = await admin.alter_broker_configs({BrokerId(1): change, BrokerId(5): change})
+        assert answers[BrokerId(1)] is None
+        assert "TIMED_OUT" in (answers[BrokerId(5)] or "")
+
+    async def test_topics_are_created_on_it(self, admin: KafkaAdmin, outage: Outage, librdkafka: AdminClient) -> None:
+        """Where one of the brokers named is alive."""
+        kinds = {"half-dead": [5, 1], "all-dead": [5, 3]}
+        topics = [NewTopic(name, num_partitions=1, replica_assignment=[on]) for name, on in kinds.items()]
+        created = librdkafka.create_topics(topics)
+        created["half-dead"].result(timeout=30)
+        await partition(admin, TopicPartition("half-dead", 0), "is there", lambda s: s.isr == {1} and s.leader == 1)
+        with pytest.raises(KafkaException, match="INVALID_REPLICA_ASSIGNMENT"):
+            created["all-dead"].result(timeout=30)
+
+
+class TestReturned:
+    """What waited is done without another word."""
+
+    @pytest.mark.parametrize("name", ORDERS)
+    async def test_everything_arrives(self, admin: KafkaAdmin, returned: Outage, name: str) -> None:
+        target = ORDERS[name].target
+        await partition(
+            admin,
+            returned.ordered[name],
+            "is done",
+            lambda s: s.replicas == target and s.isr == set(target) and not s.in_flight,
+        )
+
+    async def test_the_only_original(self, admin: KafkaAdmin, returned: Outage, family: str) -> None:
+        """4.3 refused the null, and goes on; 3.9 took it."""
+        there = replicas_of(4 if family == "4.3" else 5)
+        await partition(admin, returned.only, "is led again", lambda s: s.replicas == there and s.leader == there[0])
+
+    async def test_a_throttled_leader_slows_followers_that_are_on_no_list(
+        self, admin: KafkaAdmin, returned: Outage
+    ) -> None:
+        """3 is nobody's destination; it returned, and is slowed because the leader's side of the partition is."""
+        await partition(admin, returned.twin, "has 3 back in sync", lambda s: 3 in s.isr)
+        await partition(admin, returned.slowed, "has not", lambda s: 3 not in s.isr)
+        await throttle(admin, None, broker=1, name=LEADER_RATE)
+        await partition(admin, returned.slowed, "has 3 back in sync", lambda s: 3 in s.isr)
