@@ -1,0 +1,189 @@
+"""What our client makes of lost replies and of brokers that die or hang while it relies on them.
+
+KRaft brokers name any broker that is alive as the controller, and forward to the real one: both clients remember the
+one they were told, and the session of a broker that dies lasts five seconds, in which others still name it.
+"""
+
+import asyncio
+import contextlib
+import socket
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+from e2e.bench.kafka import KafkaCluster
+from e2e.bench.load import create_topics
+from tests.contract.arranging import settings_of
+from tests.contract.lossy import ALTER_PARTITION_REASSIGNMENTS, lossy_proxy
+from tests.contract.observing import partition, until
+
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.kafka import reassignment
+from kafka_rebalance.kafka.admin import connect
+from kafka_rebalance.kafka.ports import CALL_SECONDS, AlterCode, KafkaAdmin
+from kafka_rebalance.kafka.reassignment import ReassignmentClient
+from kafka_rebalance.kafka.settings import ConnectionSettings, kafka_python_config
+from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
+
+pytestmark = pytest.mark.brokers
+
+EVERYONE = [BrokerId(broker) for broker in (1, 2, 3, 4, 5)]
+Calls = dict[str, Callable[[], Awaitable[Any]]]
+
+
+@pytest.mark.usefixtures("crawling")
+class TestLostReply:
+    """The order was carried out all the same: only reading the cluster tells."""
+
+    @pytest.fixture
+    async def cut_off(self, cluster: KafkaCluster, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KafkaAdmin]:
+        """Our client, which hears no answer to an alteration."""
+        cut_off = settings_of(cluster)
+        async with lossy_proxy(ALTER_PARTITION_REASSIGNMENTS) as proxy:
+
+            def through_the_proxy(settings: ConnectionSettings) -> dict[str, Any]:
+                return kafka_python_config(settings) | ({"proxy_url": proxy.url} if settings is cut_off else {})
+
+            monkeypatch.setattr(reassignment, "kafka_python_config", through_the_proxy)
+            admin = connect(cut_off)
+            yield admin
+            await admin.close()
+            assert proxy.lost == 2
+
+    async def test_the_order_was_carried_out(
+        self, admin: KafkaAdmin, cut_off: KafkaAdmin, heavy: TopicPartition
+    ) -> None:
+        with pytest.raises(Transient) as unanswered:
+            await cut_off.alter_reassignments({heavy: replicas_of(4, 1, 2, 3)})
+        assert unanswered.value.reason == "KafkaUnreachable"
+        assert (await cut_off.list_reassignments())[heavy].adding == (4,)
+        with pytest.raises(Transient):
+            await cut_off.alter_reassignments({heavy: None})
+        assert heavy not in await cut_off.list_reassignments()
+        assert await admin.alter_reassignments({heavy: None}) == {heavy: AlterCode.NO_REASSIGNMENT_IN_PROGRESS}
+        await partition(admin, heavy, "is restored", lambda s: s.replicas == (1, 2, 3) and not s.in_flight)
+
+
+class TestSilentServer:
+    """A server that takes the connection and says nothing costs one attempt, and leaves nothing behind."""
+
+    @pytest.fixture
+    def silent(self) -> Iterator[int]:
+        """The port of a server that hangs."""
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            yield server.getsockname()[1]
+
+    async def test_another_one_is_asked(
+        self, cluster: KafkaCluster, silent: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        servers = f"127.0.0.1:{silent},{cluster.bootstrap_servers}"
+        order = iter([silent])
+
+        def pick(brokers: Sequence[Any]) -> Any:
+            port = next(order, None)
+            return next(broker for broker in brokers if (broker.port == silent) == (port == silent))
+
+        monkeypatch.setattr("kafka.net.manager.random.choice", pick)
+        client = ReassignmentClient(ConnectionSettings(servers))
+        async with asyncio.timeout(CALL_SECONDS):
+            await client.list_reassignments()
+        assert next(order, None) is None
+        await client.close()
+
+    async def test_attempts_in_vain_leave_no_thread(self, silent: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Each would hold file descriptors too: an outage of Kafka would end the operator."""
+        monkeypatch.setattr(reassignment, "_ATTEMPT_SECONDS", (0.3, 0.3))
+        client = ReassignmentClient(ConnectionSettings(f"127.0.0.1:{silent}"))
+        before = self.threads()
+        with pytest.raises(Transient):
+            await client.list_reassignments()
+
+        async def left() -> set[threading.Thread]:
+            return self.threads() - before
+
+        await until("threads of kafka-python", left, lambda threads: not threads)
+        await client.close()
+
+    def threads(self) -> set[threading.Thread]:
+        return {thread for thread in threading.enumerate() if "kafka-io" in thread.name}
+
+
+class TestControllerLost:
+    """Every call ends in its time, and answers again without those that are gone."""
+
+    @pytest.fixture
+    async def remembering(self, cluster: KafkaCluster) -> AsyncIterator[KafkaAdmin]:
+        """Our client, after it has asked everything once."""
+        admin = connect(settings_of(cluster))
+        for ask in self.calls(admin, self.spread(cluster)).values():
+            await ask()
+        yield admin
+        await admin.close()
+
+    def spread(self, cluster: KafkaCluster) -> TopicPartition:
+        tp = TopicPartition("spread", 0)
+        if tp.topic not in cluster.admin().list_topics(timeout=10).topics:
+            create_topics(cluster, {tp.topic: [[1, 2, 3, 4, 5]]})
+        return tp
+
+    def calls(self, admin: KafkaAdmin, tp: TopicPartition) -> Calls:
+        return {
+            "describe_cluster": admin.describe_cluster,
+            "describe_partitions": lambda: admin.describe_partitions([tp.topic]),
+            "list_reassignments": admin.list_reassignments,
+            "alter_reassignments": lambda: admin.alter_reassignments({tp: None}),
+            "elect_preferred": lambda: admin.elect_preferred([tp]),
+            "topic_configs": lambda: admin.topic_configs([tp.topic], ["retention.ms"]),
+            "offsets": lambda: admin.offsets([tp]),
+        }
+
+    def named(self, admin: Any) -> set[int]:
+        """The brokers that our two clients take for the controller."""
+        by_librdkafka = admin._confluent._admin.list_topics(timeout=5).controller_id
+        return {by_librdkafka, admin._reassignments._client._controller_id}
+
+    async def in_time(self, ask: Callable[[], Awaitable[Any]]) -> Any:
+        """The answer, or None where the call said in its time that there is none yet; some calls ask twice."""
+        async with asyncio.timeout(2 * CALL_SECONDS):
+            with contextlib.suppress(Transient):
+                return await ask()
+
+    async def all_answer(self, calls: Calls) -> None:
+        await asyncio.gather(
+            *(
+                until(name, lambda ask=ask: self.in_time(ask), lambda answer: answer is not None)
+                for name, ask in calls.items()
+            )
+        )
+
+    async def see_the_others(self, admin: KafkaAdmin, lost: set[int]) -> None:
+        """What is asked of each broker leaves out the lost ones, within one bound for all."""
+        there = set(EVERYONE) - lost
+        async with asyncio.timeout(CALL_SECONDS):
+            dirs, configs = await asyncio.gather(admin.log_dirs(EVERYONE), admin.broker_configs(EVERYONE, ["log.dirs"]))
+        assert (set(dirs), set(configs)) == (there, there)
+
+    async def test_killed(self, cluster: KafkaCluster, remembering: KafkaAdmin) -> None:
+        """librdkafka's calls find another controller in their time; kafka-python's may fail until brokers name one."""
+        calls = self.calls(remembering, self.spread(cluster))
+        dead = self.named(remembering)
+        cluster.kill9(*dead)
+        try:
+            assert await self.in_time(calls["describe_cluster"]) is not None
+            assert await self.in_time(calls["topic_configs"]) is not None
+            await self.all_answer(calls)
+            await self.see_the_others(remembering, dead)
+        finally:
+            cluster.start_brokers(*dead)
+
+    async def test_hanging(self, cluster: KafkaCluster, remembering: KafkaAdmin) -> None:
+        """Connections stay open, so that a call may wait for its time-out once before others are asked."""
+        calls = self.calls(remembering, self.spread(cluster))
+        silent = self.named(remembering)
+        cluster.pause(*silent)
+        try:
+            await self.see_the_others(remembering, silent)
+            await self.all_answer(calls)
+        finally:
+            cluster.resume(*silent)
