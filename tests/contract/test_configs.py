@@ -1,8 +1,13 @@
 """What real brokers do with the configs that throttle: lists, rates and where a value comes from."""
 
+from collections.abc import Callable
+
 import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from e2e.bench.kafka import KafkaCluster
 from e2e.bench.load import create_topics
+from tests.contract.arranging import FOLLOWER_RATE, LEADER_LIST, LEADER_RATE
 from tests.contract.observing import until
 
 from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, ConfigSource, ConfigValue, KafkaAdmin
@@ -10,27 +15,26 @@ from kafka_rebalance.model.topology import BrokerId
 
 pytestmark = pytest.mark.brokers
 
-LIST = "leader.replication.throttled.replicas"
-LEADER_RATE = "leader.replication.throttled.rate"
-FOLLOWER_RATE = "follower.replication.throttled.rate"
 ONE = BrokerId(1)
 
 
 class TestThrottledReplicas:
     """Entries are appended and subtracted, and foreign ones survive."""
 
-    async def change(self, admin: KafkaAdmin, op: ConfigOp, value: str, expected: ConfigValue) -> None:
-        assert await admin.alter_topic_configs({"lists": [ConfigChange(LIST, op, value)]}) == {"lists": None}
+    async def change(
+        self, admin: KafkaAdmin, op: ConfigOp, value: str, expected: ConfigValue, topic: str = "lists"
+    ) -> None:
+        assert await admin.alter_topic_configs({topic: [ConfigChange(LEADER_LIST, op, value)]}) == {topic: None}
 
-        async def ask() -> ConfigValue:
-            return (await admin.topic_configs(["lists"], [LIST]))["lists"][LIST]
+        async def ask() -> ConfigValue | None:
+            return (await admin.topic_configs([topic], [LEADER_LIST])).get(topic, {}).get(LEADER_LIST)
 
-        await until(f"{LIST} after {op} {value}", ask, lambda seen: seen == expected)
+        await until(f"{LEADER_LIST} after {op} {value}", ask, lambda seen: seen == expected)
 
     async def test_append_subtract_and_the_empty_value(self, cluster: KafkaCluster, admin: KafkaAdmin) -> None:
         create_topics(cluster, {"lists": [[1, 2, 3]]})
         none = ConfigValue("", ConfigSource.DEFAULT)
-        assert (await admin.topic_configs(["lists"], [LIST]))["lists"][LIST] == none
+        assert (await admin.topic_configs(["lists"], [LEADER_LIST]))["lists"][LEADER_LIST] == none
         dynamic = ConfigSource.DYNAMIC_TOPIC
         await self.change(admin, ConfigOp.APPEND, "0:1,0:2", ConfigValue("0:1,0:2", dynamic))
         await self.change(admin, ConfigOp.APPEND, "0:2,0:3", ConfigValue("0:1,0:2,0:3", dynamic))
@@ -38,13 +42,24 @@ class TestThrottledReplicas:
         await self.change(admin, ConfigOp.SUBTRACT, "0:2,0:3", ConfigValue("", dynamic))
         await self.change(admin, ConfigOp.DELETE, "", none)
 
+    async def test_the_star_stands_alone(self, cluster: KafkaCluster, admin: KafkaAdmin) -> None:
+        """It can be taken back, never joined by entries nor appended to any; what is no entry is refused."""
+        create_topics(cluster, {"lists-star": [[1, 2, 3]]})
+        star = ConfigValue("*", ConfigSource.DYNAMIC_TOPIC)
+        await self.change(admin, ConfigOp.APPEND, "*", star, "lists-star")
+        for op, value in ((ConfigOp.APPEND, "0:1"), (ConfigOp.SET, "0:1,*"), (ConfigOp.SET, "0-1")):
+            answers = await admin.alter_topic_configs({"lists-star": [ConfigChange(LEADER_LIST, op, value)]})
+            assert (answers["lists-star"] or "").startswith("INVALID_CONFIG")
+        await self.change(admin, ConfigOp.SUBTRACT, "0:1", star, "lists-star")
+        await self.change(admin, ConfigOp.SUBTRACT, "*", ConfigValue("", ConfigSource.DYNAMIC_TOPIC), "lists-star")
+
     async def test_a_missing_topic_fails_alone(self, cluster: KafkaCluster, admin: KafkaAdmin) -> None:
         create_topics(cluster, {"beside-missing": [[1]]})
-        change = [ConfigChange(LIST, ConfigOp.APPEND, "0:1")]
+        change = [ConfigChange(LEADER_LIST, ConfigOp.APPEND, "0:1")]
         answers = await admin.alter_topic_configs({"beside-missing": change, "never-there": change})
         assert answers["beside-missing"] is None
         assert "UNKNOWN_TOPIC" in (answers["never-there"] or "")
-        assert set(await admin.topic_configs(["beside-missing", "never-there"], [LIST])) == {"beside-missing"}
+        assert set(await admin.topic_configs(["beside-missing", "never-there"], [LEADER_LIST])) == {"beside-missing"}
 
 
 class TestRates:
@@ -81,7 +96,52 @@ class TestRates:
         self.default(cluster, "--delete-config", LEADER_RATE)
         await self.seen(admin, LEADER_RATE, ConfigValue(None, ConfigSource.DEFAULT))
 
+    async def test_what_is_no_rate_is_refused(self, admin: KafkaAdmin) -> None:
+        for value in ("-1", "fast"):
+            said = await admin.alter_broker_configs({ONE: [ConfigChange(LEADER_RATE, ConfigOp.SET, value)]})
+            assert (said[ONE] or "").startswith("INVALID_REQUEST")
+        await self.set(admin, LEADER_RATE, ConfigOp.SET, "0")
+        await self.seen(admin, LEADER_RATE, ConfigValue("0", ConfigSource.DYNAMIC_BROKER))
+        await self.set(admin, LEADER_RATE, ConfigOp.DELETE)
+
+    async def test_any_name_is_accepted(self, admin: KafkaAdmin) -> None:
+        """KIP-542's rate like any other: taken as somebody else's config, its value hidden, nothing slowed by it."""
+        name = "leader.reassignment.throttled.rate"
+        await self.set(admin, name, ConfigOp.SET, "1000")
+        await self.seen(admin, name, ConfigValue(None, ConfigSource.DYNAMIC_BROKER))
+        await self.set(admin, name, ConfigOp.DELETE)
+        await self.seen(admin, name, ConfigValue(None, ConfigSource.DEFAULT))
+
+    async def test_librdkafka_takes_one_broker_per_call(self, librdkafka: AdminClient) -> None:
+        entry = ConfigEntry(LEADER_RATE, "5", incremental_operation=AlterConfigOpType.SET)
+        both = [ConfigResource(ResourceType.BROKER, broker, incremental_configs=[entry]) for broker in ("1", "2")]
+        changed, _ = librdkafka.incremental_alter_configs(both).values()
+        with pytest.raises(KafkaException, match="Only one ConfigResource of type BROKER"):
+            changed.result(timeout=30)
+
     def default(self, cluster: KafkaCluster, *change: str) -> None:
         """librdkafka refuses the resource without a name that stands for all brokers; Kafka's own tool does not."""
         where = ("--bootstrap-server", cluster.bootstrap_servers, "--entity-type", "brokers", "--entity-default")
         cluster.run_tool("kafka.admin.ConfigCommand", *where, "--alter", *change)
+
+
+class TestReadAfterWrite:
+    """A read just after a successful write shows the old value or the new one: look again before you conclude."""
+
+    async def test_the_new_value_comes(
+        self, cluster: KafkaCluster, admin: KafkaAdmin, record_property: Callable[[str, object], None]
+    ) -> None:
+        create_topics(cluster, {"written": [[1, 2, 3]]})
+        old = 0
+        for number in range(20):
+            value = f"0:{number}"
+            change = ConfigChange(LEADER_LIST, ConfigOp.SET, value)
+            assert await admin.alter_topic_configs({"written": [change]}) == {"written": None}
+            seen = await self.read(admin)
+            assert seen in ({"", value} if number == 0 else {f"0:{number - 1}", value})
+            old += seen != value
+            await until(f"{LEADER_LIST} of {value}", lambda: self.read(admin), lambda now, value=value: now == value)
+        record_property("old values read", old)
+
+    async def read(self, admin: KafkaAdmin) -> str | None:
+        return (await admin.topic_configs(["written"], [LEADER_LIST]))["written"][LEADER_LIST].value
