@@ -46,6 +46,9 @@ SENT_BEFORE = {
 }
 SENT_AFTER = {
     "replace a dead one": Order(replicas_of(1, 2, 5), replicas_of(1, 2, 4)),
+    "replace both dead at once": Order(replicas_of(1, 3, 5), replicas_of(1, 2, 4)),
+    "replace one of two dead": Order(replicas_of(1, 3, 5), replicas_of(1, 4, 5), "3.9"),
+    "remove one of two dead": Order(replicas_of(1, 3, 5), replicas_of(1, 5), "3.9, 4.3"),
     "remove a dead one": Order(replicas_of(1, 2, 5), replicas_of(1, 2)),
     "reorder beside a dead one": Order(replicas_of(1, 2, 5), replicas_of(2, 1, 5)),
     "swap beside a dead one": Order(replicas_of(1, 2, 5), replicas_of(1, 4, 5), "3.9"),
