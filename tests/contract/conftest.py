@@ -7,6 +7,7 @@ from confluent_kafka.admin import AdminClient
 from e2e.bench.kafka import KafkaCluster
 from kafka.admin import KafkaAdminClient
 from tests.contract.arranging import BITE_BYTES, FOLLOWER_RATE, new_heavy_topic, put_to_rest, settings_of, throttle
+from tests.contract.observing import partition
 
 from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kafka.ports import KafkaAdmin
@@ -71,6 +72,8 @@ def heavy_partitions(cluster: KafkaCluster) -> Iterator[TopicPartition]:
 async def heavy(heavy_partitions: Iterator[TopicPartition], admin: KafkaAdmin) -> AsyncIterator[TopicPartition]:
     """A partition of its own for each test, on [1, 2, 3], with so many bytes that `crawling` keeps it in flight."""
     tp = next(heavy_partitions)
+    await admin.elect_preferred([tp])  # a test before may have killed the leader
+    await partition(admin, tp, "is led by its first", lambda s: s.leader == 1 and s.isr == {1, 2, 3})
     yield tp
     await put_to_rest(admin, tp)
 
