@@ -284,9 +284,8 @@ class TestPrint:
             (None, "OriginsExpired"),
             (succeeded(closed_at=None, outcome=None), "Running"),
             (succeeded(outcome=RunOutcome.UNDONE), "AlreadyUndone"),
-            (succeeded(outcome=RunOutcome.TAKEN_OVER), "NotSucceeded"),
         ],
-        ids=["expired", "running", "undone", "taken over"],
+        ids=["expired", "running", "undone"],
     )
     def test_refused_by_uid(self, run, reason):
         done = undo(world(None, run), "--uid", UID, "--print")

@@ -94,6 +94,15 @@ class TestEachCheck:
         assert "2026-03-05T00:00:00Z" in message
         assert why(work(execution={"windows": [NIGHT]}), now=NOON.replace(hour=3)) is None
 
+    @pytest.mark.parametrize(
+        "window", [{"cron": "99 1 * * *", "duration": "5h"}, {**NIGHT, "timeZone": "Europe/Berln"}]
+    )
+    def test_a_window_that_cannot_be_read_is_shut(self, window):
+        """The field is named; the resource is not lost sight of."""
+        reason, message, releases = why(work(execution={"windows": [window]}))
+        assert (reason, releases) == (Reason.INVALID_SPEC, True)
+        assert "spec.execution.windows" in message
+
     def test_an_unhealthy_cluster_names_the_check_and_the_partition(self):
         """Foreign partitions that are under-replicated, up to maxUnhealthy."""
         reason, message, releases = why(work(), seen=vitals(1, 2))

@@ -9,11 +9,11 @@ from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.v1alpha1 import FINALIZER, UNDO_ANNOTATION
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.execution.decide import Direction, Kind, Verdict
-from kafka_rebalance.execution.progress import Progress
+from kafka_rebalance.execution.progress import Progress, measure
 from kafka_rebalance.execution.queue import Place
 from kafka_rebalance.model.plan import Plan, PlannedPartition
 from kafka_rebalance.model.run import Run, RunOutcome
-from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition, replicas_of
+from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reconcile.queueing import ahead_of, give_places, own_errands
 from kafka_rebalance.reconcile.records import open_run
 from kafka_rebalance.reconcile.work import Barrier, Hold, Work
@@ -129,6 +129,40 @@ class TestAhead:
         low, high = running("low"), resource("high", priority=5)
         low.place, high.place = Place(runs=False, behind="kafka/high", position=1, yields=True), Place(runs=True)
         assert own_errands(low, [low, high]) == low.errands
+
+    def test_a_partition_that_left_the_run_keeps_nobody_from_rest(self):
+        """Somebody gave it a replica more: that is not above the replication factor by our doing."""
+        first = running("first", Verdict(Kind.SKIPPED, "Drifted"))
+        state = PartitionState(TP, "", replicas_of(1, 2, 9), frozenset(replicas_of(1, 2)), BrokerId(1))
+        first.progress = measure(
+            first.errands, first.verdicts, ClusterState("c", {}, {TP: state}), {}, Direction.FORWARD
+        )
+        assert first.at_rest
+
+    def test_a_deletion_that_waits_for_a_word_lets_others_by(self):
+        """Nothing is submitted for it until somebody raises its bound."""
+        waiting = running("first", WAITING, deleting=True)
+        waiting.barrier = Barrier.TOO_LARGE
+        assert lined_up(waiting, resource("second"))["second"].runs
+
+    def test_one_that_is_handed_over_keeps_its_place_until_it_is_closed(self):
+        """Also while it is suspended: the heir must not plan before it is known what it inherits."""
+        old = running("first", WAITING, deleting=True, execution={"suspend": True})
+        old.barrier, old.hold = Barrier.HEIR, Hold(Reason.SUSPENDED, "", releases=True)
+        assert not lined_up(old, resource("second"))["second"].runs
+
+
+class TestUnreadableSpec:
+    def test_a_deletion_is_seen_all_the_same(self):
+        """What was asked for last holds; only the metadata is taken in, and the field is named."""
+        mine = running("r", execution={"parallelPartitionCount": 7})
+        metadata = {"name": "r", "namespace": "kafka", "uid": "r", "deletionTimestamp": NOON.isoformat()}
+        mine.update({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}, "bogus": 1}})
+        assert mine.rebalance.metadata.deleting
+        assert mine.limits.parallel_partitions == 7
+        assert "bogus" in mine.spec_problem.message
+        mine.update({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}}})
+        assert mine.spec_problem is None
 
 
 class TestWhereItGoes:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from kafka_rebalance.api.v1alpha1 import FINALIZER
+from kafka_rebalance.errors import Refused
 from kafka_rebalance.execution.decide import Kind, Verdict
 from kafka_rebalance.model.plan import Plan, PlannedPartition
 from kafka_rebalance.model.run import Run
@@ -20,9 +21,9 @@ def tp(number, topic="orders"):
     return TopicPartition(topic, number)
 
 
-def resource(name, *, deleting=False, **spec):
-    metadata = {"name": name, "namespace": "kafka", "uid": f"uid-{name}", "finalizers": [FINALIZER]}
-    metadata["creationTimestamp"] = NOON.isoformat()
+def resource(name, *, deleting=False, metadata=None, **spec):
+    given = {"creationTimestamp": NOON.isoformat(), **(metadata or {})}
+    metadata = {"name": name, "namespace": "kafka", "uid": f"uid-{name}", "finalizers": [FINALIZER], **given}
     if deleting:
         metadata["deletionTimestamp"] = NOON.isoformat()
     mine = Work.of({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}, **spec}})
@@ -71,6 +72,21 @@ class TestHeirs:
         old.verdicts = {tp(7): Verdict(Kind.SKIPPED, "TopicDeleted")}
         name_heirs([old, new], EVERYTHING)
         assert old.heir == new.uid
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"problem": Refused("UnknownBroker", "7")},
+            {"metadata": {"namespace": "other"}},
+            {"metadata": {"creationTimestamp": (NOON - timedelta(hours=1)).isoformat()}},
+        ],
+    )
+    def test_one_that_cannot_be_the_same_under_a_new_name_does_not(self, change):
+        """Refused by planning, of another team, or waiting since long before: the rollback is what was asked for."""
+        old, new = dying(0), resource("new", metadata=change.get("metadata"))
+        new.problem = change.get("problem")
+        name_heirs([old, new], EVERYTHING)
+        assert old.heir == ""
 
     def test_one_with_a_past_of_its_own_or_on_its_way_out_does_not(self):
         """Its own origins would be mixed with the others'."""

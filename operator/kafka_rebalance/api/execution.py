@@ -8,8 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from kafka_rebalance.api.fields import MAX_INT32, ApiModel, ByteCount, PositiveInt, Rate, Seconds, rule, rules
-from kafka_rebalance.execution.windows import Window as CheckedWindow
-from kafka_rebalance.execution.windows import check
+from kafka_rebalance.execution.windows import Window as WindowRule
 
 
 class DeletionPolicy(StrEnum):
@@ -54,14 +53,9 @@ class Window(ApiModel):
         default="UTC", description="IANA time zone of the cron fields, like Europe/Berlin."
     )
 
-    @model_validator(mode="after")
-    def _valid(self) -> Self:
-        check(self.checked())
-        return self
-
-    def checked(self) -> CheckedWindow:
-        """As the pure layer takes it."""
-        return CheckedWindow(self.cron, self.duration_seconds, self.time_zone)
+    def as_rule(self) -> WindowRule:
+        """As the pure layer takes it, which finds out whether it can be read: one that cannot be is shut."""
+        return WindowRule(self.cron, self.duration_seconds, self.time_zone)
 
 
 class Execution(ApiModel):

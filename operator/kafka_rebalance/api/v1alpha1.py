@@ -37,6 +37,7 @@ from kafka_rebalance.api.status import (
     PlanStatus,
     Progress,
     ReplicaProgress,
+    ResourceStatus,
     SkippedRow,
     ThrottleStatus,
 )
@@ -87,6 +88,7 @@ __all__ = [
     "ThrottleStatus",
     "Tls",
     "Topics",
+    "lenient_conditions",
     "parse_metadata",
     "parse_rebalance",
     "parse_throttle",
@@ -173,6 +175,11 @@ def parse_throttle(body: Mapping[str, Any]) -> KafkaReassignmentThrottle:
         spec=_validate(KafkaReassignmentThrottleSpec, body.get("spec", {}), "spec"),
         status=_lenient(KafkaReassignmentThrottleStatus, body.get("status")),
     )
+
+
+def lenient_conditions(status: Any) -> tuple[Condition, ...]:
+    """The conditions of either kind's status; none where it cannot be read."""
+    return _lenient(ResourceStatus, status).conditions
 
 
 def planning_hash(spec: KafkaRebalanceSpec) -> str:

@@ -51,7 +51,7 @@ def _own_name() -> str:
     "lease_seconds",
     callback=_lease_seconds,
     metavar="DURATION",
-    default="15s",
+    default="30s",
     show_default=True,
     help="Another operator takes over when the lease was not renewed for this long.",
 )

@@ -26,7 +26,13 @@ from kafka_rebalance.reconcile.records import OpenRun, open_run
 from kafka_rebalance.reconcile.retention import PLAN_RETENTION
 from kafka_rebalance.units import format_bytes
 
-_KEPT = {RunOutcome.SUCCEEDED, RunOutcome.ABANDONED, RunOutcome.REVERTED, RunOutcome.ROLLED_BACK_PARTIALLY}
+_KEPT = {
+    RunOutcome.SUCCEEDED,
+    RunOutcome.ABANDONED,
+    RunOutcome.REVERTED,
+    RunOutcome.ROLLED_BACK_PARTIALLY,
+    RunOutcome.TAKEN_OVER,
+}
 """Ends after which something may be elsewhere than before the run, and its origins are kept."""
 
 

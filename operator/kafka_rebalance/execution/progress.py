@@ -70,10 +70,10 @@ def measure(
         start, goal = _way(errand, direction)
         state = cluster.partitions.get(errand.tp)
         verdict = verdicts.get(errand.tp)
-        foreign = verdict is not None and verdict.reason == FOREIGN
-        if state is not None and not state.in_flight and not foreign:
-            above += len(state.replicas) > max(len(start), len(goal))
         left_alone = verdict is not None and verdict.kind is Kind.SKIPPED
+        others = left_alone or (verdict is not None and verdict.reason == FOREIGN)
+        if state is not None and not state.in_flight and not others:
+            above += len(state.replicas) > max(len(start), len(goal))
         for broker in goal:
             if broker in start:
                 continue

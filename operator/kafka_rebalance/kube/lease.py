@@ -19,7 +19,7 @@ from kafka_rebalance.kube.errors import Conflict, NotFound
 log = logging.getLogger(__name__)
 
 LEASE_NAME = "kafka-rebalance-operator"
-DURATION_SECONDS = 15
+DURATION_SECONDS = 30
 _LOOK_SECONDS = 1.0
 """Between two looks at somebody else's Lease, and between two attempts to renew one's own."""
 _ATTEMPTS = 3

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.decide import Direction
-from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, ConfigSource, KafkaAdmin
+from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, ConfigSource, ConfigValue, KafkaAdmin
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile.records import Stores
 from kafka_rebalance.reconcile.work import Work
@@ -40,32 +40,30 @@ class Cordons:
         new = wanted - work.cordon_seen
         if new:
             try:
-                await self._cordon(work, new)
+                work.cordon_seen |= await self._cordon(work, new)
             except Permanent as error:
                 # It is a help, not a condition: without the right to alter brokers a decommission goes on.
                 log.warning("%s: brokers %s are not cordoned: %s", work.name, sorted(new), error.message)
-            work.cordon_seen |= new
+                work.cordon_seen |= new
         back = (set(work.run.cordoned) - wanted) & set(alive)
         if back:
             done = await self._change(back, ConfigChange(CONFIG, ConfigOp.DELETE))
             await self._record(work, set(work.run.cordoned) - done)
             work.cordon_seen -= back
 
-    async def _cordon(self, work: Work, brokers: set[BrokerId]) -> None:
-        """Recorded first. One that is recorded already may not have been reached: it is set again."""
-        recorded = set(work.run.cordoned) if work.run else set()
-        ours = await self._not_cordoned(brokers) | (brokers & recorded)
-        await self._record(work, recorded | ours)
-        await self._change(ours, ConfigChange(CONFIG, ConfigOp.SET, _ALL_DIRS))
+    async def _cordon(self, work: Work, brokers: set[BrokerId]) -> set[BrokerId]:
+        """The brokers that are settled: cordoned by us, or not ours to cordon. The others are asked again.
 
-    async def _not_cordoned(self, brokers: Collection[BrokerId]) -> set[BrokerId]:
-        """Those that offer the config, and where it is not set: described unset it is an empty default (recorded)."""
+        Recorded first. One that is recorded already may not have been reached: it is set again. Offered and unset, the
+        config is described as an empty default (recorded on 4.3).
+        """
+        recorded = set(work.run.cordoned) if work.run else set()
         found = await self._admin.broker_configs(brokers, [CONFIG])
-        return {
-            broker
-            for broker, values in found.items()
-            if CONFIG in values and values[CONFIG].source is ConfigSource.DEFAULT and values[CONFIG].value == ""
-        }
+        unset = ConfigValue("", ConfigSource.DEFAULT)
+        ours = {broker for broker, values in found.items() if values.get(CONFIG) == unset} | (brokers & recorded)
+        await self._record(work, recorded | ours)
+        done = await self._change(ours, ConfigChange(CONFIG, ConfigOp.SET, _ALL_DIRS))
+        return done | (set(found) - ours)
 
     async def _record(self, work: Work, cordoned: Collection[BrokerId]) -> None:
         if work.run is None or set(work.run.cordoned) == set(cordoned):

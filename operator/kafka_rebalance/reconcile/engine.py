@@ -27,7 +27,7 @@ from kafka_rebalance.reconcile.cordoning import Cordons
 from kafka_rebalance.reconcile.following import follow, stalled
 from kafka_rebalance.reconcile.holding import Surroundings, hold_on
 from kafka_rebalance.reconcile.judging import judge_again, moving, still_meant
-from kafka_rebalance.reconcile.lifecycle import Clock, Lifecycle
+from kafka_rebalance.reconcile.lifecycle import WITHOUT_KAFKA, Clock, Lifecycle
 from kafka_rebalance.reconcile.observing import Look, Observer
 from kafka_rebalance.reconcile.opening import LoadModels, Runs, expected_seconds
 from kafka_rebalance.reconcile.queueing import ahead_of, give_places, own_errands
@@ -110,6 +110,7 @@ class ClusterEngine:
         try:
             pause = await self._tick()
         except RebalanceError as error:
+            self._judge_all_anew()
             self._failures += 1
             log.warning("cluster %s: %s: %s", self.cluster_id, error.reason, error.message)
             if not isinstance(error, Transient) or self._failures >= _FAILURES_BEFORE_SAYING_SO:
@@ -117,11 +118,16 @@ class ClusterEngine:
             return error.retry_after if isinstance(error, Transient) else IDLE_SECONDS
         except Exception:
             # A defect of ours in one round must not end the engine of a cluster; the next round starts from scratch.
+            self._judge_all_anew()
             log.exception("cluster %s: unexpected error in this round", self.cluster_id)
             await self._say_problem(Transient(Reason.INTERNAL_ERROR, "unexpected error, see the operator's log"))
             return UNSETTLED_SECONDS
         self._failures = 0
         return pause
+
+    def _judge_all_anew(self) -> None:
+        for work in self.works.values():
+            work.judged_in = None
 
     async def _tick(self) -> float:
         self._sent = False
@@ -131,14 +137,19 @@ class ClusterEngine:
         await self._keeper.load()
         info = await self._admin.describe_cluster()
         self._endpoints |= _endpoints(info)
+        self._observer.note_members(info)
         await self._open(works, info)
         running = [work for work in works if work.open is not None and not work.blocked(self._clock.monotonic())]
         claims: dict[str, Claim] = {}
         seen = Observation(ClusterState(self.cluster_id, info.brokers))
         if running:
+            for work in works:
+                if work not in running:
+                    work.judged_in = None  # what changes meanwhile is not told to it
+            vitals = await self._observer.vitals(info)
             look = await self._look(running, info)
             seen = look.observation
-            self._judge(running, look, await self._observer.vitals(info))
+            self._judge(running, look, vitals)
             for work in running:
                 async with self._lifecycle.problems_of(work, "cordon"):
                     await self._cordons.keep(work, info.brokers)
@@ -167,7 +178,8 @@ class ClusterEngine:
         """Seconds until there may be something to do without anybody waking us."""
         now = self._clock.monotonic()
         running = [work for work in self.works.values() if work.open is not None and not work.blocked(now)]
-        if self._sent or any(work.hold is None or not work.at_rest for work in running):
+        resting = {work.uid for work in running if work.at_rest and (work.hold is not None or work.waits_for_a_word)}
+        if self._sent or len(resting) < len(running):
             return SENT_SECONDS if self._sent else BUSY_SECONDS
         if running:
             return RESTING_SECONDS
@@ -319,7 +331,7 @@ class ClusterEngine:
                 continue  # finished: what happens to the cluster now is not its concern
             before, work.problem = work.problem, work.problem or error
             try:
-                if work.rebalance.metadata.deleting:
+                if work.rebalance.metadata.deleting and error.reason in WITHOUT_KAFKA:
                     await self._lifecycle.prepare(work, connected=False)
                 await self._report(work, ClusterState(self.cluster_id, {}))
             except Exception:

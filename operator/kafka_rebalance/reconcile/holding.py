@@ -69,7 +69,11 @@ def _unapproved(work: Work, _: Surroundings) -> Hold | None:
 
 
 def _outside_window(work: Work, around: Surroundings) -> Hold | None:
-    found = state_of([w.checked() for w in work.rebalance.spec.execution.windows], around.now)
+    try:
+        found = state_of([w.as_rule() for w in work.rebalance.spec.execution.windows], around.now)
+    except ValueError as error:
+        # No reason to lose sight of the resource: what it says of a deletion counts all the same.
+        return Hold(Reason.INVALID_SPEC, f"spec.execution.windows: {error}", releases=True)
     if not isinstance(found, Shut):
         return None
     opens = f"; the next one opens at {format_time(found.opens_at)}" if found.opens_at else "; none ever opens"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -15,7 +16,9 @@ from typing import Protocol
 
 from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
-from kafka_rebalance.model.run import Run, RunOutcome
+from kafka_rebalance.model.plan import Plan, PlannedPartition
+from kafka_rebalance.model.run import Origin, Run, RunOutcome
+from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.reconcile.records import Stores, load_open_run
 from kafka_rebalance.reconcile.resources import Resources
 from kafka_rebalance.reconcile.work import Work
@@ -24,6 +27,8 @@ log = logging.getLogger(__name__)
 
 _REFUSED_SECONDS = 15.0
 _SOONEST_SECONDS = 0.5
+WITHOUT_KAFKA = {Reason.KAFKA_UNREACHABLE, Reason.KAFKA_AUTHENTICATION_FAILED, Reason.SECRET_NOT_FOUND}
+"""Problems with which nothing can be asked of Kafka, as opposed to one that went wrong on the way."""
 _LOOK_AROUND_SECONDS = 5.0
 _CANCEL_TIME = timedelta(minutes=2)
 """What cancelling gets after spec.rollback.timeout, before the finalizer goes whatever is left."""
@@ -103,17 +108,18 @@ class Lifecycle:
             return
         closed = replace(work.run, closed_at=self._clock.now(), outcome=outcome, successor=successor)
         await self._stores.runs.save(closed)
-        await self._resources.announce(work, outcome)
+        if work.rebalance.metadata.deleting:
+            await self._resources.announce(work, outcome)
         work.run = closed
         skipped = work.open.plan.skipped if work.open else ()
         log.info("%s: %s (%d partitions left alone)", work.name, outcome, len(work.skipped) or len(skipped))
         work.close()
         work.place = None
 
-    async def undone(self, work: Work) -> None:
-        """Everything is back. The order to undo goes first: it must not meet a later run with the same plan."""
+    async def undone(self, work: Work, *, wholly: bool) -> None:
+        """What can be back is. The order to undo goes first: it must not meet a later run with the same plan."""
         await self._resources.clear_undo(work)
-        await self.close(work, RunOutcome.UNDONE)
+        await self.close(work, RunOutcome.UNDONE if wholly else RunOutcome.ROLLED_BACK_PARTIALLY)
 
     async def let_go(self, work: Work) -> None:
         """Drop our finalizer. What is stored is forgotten first where everything is back; else it is kept for undo."""
@@ -140,9 +146,9 @@ class Lifecycle:
             message = f"the origins of plan {work.run.plan_hash} are no longer stored: there is nothing to go back to"
             raise Refused("OriginsExpired", message)
         run = replace(work.run, closed_at=None, outcome=None, undo=True)
-        work.open = await load_open_run(self._stores, run)
+        opened = await load_open_run(self._stores, run)
         await self._stores.runs.save(run)
-        work.run, work.progress, work.verdicts = run, None, {}
+        work.run, work.open, work.progress, work.verdicts = run, opened, None, {}
 
     async def _stop_planning(self, work: Work) -> None:
         """A deletion does not wait for a plan. What it may have stored is read again."""
@@ -153,13 +159,15 @@ class Lifecycle:
         work.close()
 
     async def _tear_down(self, work: Work, *, connected: bool) -> None:
+        if work.run is None:
+            work.run = await self._take_back(work)
         run = work.run
         if run is None or not run.open:
             await self.let_go(work)
             return
         await self._look_around(work)
         abandoned = work.heading is None or work.let_go_ordered or self._expired(work, connected=connected)
-        if abandoned or (work.terminating and not connected):
+        if abandoned:
             await self.close(work, RunOutcome.ABANDONED)
             await self.let_go(work)
             return
@@ -177,4 +185,29 @@ class Lifecycle:
     def _expired(self, work: Work, *, connected: bool) -> bool:
         """Whether ``rollback.timeout`` ends it here: at once without Kafka, else when cancelling has had its time."""
         now = self._clock.now()
+        begun = work.rebalance.metadata.deletion_timestamp
+        if work.terminating and begun is not None and now - begun > _CANCEL_TIME:
+            return True
         return work.timed_out(now if not connected else now - _CANCEL_TIME)
+
+    async def _take_back(self, work: Work) -> Run | None:
+        """A new resource took runs over and goes before it has a plan of its own: what they moved is rolled back."""
+        taken = [run for run in await self._stores.runs.list_all() if run.successor == work.uid]
+        partitions: dict[TopicPartition, PlannedPartition] = {}
+        origins: list[Origin] = []
+        for run in taken:
+            opened = await load_open_run(self._stores, run)
+            origins += opened.origins.values()
+            for planned in opened.plan.partitions:
+                partitions.setdefault(planned.tp, planned)
+        if not partitions:
+            return None
+        plan = Plan(tuple(sorted(partitions.values())), lower_bound=0, optimal=False)
+        run = replace(
+            taken[0], uid=work.uid, name=work.rebalance.metadata.name, run_id=uuid.uuid4().hex, plan_hash=plan.hash
+        )
+        run = replace(run, closed_at=None, outcome=None, successor=None, planning_hash=work.planning_hash)
+        await self._stores.plans.save(work.uid, plan.hash, run.cluster_id, plan, self._clock.now())
+        await self._stores.origins.append(work.uid, run.run_id, origins)
+        await self._stores.runs.save(run)
+        return run

@@ -24,6 +24,7 @@ IDLE_LOG_DIR_SECONDS = 30.0
 PRODUCE_SECONDS = 15.0
 """Between two readings that tell how fast partitions grow: shorter, and the brokers' flushes would be noise."""
 MIN_INSYNC_SECONDS = 60.0
+_ASK_AGAIN_SECONDS = 2.0
 _GONE_AFTER_READINGS = 5
 """One "unknown topic" is no proof of deletion: a broker may lag."""
 
@@ -75,7 +76,11 @@ class Observer:
             self._everything_due_at = begun + max(EVERYTHING_SECONDS, _SHARE * took)
             self._readings += 1
             self._unhealthy = unhealthy(self._known)
-            self._unhealthy_min_insync = await self._read_min_insync({tp.topic for tp in self._unhealthy})
+            try:
+                self._unhealthy_min_insync = await self._read_min_insync({tp.topic for tp in self._unhealthy})
+            except RebalanceError as error:
+                # Others' topics: without the right to read them the gate takes 1 for their min.insync.replicas.
+                log.info("min.insync.replicas of unhealthy topics is not known: %s", error.message)
         return self._known
 
     def expire(self) -> None:
@@ -89,7 +94,7 @@ class Observer:
             controller_reachable=True,
             partitions=self._unhealthy,
             min_insync=self._unhealthy_min_insync,
-            membership_changed=self._membership(info),
+            membership_changed=self._membership(),
             live=frozenset(info.brokers),
         )
 
@@ -134,16 +139,18 @@ class Observer:
         now = self._clock.monotonic()
         return frozenset(b for b, since in self._away_since.items() if now - since < less_than_seconds)
 
-    def _membership(self, info: ClusterInfo) -> Change | None:
-        """The last change of the set of live brokers. What was before this process started is not known."""
-        now, members = self._clock.monotonic(), frozenset(info.brokers)
+    def note_members(self, info: ClusterInfo) -> None:
+        """Remember when the set of live brokers changed. What was before this process started is not known."""
+        members = frozenset(info.brokers)
         if self._members is not None and members != self._members:
-            self._change = (now, members - self._members, self._members - members)
+            self._change = (self._clock.monotonic(), members - self._members, self._members - members)
         self._members = members
+
+    def _membership(self) -> Change | None:
         if self._change is None:
             return None
         at, joined, left = self._change
-        return Change(now - at, joined, left)
+        return Change(self._clock.monotonic() - at, joined, left)
 
     async def _read_sizes(self, partitions: Mapping[TopicPartition, PartitionState], info: ClusterInfo) -> None:
         """Every few seconds while something is copied. Without sizes the work goes on."""
@@ -189,6 +196,7 @@ class Observer:
         wanted = set(topics)
         due = [t for t in wanted if now - self._min_insync_read_at.get(t, float("-inf")) > MIN_INSYNC_SECONDS]
         if due:
+            self._min_insync_read_at |= dict.fromkeys(due, now - MIN_INSYNC_SECONDS + _ASK_AGAIN_SECONDS)
             for topic, values in (await self._admin.topic_configs(due, ["min.insync.replicas"])).items():
                 value = values["min.insync.replicas"].value
                 self._min_insync[topic] = int(value) if value else 1

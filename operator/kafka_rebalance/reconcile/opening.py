@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 
 from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.v1alpha1 import KafkaRebalanceSpec, planning_hash
+from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.decide import Direction, Errand
 from kafka_rebalance.execution.progress import seconds_at_throttle
 from kafka_rebalance.execution.queue import Place
@@ -30,6 +31,7 @@ from kafka_rebalance.reconcile.work import Barrier, Planned, Work
 log = logging.getLogger(__name__)
 
 _QUEUE_SECONDS = 2.0
+_UNCORDON_SECONDS = 30.0
 _PROOF_SECONDS = 2.0
 """Between the two readings that prove a broker empty."""
 
@@ -60,16 +62,22 @@ class Runs:
 
     async def start(self, work: Work, info: ClusterInfo, works: Collection[Work]) -> None:
         """Begin to plan where a plan is wanted and the queue allows it."""
-        if not work.wants_plan or work.queued or self._clock.monotonic() < work.retry_at:
+        if work.unseen:
+            work.place = Place(runs=False, behind=work.unseen, position=1)
+        due = self._clock.monotonic() >= work.retry_at
+        if not work.wants_plan or not due or (work.queued and not work.unseen):
             return
-        unseen: str | None = work.name
+        predecessor = next((other for other in works if other.open is not None and other.heir == work.uid), None)
+        if predecessor is not None:
+            # Its run has to be closed first: only then is it known what this one inherits.
+            work.place = Place(runs=False, behind=predecessor.name, position=1)
+            return
         # A stage of its own: what was wrong with the last plan stays on the status until a plan has been made.
         async with self._lifecycle.problems_of(work, "queue"):
-            unseen = await self._unseen(works, info.cluster_id)
-            if unseen is not None:
-                work.place = Place(runs=False, behind=unseen, position=1)
-                work.retry_at = self._clock.monotonic() + _QUEUE_SECONDS
-        if unseen is None:
+            work.unseen = await self._unseen(works, info.cluster_id) or ""
+        if work.unseen:
+            work.retry_at = self._clock.monotonic() + _QUEUE_SECONDS
+        elif work.problem_at != "queue":
             # The spec is taken once: an edit that comes in while we plan supersedes this plan.
             work.planning = asyncio.create_task(self._plan(work, work.rebalance.spec, info))
             work.planning.add_done_callback(lambda _: self._wake())
@@ -86,8 +94,8 @@ class Runs:
         """Every partition has arrived or is left alone, and the throttle has been taken away: close the run."""
         if work.open is None or work.planning is not None or work.barrier is Barrier.TOO_LARGE:
             return
-        if work.going_back and work.run is not None and set(work.run.cordoned) & set(info.brokers):
-            return  # the next tick takes the cordon away
+        if work.going_back and not self._uncordoned(work, info):
+            return
         async with self._lifecycle.problems_of(work, "finish"):
             if work.replanning is not None:
                 work.settled = True
@@ -95,9 +103,17 @@ class Runs:
                 await self._lifecycle.close(work, _outcome(work), successor=work.heir or None)
                 await self._lifecycle.let_go(work)
             elif work.going_back:
-                await self._lifecycle.undone(work)
+                await self._lifecycle.undone(work, wholly=not work.skipped)
             elif await self._drained(work):
                 await self._lifecycle.close(work, RunOutcome.SUCCEEDED)
+
+    def _uncordoned(self, work: Work, info: ClusterInfo) -> bool:
+        """Whether the cordons of a way back are gone, or have had their time: nobody is held up by one for long."""
+        if work.run is None or not set(work.run.cordoned) & set(info.brokers):
+            return True
+        now = self._clock.monotonic()
+        work.unrestored_since = work.unrestored_since if work.unrestored_since is not None else now
+        return now - work.unrestored_since >= _UNCORDON_SECONDS
 
     async def _unseen(self, works: Collection[Work], cluster_id: str) -> str | None:
         """Whose open run may be moving anything: not loaded yet, or of a resource we have not seen since the start."""
@@ -122,6 +138,7 @@ class Runs:
         load = await self._load(info)
         made = await make_plan(spec, info, selected, load)
         plan = with_earlier_errands(made, earlier, partitions)
+        await asyncio.to_thread(lambda: plan.hash)  # computed once, off the event loop
         run = Run(
             uid=work.uid,
             namespace=work.rebalance.metadata.namespace,
@@ -131,14 +148,24 @@ class Runs:
             planning_hash=planning_hash(spec),
             plan_hash=plan.hash,
             opened_at=before.opened_at if before else self._clock.now(),
-            cordoned=before.cordoned if before else (),
+            cordoned=work.run.cordoned if work.run else (),
         )
         ref = await self._stores.plans.save(work.uid, plan.hash, info.cluster_id, plan, self._clock.now())
         found = (Origin(p.tp, p.topic_id, p.current, partitions[p.tp].leader) for p in plan.partitions)
         stored = await self._stores.origins.append(work.uid, run.run_id, [*inherited.values(), *found])
         await self._stores.runs.save(run)
-        await self._stores.plans.delete(work.uid, keep=plan.hash)
+        await self._forget_older(work, run)
+        if before is not None and before.undo:
+            await self._resources.clear_undo(work)
         return Planned(open_run(run, plan, ref, stored), load)
+
+    async def _forget_older(self, work: Work, run: Run) -> None:
+        """Plans and origins of the resource that no record names any more. Left behind, they go with the next."""
+        try:
+            await self._stores.plans.delete(work.uid, keep=run.plan_hash)
+            await self._stores.origins.delete(work.uid, keep=run.run_id)
+        except RebalanceError as error:
+            log.warning("%s: older plans are still stored: %s", work.name, error.message)
 
     async def _inherited(self, work: Work) -> dict[TopicPartition, Origin]:
         """The origins of runs that this new resource has taken over: a deletion leads back to before them."""
@@ -147,7 +174,8 @@ class Runs:
         found: dict[TopicPartition, Origin] = {}
         for run in await self._stores.runs.list_all():
             if run.successor == work.uid:
-                found |= await self._stores.origins.load(run.uid, run.run_id)
+                # The older run was there first.
+                found = await self._stores.origins.load(run.uid, run.run_id) | found
         return found
 
     def _begin(self, work: Work, planned: Planned) -> None:

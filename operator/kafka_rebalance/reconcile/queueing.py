@@ -65,5 +65,7 @@ def _claimant(work: Work, everything: Mapping[TopicPartition, PartitionState], n
 
 def _rests_by_itself(work: Work) -> bool:
     """Whether its own resource holds it back, so that the place in the queue is of no use to it."""
+    if work.barrier is not None:
+        return work.waits_for_a_word
     queue = {Reason.QUEUED, Reason.YIELDING}
     return work.hold is not None and work.hold.releases and work.hold.reason not in queue

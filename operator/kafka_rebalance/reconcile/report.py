@@ -148,6 +148,9 @@ def _state(work: Work, stalled: str | None) -> tuple[Summary, str, str]:
         if isinstance(work.problem, Transient):
             retried = "; trying again"
         return Summary.STUCK, work.problem.reason, work.problem.message + retried
+    if work.spec_problem is not None and not work.rebalance.metadata.deleting:
+        unread = f"{work.spec_problem.message}; what was asked for before still holds"
+        return Summary.STUCK, work.spec_problem.reason, unread
     if work.open is None:
         return _state_at_rest(work)
     if stalled is not None:
@@ -209,12 +212,18 @@ def _moving_back(work: Work) -> str:
 
 
 def _state_at_rest(work: Work) -> tuple[Summary, str, str]:
-    if work.wants_plan and work.queued:
+    if work.wants_plan and (work.queued or work.unseen):
         return Summary.IN_PROGRESS, Reason.QUEUED, work.queue_message
     run = work.run
-    closed_well = run is not None and run.outcome in {RunOutcome.SUCCEEDED, RunOutcome.UNDONE}
+    ended_well = {RunOutcome.SUCCEEDED, RunOutcome.UNDONE}
+    closed_well = run is not None and (run.outcome in ended_well or (run.undo and not run.open))
     if run is None or not closed_well or run.planning_hash != work.planning_hash:
         return Summary.IN_PROGRESS, Reason.PLANNING, "reading the cluster and making a plan"
+    if run.outcome is RunOutcome.ROLLED_BACK_PARTIALLY:
+        rows = [f"{tp} ({v.reason})" for tp, v in list(work.skipped.items())[:10]]
+        named = f": {', '.join(rows)}" if rows else ""
+        message = f"not everything could be moved back{named}; the origins are kept"
+        return Summary.STUCK, Reason.ROLLED_BACK_PARTIALLY, message
     if run.outcome is RunOutcome.UNDONE:
         return Summary.DONE, Reason.UNDONE, "replicas and their order are as they were before the run"
     count = len(work.skipped)

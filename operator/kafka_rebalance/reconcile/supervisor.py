@@ -22,6 +22,7 @@ from kafka_rebalance.api.v1alpha1 import (
     KafkaReassignmentThrottleStatus,
     KafkaRebalanceStatus,
     ObjectMeta,
+    lenient_conditions,
     parse_metadata,
     parse_throttle,
 )
@@ -33,7 +34,7 @@ from kafka_rebalance.kube.store import LedgerStore, OriginStore, PlanStore, RunS
 from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reconcile.connections import resolve
 from kafka_rebalance.reconcile.engine import ClusterEngine
-from kafka_rebalance.reconcile.lifecycle import Clock, Lifecycle
+from kafka_rebalance.reconcile.lifecycle import WITHOUT_KAFKA, Clock, Lifecycle
 from kafka_rebalance.reconcile.opening import LoadModels
 from kafka_rebalance.reconcile.records import Stores
 from kafka_rebalance.reconcile.resources import Resources
@@ -214,7 +215,7 @@ class Supervisor:
         for work in list(connection.works.values()):
             try:
                 if work.rebalance.metadata.deleting:
-                    await self._lifecycle.prepare(work, connected=False)
+                    await self._lifecycle.prepare(work, connected=error.reason not in WITHOUT_KAFKA)
                 if work.problem is None:
                     work.problem = error
                 await self._resources.report(work, ClusterState("", {}), {})
@@ -232,7 +233,8 @@ class Supervisor:
             log.warning("%s without readable metadata: %s", plural, error.message)
             return
         log.warning("%s %s/%s: %s", plural, metadata.namespace, metadata.name, error.message)
-        await self._say(plural, metadata, (), error)
+        before = lenient_conditions(body.get("status"))
+        await self._say(plural, metadata, before, error)
 
     async def _say(self, plural: str, metadata: ObjectMeta, before: Iterable[Condition], error: RebalanceError) -> None:
         conditions = summarise(
@@ -240,6 +242,8 @@ class Supervisor:
         )
         model = KafkaRebalanceStatus if plural == REBALANCES else KafkaReassignmentThrottleStatus
         status = model(observed_generation=metadata.generation, conditions=conditions)
+        if tuple(before) == conditions:
+            return  # our own write comes back as a change
         try:
             await self._kube.patch_status(plural, metadata.namespace, metadata.name, status.as_patch())
         except RebalanceError as failed:

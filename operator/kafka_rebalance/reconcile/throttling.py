@@ -55,6 +55,7 @@ class ThrottleKeeper:
         self._rates_written: dict[BrokerId, dict[str, int]] = {}
         self._entries_written: dict[tuple[str, str], frozenset[str]] = {}
         self._absent: Counter[str] = Counter()
+        self._elsewhere: Mapping[TopicPartition, Replicas] = {}
         self.trouble = ""
         """What could not be written lately, for the status; empty where all went well."""
 
@@ -79,7 +80,7 @@ class ThrottleKeeper:
 
     def restored(self, claims: Mapping[str, Claim], topics: Collection[str], brokers: Collection[BrokerId]) -> bool:
         """Whether nothing but what the claims want is left on these topics and brokers (those that can be asked)."""
-        wanted = combine(claims)
+        wanted = protect(combine(claims), self._book, self._elsewhere)
         left = finished_topics(self._book, wanted) & set(topics)
         return not left and not set(finished_brokers(self._book, wanted)) & set(brokers)
 
@@ -129,7 +130,8 @@ class ThrottleKeeper:
 
         ``elsewhere``: partitions in flight that no claim speaks for, with their replicas; what is ours there stays.
         """
-        wanted = protect(combine(claims), self._book, elsewhere or {})
+        self._elsewhere = elsewhere or {}
+        wanted = protect(combine(claims), self._book, self._elsewhere)
         await self._subtract(wanted)
         await self._restore_brokers(wanted, alive)
         await self._restore_topics(wanted)

@@ -20,10 +20,11 @@ from kafka_rebalance.api.v1alpha1 import (
     DeletionPolicy,
     KafkaRebalance,
     KafkaRebalanceStatus,
+    parse_metadata,
     parse_rebalance,
     planning_hash,
 )
-from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.errors import RebalanceError, Refused
 from kafka_rebalance.execution.decide import Direction, Errand, Kind, Verdict
 from kafka_rebalance.execution.progress import Pace, Progress
 from kafka_rebalance.execution.queue import Place
@@ -75,6 +76,7 @@ class Work:
     replanning: Reason | None = None
     settled: bool = False
     place: Place | None = None
+    unseen: str = ""
     asks_for: str = ""
     asks_since: datetime | None = None
     hold: Hold | None = None
@@ -83,6 +85,7 @@ class Work:
     heir_name: str = ""
     terminating: bool = False
     looked_around_at: float = float("-inf")
+    spec_problem: Refused | None = None
     problem: RebalanceError | None = None
     problem_at: str = ""
     retry_at: float = float("-inf")
@@ -106,6 +109,7 @@ class Work:
     eta_seconds: float | None = None
     cordon_seen: set[BrokerId] = field(default_factory=set)
     empty_since: float | None = None
+    unrestored_since: float | None = None
     drained: bool | None = None
     drain_message: str = ""
     written: KafkaRebalanceStatus | None = None
@@ -119,8 +123,12 @@ class Work:
         return cls(parse_rebalance(body))
 
     def update(self, body: dict[str, Any]) -> None:
-        """Take in a newer state of the resource."""
-        self.rebalance = parse_rebalance(body)
+        """Take in a newer state of the resource. With a spec that cannot be read the last one holds, and it is said."""
+        try:
+            self.rebalance, self.spec_problem = parse_rebalance(body), None
+        except Refused as error:
+            self.rebalance = self.rebalance.model_copy(update={"metadata": parse_metadata(body)})
+            self.spec_problem = error
 
     @property
     def uid(self) -> str:
@@ -199,8 +207,10 @@ class Work:
     def undo_ordered(self) -> bool:
         """Whether the run that has succeeded shall be moved back."""
         run = self.run
-        succeeded = run is not None and run.outcome is RunOutcome.SUCCEEDED
-        return succeeded and self.rebalance.metadata.annotations.get(UNDO_ANNOTATION) == self.run_plan_hash
+        if run is None or run.outcome is not RunOutcome.SUCCEEDED or self.planning is not None:
+            return False
+        ordered = self.rebalance.metadata.annotations.get(UNDO_ANNOTATION)
+        return ordered == run.plan_hash and run.planning_hash == self.planning_hash
 
     @property
     def run_plan_hash(self) -> str:
@@ -220,8 +230,9 @@ class Work:
         if self.open is not None:
             return self.settled
         run = self.run
-        done = run is not None and run.outcome in {RunOutcome.SUCCEEDED, RunOutcome.UNDONE}
-        # One-shot: drift after success moves nothing.
+        # One-shot: drift after success moves nothing, and what was undone stays so.
+        ended_well = {RunOutcome.SUCCEEDED, RunOutcome.UNDONE}
+        done = run is not None and (run.outcome in ended_well or (run.undo and not run.open))
         return not (done and run is not None and run.planning_hash == self.planning_hash)
 
     def wanted(self, everything: Mapping[TopicPartition, PartitionState]) -> frozenset[TopicPartition]:
@@ -240,6 +251,11 @@ class Work:
         return not moving and not self.progress.above_replication_factor
 
     @property
+    def waits_for_a_word(self) -> bool:
+        """Whether a deletion stands still until somebody raises its bound or changes its policy."""
+        return self.barrier is Barrier.TOO_LARGE and self.at_rest
+
+    @property
     def queued(self) -> bool:
         """Whether others go first."""
         return self.place is not None and not self.place.runs
@@ -247,6 +263,8 @@ class Work:
     @property
     def queue_message(self) -> str:
         """Whom it waits for, and its place."""
+        if self.unseen:
+            return f"waits for {self.unseen}, whose open run is not loaded here: what it moves is not known yet"
         if self.place is None:
             return ""
         return f"waits for {self.place.behind}, which moves some of the same partitions; place {self.place.position}"
@@ -279,6 +297,7 @@ class Work:
         self.open = None
         self.direction = None
         self.replanning, self.settled, self.hold, self.barrier = None, False, None, None
-        self.verdicts, self.judged_in, self.sent = {}, None, frozenset()
+        self.judged_in, self.sent = None, frozenset()
+        self.cordon_seen, self.empty_since, self.unrestored_since = set(), None, None
         self.since.clear()
         self.pace = None
