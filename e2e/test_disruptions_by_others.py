@@ -54,6 +54,7 @@ class TestReassignments:
         assert rebalance.status["plan"]["hash"] == plan["summary"]["hash"]
         assert "Drifted" not in rebalance.events()
 
+    @pytest.mark.campaign
     def test_beyond_the_drift_budget(self, world: World) -> None:
         """More is lost than driftBudget allows: planned anew from what is, the partition that was moved included."""
         topic = world.skewed("budget", *[BIG] * 6)
@@ -99,6 +100,7 @@ class TestTopics:
         new = world.judge.describe_topics(doomed)
         assert [new[doomed, at].replicas for at in range(6)] == list(ON_THREE * 2)
 
+    @pytest.mark.campaign
     def test_partitions_added_and_replicas_removed(self, world: World) -> None:
         """New partitions are not touched; one whose replication factor somebody lowers is left at that."""
         topic = world.skewed("resized", *[BIG] * 6)

@@ -24,6 +24,7 @@ NEW_BROKERS = {4, 5}
 class TestDeletion:
     """Deletions with something about them."""
 
+    @pytest.mark.campaign
     def test_foreground(self, world: World) -> None:
         """`--cascade=foreground` adds a finalizer of its own: rolled back as with any other deletion, and gone."""
         topic = world.skewed("foreground", *MIXED)
@@ -37,6 +38,7 @@ class TestDeletion:
         assert rebalance.records() == []
         world.assert_tidy()
 
+    @pytest.mark.campaign
     def test_more_to_move_back_than_wanted(self, world: World) -> None:
         """Above rollback.maxData only what is in flight is cancelled, and the object stays until somebody raises it."""
         topic = world.skewed("large", *[BIG] * 6)
@@ -62,6 +64,7 @@ class TestDeletion:
         assert rebalance.records() == []
         world.assert_tidy()
 
+    @pytest.mark.campaign
     def test_timeout(self, world: World) -> None:
         """After rollback.timeout what is in flight is cancelled and the object goes; an event names what is left."""
         topic = world.skewed("timeout", *[BIG] * 6)
@@ -163,6 +166,7 @@ class TestCredentials:
             yield guarded
             guarded.close()
 
+    @pytest.mark.campaign
     def test_secret_deleted(self, guarded: World) -> None:
         """Without its Secret a running rebalance is still rolled back, over the connection at hand."""
         topic = guarded.topic("guarded", [[1]] * 6, MIXED)
@@ -206,6 +210,7 @@ class TestSurroundings:
         assert {key for key in before if f"{topic}-{key[1]} (LeftInPlace)" in told} == left
         assert any(name.startswith("origins-") for name in rebalance.records())
 
+    @pytest.mark.campaign
     def test_crd(self, world: World) -> None:
         """The CRD goes as fast; when it is there again, the same process serves new resources."""
         topic = world.skewed("crd", *MIXED)

@@ -122,6 +122,7 @@ class TestQueue:
         assert [name for name, reason in told if reason == "Succeeded" and name in names] == names
         world.assert_tidy()
 
+    @pytest.mark.campaign
     def test_suspended_lets_others_by(self, world: World) -> None:
         """One that is suspended and at rest is in nobody's way; resumed, it is planned anew from what it then finds."""
         topic = world.skewed("aside", *[BIG] * 6)
@@ -150,6 +151,7 @@ class TestQueue:
 class TestApproval:
     """spec.approval.policy: Manual."""
 
+    @pytest.mark.campaign
     def test_runs_with_the_right_hash(self, world: World) -> None:
         """It waits with its plan on show and changes nothing; with another hash as well; the right one lets it run."""
         topic = world.skewed("approval", *[SMALL] * 6)

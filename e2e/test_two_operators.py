@@ -69,6 +69,7 @@ class TestTwo:
 class TestTakeover:
     """The one that acts cannot any more, with copies in flight."""
 
+    @pytest.mark.campaign
     def test_killed(self, world: World, launch: Launch) -> None:
         """Killed with -9: the other one finishes the very plan."""
         first, second = launch("first", SHORT).start(), launch("second", SHORT).start_waiting()
@@ -98,6 +99,7 @@ class TestTakeover:
         rebalance.wait_for("Succeeded")
         _assert_carried_out(world, rebalance, plan)
 
+    @pytest.mark.campaign
     def test_stopped_and_back_when_all_is_done(self, world: World, launch: Launch) -> None:
         """What it was about to do is out of date: Kafka's tools see the end that the other one made."""
         first, second = launch("first", SHORT).start(), launch("second", SHORT).start_waiting()
@@ -119,6 +121,7 @@ class TestTakeover:
 class TestOutage:
     """The API server is away."""
 
+    @pytest.mark.campaign
     def test_stops_acting_and_goes_on(self, world: World, kube: KubeCluster, launch: Launch) -> None:
         """Without its lease it submits nothing more, although Kafka is there; with it, it goes on where it was."""
         if not isinstance(kube, OwnKubeCluster):
