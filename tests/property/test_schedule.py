@@ -16,16 +16,17 @@ ANY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """A cluster takes a while to draw, the more so on a busy machine."""
 MANY = settings(ANY, max_examples=300)
 BROKERS = range(6)
-SMALL = st.integers(0, 4)
-CAP = st.none() | SMALL
-KINDS = ["copy"] * 5 + ["drop", "elect", "fly", "fly", "cancel", "stuck", "foreign", "done"]
+LIMIT = st.sampled_from([99, 5, 3, 2, 1, 0])
+CAP = st.sampled_from([None, None, 5, 3, 2, 1, 0])
+FLAGS = list(product((False, True), repeat=3))
+KINDS = ["copy"] * 8 + ["drop", "elect", "fly", "fly", "cancel", "stuck", "foreign", "done"]
 ROW = st.tuples(
     st.sampled_from(KINDS),
-    st.sampled_from(["", "__"]),
-    st.integers(0, 3),
+    st.sampled_from([""] * 4 + ["__"]),
+    st.integers(0, 9),
     st.sampled_from(list(permutations(BROKERS))[::7]),
     st.integers(1, 3),
-    st.sampled_from(list(product((False, True), repeat=3))),
+    st.sampled_from([FLAGS[0]] * 8 + FLAGS),
     st.sampled_from([0, 1, 5, 5, 10, 20]),
 )
 
@@ -56,9 +57,9 @@ def clusters(draw):
     """Shares of a cluster, with everything else that the schedule is told."""
     shares, states = [], {}
     for name in draw(st.sampled_from(["a", "ab", "ab", "abc"])):
-        rows = draw(st.lists(partitions(name), max_size=6, unique_by=lambda row: row[0]))
+        rows = draw(st.lists(partitions(name), max_size=8, unique_by=lambda row: row[0]))
         states |= {tp: state for tp, _, state, _ in rows}
-        limits = Limits(1, draw(SMALL), draw(SMALL), draw(SMALL | st.just(99)), draw(CAP), draw(CAP))
+        limits = Limits(1, draw(LIMIT), draw(LIMIT), draw(LIMIT), draw(CAP), draw(CAP))
         sizes = {tp: size for tp, _, _, size in rows if size != 1}  # 1: unknown
         shares.append(Share({tp: verdict for tp, verdict, _, _ in rows}, sizes, limits))
     for tp, _, state, _ in draw(st.lists(partitions("elsewhere"), max_size=2, unique_by=lambda row: row[0])):

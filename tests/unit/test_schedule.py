@@ -177,6 +177,11 @@ class TestPerBroker:
         assert names(chosen({"t-0": copying(10, 11, 12)}, out=1)) == ["t-0"]
         assert not chosen({"t-0": copying(10, 11, 12), "t-1": flying(13)}, out=1).alters
 
+    @pytest.mark.parametrize("within", [{"to": 0}, {"out": 0}, {"copies": 0}])
+    def test_not_even_a_cap_of_nothing_stops_everything(self, within):
+        """One at a time is the least: a cap slows down, a suspend stops."""
+        assert names(chosen({"t-0": copying(10), "t-1": copying(10)}, **within)) == ["t-0"]
+
     def test_calls_without_a_copy_load_no_broker(self):
         """Drops, reorders and elections pass brokers that are full."""
         orders = chosen({"t-0": flying(10), "t-1": DROP, "t-2": ELECTION}, to=1, out=1)
@@ -265,6 +270,12 @@ class TestClasses:
         """It is done at once, and often frees something."""
         assert names(chosen({"a-0": copying(10, started=True), "b-0": DROP})) == ["b-0", "a-0"]
 
+    def test_of_calls_that_copy_nothing_the_largest_partitions_go_first(self):
+        """Under L, the leaders that carry most move first."""
+        sizes = {"t-0": 1, "t-1": 3, "t-2": 2}
+        orders = chosen(dict.fromkeys(sizes, ELECTION), leaders=2, sizes=sizes)
+        assert orders.elections == tuple(tps("t-1", "t-2"))
+
     def test_equal_ones_go_by_name_whatever_order_they_were_listed_in(self):
         """The same cluster gives the same orders."""
         listed = ["a-2", "b-0", "a-10"]
@@ -291,6 +302,17 @@ class TestPipes:
         """The busier end decides first, the other one between equals."""
         verdicts = {"t-0": copying(10), "t-1": copying(10), "t-2": copying(11)}
         assert names(chosen(verdicts, p=2, sizes={"t-0": 100, "t-1": 99, "t-2": 1})) == ["t-0", "t-2"]
+
+    def test_the_busier_end_decides(self):
+        """An idle destination does not make up for a leader that has much to send already."""
+        verdicts = {"t-0": flying(20, source=1), "t-1": flying(11, source=5), "t-2": copying(10, source=1)}
+        part = share({**verdicts, "t-3": copying(11, source=2)}, limits(p=3), {"t-0": 100, "t-1": 50, "t-2": 9})
+        assert names(sent(part)[0]) == ["t-3"]
+
+    def test_between_pipes_that_are_equally_busy_the_largest_goes_first(self):
+        """One slot, nothing under way: the longest copy does not start last here either."""
+        verdicts = {"t-0": copying(10, source=1), "t-1": copying(11, source=2)}
+        assert names(chosen(verdicts, p=1, sizes={"t-0": 1, "t-1": 2})) == ["t-1"]
 
     def test_bytes_count_not_copies(self):
         """Small copies go where another large one would pile up."""
