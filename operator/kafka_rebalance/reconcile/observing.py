@@ -19,6 +19,8 @@ log = logging.getLogger(__name__)
 EVERYTHING_SECONDS = 5.0
 _SHARE = 20
 """Where reading everything takes long, it may take a twentieth of the time."""
+_EVERYTHING_AT_LEAST_EVERY_SECONDS = 30.0
+"""However long a reading took: one of them may have waited for a broker that was dying, when the gate matters most."""
 LOG_DIR_SECONDS = 2.0
 IDLE_LOG_DIR_SECONDS = 30.0
 PRODUCE_SECONDS = 15.0
@@ -68,12 +70,13 @@ class Observer:
         self._away_since: dict[BrokerId, float] = {}
 
     async def everything(self) -> Mapping[TopicPartition, PartitionState]:
-        """All partitions of the cluster as last read: what moves in this tick, the rest at most seconds ago."""
+        """All partitions of the cluster as last read: what moves in this tick, the rest up to half a minute ago."""
         begun = self._clock.monotonic()
         if begun >= self._everything_due_at:
             self._known = await self._admin.describe_partitions()
             took = self._clock.monotonic() - begun
-            self._everything_due_at = begun + max(EVERYTHING_SECONDS, _SHARE * took)
+            pause = max(EVERYTHING_SECONDS, min(_SHARE * took, _EVERYTHING_AT_LEAST_EVERY_SECONDS))
+            self._everything_due_at = begun + pause
             self._readings += 1
             self._unhealthy = unhealthy(self._known)
             try:
