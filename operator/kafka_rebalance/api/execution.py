@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from kafka_rebalance.api.fields import MAX_INT32, ApiModel, ByteCount, PositiveInt, Rate, Seconds, rule, rules
 from kafka_rebalance.execution.windows import Window as WindowRule
@@ -40,18 +41,35 @@ class MaxPerBroker(ApiModel):
     )
 
 
+def _five_fields(text: str) -> str:
+    if not re.fullmatch(r"\S+( \S+){4}", text):
+        raise ValueError(_FIVE_FIELDS)
+    return text
+
+
+_FIVE_FIELDS = "must be five cron fields with one blank between them: minute hour day-of-month month day-of-week"
+Cron = Annotated[
+    str,
+    Field(max_length=100),
+    AfterValidator(_five_fields),
+    WithJsonSchema(
+        {"type": "string", "maxLength": 100, **rules(rule(r"self.matches('^\\S+( \\S+){4}$')", _FIVE_FIELDS))}
+    ),
+]
+ZoneName = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_+/-]+$")]
+
+
 class Window(ApiModel):
     """A time in which new steps may start."""
 
-    cron: Annotated[str, Field(min_length=9, max_length=100, pattern=r"^\S+( \S+){4}$")] = Field(
-        description="When the window opens, as five cron fields: minute, hour, day of month, month, day of week."
+    cron: Cron = Field(
+        description="When the window opens, as five cron fields: minute, hour, day of month, month, day of week; names, "
+        "ranges, lists and steps, and what a change of the clocks does, as in Debian's cron."
     )
     duration_seconds: Seconds = Field(
         validation_alias="duration", serialization_alias="duration", description="How long it stays open."
     )
-    time_zone: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_+/-]+$")] = Field(
-        default="UTC", description="IANA time zone of the cron fields, like Europe/Berlin."
-    )
+    time_zone: ZoneName = Field(default="UTC", description="IANA time zone of the cron fields, like Europe/Berlin.")
 
     def as_rule(self) -> WindowRule:
         """As the pure layer takes it, which finds out whether it can be read: one that cannot be is shut."""
@@ -81,7 +99,8 @@ class Execution(ApiModel):
         "reassignment.max.concurrent.replica.movements).",
     )
     max_per_broker: MaxPerBroker = Field(
-        default=MaxPerBroker(), description="Replica moves of one broker at once. Absent: no limit."
+        default=MaxPerBroker(),
+        description="Replica moves of one broker at once, for the steps that this rebalance starts. Absent: no limit.",
     )
     windows: Annotated[
         tuple[Window, ...], Field(max_length=20, json_schema_extra={"x-kubernetes-list-type": "atomic"})

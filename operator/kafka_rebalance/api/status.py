@@ -105,12 +105,14 @@ class ByteProgress(ApiModel):
 class Progress(ApiModel):
     """How far it is."""
 
-    percent: Annotated[int, Field(ge=0, le=100)] = Field(description="Share of the work done, in whole percent.")
+    percent: Annotated[int, Field(ge=0, le=100)] = Field(
+        description="Share of the bytes; of the partitions where nothing is to be copied. Back: of the way back."
+    )
     partitions: PartitionProgress = Field(description="Partitions by what became of them.")
     replica_moves: ReplicaProgress = Field(description="Replica moves.")
     bytes: ByteProgress = Field(description="Bytes.")
     rate: Count | None = Field(default=None, description="Bytes per second, lately.")
-    estimated_completion: ShortText | None = Field(default=None, description="When it will be done at this rate.")
+    estimated_completion: ShortText | None = Field(default=None, description="When it will be done at the pace seen.")
     started_at: Timestamp | None = Field(default=None, description="When the first step was submitted.")
     above_replication_factor: Count = Field(
         default=0, description="Partitions that have more replicas than their replication factor for now."
@@ -154,9 +156,9 @@ class Display(ApiModel):
     """Ready-made text for the columns of kubectl get."""
 
     progress: ShortText | None = Field(default=None, description="Percent done, like 37%.")
-    moved: ShortText | None = Field(default=None, description="Bytes moved of bytes to move, like 1.2/3.4 GiB.")
-    eta: ShortText | None = Field(default=None, description="Time left, like 12m30s.")
-    throttle: ShortText | None = Field(default=None, description="Throttle in force, like 50 MiB/s.")
+    moved: ShortText | None = Field(default=None, description="Bytes moved of bytes to move, like 1.2 GiB/3.4 GiB.")
+    eta: ShortText | None = Field(default=None, description="Time left, from at best to at this pace, like 12m-25m.")
+    throttle: ShortText | None = Field(default=None, description="Throttle in force, like 50.0 MiB/s.")
 
 
 class KafkaRebalanceStatus(ResourceStatus):

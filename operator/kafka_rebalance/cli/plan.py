@@ -17,6 +17,7 @@ from kafka_rebalance.api.v1alpha1 import parse_rebalance
 from kafka_rebalance.cli.plan_table import print_plan
 from kafka_rebalance.cli.steps import BrokerList
 from kafka_rebalance.errors import Refused
+from kafka_rebalance.execution.windows import check
 from kafka_rebalance.model.cluster_file import (
     ClusterFile,
     ClusterPartition,
@@ -126,9 +127,15 @@ def _read_spec(data: bytes) -> KafkaRebalanceSpec:
     # A file need not say what only the API server knows.
     metadata = {"name": "", "namespace": "", "uid": "", **(found[0].get("metadata") or {})}
     try:
-        return parse_rebalance({**found[0], "metadata": metadata, "status": None}).spec
+        spec = parse_rebalance({**found[0], "metadata": metadata, "status": None}).spec
     except Refused as invalid:
         raise ValueError(invalid.message) from invalid
+    for at, window in enumerate(spec.execution.windows):
+        try:
+            check(window.as_rule())
+        except ValueError as wrong:
+            raise ValueError(f"spec.execution.windows[{at}]: {wrong}") from wrong
+    return spec
 
 
 def _select(

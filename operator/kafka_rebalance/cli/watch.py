@@ -28,7 +28,7 @@ _BATCH_ROWS = 5
 @click.option("--until", type=click.IntRange(0, 100), help="Stop at this percentage instead of at the end.")
 @click.option("--exit-on-stall", is_flag=True, help="Exit 1 when it is stalled, instead of waiting for help.")
 def watch(name: str, namespace: str, until: int | None, exit_on_stall: bool) -> None:
-    """Follow KafkaRebalance NAME until it has succeeded or is gone."""
+    """Follow KafkaRebalance NAME until it has succeeded, has been undone or is gone."""
     stuck = asyncio.run(_follow(namespace, name, until, exit_on_stall=exit_on_stall))
     if stuck is not None:
         raise Permanent(*stuck)
