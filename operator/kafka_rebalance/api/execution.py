@@ -63,7 +63,7 @@ class Window(ApiModel):
     """A time in which new steps may start."""
 
     cron: Cron = Field(
-        description="When the window opens, as five cron fields: minute, hour, day of month, month, day of week; names, "
+        description="When the window opens: minute, hour, day of month, month and day of week as in cron; names, "
         "ranges, lists and steps, and what a change of the clocks does, as in Debian's cron."
     )
     duration_seconds: Seconds = Field(
