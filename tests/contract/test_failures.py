@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 from e2e.bench.kafka import KafkaCluster
+from e2e.bench.kafka_properties import CONTROLLER_ID
 from e2e.bench.load import create_topics
-from tests.contract.arranging import settings_of
+from tests.contract.arranging import new_topic, settings_of
 from tests.contract.lossy import ALTER_PARTITION_REASSIGNMENTS, lossy_proxy
 from tests.contract.observing import partition, until
 
@@ -187,3 +188,20 @@ class TestControllerLost:
             await self.all_answer(calls)
         finally:
             cluster.resume(*silent)
+
+    async def test_the_quorum_hanging(
+        self, cluster: KafkaCluster, remembering: KafkaAdmin, raw: ReassignmentClient
+    ) -> None:
+        """Brokers still describe; an order ends without an answer, and is carried out afterwards or is not."""
+        tp = new_topic(cluster, "ordered-in-vain", 1, 2, 3)
+        calls = self.calls(remembering, tp)
+        cluster.pause(CONTROLLER_ID)
+        try:
+            described, ordered = await asyncio.gather(
+                calls["describe_cluster"](), self.in_time(lambda: raw.alter({tp: replicas_of(3, 2, 1)}))
+            )
+        finally:
+            cluster.resume(CONTROLLER_ID)
+        assert (set(described.brokers), ordered) == (set(EVERYONE), None)
+        await self.all_answer(calls)
+        await partition(remembering, tp, "is whole", lambda s: s.replicas in {(1, 2, 3), (3, 2, 1)} and len(s.isr) == 3)
