@@ -113,6 +113,11 @@ class TestLimits:
         assert len(chosen(verdicts, copies=4).alters) == 1
         assert sorted(names(chosen(verdicts, copies=5))) in (["t-1", "t-3"], ["t-2", "t-3"])
 
+    def test_a_smaller_step_passes_a_larger_one_that_does_not_fit(self):
+        """Between the same brokers too: what is left of the cap is used."""
+        verdicts = {"t-0": flying(12), "t-1": copying(10, 11), "t-2": copying(10)}
+        assert names(chosen(verdicts, copies=2, sizes={"t-1": 9, "t-2": 1})) == ["t-2"]
+
     def test_calls_without_a_copy_pass_a_full_cap(self):
         """A drop frees a replica: holding it back would hold everything, also when the cap was lowered meanwhile."""
         orders = chosen({"t-0": DROP, "t-1": ELECTION, "t-2": copying(10), "t-3": flying(10, 11)}, copies=1)
@@ -219,6 +224,11 @@ class TestDisk:
         part = share({"t-0": copying(10, 11)}, sizes={"t-0": 50})
         orders = sent(part, free_bytes={BrokerId(10): 100, BrokerId(11): 49})[0]
         assert orders == Orders(no_room=by_name({"t-0": BrokerId(11)}))
+
+    def test_who_is_held_back_by_a_cap_as_well_is_not_named(self):
+        """More disk would not help: DiskFull is said where it would."""
+        part = share({"t-0": flying(11, source=2), "t-1": copying(10, 11)}, limits(to=1), {"t-1": 50})
+        assert sent(part, free_bytes={BrokerId(10): 49})[0] == Orders()
 
     def test_a_broker_that_does_not_tell_holds_nothing_back(self):
         """Unknown is not full."""
@@ -339,6 +349,11 @@ class TestPipes:
         """So that the longest copy does not start last."""
         verdicts = {f"t-{i}": copying(10) for i in range(3)}
         assert names(chosen(verdicts, sizes={"t-0": 1, "t-1": 3, "t-2": 2})) == ["t-1", "t-2", "t-0"]
+
+    def test_every_destination_of_what_was_just_chosen_is_busy(self):
+        """Also those that come later in the list of a step."""
+        verdicts = {"t-0": copying(10, 11), "t-1": copying(12, 11, source=2), "t-2": copying(13, 14, source=3)}
+        assert names(chosen(verdicts, p=2, sizes={"t-0": 9, "t-1": 8, "t-2": 1})) == ["t-0", "t-2"]
 
     def test_a_step_is_as_busy_as_its_busiest_destination(self):
         """A step of several copies passes no broker that is busy, whichever comes first in its list."""
