@@ -1,7 +1,9 @@
-"""How often the whole cluster is read."""
+"""How often what is read, and what has to be judged again because of it."""
 
 import pytest
 
+from kafka_rebalance.kafka.ports import ClusterInfo, ConfigSource, ConfigValue
+from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reconcile.observing import EVERYTHING_SECONDS, Observer
 
 
@@ -37,3 +39,73 @@ class TestEverything:
         there.time = 1000 + pause
         await observer.everything()
         assert there.readings == [1000, 1000 + pause]
+
+
+TP, BESIDE = TopicPartition("t", 0), TopicPartition("t", 1)
+INFO = ClusterInfo("c", {BrokerId(b): Broker(BrokerId(b)) for b in (1, 2)})
+
+
+def state(tp, *replicas):
+    ids = replicas_of(*replicas)
+    return PartitionState(tp, "", ids, frozenset(ids), ids[0])
+
+
+class Cluster:
+    """Answers as it is told; a clock that stands still unless moved."""
+
+    def __init__(self, *states):
+        self.states = {s.tp: s for s in states}
+        self.time = 0.0
+
+    def monotonic(self):
+        return self.time
+
+    async def describe_partitions(self, topics=None):
+        return {tp: s for tp, s in self.states.items() if topics is None or tp.topic in topics}
+
+    async def topic_configs(self, topics, names):
+        return {t: {n: ConfigValue("1", ConfigSource.DEFAULT) for n in names} for t in topics}
+
+    async def log_dirs(self, brokers):
+        return {}
+
+
+class TestLook:
+    async def test_at_first_everything_is_to_be_judged(self):
+        """Nothing was seen before."""
+        there = Cluster(state(TP, 1), state(BESIDE, 1))
+        look = await Observer(there, there).look({TP, BESIDE}, set(), INFO)
+        assert look.changed == {TP, BESIDE}
+
+    async def test_then_what_moves_and_what_reads_otherwise(self):
+        """Also a partition that does not move itself, where its topic was read for another."""
+        there = Cluster(state(TP, 1), state(BESIDE, 1))
+        observer = Observer(there, there)
+        await observer.look({TP, BESIDE}, set(), INFO)
+        assert (await observer.look({TP, BESIDE}, set(), INFO)).changed == set()
+        assert (await observer.look({TP, BESIDE}, {TP}, INFO)).changed == {TP}
+        there.states[BESIDE] = state(BESIDE, 2)
+        look = await observer.look({TP, BESIDE}, {TP}, INFO)
+        assert (look.changed, look.fresh) == ({TP, BESIDE}, {TP})
+
+    async def test_what_does_not_move_is_read_every_few_seconds(self):
+        """A change that nobody expects is seen with the next reading of everything."""
+        there = Cluster(state(TP, 1), state(BESIDE, 1))
+        observer = Observer(there, there)
+        await observer.look({TP, BESIDE}, set(), INFO)
+        there.states[BESIDE] = state(BESIDE, 2)
+        assert (await observer.look({TP, BESIDE}, set(), INFO)).changed == set()
+        there.time += EVERYTHING_SECONDS
+        look = await observer.look({TP, BESIDE}, set(), INFO)
+        assert look.changed == {BESIDE}
+        assert look.observation.cluster.partitions[BESIDE].replicas == (2,)
+
+    async def test_a_partition_counts_as_deleted_after_five_readings_without_it(self):
+        """One answer without it is no proof."""
+        there = Cluster(state(TP, 1))
+        observer = Observer(there, there)
+        await observer.look({TP}, {TP}, INFO)
+        del there.states[TP]
+        for _ in range(4):
+            assert not (await observer.look({TP}, {TP}, INFO)).observation.gone
+        assert (await observer.look({TP}, {TP}, INFO)).observation.gone == {TP}

@@ -106,10 +106,11 @@ class Observer:
     ) -> Look:
         """The partitions of the errands: those that move as they are now, the others as last read."""
         known = await self.everything()
-        fresh = await self.refresh(moving)
+        fresh = set(moving)
+        reads_otherwise = await self.refresh(moving)
         min_insync = await self._read_min_insync({tp.topic for tp in errands})
         again = self._readings != self._looked_at
-        changed = fresh | {tp for tp in errands if again and self._before.get(tp) != known.get(tp)}
+        changed = reads_otherwise | {tp for tp in errands if again and self._before.get(tp) != known.get(tp)}
         self._absent = {tp: self._absent.get(tp, 0) + 1 for tp in (errands if again else fresh) if tp not in known} | {
             tp: count for tp, count in self._absent.items() if not again and tp not in fresh
         }
@@ -121,15 +122,17 @@ class Observer:
         return Look(observation, frozenset(changed | gone), frozenset(fresh))
 
     async def refresh(self, tps: Collection[TopicPartition]) -> set[TopicPartition]:
-        """Read the topics of these partitions now. Returns them, whether they were found or not."""
+        """Read the topics of these partitions now. Returns them, and what else of these topics reads otherwise now."""
         topics = {tp.topic for tp in tps}
-        if topics:
-            found = await self._admin.describe_partitions(topics)
-            for tp in tps:
-                if tp not in found:
-                    self._known.pop(tp, None)
-            self._known.update(found)
-        return set(tps)
+        if not topics:
+            return set()
+        found = await self._admin.describe_partitions(topics)
+        otherwise = {tp for tp, state in found.items() if self._known.get(tp) != state}
+        for tp in tps:
+            if tp not in found:
+                self._known.pop(tp, None)
+        self._known.update(found)
+        return set(tps) | otherwise
 
     def note_away(self, brokers: Iterable[BrokerId], info: ClusterInfo) -> None:
         """Remember since when brokers that matter are not live."""
