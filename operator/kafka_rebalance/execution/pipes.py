@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import chain, repeat
+from itertools import count, repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,6 @@ from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, T
 _Ints = NDArray[np.int64]
 _Flags = NDArray[np.bool_]
 _NEVER = int(np.iinfo(np.int64).max)
-_NOBODY = -1
-"""Stands for an unknown leader, and for the further new replicas of a call that has fewer than others."""
 
 
 def admits(cap: int | None, used: int, more: int) -> bool:
@@ -77,16 +75,14 @@ class Pipes:
         self._traffic = traffic
         self._most_in, self._most_out = most_in, most_out
         self._size: _Ints = np.maximum(np.fromiter(map(sizes.get, tps, repeat(0)), np.int64, len(tps)), 0)
+        # Brokers are numbered as they are met; 0 is nobody: an unknown leader, or no further new replica.
+        number: defaultdict[BrokerId | None, int] = defaultdict(count(1).__next__, {None: 0})
         shown = map(states.get, tps)
-        leaders = [_NOBODY if state is None or state.leader is None else state.leader for state in shown]
-        width = max(map(len, destinations))
-        to = np.full((len(tps), width), _NOBODY, np.int64)
-        for column in range(width):
-            to[:, column] = [new[column] if column < len(new) else _NOBODY for new in destinations]
-        # From here on brokers are positions in this array; the first is nobody.
-        self._brokers: _Ints = np.array(sorted({_NOBODY, *leaders, *chain.from_iterable(destinations)}), np.int64)
-        self._source: _Ints = np.searchsorted(self._brokers, np.array(leaders, np.int64))
-        self._to: _Ints = np.searchsorted(self._brokers, to)
+        self._source: _Ints = np.array([0 if state is None else number[state.leader] for state in shown], np.int64)
+        self._to: _Ints = np.zeros((len(tps), max(map(len, destinations))), np.int64)
+        for column in range(self._to.shape[1]):
+            self._to[:, column] = [number[new[column]] if column < len(new) else 0 for new in destinations]
+        self._brokers = list(number)
         self._look_at_traffic()
         self._lay()
 
@@ -111,17 +107,19 @@ class Pipes:
         self._open: _Flags = np.ones(total, np.bool_)
         self._may_send: _Ints = np.full(total, _NEVER)
         self._room: _Ints = np.full(total, _NEVER)
-        for position in range(1, total):
-            self._look_at(position)
+        for number in range(total):
+            self._look_at(number)
 
-    def _look_at(self, position: int) -> None:
-        broker, traffic = BrokerId(int(self._brokers[position])), self._traffic
-        self._load_into[position] = traffic.load_into[broker]
-        self._load_out_of[position] = traffic.load_out_of[broker]
-        self._open[position] = admits(self._most_in, traffic.copies_into[broker], 1)
+    def _look_at(self, number: int) -> None:
+        broker, traffic = self._brokers[number], self._traffic
+        if broker is None:
+            return
+        self._load_into[number] = traffic.load_into[broker]
+        self._load_out_of[number] = traffic.load_out_of[broker]
+        self._open[number] = admits(self._most_in, traffic.copies_into[broker], 1)
         if self._most_out is not None and traffic.copies_out_of[broker]:
-            self._may_send[position] = self._most_out - traffic.copies_out_of[broker]
-        self._room[position] = traffic.room.get(broker, _NEVER)
+            self._may_send[number] = self._most_out - traffic.copies_out_of[broker]
+        self._room[number] = traffic.room.get(broker, _NEVER)
 
     def _lay(self) -> None:
         """Sort what fits now into pipes, each with its largest partition first."""
@@ -141,14 +139,12 @@ class Pipes:
 
     def _take(self, pipe: int) -> TopicPartition:
         row, source = int(self._head[pipe]), int(self._pipe_source[pipe])
-        leader = BrokerId(int(self._brokers[source])) if source else None
         touched = self._pipe_source == source
-        for position in self._to[row, : self._copies[pipe]].tolist():
-            self._traffic.add(leader, BrokerId(int(self._brokers[position])), int(self._size[row]))
-            self._look_at(position)
-            touched |= (self._heads_to == position).any(axis=1)
-        if source:
-            self._look_at(source)
+        for number in self._to[row, : self._copies[pipe]].tolist():
+            self._traffic.add(self._brokers[source], self._brokers[number], int(self._size[row]))
+            self._look_at(number)
+            touched |= (self._heads_to == number).any(axis=1)
+        self._look_at(source)
         self._next[pipe] += 1
         self._weigh(np.flatnonzero(touched & (self._busiest != _NEVER)))
         return self._tps[row]
@@ -180,8 +176,8 @@ class Pipes:
         """Those that no broker holds back. Who is held back by a disk alone is named."""
         full, shut = self._held_back(rows)
         for row in rows[full & ~shut].tolist():
-            position = self._to[row][self._size[row] > self._room[self._to[row]]][0]
-            self.no_room[self._tps[row]] = BrokerId(int(self._brokers[position]))
+            to = self._to[row]
+            self.no_room[self._tps[row]] = self._brokers[to[self._size[row] > self._room[to]][0]]
         return rows[~(full | shut)]
 
     def _held_back(self, rows: _Ints) -> tuple[_Flags, _Flags]:
