@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Collection, Mapping
 
+from kafka_rebalance.errors import Transient
 from kafka_rebalance.kafka.confluent import ConfluentClient
 from kafka_rebalance.kafka.ports import (
     AlterCode,
@@ -43,7 +44,12 @@ class _Admin:
         self._reached = False
 
     async def describe_cluster(self) -> ClusterInfo:
-        return await self._confluent.describe_cluster()
+        await self._reach()
+        try:
+            return await self._reassignments.describe_cluster()
+        except Transient:
+            self._reached = False  # librdkafka may know more: whether it is the credentials, for one
+            raise
 
     async def describe_partitions(self, topics: Collection[str] | None = None) -> dict[TopicPartition, PartitionState]:
         # Two sources, no snapshot: the controller's listing is right about the replicas of what is in flight, while
@@ -107,5 +113,5 @@ class _Admin:
     async def _reach(self) -> None:
         """Let librdkafka make the first contact: it says at once why it fails, kafka-python only that it took long."""
         if not self._reached:
-            await self._confluent.describe_cluster()
+            await self._confluent.reach()
             self._reached = True

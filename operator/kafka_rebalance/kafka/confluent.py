@@ -25,7 +25,6 @@ from kafka_rebalance.kafka.failures import authentication_failed, authorization_
 from kafka_rebalance.kafka.ports import (
     CALL_SECONDS,
     AlterCode,
-    ClusterInfo,
     ConfigChange,
     ConfigOp,
     ConfigSource,
@@ -33,7 +32,7 @@ from kafka_rebalance.kafka.ports import (
     OffsetRange,
 )
 from kafka_rebalance.kafka.settings import ConnectionSettings, librdkafka_config
-from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -43,7 +42,7 @@ BROKER_SECONDS = 4.0
 """For calls to one given broker: what a dead one costs those who wait for all."""
 _TICK_SECONDS = 0.2
 _PATIENCE_SECONDS = 1.0
-_NO_TOPIC = "kafka-rebalance-looks-for-a-controller"
+_NO_TOPIC = "kafka-rebalance-no-such-topic"
 _TIMEOUTS_BEFORE_REBUILD = 2
 _THREADS = 8
 
@@ -90,11 +89,10 @@ class ConfluentClient:
         self._timeouts = 0
         self._admin = self._build()
 
-    async def describe_cluster(self) -> ClusterInfo:
-        """Cluster id and the unfenced brokers."""
-        described = await self._one("describe the cluster", lambda a: a.describe_cluster(**_for(REQUEST_SECONDS)))
-        brokers = (Broker(BrokerId(n.id), n.rack, n.host, n.port) for n in described.nodes)
-        return ClusterInfo(described.cluster_id, {broker.id: broker for broker in brokers})
+    async def reach(self) -> None:
+        """Make contact, or raise why there is none."""
+        nothing = TopicCollection([_NO_TOPIC])
+        await self._all("connect", lambda a: a.describe_topics(nothing, **_for(REQUEST_SECONDS)))
 
     async def describe_partitions(self, topics: Collection[str] | None) -> dict[TopicPartition, PartitionState]:
         """Partitions as metadata shows them, without reassignments; unknown topics are absent."""

@@ -1,4 +1,8 @@
-"""KIP-455's two calls and log dirs, which librdkafka lacks, through kafka-python: the only file that imports it.
+"""What librdkafka lacks or must not be asked, through kafka-python: the only file that imports it.
+
+It lacks KIP-455's two calls and log dirs. Asked to describe a cluster whose brokers are all fenced, as they are for a
+moment after the quorum hung, it ends the process (`rd_kafka_DescribeClusterResponse_parse` of 2.16 fails without an
+error, and an assertion finds it).
 
 It translates and decides nothing; the rule that a partition in flight is sent nothing but a cancellation is in
 `admin`. The client is made on first use and thrown away whenever its connection fails: it remembers which broker it
@@ -16,15 +20,15 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from kafka.admin import KafkaAdminClient
-from kafka.protocol.admin import DescribeLogDirsRequest
+from kafka.protocol.admin import DescribeClusterRequest, DescribeLogDirsRequest
 
 from kafka import TopicPartition as ClientPartition
 from kafka import errors as client_errors
 from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.kafka.failures import authentication_failed, authorization_failed, unreachable
-from kafka_rebalance.kafka.ports import CALL_SECONDS, AlterCode, LogDir, Reassignment
+from kafka_rebalance.kafka.ports import CALL_SECONDS, AlterCode, ClusterInfo, LogDir, Reassignment
 from kafka_rebalance.kafka.settings import SOCKET_TIMEOUT_MS, ConnectionSettings, kafka_python_config
-from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
+from kafka_rebalance.model.topology import Broker, BrokerId, Replicas, TopicPartition
 
 T = TypeVar("T")
 
@@ -70,6 +74,11 @@ class _Client(KafkaAdminClient):  # type: ignore[misc]
         request = DescribeLogDirsRequest(topics=None)
         return self._manager.run(lambda: self._manager.send(request, broker, _BROKER_SECONDS * 1000))
 
+    def cluster(self) -> Any:
+        """Ask any broker which brokers are not fenced; the client's own call asks for the fenced ones too."""
+        request = DescribeClusterRequest(include_fenced_brokers=False)
+        return self._manager.run(lambda: self._manager.send(request))
+
 
 class ReassignmentClient:
     """One cluster through kafka-python. ``before_order`` is called, in a thread, right before each order is sent."""
@@ -80,6 +89,15 @@ class ReassignmentClient:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="kafka-reassignment")
         self._client: _Client | None = None
         self._building = asyncio.Lock()
+
+    async def describe_cluster(self) -> ClusterInfo:
+        """Cluster id and the unfenced brokers (KIP-700)."""
+        asked = "describe the cluster"
+        answer = await self._read(asked, lambda client: client.cluster())
+        if answer.error_code:
+            raise self._failure(asked, client_errors.for_code(answer.error_code)())
+        brokers = (Broker(BrokerId(b.broker_id), b.rack, b.host, b.port) for b in answer.brokers)
+        return ClusterInfo(answer.cluster_id, {broker.id: broker for broker in brokers})
 
     async def list_reassignments(self) -> dict[TopicPartition, Reassignment]:
         """Everything in flight in the cluster."""
