@@ -83,6 +83,8 @@ class TestTaken:
             "parallelPartitionCount": 100,
             "parallelLeaderMovements": 20,
             "maxConcurrentReplicaMovements": 2147483647,
+            "maxUnhealthy": 0,
+            "brokerSettleTime": "1m",
             "stallTimeout": "15m",
         }
         assert "throttle" not in found["spec"]
