@@ -1,10 +1,8 @@
 """Deleting a KafkaRebalance: what flies is cancelled, what has moved goes back, and nothing of ours is left."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import pytest
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import OffsetSpec
 
 from e2e.bench.judge import Key, PartitionState
 from e2e.bench.operator import OperatorProcess
@@ -87,7 +85,7 @@ class TestRollback:
             assert world.in_flight(topic) == {}
         finally:
             world.kafka.start_brokers(5)
-        wait_until("all is in sync", lambda: _in_sync(world, topic))
+        world.wait_in_sync(topic)
         after = world.judge.describe_topics(topic)
         restored = before.keys() - lost
         assert {key: after[key].replicas for key in restored} == {key: before[key].replicas for key in restored}
@@ -104,11 +102,11 @@ class TestAfterSuccess:
         rebalance = world.rebalance("finished", topic, throttle=FAST)
         rebalance.wait_for("Succeeded")
         before = world.judge.describe_topics(topic)
-        epochs = _epochs(world, before)
+        epochs = world.epochs(topic)
         rebalance.delete()
         rebalance.wait_gone(30)
         assert world.judge.describe_topics(topic) == before
-        assert _epochs(world, before) == epochs
+        assert world.epochs(topic) == epochs
         assert "RollingBack" not in rebalance.events()
         world.assert_tidy()
 
@@ -165,13 +163,3 @@ def _moved_and_crawling(world: World, topic: str, before: Mapping[Key, Partition
 def _going_back(world: World, topic: str, before: Mapping[Key, PartitionState]) -> bool:
     """Whether a copy is under way to a broker that held the partition before."""
     return any(set(adding) & set(before[key].replicas) for key, adding in world.in_flight(topic).items())
-
-
-def _in_sync(world: World, topic: str) -> bool:
-    return all(set(state.replicas) == state.isr for state in world.partitions(topic).values())
-
-
-def _epochs(world: World, keys: Iterable[Key]) -> dict[Key, int]:
-    admin = world.kafka.admin()
-    answers = admin.list_offsets({TopicPartition(*key): OffsetSpec.latest() for key in keys})
-    return {(tp.topic, tp.partition): answer.result(timeout=30).leader_epoch for tp, answer in answers.items()}

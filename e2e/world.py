@@ -11,10 +11,9 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import ConfigResource, OffsetSpec, ResourceType
@@ -26,6 +25,7 @@ from e2e.bench.load import create_topics, fill
 from e2e.bench.operator import NAMESPACE as OPERATOR_NAMESPACE
 from e2e.bench.operator import OperatorProcess
 from e2e.bench.waiting import wait_until
+from e2e.sampler import Sampler
 from kafka import KafkaAdminClient
 
 NAMESPACE = "default"
@@ -213,9 +213,9 @@ class World:
         finally:
             self.kafka.run_tool(_CONFIGS, *where, "--delete-config", ",".join(names))
 
-    def sampling(self, *topics: str) -> "Sampler":
+    def sampling(self, *topics: str) -> Sampler:
         """Record what is in flight of these topics, every tenth of a second."""
-        return Sampler(self, topics)
+        return Sampler(self.reassignments, topics)
 
     def wait_in_sync(self, *topics: str) -> None:
         """Wait until every replica of these topics is in the ISR."""
@@ -360,53 +360,6 @@ class Rebalance:
             if what == "delete" and "not found" in str(error).lower():
                 return
             raise AssertionError(f"{error}; the status is {json.dumps(self.status, indent=1)}") from None
-
-
-class Sampler:
-    """Lists what is in flight of some topics, or of all, every tenth of a second; its own failure fails the test."""
-
-    def __init__(self, world: World, topics: Sequence[str]) -> None:
-        self._world = world
-        self._topics = topics
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="sampler")
-        self._failure: BaseException | None = None
-        self.seen: list[dict[Key, tuple[int, ...]]] = []
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-        if self._failure is not None:
-            raise RuntimeError("the sampler broke down") from self._failure
-
-    @property
-    def most_partitions(self) -> int:
-        """The most partitions that were in flight at once."""
-        return max((len(rows) for rows in self.seen), default=0)
-
-    @property
-    def most_replicas(self) -> int:
-        """The most replicas that were added to one partition at once."""
-        return max((len(adding) for rows in self.seen for adding in rows.values()), default=0)
-
-    def wait_more(self, count: int) -> None:
-        """Wait for so many more looks."""
-        goal = len(self.seen) + count
-        wait_until(f"{count} more looks", lambda: len(self.seen) >= goal or self._failure)
-
-    def _run(self) -> None:
-        try:
-            with self._world.reassignments() as ask:
-                while not self._stop.is_set():
-                    of = self._topics
-                    self.seen.append({key: adding for key, adding in ask().items() if not of or key[0] in of})
-                    self._stop.wait(0.1)
-        except Exception as error:  # noqa: BLE001 - told by __exit__, whatever it is
-            self._failure = error
 
 
 def targets(plan: Mapping[str, Any]) -> dict[Key, tuple[int, ...]]:
