@@ -1,11 +1,13 @@
 """Any two assignments, any R, any ISR: the steps get there and never hurt."""
 
-from hypothesis import given
+import pytest
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kafka_rebalance.execution.steps import Alter, Elect, Present, StepRules, Wait, next_step
+from kafka_rebalance.execution.steps import Alter, Elect, Present, Step, StepRules, Wait, next_step
 
 BROKERS = st.lists(st.integers(0, 9), min_size=1, max_size=6, unique=True)
+EVERYONE = frozenset(range(10))
 
 
 @st.composite
@@ -16,6 +18,26 @@ def moves(draw):
     leader = draw(st.sampled_from(sorted(isr)))
     rules = StepRules(draw(st.integers(1, 6)), draw(st.integers(1, 4)))
     return Present(current, isr, leader), target, rules
+
+
+@st.composite
+def moves_among_dead(draw):
+    """Some brokers are dead, though never the leader; of the living only some are in sync."""
+    present, target, rules = draw(moves())
+    dead = draw(st.frozensets(st.integers(0, 9))) - {present.leader}
+    present = Present(present.replicas, present.isr - dead, present.leader)
+    return present, target, StepRules(rules.parallel_replicas, rules.min_insync, EVERYONE - dead)
+
+
+def completes(present, call, alive, family):
+    """Whether brokers of the family complete the call, the living being in sync (docs/kafka-behaviour.md)."""
+    added = set(call.replicas) - set(present.replicas)
+    removed = set(present.replicas) - set(call.replicas)
+    if not added and not removed:
+        return True
+    if family == "4.3" and len(removed) <= len(added):
+        return added <= alive
+    return set(call.replicas) <= alive
 
 
 def carried_out(present, call):
@@ -85,3 +107,57 @@ class TestAnyMove:
                 assert len(call.until_in_sync) <= max(rules.parallel_replicas, lacking, 1)
             present = carried_out(present, call)
             step = next_step(present, target, rules)
+
+
+class TestBesideDeadReplicas:
+    @pytest.mark.parametrize("family", ["3.9", "4.3"])
+    @given(moves_among_dead())
+    def test_a_target_that_is_alive_is_reached(self, family, move):
+        """Whoever else is dead: no call waits for a broker that may never return."""
+        present, target, rules = move
+        assume(rules.alive.issuperset(target) and rules.min_insync <= len(target))
+        for _ in range(60):
+            present = caught_up(present, rules.alive)
+            step = next_step(present, target, rules)
+            if step is None:
+                break
+            assert isinstance(step, Step), step
+            call = step.calls[0]
+            assert isinstance(call, Elect) or completes(present, call, rules.alive, family)
+            present = carried_out(present, call)
+        assert present.replicas == target
+
+    @given(moves_among_dead())
+    def test_the_newer_line_is_sent_nothing_that_it_does_not_complete(self, move):
+        """A dead replica that stays: what drops others beside it waits before the first copy, and says for whom."""
+        present, target, rules = move
+        for _ in range(60):
+            present = caught_up(present, rules.alive)
+            step = next_step(present, target, rules)
+            if step is None or isinstance(step, Wait):
+                break
+            call = step.calls[0]
+            assert isinstance(call, Elect) or completes(present, call, rules.alive, "4.3")
+            present = carried_out(present, call)
+        if isinstance(step, Wait) and step.reason == "ReplicaNotInSync":
+            assert set(target) & set(present.replicas) - present.isr
+
+    @given(moves_among_dead())
+    def test_only_what_is_dead_goes_in_the_call_that_adds(self, move):
+        """And never so that fewer replicas are left than before, or than are wanted."""
+        present, target, rules = move
+        fewest = min(len(present.replicas), len(target))
+        for _ in range(60):
+            step = next_step(present, target, rules)
+            if step is None or isinstance(step, Wait):
+                break
+            call = step.calls[0]
+            if isinstance(call, Alter) and call.until_in_sync:
+                gone = set(present.replicas) - set(call.replicas)
+                assert gone.isdisjoint(present.isr | rules.alive | set(target))
+            present = carried_out(present, call)
+            assert len(present.replicas) >= fewest
+
+
+def caught_up(present, alive):
+    return Present(present.replicas, present.isr | (set(present.replicas) & alive), present.leader)

@@ -132,6 +132,18 @@ class TestInFlight:
         assert "broker 4" in found.message
         assert verdict_on(state(4, 1, 2, 3, adding=(4,))).reason == ""
 
+    def test_a_copy_that_waits_for_a_replica_that_stays_says_so(self):
+        """3.9 completes nothing while a member of the target is out of sync, 4.3 no drop."""
+        found = verdict_on(state(4, 2, 3, 1, isr=(4, 2, 1), adding=(4,), removing=(1,), leader=1))
+        assert (found.kind, found.reason) == (Kind.IN_FLIGHT, "ReplicaNotInSync")
+        assert "broker 3" in found.message
+
+    @pytest.mark.parametrize(("alive", "cancel"), [((1, 2, 4, 5, 6), True), ((1, 2, 3, 4, 5, 6), False)])
+    def test_a_rollback_does_not_wait_for_an_original_that_is_gone(self, alive, cancel):
+        """[1,2,3] with the copy on 4 on its way out, 3 out of sync: the drop ends only with 3."""
+        found = verdict_on(state(1, 2, 3, 4, isr=(1, 2, 4), removing=(4,)), ROLLBACK, alive=alive)
+        assert found.cancel is cancel
+
     def test_a_copy_without_a_source_says_so(self):
         """Nothing is copied from a partition that nobody leads."""
         assert verdict_on(state(1, 2, 3, 4, isr=(), adding=(4,))).reason == "NoLeader"
@@ -202,6 +214,17 @@ class TestAtRest:
         assert len(verdict_on(state(1, 2, 3, isr=(1,)), min_insync=1).call.until_in_sync) == 1
         assert len(verdict_on(state(1, 2, 3, isr=(1,)), min_insync=3).call.until_in_sync) == 2
 
+    def test_a_min_insync_above_the_replication_factor_moves_all_the_same(self):
+        """A single replica, min.insync.replicas of 2: never more are demanded than there would be."""
+        errand = Errand(TP, "id-1", replicas_of(1), replicas_of(1), replicas_of(4))
+        assert verdict_on(state(4, 1, leader=4), errand=errand, min_insync=2).call == Alter(replicas_of(4))
+
+    def test_a_replication_factor_is_not_lowered_below_min_insync(self):
+        """Producers with acks=all would be turned away."""
+        errand = Errand(TP, "id-1", replicas_of(1, 2), replicas_of(1, 2), replicas_of(1))
+        found = verdict_on(state(1, 2), errand=errand, min_insync=2)
+        assert (found.kind, found.reason) == (Kind.WAITING, "MinInsyncReplicas")
+
     def test_a_rollback_that_cannot_be_done_is_named(self):
         """OriginalBrokerGone: skipped, so that teardown ends."""
         found = verdict_on(state(4, 2, 3), ROLLBACK, alive=[2, 3, 4, 5, 6])
@@ -225,6 +248,38 @@ class TestAtRest:
         assert verdict_on(state(1, 2, 3, leader=3), ROLLBACK, errand=errand).kind is Kind.DONE
         errand = dataclasses.replace(ERRAND, origin_leader=BrokerId(1))
         assert verdict_on(state(1, 2, 3, leader=3), ROLLBACK, errand=errand).call == Elect(BrokerId(1))
+
+
+class TestDeadReplicas:
+    def test_one_that_goes_is_replaced_in_one_call(self):
+        """Both version lines complete it; on 3.9 an addition beside it would wait for ever."""
+        errand = Errand(TP, "id-1", replicas_of(1, 2, 3), replicas_of(1, 2, 3), replicas_of(1, 2, 4))
+        found = verdict_on(state(1, 2, 3, isr=(1, 2)), errand=errand, alive=(1, 2, 4))
+        assert found.call == Alter(replicas_of(1, 2, 4), until_in_sync=replicas_of(4))
+
+    def test_all_that_go_are_replaced_together(self):
+        """Above R: on 3.9 the other one would hold up the first."""
+        errand = Errand(TP, "id-1", replicas_of(1, 2, 3), replicas_of(1, 2, 3), replicas_of(1, 4, 5))
+        found = verdict_on(state(1, 2, 3, isr=(1,)), errand=errand, alive=(1, 4, 5))
+        assert found.call == Alter(replicas_of(1, 4, 5), until_in_sync=replicas_of(4, 5))
+
+    def test_a_dead_leader_to_be_replaced_goes_with_the_addition_of_the_new_one(self):
+        """The new leader in front, the dead one out; it is elected once in sync."""
+        errand = Errand(TP, "id-1", replicas_of(1, 2, 3), replicas_of(1, 2, 3), replicas_of(4, 2, 3))
+        found = verdict_on(state(1, 2, 3, isr=(2, 3), leader=2), errand=errand, alive=(2, 3, 4))
+        assert found.call == Alter(replicas_of(4, 2, 3), until_in_sync=replicas_of(4))
+
+    def test_beside_one_that_stays_nothing_is_begun(self):
+        """Kafka would hold the copy too many until the dead broker returns."""
+        errand = Errand(TP, "id-1", replicas_of(1, 2, 3), replicas_of(1, 2, 3), replicas_of(1, 4, 3))
+        found = verdict_on(state(1, 2, 3, isr=(1, 2)), errand=errand, alive=(1, 2, 4))
+        assert (found.kind, found.reason, found.started) == (Kind.WAITING, "ReplicaNotInSync", False)
+        assert "broker 3" in found.message
+
+    def test_a_rollback_beside_one_that_stays_is_named_and_ends(self):
+        """Half way back with a dead original in the list: it can not be brought further."""
+        found = verdict_on(state(1, 4, 3, isr=(4, 3), leader=4), ROLLBACK, alive=(2, 3, 4, 5, 6))
+        assert (found.kind, found.reason) == (Kind.SKIPPED, "OriginalBrokerGone")
 
 
 class TestPaused:

@@ -3,6 +3,7 @@
 import pytest
 
 from kafka_rebalance.execution.rollback import Skip, drop_set, rollback_target
+from kafka_rebalance.execution.steps import Wait
 from kafka_rebalance.model.topology import PartitionState, TopicPartition, replicas_of
 
 ALIVE = frozenset(range(1, 10))
@@ -36,6 +37,20 @@ class TestRollbackTarget:
     def test_a_dead_original_that_is_still_a_replica_does_not_matter(self):
         """It need not be added, so its death does not keep the others from coming back."""
         assert rollback_target(ORIGIN, TARGET, state(1, 4, 3), ALIVE - {1}) == ORIGIN
+
+    def test_above_the_replication_factor_a_dead_original_goes_and_its_copy_stays(self):
+        """Kafka drops nothing beside a dead replica that stays."""
+        present = state(1, 2, 3, 4, isr={2, 3, 4}, leader=2)
+        assert rollback_target(ORIGIN, TARGET, present, ALIVE - {1}) == (2, 3, 4)
+        assert rollback_target(ORIGIN, TARGET, present, ALIVE - {1}, only_in_flight=True) == (2, 3, 4)
+
+    @pytest.mark.parametrize("only_in_flight", [False, True])
+    def test_above_the_replication_factor_a_restarting_original_is_waited_for(self, only_in_flight):
+        """It will be in sync again, and then the copy can go."""
+        present = state(1, 2, 3, 4, isr={2, 3, 4}, leader=2)
+        found = rollback_target(ORIGIN, TARGET, present, ALIVE - {1}, restarting={1}, only_in_flight=only_in_flight)
+        assert isinstance(found, Wait)
+        assert "broker 1" in found.message
 
     def test_copies_above_the_replication_factor_are_shed_although_an_original_is_gone(self):
         """What cannot be restored at least does not keep a copy too many; in-sync copies survive."""

@@ -53,7 +53,7 @@ def steps(
     if not in_sync <= set(current):
         raise click.BadParameter("names brokers that are not in --current", param_hint="--isr")
     leader = next(b for b in current if b in in_sync)
-    rules = StepRules(parallel_replicas, min_insync)
+    rules = StepRules(parallel_replicas, min(min_insync, max(len(current), len(target))))
     try:
         found = all_steps(Present(current, in_sync, leader), target, rules)
     except ValueError as wait:

@@ -135,8 +135,9 @@ def _judge_in_flight(errand: Errand, state: PartitionState, seen: Observation, d
     if not set(state.replicas) <= errand.known:
         return Verdict(Kind.WAITING, FOREIGN, "someone else is reassigning the partition")
     goal = errand.target if direction is Direction.FORWARD else errand.origin
-    # Going back, a copy to a broker that is gone is not waited for: a deletion would never end.
-    hopeless = direction is Direction.ROLLBACK and not adding.isdisjoint(_gone(errand, seen))
+    # Going back, a broker that is gone is not waited for, neither its copy nor its return: a deletion would never end.
+    awaited = adding or set(state.replicas) - set(state.removing)
+    hopeless = direction is Direction.ROLLBACK and not (awaited - state.isr).isdisjoint(_gone(errand, seen))
     if adding <= set(goal) and not state.wedged and not hopeless and direction is not Direction.REVERT:
         step = tuple(b for b in state.replicas if b not in state.removing)
         leads_away = bool(state.leader is not None and step[:1] != (state.leader,))
@@ -157,6 +158,12 @@ def _what_the_copy_lacks(state: PartitionState, seen: Observation) -> tuple[str,
     if away:
         message = f"broker {away[0]}, which is getting a copy, is not registered or is fenced; it goes on on its return"
         return "TargetBrokerUnavailable", message
+    late = [b for b in state.replicas if b not in state.isr and b not in state.removing]
+    if late and state.isr.issuperset(state.adding):
+        return (
+            "ReplicaNotInSync",
+            f"the copy is there; Kafka ends the step when broker {late[0]}, which stays, is in sync",
+        )
     return "", ""
 
 
@@ -193,6 +200,8 @@ def _judge_at_rest(
     min_insync = seen.min_insync.get(errand.tp.topic)
     if min_insync is None:
         return Verdict(Kind.WAITING, "MetadataMissing", "no broker told min.insync.replicas; asking again")
+    # Never more are demanded than there would be: one replica with min.insync.replicas=2 was so before us.
+    min_insync = min(min_insync, max(len(errand.origin), len(goal)))
     rules = StepRules(parallel_replicas, min_insync, alive)
     present = Present(state.replicas, state.isr, state.leader)
     started = state.replicas != errand.planned_from

@@ -35,23 +35,25 @@ def rollback_target(
 
     A null restores the set, not the order: the same set in another order goes back to the origin's order. An original
     that is not alive is never added back, and one that is only ``restarting`` is waited for; a partition left with
-    copies above its replication factor then sheds them by KIP-236's drop set. ``only_in_flight`` (deletionPolicy
-    Revert) leaves completed steps where they are.
+    copies above its replication factor then sheds them by KIP-236's drop set. That holds too where the dead original
+    is still a replica, out of sync: Kafka drops no other one beside it. ``only_in_flight`` (deletionPolicy Revert)
+    leaves completed steps where they are.
     """
     left_in_place = Skip("LeftInPlace", "its step was complete; deletionPolicy Revert leaves it")
     present = set(state.replicas)
     if only_in_flight and state.replicas == target:
         return left_in_place
-    if set(origin) <= present:
-        return origin
     above = len(state.replicas) > len(origin)
+    has_all = set(origin) <= present
+    gone = [b for b in origin if b not in alive and (b not in present or (above and b not in state.isr))]
+    away = [b for b in gone if b in restarting]
+    if has_all and not gone:
+        return origin
     trimmed = tuple(b for b in state.replicas if b not in drop_set(state, len(origin))) if above else state.replicas
-    if only_in_flight:
+    if only_in_flight and not (has_all and away):
         return trimmed if above else left_in_place
-    gone = [b for b in origin if b not in present and b not in alive]
     if not gone:
         return origin
-    away = [b for b in gone if b in restarting]
     if away:
         return Wait("OriginalBrokerAway", f"original broker {away[0]} is not live; it may be restarting")
     if above:

@@ -79,12 +79,9 @@ def next_step(present: Present, target: Replicas, rules: StepRules) -> Step | Wa
     if present.replicas == target and present.leader == target[0]:
         return None
     wanted = _wanted_replicas(present, target, rules)
-    dead = [b for b in wanted if b not in present.replicas and not rules.is_alive(b)]
-    if dead:  # rule 6
-        return Wait("TargetBrokerUnavailable", f"{_name(dead)} to be added is not registered or is fenced")
-    calls = _calls(present, wanted, target)
+    calls = _calls(present, wanted, target, rules)
     if calls:
-        return Step(wanted, calls)
+        return _what_it_waits_for(present, target, calls[0], rules) or Step(wanted, calls)
     if set(wanted) == set(target):
         return Wait("PreferredLeaderNotInSync", f"broker {target[0]} must be in sync before it can lead")
     return Wait("MinInsyncReplicas", "no replica can be dropped without falling below min.insync.replicas")
@@ -108,23 +105,46 @@ def is_leader_movement(present: Present, call: Call) -> bool:
     return call.replicas[0] != present.leader or present.leader not in call.replicas
 
 
+def _what_it_waits_for(present: Present, target: Replicas, call: Call, rules: StepRules) -> Wait | None:
+    """Rule 6: what Kafka would not carry out is not begun; None where nothing stands in the way of the call."""
+    if not isinstance(call, Alter):
+        return None
+    unavailable = [b for b in call.until_in_sync if not rules.is_alive(b)]
+    if unavailable:
+        return Wait("TargetBrokerUnavailable", f"{_name(unavailable)} to be added is not registered or is fenced")
+    lost = _lost(present, rules)
+    staying = [b for b in lost if b in target]
+    to_drop = [b for b in present.replicas if b not in target and b not in lost]
+    if staying and to_drop and set(call.replicas) != set(present.replicas):
+        # Not even the copy is begun: the drop after it would wait for a broker that may never return.
+        return Wait("ReplicaNotInSync", f"Kafka drops no replica while {_name(staying)}, which stays, is dead")
+    return None
+
+
+def _lost(present: Present, rules: StepRules) -> list[BrokerId]:
+    """Replicas that are dead and out of sync: no copies to keep until new ones are made."""
+    return [b for b in present.replicas if not rules.is_alive(b) and b not in present.isr]
+
+
 def _wanted_replicas(present: Present, target: Replicas, rules: StepRules) -> Replicas:
     """The list that the next step shall reach (rules 1 to 5); the present one where nothing may change."""
     missing = [b for b in target if b not in present.replicas]
     excess = [b for b in present.replicas if b not in target]
-    limit = rules.parallel_replicas
+    lost = [b for b in _lost(present, rules) if b not in target]
+    # Above R too, as below min ISR: 3.9 completes nothing while one of them stays, so they are replaced together.
+    limit = max(rules.parallel_replicas, len(lost))
     # Rule 1: R covers everything.
     if limit >= len(missing) and limit >= len(excess) and _may_drop(present, missing, excess, rules):
         return _order(present, target, frozenset(excess), adding=missing)
-    # Rule 2: the new leader first, with what min.insync.replicas lacks, dropping nothing.
+    # Rule 2: the new leader first, with what min.insync.replicas lacks, dropping nothing but lost replicas.
     if target[0] in missing:
-        lacking = max(1, rules.min_insync - len(present.isr))
-        return _order(present, target, frozenset(), adding=missing[:lacking])
+        lacking = max(1, rules.min_insync - len(present.isr), len(lost))
+        return _order(present, target, frozenset(lost), adding=missing[:lacking])
     # Rule 3: it is here and in sync: let it lead before any copy, to unload the old one.
     if target[0] in present.isr and present.leader != target[0]:
         return _order(present, target, frozenset())
     # Rule 4: drop at most R, add at most R and only back up to the replication factor or min ISR.
-    excess.sort(key=lambda b: b in present.isr)  # stable: out-of-sync ones first, then the present order
+    excess.sort(key=lambda b: (b not in lost, b in present.isr))  # lost, out of sync, in sync; then the present order
     for count in range(min(limit, len(excess)), 0, -1):
         dropped = excess[:count]
         room = max(
@@ -169,16 +189,21 @@ def _order(
     return tuple(ordered)
 
 
-def _calls(present: Present, wanted: Replicas, target: Replicas) -> tuple[Call, ...]:
-    """Make before break: add and wait, then remove and reorder, then elect where the old leader stays a replica."""
+def _calls(present: Present, wanted: Replicas, target: Replicas, rules: StepRules) -> tuple[Call, ...]:
+    """Make before break: add and wait, then remove and reorder, then elect where the old leader stays a replica.
+
+    A lost replica goes in the call that adds: beside one Kafka completes little (`docs/kafka-behaviour.md`).
+    """
     added = tuple(b for b in wanted if b not in present.replicas)
+    lost = [b for b in _lost(present, rules) if b not in wanted]
     leader_stays = present.leader in wanted
     to_elect = wanted[0] != present.leader and leader_stays and wanted[0] == target[0]
     calls: list[Call] = []
     at = present.replicas
     if added:
         front = wanted[:1] if to_elect and wanted[0] in added else ()
-        at = front + at + tuple(b for b in added if b not in front)
+        kept = tuple(b for b in at if b not in lost)
+        at = front + kept + tuple(b for b in added if b not in front)
         calls.append(Alter(at, until_in_sync=added))
     if at != wanted:
         calls.append(Alter(wanted))

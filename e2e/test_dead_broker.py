@@ -1,0 +1,94 @@
+"""A broker has died for good: its replicas are replaced while it is gone, on both version lines.
+
+3.9 completes no reassignment while a member of its target is out of sync, 4.3 no drop beside one that stays so.
+"""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from e2e.bench.kafka import KafkaCluster, racks_of
+from e2e.bench.kube import KubeCluster
+from e2e.bench.operator import OperatorProcess
+from e2e.bench.waiting import wait_until
+from e2e.world import FAST, SMALL, World
+
+pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
+
+DEAD = 5
+WHOLE = {"brokerSettleTime": "1s", "maxUnhealthy": 100}
+
+
+@pytest.fixture(scope="module")
+def older_kafka() -> Iterator[KafkaCluster]:
+    """The same five brokers, of 3.9."""
+    with KafkaCluster(racks_of(range(1, 6)), version="3.9") as cluster:
+        yield cluster
+
+
+@pytest.fixture(params=["kafka", pytest.param("older_kafka", marks=pytest.mark.campaign)])
+def world(
+    request: pytest.FixtureRequest,
+    kube: KubeCluster,
+    operator: OperatorProcess,
+    unique: Callable[[str], str],
+) -> Iterator[World]:
+    """A cluster of each version line without its broker 5."""
+    kafka: KafkaCluster = request.getfixturevalue(request.param)
+    world = World(kafka, kube, operator, unique)
+    yield world
+    if DEAD not in kafka.running:
+        kafka.start_brokers(DEAD)
+    world.close()
+
+
+class TestDecommissioned:
+    def test_its_replicas_are_replaced_without_it(self, world: World) -> None:
+        """Leaders and followers alike; the partition that has nothing there stays as it is."""
+        topic = world.topic("dead", [(1, 2, 5), (5, 3, 1), (2, 5, 3), (1, 2, 3)], SMALL)
+        _die(world, topic)
+        rebalance = world.rebalance("dead", topic, throttle=FAST, brokers={"decommission": [DEAD]}, execution=WHOLE)
+        rebalance.wait_for("Succeeded")
+        after = world.partitions(topic)
+        assert after[3].replicas == (1, 2, 3)
+        for partition in (0, 1, 2):
+            assert len(after[partition].replicas) == 3
+            assert DEAD not in after[partition].replicas
+            assert set(after[partition].isr) == set(after[partition].replicas)
+            assert after[partition].leader == after[partition].replicas[0]
+        assert not world.in_flight(topic)
+
+    def test_two_of_three_are_gone(self, world: World) -> None:
+        """Both are replaced together, above the parallel replica count of one."""
+        topic = world.topic("two", [(1, 4, 5)], SMALL)
+        _die(world, topic, 4)
+        try:
+            rebalance = world.rebalance("two", topic, throttle=FAST, brokers={"decommission": [4, 5]}, execution=WHOLE)
+            rebalance.wait_for("Succeeded")
+            (state,) = world.partitions(topic).values()
+            assert set(state.replicas) == set(state.isr) == {1, 2, 3}
+        finally:
+            world.kafka.start_brokers(4)
+
+
+class TestStays:
+    def test_nothing_is_begun_beside_a_replica_that_stays_dead(self, world: World) -> None:
+        """The status names the broker; on its return the move goes through."""
+        topic = world.topic("stays", [(1, 2, 5)], SMALL)
+        _die(world, topic)
+        rebalance = world.rebalance("stays", topic, throttle=FAST, brokers={"decommission": [2]}, execution=WHOLE)
+        rebalance.until("the broker is named", lambda status: "ReplicaNotInSync" in str(status) and "5" in str(status))
+        assert not world.in_flight(topic)
+        world.kafka.start_brokers(DEAD)
+        rebalance.wait_for("Succeeded")
+        (state,) = world.partitions(topic).values()
+        assert 2 not in state.replicas
+        assert not world.in_flight(topic)
+
+
+def _die(world: World, topic: str, *others: int) -> None:
+    """Broker 5, and those others, are killed; the cluster has noticed."""
+    dead = {DEAD, *others}
+    world.kafka.kill9(*dead)
+    world.kafka.wait_gone(*dead)
+    wait_until("they left the ISR", lambda: all(dead.isdisjoint(s.isr) for s in world.partitions(topic).values()))
