@@ -1,13 +1,17 @@
-"""The command line on a live cluster: what plan makes of a snapshot, Kafka's own tool carries out."""
+"""The command line on a live cluster: snapshots that Kafka's own tool can act on, and credentials."""
 
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from e2e.bench.judge import Judge
+from e2e.bench.kafka import KafkaCluster
+from e2e.bench.kafka_properties import SASL_USERS
+from e2e.bench.load import create_topics
 from e2e.bench.waiting import wait_until
 from e2e.world import SMALL, World
 
@@ -15,10 +19,25 @@ pytestmark = pytest.mark.brokers
 
 COMMAND = str(Path(sys.executable).with_name("kafka-rebalance"))
 REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
 def run(*arguments: str) -> str:
-    return subprocess.run([COMMAND, *arguments], check=True, capture_output=True, text=True).stdout
+    done = tried(*arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def tried(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([COMMAND, *arguments], check=False, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[KafkaCluster]:
+    """One broker, whose only listener asks for a user."""
+    with KafkaCluster({1: "r1"}, sasl=True) as cluster:
+        create_topics(cluster, {"guarded": [[1], [1]]})
+        yield cluster
 
 
 class TestSnapshot:
@@ -50,3 +69,35 @@ class TestSnapshot:
         wait_until("Kafka's tool finds everything in place", lambda: not judge.verify(targets))
         after = {key: state.replicas for key, state in judge.describe_topics(topic).items()}
         assert {key: after[key] for key in targets} == {key: tuple(ids) for key, ids in targets.items()}
+
+
+class TestCredentials:
+    """--command-config, where the brokers ask for a user: the file that Kafka's own tools take."""
+
+    def scram(self, cluster: KafkaCluster, directory: Path, password: str) -> str:
+        """A file with everything in it, the servers too."""
+        login = f'{SCRAM} required \\\n    username="operator" password="{password}";'
+        path = directory / "client.properties"
+        path.write_text(
+            f"bootstrap.servers={cluster.bootstrap_servers}\nclient.id=somebody\n"
+            f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-512\nsasl.jaas.config={login}\n"
+        )
+        return str(path)
+
+    def test_every_command_that_asks_kafka(self, guarded: KafkaCluster, tmp_path: Path) -> None:
+        """SCRAM, by a file of our own; and the very file with which the judge's tools log in."""
+        ours = ("--command-config", self.scram(guarded, tmp_path, SASL_USERS["operator"]))
+        tools = ("--command-config", str(guarded.tool_config), "--bootstrap-servers", guarded.bootstrap_servers)
+        for login in (ours, tools):
+            seen = json.loads(run("snapshot", *login))
+            assert [broker["id"] for broker in seen["brokers"]] == [1]
+            assert {("guarded", 0), ("guarded", 1)} <= {(row["topic"], row["partition"]) for row in seen["partitions"]}
+        run("pipeline", "sample", *ours, "--lake", str(tmp_path / "lake"))
+        assert list(tmp_path.glob("lake/samples/**/*.parquet"))
+
+    def test_a_wrong_password(self, guarded: KafkaCluster, tmp_path: Path) -> None:
+        """Said as such, and not shown."""
+        done = tried("snapshot", "--command-config", self.scram(guarded, tmp_path, "hunter2-hunter2"))
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith("failed (KafkaAuthenticationFailed): ")
+        assert "hunter2" not in done.stderr

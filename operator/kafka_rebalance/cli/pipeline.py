@@ -13,7 +13,9 @@ from typing import Any
 
 import click
 
+from kafka_rebalance.cli.connection import kafka_connection
 from kafka_rebalance.errors import Permanent, RebalanceError, Refused, Transient
+from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.units import format_bytes, format_rate, parse_duration
 
 
@@ -33,7 +35,7 @@ def pipeline() -> None:
 
 
 @pipeline.command("sample")
-@click.option("--bootstrap-servers", required=True, metavar="HOST:PORT,…", help="Brokers to ask first.")
+@kafka_connection
 @click.option("--lake", required=True, metavar="URI", help="Directory or s3://, gs://, hdfs:// URI to write to.")
 @click.option(
     "--interval", callback=_duration, metavar="DURATION", default="10s", show_default=True, help="Time between samples."
@@ -41,10 +43,10 @@ def pipeline() -> None:
 @click.option(
     "--count", type=click.IntRange(min=0), default=1, show_default=True, help="Samples to take; 0: until stopped."
 )
-def sample_command(bootstrap_servers: str, lake: str, interval: timedelta, count: int) -> None:
+def sample_command(connection: ConnectionSettings, lake: str, interval: timedelta, count: int) -> None:
     """Write sizes and offsets of every partition of a live cluster to the lake."""
     _require_extra("pyarrow")
-    asyncio.run(_sample(bootstrap_servers, lake, interval.total_seconds(), count))
+    asyncio.run(_sample(connection, lake, interval.total_seconds(), count))
 
 
 @pipeline.command("load-model")
@@ -104,11 +106,10 @@ def _report(outcome: Any, lake: str, seconds: float) -> None:
             click.echo(f"cluster {model.cluster_id}: {number} {what}", err=True)
 
 
-async def _sample(bootstrap_servers: str, lake: str, interval: float, count: int) -> None:
+async def _sample(connection: ConnectionSettings, lake: str, interval: float, count: int) -> None:
     from kafka_rebalance.kafka.admin import connect
-    from kafka_rebalance.kafka.settings import ConnectionSettings
 
-    admin = connect(ConnectionSettings(bootstrap_servers=bootstrap_servers))
+    admin = connect(connection)
     try:
         await _sample_regularly(lambda: _one(admin, lake), interval, count)
     finally:

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from kafka_rebalance.cli.connection import kafka_connection
 from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kafka.ports import KafkaAdmin
 from kafka_rebalance.kafka.settings import ConnectionSettings
@@ -17,11 +18,11 @@ from kafka_rebalance.reconcile.planning import live_sizes
 
 
 @click.command("snapshot")
-@click.option("--bootstrap-servers", required=True, help="host:port, separated by commas.")
+@kafka_connection
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file; gzip'd if named .gz.")
-def snapshot(bootstrap_servers: str, output: Path | None) -> None:
+def snapshot(connection: ConnectionSettings, output: Path | None) -> None:
     """Write brokers, racks, replicas and sizes of a live cluster as JSON, for plan to work on offline."""
-    text = json.dumps(asyncio.run(_read(bootstrap_servers)))
+    text = json.dumps(asyncio.run(_read(connection)))
     if output is None:
         click.echo(text)
     elif output.suffix == ".gz":
@@ -30,8 +31,8 @@ def snapshot(bootstrap_servers: str, output: Path | None) -> None:
         output.write_text(text + "\n", encoding="utf-8")
 
 
-async def _read(bootstrap_servers: str) -> dict[str, Any]:
-    admin = connect(ConnectionSettings(bootstrap_servers=bootstrap_servers))
+async def _read(connection: ConnectionSettings) -> dict[str, Any]:
+    admin = connect(connection)
     try:
         return await _cluster(admin)
     finally:
