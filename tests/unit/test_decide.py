@@ -76,11 +76,15 @@ class TestLeftAlone:
         assert "[1, 2, 7]" in found.message
 
     @pytest.mark.parametrize("direction", list(Direction))
-    @pytest.mark.parametrize("removing", [(), (7,)])
-    def test_a_foreign_reassignment_is_waited_for(self, direction, removing):
-        """It is shown and left alone, even when it is wedged: never cancelled, never counted as ours."""
+    @pytest.mark.parametrize(
+        ("removing", "reason"),
+        [((), "ForeignReassignment"), ((1,), "ForeignReassignment"), ((7,), "WedgedReassignment")],
+    )
+    def test_a_foreign_reassignment_is_waited_for(self, direction, removing, reason):
+        """It is shown and left alone, never cancelled, never counted as ours; a wedged one is named with its cure."""
         found = verdict_on(state(1, 2, 3, 7, adding=(7,), removing=removing), direction)
-        assert (found.kind, found.reason) == (Kind.WAITING, "ForeignReassignment")
+        assert (found.kind, found.reason) == (Kind.WAITING, reason)
+        assert ("kafka-rebalance doctor --cancel-wedged" in found.message) == (reason == "WedgedReassignment")
         assert not found.cancel
         assert found.call is None
 

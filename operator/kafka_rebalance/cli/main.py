@@ -22,6 +22,7 @@ _UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 _COMMANDS = {
     # command: (module, attribute, one line for --help)
+    "doctor": ("kafka_rebalance.cli.doctor", "doctor", "What is wrong in a cluster and does not mend by itself."),
     "operator": ("kafka_rebalance.cli.operator", "operator", "Run the operator in the foreground."),
     "pipeline": ("kafka_rebalance.cli.pipeline", "pipeline", "Samples to Parquet, Spark to load model."),
     "plan": ("kafka_rebalance.cli.plan", "plan", "Plan offline, from a cluster file; Kafka's JSON out."),

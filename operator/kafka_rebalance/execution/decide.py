@@ -30,6 +30,8 @@ DRIFTED = "Drifted"
 """Somebody else changed the partition: it leaves the run."""
 FOREIGN = "ForeignReassignment"
 """Somebody else is moving the partition: it is left to them meanwhile."""
+WEDGED = "WedgedReassignment"
+"""Somebody else's reassignment of the partition never ends: it is theirs to cancel, or the user's."""
 
 
 class Direction(StrEnum):
@@ -133,6 +135,9 @@ def judge(
 def _judge_in_flight(errand: Errand, state: PartitionState, seen: Observation, direction: Direction) -> Verdict:
     adding = set(state.adding)
     if not set(state.replicas) <= errand.known:
+        if state.wedged:
+            message = "someone else's reassignment adds and removes the same broker, which does not end by itself"
+            return Verdict(Kind.WAITING, WEDGED, f"{message}: kafka-rebalance doctor --cancel-wedged ends it")
         return Verdict(Kind.WAITING, FOREIGN, "someone else is reassigning the partition")
     goal = errand.target if direction is Direction.FORWARD else errand.origin
     # Going back, a broker that is gone is not waited for, neither its copy nor its return: a deletion would never end.

@@ -34,6 +34,11 @@ class Reassignment:
     adding: Replicas
     removing: Replicas
 
+    @property
+    def wedged(self) -> bool:
+        """As `PartitionState.wedged`."""
+        return bool(set(self.adding) & set(self.removing))
+
 
 class AlterCode(StrEnum):
     """Kafka's answer to one partition of AlterPartitionReassignments or ElectLeaders.

@@ -1,0 +1,51 @@
+"""What doctor finds, for people and for programs. Decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from rich.console import Console
+from rich.table import Column, Table
+
+_UNLIMITED = 10**6
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong. ``reason`` is CamelCase, like a condition's; all of a reason have the same ``meaning``.
+
+    ``row`` is a line of its reason's table, by column; ``fields`` is the same in JSON. ``mended``: no longer wrong.
+    """
+
+    reason: str
+    meaning: str
+    row: Mapping[str, str]
+    fields: Mapping[str, Any]
+    mended: bool = False
+
+
+def document(findings: Sequence[Finding]) -> dict[str, Any]:
+    """All of them as JSON."""
+    rows = [{"reason": found.reason, **found.fields, "mended": found.mended} for found in findings]
+    return {"findings": rows}
+
+
+def print_findings(findings: Sequence[Finding]) -> None:
+    """A table for each reason, in the order given, with what it means below."""
+    # What is piped is searched or stored: there no width cuts or folds a line. Names are data, never markup.
+    width = None if Console().file.isatty() else _UNLIMITED
+    console = Console(width=width, highlight=False, markup=False, emoji=False)
+    for reason, group in groupby(findings, key=lambda found: found.reason):
+        rows = list(group)
+        # Folded, because an ellipsis would take the partition's number or a broker.
+        columns = (Column(header, overflow="fold") for header in rows[0].row)
+        table = Table(*columns, box=None, padding=(0, 3, 0, 0))
+        for found in rows:
+            table.add_row(*found.row.values())
+        console.print(table, "")
+        mended = sum(found.mended for found in rows)
+        count = f"{len(rows)}, {mended} mended" if mended else f"{len(rows)}"
+        console.print(f"{reason} ({count}): {rows[0].meaning}")
