@@ -1,21 +1,23 @@
 """What the tests set up and put back: topics, a destination that crawls, partitions at rest."""
 
+import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from confluent_kafka import Producer
 from e2e.bench.kafka import KafkaCluster
 from e2e.bench.load import create_topics
 from tests.contract.observing import until
 
-from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, KafkaAdmin
+from kafka_rebalance.kafka.ports import AlterCode, ConfigChange, ConfigOp, KafkaAdmin
 from kafka_rebalance.kafka.settings import ConnectionSettings
-from kafka_rebalance.model.topology import BrokerId, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 
 FOLLOWER_RATE = "follower.replication.throttled.rate"
 FOLLOWER_LIST = "follower.replication.throttled.replicas"
 LEADER_RATE = "leader.replication.throttled.rate"
 LEADER_LIST = "leader.replication.throttled.replicas"
+EVERYONE = tuple(BrokerId(broker) for broker in (1, 2, 3, 4, 5))
 BITE_BYTES = 65_536
 BITES = 6
 
@@ -58,6 +60,29 @@ async def throttle(admin: KafkaAdmin, rate: str | None, broker: int = 4, name: s
     """Let a broker copy throttled replicas at so many bytes per second, or (None) as its file says."""
     change = ConfigChange(name, ConfigOp.DELETE if rate is None else ConfigOp.SET, rate or "")
     assert await admin.alter_broker_configs({BrokerId(broker): [change]}) == {broker: None}
+
+
+async def change_lists(admin: KafkaAdmin, topic: str, op: ConfigOp, leader: str = "", follower: str = "") -> None:
+    """Change the throttled lists of a topic, each where a value is given; a deletion takes both."""
+    values = ((LEADER_LIST, leader), (FOLLOWER_LIST, follower))
+    changes = [ConfigChange(name, op, value) for name, value in values if value or op is ConfigOp.DELETE]
+    assert await admin.alter_topic_configs({topic: changes}) == {topic: None}
+
+
+@contextlib.contextmanager
+def default_of_all_brokers(cluster: KafkaCluster, name: str, value: str) -> Iterator[None]:
+    """A dynamic default for a while: librdkafka has no resource for all brokers, Kafka's own tool has."""
+    where = ("--bootstrap-server", cluster.bootstrap_servers, "--entity-type", "brokers", "--entity-default", "--alter")
+    cluster.run_tool("kafka.admin.ConfigCommand", *where, "--add-config", f"{name}={value}")
+    try:
+        yield
+    finally:
+        cluster.run_tool("kafka.admin.ConfigCommand", *where, "--delete-config", name)
+
+
+async def begin(admin: KafkaAdmin, orders: Mapping[TopicPartition, Replicas]) -> None:
+    """Send orders, all of which are accepted."""
+    assert await admin.alter_reassignments(orders) == dict.fromkeys(orders, AlterCode.OK)
 
 
 async def put_to_rest(admin: KafkaAdmin, *partitions: TopicPartition) -> None:

@@ -6,11 +6,20 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from e2e.bench.kafka import KafkaCluster
 from kafka.admin import KafkaAdminClient
-from tests.contract.arranging import BITE_BYTES, FOLLOWER_RATE, new_heavy_topic, put_to_rest, settings_of, throttle
+from tests.contract.arranging import (
+    BITE_BYTES,
+    EVERYONE,
+    FOLLOWER_RATE,
+    LEADER_RATE,
+    new_heavy_topic,
+    put_to_rest,
+    settings_of,
+    throttle,
+)
 from tests.contract.observing import partition
 
 from kafka_rebalance.kafka.admin import connect
-from kafka_rebalance.kafka.ports import KafkaAdmin
+from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, KafkaAdmin
 from kafka_rebalance.kafka.reassignment import ReassignmentClient
 from kafka_rebalance.kafka.settings import kafka_python_config
 from kafka_rebalance.model.topology import TopicPartition
@@ -84,6 +93,14 @@ async def crawling(admin: KafkaAdmin) -> AsyncIterator[None]:
     await throttle(admin, "1")
     yield
     await throttle(admin, None)
+
+
+@pytest.fixture
+async def rates_put_back(admin: KafkaAdmin) -> AsyncIterator[None]:
+    """Whatever rates a test sets are gone afterwards."""
+    yield
+    deletions = [ConfigChange(name, ConfigOp.DELETE) for name in (LEADER_RATE, FOLLOWER_RATE)]
+    assert await admin.alter_broker_configs(dict.fromkeys(EVERYONE, deletions)) == dict.fromkeys(EVERYONE)
 
 
 @pytest.fixture(scope="package")

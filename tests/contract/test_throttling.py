@@ -1,0 +1,259 @@
+"""What throttled lists and rates do to a copy.
+
+A rate of one byte per second lets one bite pass every 11 s: a copy that is held back by it stands still, and one that
+is not arrives meanwhile.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import NamedTuple
+
+import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+from e2e.bench.kafka import KafkaCluster
+from e2e.bench.load import create_topics
+from kafka.admin import ConfigResource as ClientResource
+from kafka.admin import ConfigResourceType as ClientResourceType
+from kafka.admin import KafkaAdminClient
+from tests.contract.arranging import (
+    BITE_BYTES,
+    FOLLOWER_RATE,
+    LEADER_RATE,
+    begin,
+    change_lists,
+    default_of_all_brokers,
+    new_topic,
+    put_to_rest,
+    throttle,
+    write,
+)
+from tests.contract.observing import partition, until
+
+from kafka_rebalance.kafka.ports import AlterCode, ConfigOp, KafkaAdmin
+from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, TopicPartition, replicas_of
+
+pytestmark = pytest.mark.brokers
+
+HALT = "1"
+SLOW = "1000000"
+"""Bytes per second: some 15 bites each."""
+
+
+async def bites(admin: KafkaAdmin, tp: TopicPartition, broker: int) -> float:
+    """How much of a partition is on a broker's disk."""
+    dirs = (await admin.log_dirs([BrokerId(broker)]))[BrokerId(broker)]
+    return sum(found.replica_bytes.get(tp, 0) for found in dirs) / BITE_BYTES
+
+
+def arrived(target: Replicas) -> Callable[[PartitionState], bool]:
+    return lambda state: state.replicas == target and state.isr == set(target) and not state.in_flight
+
+
+class Copy(NamedTuple):
+    """A partition on its way from one broker to another, and the side of it that is throttled."""
+
+    tp: TopicPartition
+    source: int
+    destination: int
+    side: str
+
+    @property
+    def rate(self) -> tuple[int, str]:
+        """Broker and name of the rate that holds it."""
+        return (self.source, LEADER_RATE) if self.side == "leader" else (self.destination, FOLLOWER_RATE)
+
+    @property
+    def entry(self) -> dict[str, str]:
+        broker = self.source if self.side == "leader" else self.destination
+        return {self.side: f"{self.tp.partition}:{broker}"}
+
+    @property
+    def other(self) -> "Copy":
+        """The same copy, throttled on the other side."""
+        return self._replace(side="follower" if self.side == "leader" else "leader")
+
+
+@pytest.mark.usefixtures("rates_put_back")
+class TestInFlight:
+    """Rates and entries, of the leader's side and of the follower's, take hold within a second in either direction."""
+
+    BITES = 198
+
+    @pytest.fixture
+    async def copies(
+        self, cluster: KafkaCluster, admin: KafkaAdmin, request: pytest.FixtureRequest
+    ) -> AsyncIterator[list[Copy]]:
+        """Two copies that have just begun, at one byte per second."""
+        topic = f"throttled{request.node.name.removeprefix('test').replace('_', '-')}"
+        create_topics(cluster, {topic: [[1], [2]]})
+        one, two = (TopicPartition(topic, number) for number in (0, 1))
+        write(cluster, [one, two] * (self.BITES // 6))
+        copies = [Copy(one, 1, 5, "leader"), Copy(two, 2, 4, "follower")]
+        for copy in copies:
+            await self.set_rate(admin, copy, HALT)
+            await change_lists(admin, topic, ConfigOp.APPEND, **copy.entry)
+        await begin(admin, {copy.tp: replicas_of(copy.destination) for copy in copies})
+        for copy in copies:
+            await partition(admin, copy.tp, "is in flight", lambda s: s.in_flight)
+        yield copies
+        await put_to_rest(admin, one, two)
+
+    async def test_rates(
+        self, admin: KafkaAdmin, copies: list[Copy], record_property: Callable[[str, object], None]
+    ) -> None:
+        """Raised, lowered, raised again by deleting it, which brings back the rate in the broker's file, or none."""
+        for copy in copies:
+            assert await bites(admin, copy.tp, copy.destination) <= 2
+            await self.set_rate(admin, copy, SLOW)
+        for copy in copies:
+            await self.flows(admin, copy)
+        for copy, passed in zip(copies, await self.passing(admin, copies, 3), strict=True):
+            record_property(f"bytes/s at {SLOW}, {copy.side}", round(passed * BITE_BYTES / 3))
+            assert 5 < passed < 100
+        for copy in copies:
+            await self.set_rate(admin, copy, HALT)
+        await self.all_stand_still(admin, copies)
+        for copy in copies:
+            await self.set_rate(admin, copy, None)
+        for copy in copies:
+            await partition(admin, copy.tp, "has arrived", arrived(replicas_of(copy.destination)))
+
+    async def test_entries(self, admin: KafkaAdmin, copies: list[Copy]) -> None:
+        """One of the other side added, and taken away; then the first one too."""
+        for copy in copies:
+            await self.set_rate(admin, copy, SLOW)
+            await self.set_rate(admin, copy.other, HALT)
+            await self.flows(admin, copy)
+        for copy in copies:
+            await change_lists(admin, copy.tp.topic, ConfigOp.APPEND, **copy.other.entry)
+        await self.all_stand_still(admin, copies)
+        for copy in copies:
+            await change_lists(admin, copy.tp.topic, ConfigOp.SUBTRACT, **copy.other.entry)
+        for copy in copies:
+            await self.flows(admin, copy)
+            await self.set_rate(admin, copy, HALT)
+            await change_lists(admin, copy.tp.topic, ConfigOp.SUBTRACT, **copy.entry)
+        for copy in copies:
+            await partition(admin, copy.tp, "has arrived", arrived(replicas_of(copy.destination)))
+
+    async def set_rate(self, admin: KafkaAdmin, copy: Copy, value: str | None) -> None:
+        broker, name = copy.rate
+        await throttle(admin, value, broker, name)
+
+    async def flows(self, admin: KafkaAdmin, copy: Copy) -> None:
+        """Three bites more than now pass, which at one byte per second take half a minute."""
+        before = await bites(admin, copy.tp, copy.destination)
+        await until(
+            f"{copy} goes on",
+            lambda: bites(admin, copy.tp, copy.destination),
+            lambda now: now - before >= 3,
+            seconds=10,
+        )
+
+    async def all_stand_still(self, admin: KafkaAdmin, copies: Sequence[Copy]) -> None:
+        """From a second after the change on, two bites pass at most in 1.5 s; at `SLOW` twenty would."""
+        await asyncio.sleep(1)
+        for copy, passed in zip(copies, await self.passing(admin, copies, 1.5), strict=True):
+            assert passed <= 2, f"{copy} goes on"
+
+    async def passing(self, admin: KafkaAdmin, copies: Sequence[Copy], seconds: float) -> list[float]:
+        """How many bites of each copy pass meanwhile."""
+        before = [await bites(admin, copy.tp, copy.destination) for copy in copies]
+        await asyncio.sleep(seconds)
+        return [await bites(admin, copy.tp, copy.destination) - had for copy, had in zip(copies, before, strict=True)]
+
+
+@pytest.mark.usefixtures("rates_put_back")
+class TestSides:
+    """An entry and a rate of one side hold a copy back by themselves; one without the other does nothing."""
+
+    async def test_alone(self, cluster: KafkaCluster, admin: KafkaAdmin) -> None:
+        create_topics(cluster, {"sides": [[1], [2], [2], [1]]})
+        leader, follower, entries_only, rates_only = (TopicPartition("sides", n) for n in range(4))
+        write(cluster, [leader, follower, entries_only, rates_only])
+        await throttle(admin, HALT, 1, LEADER_RATE)
+        await throttle(admin, HALT, 4, FOLLOWER_RATE)
+        await change_lists(admin, "sides", ConfigOp.SET, "0:1,2:2", "1:4,2:5")
+        to = {leader: 5, follower: 4, entries_only: 5, rates_only: 4}
+        await begin(admin, {tp: replicas_of(broker) for tp, broker in to.items()})
+        for tp in (entries_only, rates_only):
+            await partition(admin, tp, "has arrived", arrived(replicas_of(to[tp])))
+        for tp in (leader, follower):
+            await partition(admin, tp, "is on its way", lambda s: s.in_flight)
+            assert await bites(admin, tp, to[tp]) <= 3
+        await put_to_rest(admin, leader, follower)
+
+    async def test_the_destinations_entry_leaves_a_retained_follower_alone(
+        self, cluster: KafkaCluster, admin: KafkaAdmin
+    ) -> None:
+        """3 catches up; a leader's entry would have held it back as well (`test_outage.py`)."""
+        tp = new_topic(cluster, "sides-retained", 1, 2, 3)
+        await throttle(admin, HALT, 4, FOLLOWER_RATE)
+        await change_lists(admin, tp.topic, ConfigOp.SET, follower="0:4")
+        cluster.stop(3)
+        try:
+            await partition(admin, tp, "lost 3", lambda s: s.isr == {1, 2})
+            write(cluster, [tp])
+            await begin(admin, {tp: replicas_of(1, 2, 3, 4)})
+        finally:
+            cluster.start_brokers(3)
+        await partition(admin, tp, "has 3 back in sync", lambda s: s.isr == {1, 2, 3} and s.in_flight)
+        assert await bites(admin, tp, 4) <= 3
+        await put_to_rest(admin, tp)
+
+    async def test_another_leader(self, cluster: KafkaCluster, admin: KafkaAdmin) -> None:
+        """The leader's entry counts, whoever leads: with all on the list a copy stays throttled."""
+        create_topics(cluster, {"sides-led": [[1, 2, 3]] * 2})
+        all_listed, first_listed = TopicPartition("sides-led", 0), TopicPartition("sides-led", 1)
+        write(cluster, [all_listed, first_listed])
+        for broker in (1, 2):
+            await throttle(admin, HALT, broker, LEADER_RATE)
+        await change_lists(admin, "sides-led", ConfigOp.SET, "0:1,0:2,0:3,1:1")
+        both = [all_listed, first_listed]
+        target = replicas_of(2, 1, 3, 5)
+        await begin(admin, dict.fromkeys(both, target))
+        for tp in both:
+            await partition(admin, tp, "is in flight, led by 1", lambda s: s.in_flight and s.leader == 1)
+        assert await admin.elect_preferred(both) == dict.fromkeys(both, AlterCode.OK)
+        await partition(admin, first_listed, "has arrived", arrived(target))
+        await partition(admin, all_listed, "is led by 2", lambda s: s.in_flight and s.leader == 2)
+        assert await bites(admin, all_listed, 5) <= 4
+        await put_to_rest(admin, all_listed)
+
+
+@pytest.mark.usefixtures("rates_put_back")
+class TestSources:
+    """Of a rate in the file, a default of all brokers and a rate of one the nearest counts; deleted, the next."""
+
+    IN_FILE = ("1000000000", "STATIC_BROKER_CONFIG")
+    DEFAULT = ("800000000", "DYNAMIC_DEFAULT_BROKER_CONFIG")
+    OWN = ("700000000", "DYNAMIC_BROKER_CONFIG")
+
+    async def test_each_below_the_other(
+        self, cluster: KafkaCluster, admin: KafkaAdmin, kafka_python: KafkaAdminClient, librdkafka: AdminClient
+    ) -> None:
+        with default_of_all_brokers(cluster, FOLLOWER_RATE, self.DEFAULT[0]):
+            await throttle(admin, self.OWN[0], 1)
+            await self.tells(kafka_python, self.OWN, self.DEFAULT, self.IN_FILE)
+            assert self.synonyms_of_librdkafka(librdkafka) == [self.IN_FILE[0]]
+            await throttle(admin, None, 1)
+            await self.tells(kafka_python, self.DEFAULT, self.IN_FILE)
+        await self.tells(kafka_python, self.IN_FILE)
+
+    async def tells(self, kafka_python: KafkaAdminClient, *expected: tuple[str, str]) -> None:
+        """A description comes to tell the nearest as the value, and all as synonyms; one of them may lag behind."""
+        resource = ClientResource(ClientResourceType.BROKER, "1", [FOLLOWER_RATE])
+
+        async def ask() -> list[tuple[str, str]]:
+            answer = await asyncio.to_thread(kafka_python.describe_configs, [resource], True, "all")
+            told = answer["broker"]["1"][FOLLOWER_RATE]
+            synonyms = [(synonym["value"], synonym["source"]) for synonym in told["synonyms"]]
+            return [(told["value"], told["config_source"]), *synonyms]
+
+        await until(FOLLOWER_RATE, ask, lambda seen: seen == [expected[0], *expected])
+
+    def synonyms_of_librdkafka(self, librdkafka: AdminClient) -> list[str | None]:
+        """Its Python client keeps them by name, and so the last of several that have the same name."""
+        resource = ConfigResource(ResourceType.BROKER, "1")
+        entry = librdkafka.describe_configs([resource])[resource].result(timeout=30)[FOLLOWER_RATE]
+        return [synonym.value for synonym in entry.synonyms.values()]
