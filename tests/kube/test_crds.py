@@ -57,7 +57,12 @@ class TestRefusals:
             ({"leaderRate": -2}, "spec.leaderRate: Invalid value: -2: must be -1 (unset) or a quantity"),
             ({"followerRate": "-5Mi"}, "spec.followerRate: "),
             ({"freeze": "maybe"}, "spec.freeze: "),
-            ({"brokers": []}, 'unknown field "spec.brokers"'),
+            ({"brokers": [{"id": 1, "leaderRate": 1}] * 2}, "spec.brokers[1]: Duplicate value: "),
+            ({"brokers": [{"id": 1}]}, "spec.brokers[0]: Invalid value: set leaderRate, followerRate or both"),
+            ({"brokers": [{"leaderRate": 1}]}, "spec.brokers[0].id: Required value"),
+            ({"brokers": [{"id": 1, "leaderRate": 0}]}, "spec.brokers[0].leaderRate: "),
+            ({"brokers": [{"id": 1, "rate": 1}]}, 'unknown field "spec.brokers[0].rate"'),
+            ({"whenReplicationThrottled": "additive"}, 'spec.whenReplicationThrottled: Unsupported value: "additive"'),
         ],
     )
     def test_throttle(self, namespace: Namespace, spec: dict[str, Any], said: str) -> None:
@@ -112,4 +117,11 @@ class TestTaken:
         namespace.apply("KafkaReassignmentThrottle", {"leaderRate": -1, "followerRate": "50Mi", "freeze": True})
         found = namespace.get("kafkareassignmentthrottles")
         assert (found["spec"]["leaderRate"], found["spec"]["followerRate"]) == (-1, "50Mi")
+        assert found["spec"]["whenReplicationThrottled"] == "Additive"
         assert found["status"] == {"observedGeneration": -1}
+
+    def test_overrides(self, namespace: Namespace) -> None:
+        """The longest list too: each of its rules costs, and one object may cost only so much."""
+        rows = [{"id": n, "leaderRate": "1000000000Ki", "followerRate": "-1"} for n in range(1000)]
+        namespace.apply("KafkaReassignmentThrottle", {"brokers": rows, "whenReplicationThrottled": "Separate"})
+        assert namespace.get("kafkareassignmentthrottles")["spec"]["brokers"] == rows

@@ -19,6 +19,8 @@ from kafka_rebalance.units import parse_duration, parse_quantity
 MAX_RATE = 2**50
 """1 Pi bytes per second: more than any broker does, and sums of a few still fit Kafka's 64 bits."""
 MAX_INT32 = 2**31 - 1
+UNSET = -1
+"""A rate that is explicitly none, where an absent one means something else."""
 
 _RE2_OPTIONS = re2.Options()
 _RE2_OPTIONS.log_errors = False
@@ -68,6 +70,10 @@ def _rate_or_unset(value: object) -> int | None:
     if value is None or value == "-1" or (value == -1 and not isinstance(value, bool)):
         return None
     return _rate(value)
+
+
+def _rate_override(value: object) -> int:
+    return UNSET if _rate_or_unset(value) is None else _rate(value)
 
 
 def _bytes(value: object) -> int:
@@ -141,19 +147,19 @@ ByteCount = Annotated[
 ]
 """Bytes; written as a Kubernetes quantity or an integer."""
 
-RateOrUnset = Annotated[
-    int | None,
-    BeforeValidator(_rate_or_unset),
-    WithJsonSchema(
-        _rate_schema(
-            f"^(-1|{_SUFFIX})$",
-            f"self == -1 || (self >= 1 && self <= {MAX_RATE})",
-            f"self == '-1' || ({_IN_RANGE})",
-            "must be -1 (unset) or a quantity of 1 to 1Pi bytes per second, like 50Mi or 1048576",
-        )
-    ),
-]
+_RATE_OR_UNSET = WithJsonSchema(
+    _rate_schema(
+        f"^(-1|{_SUFFIX})$",
+        f"self == {UNSET} || (self >= 1 && self <= {MAX_RATE})",
+        f"self == '{UNSET}' || ({_IN_RANGE})",
+        "must be -1 (unset) or a quantity of 1 to 1Pi bytes per second, like 50Mi or 1048576",
+    )
+)
+RateOrUnset = Annotated[int | None, BeforeValidator(_rate_or_unset), _RATE_OR_UNSET]
 """KIP-542's rates: as ``Rate``, and -1 means unset, which is None here."""
+
+RateOverride = Annotated[int, BeforeValidator(_rate_override), _RATE_OR_UNSET]
+"""As ``RateOrUnset``, but unset stays ``UNSET``: absent means that the general rate holds."""
 
 Seconds = Annotated[
     int,

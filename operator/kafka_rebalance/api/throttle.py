@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from kafka_rebalance.api.connection import Kafka
-from kafka_rebalance.api.fields import ApiModel, PositiveInt, RateOrUnset
+from kafka_rebalance.api.fields import (
+    UNSET,
+    ApiModel,
+    BrokerNumber,
+    PositiveInt,
+    RateOrUnset,
+    RateOverride,
+    rule,
+    rules,
+)
 from kafka_rebalance.api.status import ResourceStatus
+from kafka_rebalance.execution.throttle import Rates
+from kafka_rebalance.model.topology import BrokerId
+
+_NO_SIDE = "set leaderRate, followerRate or both: -1 is unset"
 
 
 class ClusterLimits(ApiModel):
@@ -27,6 +44,54 @@ class ClusterLimits(ApiModel):
     )
 
 
+class WhenReplicationThrottled(StrEnum):
+    """What becomes of a replication throttle that a broker has already (KIP-542)."""
+
+    ADDITIVE = "Additive"
+    SEPARATE = "Separate"
+
+
+class BrokerRates(ApiModel):
+    """The rates of one broker, where they differ from the general ones."""
+
+    # An entry without a side is a slip: a misspelt field may have been pruned before anybody could refuse it.
+    model_config = ConfigDict(json_schema_extra=rules(rule("has(self.leaderRate) || has(self.followerRate)", _NO_SIDE)))
+
+    id: BrokerNumber = Field(description="Id of the broker.")
+    leader_rate: RateOverride | None = Field(
+        default=None,
+        description="Bytes per second that this broker may send to reassigning replicas. Absent: the general rate. "
+        "-1: unset on this broker.",
+    )
+    follower_rate: RateOverride | None = Field(
+        default=None,
+        description="Bytes per second that this broker may fetch for reassigning replicas. Absent: the general rate. "
+        "-1: unset on this broker.",
+    )
+
+    @model_validator(mode="after")
+    def _some_side(self) -> Self:
+        if self.leader_rate is None and self.follower_rate is None:
+            raise ValueError(_NO_SIDE)
+        return self
+
+
+def _each_broker_once(rows: tuple[BrokerRates, ...]) -> tuple[BrokerRates, ...]:
+    if len({row.id for row in rows}) != len(rows):
+        raise ValueError("names a broker twice")
+    return rows
+
+
+BrokerOverrides = Annotated[
+    tuple[BrokerRates, ...],
+    Field(
+        max_length=1000,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"]},
+    ),
+    AfterValidator(_each_broker_once),
+]
+
+
 class KafkaReassignmentThrottleSpec(ApiModel):
     """Limits of all reassignment traffic of one Kafka cluster."""
 
@@ -41,6 +106,15 @@ class KafkaReassignmentThrottleSpec(ApiModel):
         description="Bytes per second that each broker may fetch for reassigning replicas (KIP-542 "
         "follower.reassignment.throttled.rate). Absent or -1: unset.",
     )
+    brokers: BrokerOverrides = Field(
+        default=(), description="Brokers whose rates differ from leaderRate and followerRate."
+    )
+    when_replication_throttled: WhenReplicationThrottled = Field(
+        default=WhenReplicationThrottled.ADDITIVE,
+        description="What holds on a broker that has a replication throttle already (KIP-542). Additive: its rate and "
+        "ours are added up, for what was throttled before and what is reassigned together. Separate: the lower of the "
+        "two holds for all of that. A rate of ours above its is refused either way.",
+    )
     limits: ClusterLimits = Field(
         default=ClusterLimits(), description="Ceilings over all rebalances of the cluster together. Absent: none."
     )
@@ -48,6 +122,28 @@ class KafkaReassignmentThrottleSpec(ApiModel):
         default=False,
         description="true: no rebalance of this cluster submits a new step. Cancelling remains possible (KIP-236).",
     )
+
+    def rates_on(self, brokers: Iterable[BrokerId]) -> dict[BrokerId, Rates]:
+        """Bytes per second that this resource allows each of the brokers; None: unset on that side."""
+        general = Rates(self.leader_rate, self.follower_rate)
+        own = {
+            row.id: Rates(_rate(row.leader_rate, general.leader), _rate(row.follower_rate, general.follower))
+            for row in self.brokers
+        }
+        return {broker: own.get(broker, general) for broker in brokers}
+
+    @property
+    def sets_rates(self) -> bool:
+        """Whether it limits any broker at all; otherwise it is there for ``limits`` or ``freeze``."""
+        general = (self.leader_rate, self.follower_rate)
+        own = (rate for row in self.brokers for rate in (row.leader_rate, row.follower_rate))
+        return any(rate not in {None, UNSET} for rate in (*general, *own))
+
+
+def _rate(own: int | None, general: int | None) -> int | None:
+    if own is None:
+        return general
+    return None if own == UNSET else own
 
 
 class KafkaReassignmentThrottleStatus(ResourceStatus):

@@ -41,7 +41,12 @@ from kafka_rebalance.api.status import (
     SkippedRow,
     ThrottleStatus,
 )
-from kafka_rebalance.api.throttle import KafkaReassignmentThrottleSpec, KafkaReassignmentThrottleStatus
+from kafka_rebalance.api.throttle import (
+    BrokerRates,
+    KafkaReassignmentThrottleSpec,
+    KafkaReassignmentThrottleStatus,
+    WhenReplicationThrottled,
+)
 from kafka_rebalance.errors import Refused
 
 __all__ = [
@@ -58,6 +63,7 @@ __all__ = [
     "ApprovalPolicy",
     "Balance",
     "BatchRow",
+    "BrokerRates",
     "Brokers",
     "ByteProgress",
     "Condition",
@@ -88,6 +94,7 @@ __all__ = [
     "ThrottleStatus",
     "Tls",
     "Topics",
+    "WhenReplicationThrottled",
     "lenient_conditions",
     "parse_metadata",
     "parse_rebalance",
