@@ -12,6 +12,7 @@ from tests.kube.namespaces import Namespace
 from kafka_rebalance.api.conditions import ConditionType, Reason, Verdict, set_condition, summarise
 from kafka_rebalance.api.v1alpha1 import (
     FINALIZER,
+    REASSIGNMENT_THROTTLES,
     REBALANCES,
     BatchRow,
     ByteProgress,
@@ -24,10 +25,13 @@ from kafka_rebalance.api.v1alpha1 import (
     SkippedRow,
     ThrottleStatus,
     parse_rebalance,
+    parse_throttle,
 )
 from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.kube.errors import Conflict
+from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.reconcile.throttle_report import BrokerRow, SideRow, ThrottleView, build_throttle_status
 
 pytestmark = pytest.mark.apiserver
 
@@ -79,7 +83,7 @@ def full_status(generation: int) -> KafkaRebalanceStatus:
         ),
         current_batch=(row,) * 20,
         current_batch_size=100,
-        throttle=ThrottleStatus(leader_rate=1, follower_rate=2, source="spec.throttle", brokers=6),
+        throttle=ThrottleStatus(leader_rate=1, follower_rate=2, source="spec.throttle", bound_by="other", brokers=6),
         skipped=(SkippedRow(topic="lost", partition=0, reason="NoLeader"),) * 50,
         skipped_count=77,
         display=Display(progress="37%", moved="1.2/3.4 GiB", eta="12m30s", throttle="50 MiB/s"),
@@ -97,6 +101,32 @@ class TestStatus:
         assert found is not None
         assert found["status"] == status.as_patch()["status"]
         assert parse_rebalance(found).status == status
+
+    async def test_nothing_of_a_throttle_is_pruned(self, namespace: Namespace, client: KubeClient) -> None:
+        """Nor is what is not known stored: a row without a side has none."""
+        namespace.apply("KafkaReassignmentThrottle", {})
+        side = SideRow(50 * 2**20, "KafkaRebalance a/b", 2**20)
+        view = ThrottleView((BrokerRow(BrokerId(1), side, side), BrokerRow(BrokerId(2), side)), replicas=3, foreign=2)
+        mine = parse_throttle(await client.get(REASSIGNMENT_THROTTLES, namespace.name, "a") or {})
+        status = build_throttle_status(mine, mine, view, cluster_id="c", now=NOW)
+        assert await client.patch_status(REASSIGNMENT_THROTTLES, namespace.name, "a", status.as_patch())
+        found = await client.get(REASSIGNMENT_THROTTLES, namespace.name, "a")
+        assert found is not None
+        assert parse_throttle(found).status == status
+        first, second = found["status"]["brokers"]
+        assert [first] == status.as_patch()["status"]["brokers"][:1]
+        assert sorted(second) == sorted(["id", *(key for key in first if key.startswith("leader"))])
+
+    async def test_columns_of_a_throttle(self, namespace: Namespace, client: KubeClient) -> None:
+        """What `kubectl get krt` shows."""
+        namespace.apply("KafkaReassignmentThrottle", {"leaderRate": "50Mi"})
+        mine = parse_throttle(await client.get(REASSIGNMENT_THROTTLES, namespace.name, "a") or {})
+        view = ThrottleView((BrokerRow(BrokerId(1), SideRow(2**20, "x")),), replicas=1, foreign=1)
+        status = build_throttle_status(mine, mine, view, cluster_id="c", now=NOW)
+        await client.patch_status(REASSIGNMENT_THROTTLES, namespace.name, "a", status.as_patch())
+        head, row = namespace.kubectl("get", "krt").splitlines()
+        assert head.split() == ["NAME", "STATE", "LEADER", "FOLLOWER", "BROKERS", "FOREIGN", "AGE"]
+        assert row.split()[:7] == ["a", "Applied", "1.0", "MiB/s", "-", "1", "1"]
 
     async def test_what_is_gone_is_removed(self, namespace: Namespace, client: KubeClient) -> None:
         namespace.apply("KafkaRebalance", {})

@@ -1,4 +1,4 @@
-"""An API server that is a dictionary: as much of `KubeClient` as the command line and the stores ask for."""
+"""An API server that is a dictionary: as much of `KubeClient` as the command line, stores and lifecycles ask for."""
 
 import copy
 import itertools
@@ -8,7 +8,11 @@ from kafka_rebalance.kube.errors import Conflict, NotFound
 
 
 class KubeInMemory:
-    """``writes`` lists what was changed, in order; the namespace is the operator's."""
+    """``writes`` lists what was changed, in order; the namespace is the operator's.
+
+    ``events`` has reason and message of each; ``rivals`` change a resource, one before each of the next writes to it;
+    ``terminating_namespaces`` are being deleted.
+    """
 
     def __init__(self, namespace="kafka-rebalance"):
         self.namespace = namespace
@@ -16,6 +20,9 @@ class KubeInMemory:
         self.secrets = {}
         self.config_maps = {}
         self.writes = []
+        self.events = []
+        self.rivals = []
+        self.terminating_namespaces = set()
         self.closed = False
         self._versions = itertools.count(1)
 
@@ -24,6 +31,62 @@ class KubeInMemory:
 
     async def get(self, plural, namespace, name):
         return copy.deepcopy(self.resources.get((plural, namespace, name)))
+
+    def create(self, plural, body):
+        """A resource, as a person applies it; as it is stored."""
+        metadata = {"generation": 1, "finalizers": [], **body["metadata"]}
+        self.resources[plural, metadata["namespace"], metadata["name"]] = found = {**body, "metadata": metadata}
+        self._touch(found)
+        return copy.deepcopy(found)
+
+    def edit(self, plural, namespace, name, **spec):
+        """As a person patches its spec; as it is stored."""
+        found = self.resources[plural, namespace, name]
+        found["spec"] = {**found["spec"], **spec}
+        found["metadata"]["generation"] += 1
+        self._touch(found)
+        return copy.deepcopy(found)
+
+    def delete(self, plural, namespace, name, at):
+        """As a person deletes it: it stays while finalizers are on it; as it is stored, None: it is gone."""
+        found = self.resources[plural, namespace, name]
+        found["metadata"] |= {"deletionTimestamp": at, "generation": found["metadata"]["generation"] + 1}
+        self._touch(found)
+        return self._unless_finalized(plural, namespace, name)
+
+    async def patch_status(self, plural, namespace, name, patch):
+        found = self.resources.get((plural, namespace, name))
+        if found is None:
+            return False
+        self.writes.append(("status", plural, namespace, name))
+        found["status"] = copy.deepcopy(patch["status"])
+        self._touch(found)
+        return True
+
+    async def patch_finalizers(self, plural, namespace, name, finalizers, resource_version):
+        found = self.resources.get((plural, namespace, name))
+        if found is None:
+            return None
+        if self.rivals:
+            self.rivals.pop(0)(found["metadata"])
+            self._touch(found)
+        metadata = found["metadata"]
+        if metadata["resourceVersion"] != resource_version:
+            raise Conflict(f"{namespace}/{name} has been modified")
+        if "deletionTimestamp" in metadata and not set(finalizers) <= set(metadata["finalizers"]):
+            raise Refused("ApiServerRefused", "no new finalizers can be added if the object is being deleted")
+        self.writes.append(("finalizers", plural, namespace, name))
+        metadata["finalizers"] = list(finalizers)
+        self._touch(found)
+        answer = copy.deepcopy(found)
+        self._unless_finalized(plural, namespace, name)
+        return answer
+
+    async def terminating(self, plural, namespace):
+        return namespace in self.terminating_namespaces
+
+    async def create_event(self, kind, about, reason, message, *, warning=False):
+        self.events.append((reason, message))
 
     async def annotate(self, plural, namespace, name, annotations):
         found = self.resources.get((plural, namespace, name))
@@ -69,9 +132,19 @@ class KubeInMemory:
     async def list_config_map_metadata(self, labels):
         return [found["metadata"] for found in await self.list_config_maps(labels)]
 
+    def _unless_finalized(self, plural, namespace, name):
+        found = self.resources[plural, namespace, name]
+        if "deletionTimestamp" in found["metadata"] and not found["metadata"]["finalizers"]:
+            del self.resources[plural, namespace, name]
+            return None
+        return copy.deepcopy(found)
+
+    def _touch(self, body):
+        body["metadata"]["resourceVersion"] = str(next(self._versions))
+
     def _put(self, name, body):
         self.writes.append(("put", name))
         stored = copy.deepcopy(dict(body))
-        stored["metadata"]["resourceVersion"] = str(next(self._versions))
+        self._touch(stored)
         self.config_maps[name] = stored
         return copy.deepcopy(stored)

@@ -461,8 +461,12 @@ class TestSummary:
                 ThrottleStatus(leader_rate=1024, source="spec.throttle"),
                 "Throttle leaders send at most 1.0 KiB/s, by spec.throttle; set on no broker now",
             ),
+            (
+                ThrottleStatus(leader_rate=1024, source="spec.throttle", bound_by="krb", brokers=1),
+                "Throttle leaders send at most 1.0 KiB/s, by spec.throttle; set on 1 broker now; on some less, by krb",
+            ),
         ],
-        ids=["unlimited", "restored"],
+        ids=["unlimited", "restored", "bound"],
     )
     def test_a_throttle_that_does_not_hold_now(self, capsys, throttle, said):
         assert said in summary(capsys, resource(status=full_status(throttle=throttle).as_patch()["status"]))

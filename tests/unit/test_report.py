@@ -90,6 +90,19 @@ def statuses(mine, **more):
     return tuple(find_condition(conditions, kind).status for kind in kinds)
 
 
+class TestThrottle:
+    def test_says_who_else_binds(self):
+        """Its own rates, and whose lower limit holds on some brokers."""
+        mine = work()
+        assert status_of(mine).throttle.bound_by is None
+        mine.bound_by = "KafkaReassignmentThrottle kafka/limits"
+        status = status_of(mine)
+        assert status.throttle.bound_by == "KafkaReassignmentThrottle kafka/limits"
+        applied = find_condition(status.conditions, ConditionType.THROTTLE_APPLIED)
+        said = "1.0 MiB/s from spec.throttle; on some brokers less, by KafkaReassignmentThrottle kafka/limits"
+        assert applied.message == said
+
+
 class TestState:
     def test_without_a_run_it_is_planning(self):
         """Fresh objects are never seen as done."""

@@ -1,14 +1,16 @@
-"""Our finalizer on an object that others change at the same time."""
+"""Our finalizer on an object that others change at the same time, and what is told of a throttle resource."""
 
 import copy
 import itertools
 from datetime import UTC, datetime
 
 import pytest
+from tests.unit.kube_in_memory import KubeInMemory
 
-from kafka_rebalance.api.v1alpha1 import FINALIZER
+from kafka_rebalance.api.v1alpha1 import FINALIZER, REASSIGNMENT_THROTTLES, parse_throttle
 from kafka_rebalance.kube.errors import Conflict
 from kafka_rebalance.reconcile.resources import Resources
+from kafka_rebalance.reconcile.throttle_report import ThrottleView
 from kafka_rebalance.reconcile.work import Work
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -82,3 +84,43 @@ class TestFinalizer:
         await Resources(there, lambda: NOW).hold(work)
         assert there.body["metadata"]["finalizers"] == []
         assert work.rebalance.metadata.deleting
+
+
+class TestReportThrottle:
+    """A status is written when it says something new, an event when the state changes."""
+
+    @pytest.fixture
+    def kube(self):
+        return KubeInMemory()
+
+    @pytest.fixture
+    def mine(self, kube):
+        spec = {"kafka": {"bootstrapServers": "kafka:9092"}, "leaderRate": "50Mi"}
+        metadata = {"name": "limits", "namespace": "kafka", "uid": "k-1"}
+        return parse_throttle(kube.create(REASSIGNMENT_THROTTLES, {"metadata": metadata, "spec": spec}))
+
+    async def test_only_what_is_new_is_written(self, kube, mine):
+        """The engine reports twice a second."""
+        resources = Resources(kube, lambda: NOW)
+        for view in (ThrottleView(), ThrottleView(), ThrottleView(replicas=1), ThrottleView(replicas=1)):
+            assert await resources.report_throttle(mine, "c", mine, view)
+        assert [what for what, *_ in kube.writes] == ["status"] * 2
+        status = kube.resources[REASSIGNMENT_THROTTLES, "kafka", "limits"]["status"]
+        assert (status["throttledReplicas"], status["clusterId"]) == (1, "c")
+
+    async def test_one_event_per_transition(self, kube, mine):
+        """Counts that change are no news."""
+        resources = Resources(kube, lambda: NOW)
+        told = [ThrottleView(), ThrottleView(replicas=1), ThrottleView(replicas=2), ThrottleView(contested="who")]
+        for view in told:
+            await resources.report_throttle(mine, "c", mine, view)
+        assert [reason for reason, _ in kube.events] == ["NothingToThrottle", "Applied", "Contested"]
+
+    async def test_one_that_is_gone_is_told_every_time(self, kube, mine):
+        """Its deletion may have been missed: whoever asks must not go on with a ghost."""
+        resources = Resources(kube, lambda: NOW)
+        await resources.report_throttle(mine, "c", mine)
+        kube.resources.clear()
+        for _ in range(2):
+            assert not await resources.report_throttle(mine, "c", mine, ThrottleView(replicas=1))
+            assert not await resources.report_throttle(mine, "c", mine)

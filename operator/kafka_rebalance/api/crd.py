@@ -70,9 +70,10 @@ _RESOURCES = (
         short_name="krt",
         columns=(
             ("State", "string", _STATE, "Reason of the Ready condition."),
-            ("Leader", "string", ".spec.leaderRate", "Bytes per second per broker, sending side."),
-            ("Follower", "string", ".spec.followerRate", "Bytes per second per broker, fetching side."),
-            ("Freeze", "boolean", ".spec.freeze", "Whether new steps are held back."),
+            ("Leader", "string", ".status.display.leader", "Rate of each broker, sending side."),
+            ("Follower", "string", ".status.display.follower", "Rate of each broker, fetching side."),
+            ("Brokers", "integer", ".status.brokersTotal", "Brokers on which reassignments are limited."),
+            ("Foreign", "integer", ".status.foreignReassignments", "Reassignments of others that are limited."),
             _AGE,
         ),
     ),

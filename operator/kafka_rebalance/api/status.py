@@ -19,6 +19,7 @@ MAX_MESSAGE = 4096
 _ATOMIC = {"x-kubernetes-list-type": "atomic"}
 Count = Annotated[int, Field(ge=0)]
 ShortText = Annotated[str, Field(max_length=64)]
+SourceName = Annotated[str, Field(max_length=512)]
 TopicName = Annotated[str, Field(max_length=249)]
 BrokerList = Annotated[tuple[int, ...], Field(max_length=200, json_schema_extra=_ATOMIC)]
 
@@ -140,7 +141,11 @@ class ThrottleStatus(ApiModel):
 
     leader_rate: Count | None = Field(default=None, description="Bytes per second per broker, sending side.")
     follower_rate: Count | None = Field(default=None, description="Bytes per second per broker, fetching side.")
-    source: Annotated[str, Field(max_length=512)] = Field(description="Which setting the rates come from.")
+    source: SourceName = Field(description="Which setting the rates come from.")
+    bound_by: SourceName | None = Field(
+        default=None,
+        description="Whose lower limit binds on some of these brokers. Absent: nobody's; the rates are in force.",
+    )
     brokers: Count = Field(default=0, description="Brokers on which it is applied.")
 
 

@@ -19,10 +19,11 @@ from kafka_rebalance.api.fields import (
     rule,
     rules,
 )
-from kafka_rebalance.api.status import ResourceStatus
+from kafka_rebalance.api.status import Count, ResourceStatus, ShortText, SourceName
 from kafka_rebalance.execution.throttle import Rates
 from kafka_rebalance.model.topology import BrokerId
 
+MAX_BROKER_ROWS = 50
 _NO_SIDE = "set leaderRate, followerRate or both: -1 is unset"
 
 
@@ -146,5 +147,54 @@ def _rate(own: int | None, general: int | None) -> int | None:
     return None if own == UNSET else own
 
 
+class ThrottledBroker(ApiModel):
+    """What limits reassignments on one broker now, and what they take."""
+
+    id: BrokerNumber = Field(description="Id of the broker.")
+    leader_rate: Count | None = Field(
+        default=None, description="Bytes per second in force in Kafka, sending side. Absent: not limited by us."
+    )
+    leader_claim: SourceName | None = Field(default=None, description="Whose limit that is: the lowest of all.")
+    leader_bytes_per_second: Count | None = Field(
+        default=None, description="Bytes per second that it sends to reassigning replicas, as measured."
+    )
+    leader_utilisation_percent: Count | None = Field(
+        default=None, description="Share of leaderRate that is used. Absent: not known."
+    )
+    follower_rate: Count | None = Field(
+        default=None, description="Bytes per second in force in Kafka, fetching side. Absent: not limited by us."
+    )
+    follower_claim: SourceName | None = Field(default=None, description="Whose limit that is: the lowest of all.")
+    follower_bytes_per_second: Count | None = Field(
+        default=None, description="Bytes per second that it fetches for reassigning replicas, as measured."
+    )
+    follower_utilisation_percent: Count | None = Field(
+        default=None, description="Share of followerRate that is used. Absent: not known."
+    )
+
+
+class ThrottleDisplay(ApiModel):
+    """Ready-made text for the columns of kubectl get: one rate, from lowest to highest, or - where unset."""
+
+    leader: ShortText = Field(
+        description="Sending side, like 50.0 MiB/s: what is in force; while nothing is, what the spec asks for."
+    )
+    follower: ShortText = Field(
+        description="Fetching side, like 50.0 MiB/s: what is in force; while nothing is, what the spec asks for."
+    )
+
+
 class KafkaReassignmentThrottleStatus(ResourceStatus):
     """What became of the limits."""
+
+    brokers: Annotated[
+        tuple[ThrottledBroker, ...],
+        Field(max_length=MAX_BROKER_ROWS, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
+    ] = Field(default=(), description="Brokers on which reassignments are limited, by id; the first 50.")
+    brokers_total: Count = Field(default=0, description="Number of brokers on which reassignments are limited.")
+    throttled_replicas: Count = Field(default=0, description="Reassigning replicas that are limited.")
+    foreign_reassignments: Count = Field(
+        default=0, description="Reassignments of others among them, by partitions: no KafkaRebalance started them."
+    )
+    reverts: Count = Field(default=0, description="How often somebody undid the limits, and they were put back.")
+    display: ThrottleDisplay | None = Field(default=None, description="Text for the columns of kubectl get.")

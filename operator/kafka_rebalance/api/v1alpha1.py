@@ -42,9 +42,12 @@ from kafka_rebalance.api.status import (
     ThrottleStatus,
 )
 from kafka_rebalance.api.throttle import (
+    MAX_BROKER_ROWS,
     BrokerRates,
     KafkaReassignmentThrottleSpec,
     KafkaReassignmentThrottleStatus,
+    ThrottledBroker,
+    ThrottleDisplay,
     WhenReplicationThrottled,
 )
 from kafka_rebalance.errors import Refused
@@ -55,6 +58,7 @@ __all__ = [
     "GROUP",
     "LET_GO_ANNOTATION",
     "MAX_BATCH_ROWS",
+    "MAX_BROKER_ROWS",
     "MAX_SKIPPED_ROWS",
     "REASSIGNMENT_THROTTLES",
     "REBALANCES",
@@ -84,6 +88,7 @@ __all__ = [
     "Progress",
     "RackAwareness",
     "ReplicaProgress",
+    "ResourceStatus",
     "Sasl",
     "SaslMechanism",
     "SecretKeyRef",
@@ -91,7 +96,9 @@ __all__ = [
     "SkippedRow",
     "Strategy",
     "Throttle",
+    "ThrottleDisplay",
     "ThrottleStatus",
+    "ThrottledBroker",
     "Tls",
     "Topics",
     "WhenReplicationThrottled",

@@ -129,7 +129,8 @@ def _throttle(throttle: ThrottleStatus) -> str:
     if not rates:
         return f"none, by {throttle.source}"
     where = f"on {_count(throttle.brokers, 'broker')}" if throttle.brokers else "on no broker"
-    return f"{', '.join(rates)}, by {throttle.source}; set {where} now"
+    bound = f"; on some less, by {throttle.bound_by}" if throttle.bound_by else ""
+    return f"{', '.join(rates)}, by {throttle.source}; set {where} now{bound}"
 
 
 def _first_rows(status: KafkaRebalanceStatus) -> Table:

@@ -21,6 +21,7 @@ from kafka_rebalance.api.v1alpha1 import (
     PartitionProgress,
     PlanStatus,
     ReplicaProgress,
+    ResourceStatus,
     SkippedRow,
     ThrottleStatus,
 )
@@ -67,6 +68,7 @@ def build_status(
                 leader_rate=work.rates.leader,
                 follower_rate=work.rates.follower,
                 source=work.rate_source,
+                bound_by=work.bound_by or None,
                 brokers=work.throttled_brokers,
             ),
             "skipped": tuple(
@@ -79,7 +81,7 @@ def build_status(
     )
 
 
-def ready_reason(status: KafkaRebalanceStatus) -> tuple[str, str] | None:
+def ready_reason(status: ResourceStatus) -> tuple[str, str] | None:
     """Reason and message of Ready: the state."""
     return next(((c.reason, c.message) for c in status.conditions if c.type == ConditionType.READY), None)
 
@@ -136,7 +138,8 @@ def _throttle_condition(work: Work, put: Callable[[ConditionType, bool, str, str
     if work.rates.leader is None and work.rates.follower is None:
         put(ConditionType.THROTTLE_APPLIED, False, Reason.UNLIMITED, "the spec asks for full speed")
     elif work.throttled_brokers:
-        put(ConditionType.THROTTLE_APPLIED, True, Reason.APPLIED, f"{_rates(work)} from {work.rate_source}")
+        bound = f"; on some brokers less, by {work.bound_by}" if work.bound_by else ""
+        put(ConditionType.THROTTLE_APPLIED, True, Reason.APPLIED, f"{_rates(work)} from {work.rate_source}{bound}")
     else:
         put(ConditionType.THROTTLE_APPLIED, False, Reason.PENDING, "no replica is being copied yet")
 

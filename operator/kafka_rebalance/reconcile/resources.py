@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from kafka_rebalance.api.conditions import Reason, Verdict, summarise
+from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.v1alpha1 import (
     FINALIZER,
     REASSIGNMENT_THROTTLES,
@@ -14,7 +14,8 @@ from kafka_rebalance.api.v1alpha1 import (
     UNDO_ANNOTATION,
     KafkaReassignmentThrottle,
     KafkaReassignmentThrottleStatus,
-    KafkaRebalanceStatus,
+    ObjectMeta,
+    ResourceStatus,
 )
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.progress import ReplicaBytes
@@ -23,11 +24,13 @@ from kafka_rebalance.kube.errors import Conflict, Forbidden
 from kafka_rebalance.model.run import RunOutcome
 from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reconcile.report import build_status, ready_reason
+from kafka_rebalance.reconcile.throttle_report import NOTHING_IN_FORCE, ThrottleView, build_throttle_status
 from kafka_rebalance.reconcile.work import Work
 
 log = logging.getLogger(__name__)
 
 KIND = "KafkaRebalance"
+THROTTLE_KIND = "KafkaReassignmentThrottle"
 _NORMAL = {
     Reason.PLANNING,
     Reason.QUEUED,
@@ -45,6 +48,9 @@ _NORMAL = {
     Reason.NOTHING_TO_DO,
     Reason.SUSPENDED,
     Reason.FROZEN,
+    Reason.APPLIED,
+    Reason.NOTHING_TO_THROTTLE,
+    Reason.RESTORING,
 }
 """Transitions that are news, not warnings."""
 _ATTEMPTS = 5
@@ -97,7 +103,8 @@ class Resources:
         if outcome is not RunOutcome.SUCCEEDED:
             left = [f"{tp} ({v.reason})" for tp, v in list(work.skipped.items())[:10]]
             message = _ENDS[outcome] + (f"; left as they are: {', '.join(left)}" if left else "")
-            await self._event(work, outcome, message, warning=outcome is RunOutcome.ROLLED_BACK_PARTIALLY)
+            warning = outcome is RunOutcome.ROLLED_BACK_PARTIALLY
+            await self._event(KIND, work.rebalance.metadata, outcome, message, warning=warning)
 
     async def report(
         self,
@@ -116,49 +123,48 @@ class Resources:
         exists = await self._kube.patch_status(REBALANCES, metadata.namespace, metadata.name, status.as_patch())
         work.written = status
         if exists:
-            await self._tell_transition(work, before, status)
+            await self._tell_transition(KIND, metadata, before, status)
         return exists
 
     async def report_throttle(
-        self, throttle: KafkaReassignmentThrottle, cluster_id: str, ruling: KafkaReassignmentThrottle | None
-    ) -> None:
-        """Say whether this throttle resource is in force. Its ``freeze`` counts in any case."""
+        self,
+        throttle: KafkaReassignmentThrottle,
+        cluster_id: str,
+        ruling: KafkaReassignmentThrottle | None,
+        view: ThrottleView = NOTHING_IN_FORCE,
+        problem: RebalanceError | None = None,
+    ) -> bool:
+        """As ``report``, for a throttle resource: what became of its limits. Its ``freeze`` counts in any case."""
         metadata = throttle.metadata
-        if ruling is throttle:
-            verdict, reason, message = Verdict.DONE, Reason.APPLIED, "holds for all rebalances of the cluster"
-        else:
-            names = f"{ruling.metadata.namespace}/{ruling.metadata.name}" if ruling else "another one"
-            verdict, reason, message = Verdict.STUCK, Reason.CONFLICTED, f"{names} is older: its rates hold instead"
-        if throttle.spec.freeze:
-            message += "; freeze: no rebalance starts a new step"
-        before = self._throttles_written.get(metadata.uid, throttle.status)
-        conditions = summarise(
-            before.conditions, verdict, reason, message, generation=metadata.generation, now=self._now()
-        )
-        status = before.model_copy(
-            update={
-                "observed_generation": metadata.generation,
-                "cluster_id": cluster_id,
-                "conditions": conditions,
-            }
-        )
-        if status != before:
-            await self._kube.patch_status(REASSIGNMENT_THROTTLES, metadata.namespace, metadata.name, status.as_patch())
+        written = self._throttles_written.get(metadata.uid)
+        before = written or throttle.status
+        throttle = throttle.model_copy(update={"status": before})
+        status = build_throttle_status(throttle, ruling, view, cluster_id=cluster_id, now=self._now(), problem=problem)
+        if written is not None and status == before:
+            return True
+        where = (REASSIGNMENT_THROTTLES, metadata.namespace, metadata.name)
+        if not await self._kube.patch_status(*where, status.as_patch()):
+            self._throttles_written.pop(metadata.uid, None)
+            return False
         self._throttles_written[metadata.uid] = status
+        await self._tell_transition(THROTTLE_KIND, metadata, before, status)
+        return True
 
-    async def _tell_transition(self, work: Work, before: KafkaRebalanceStatus, after: KafkaRebalanceStatus) -> None:
+    async def _tell_transition(
+        self, kind: str, about: ObjectMeta, before: ResourceStatus, after: ResourceStatus
+    ) -> None:
         old, new = ready_reason(before), ready_reason(after)
         if new is None or (old is not None and old[0] == new[0]):
             return
         reason, message = new
-        await self._event(work, reason, message, warning=reason not in _NORMAL)
+        await self._event(kind, about, reason, message, warning=reason not in _NORMAL)
 
-    async def _event(self, work: Work, reason: str, message: str, *, warning: bool) -> None:
+    async def _event(self, kind: str, about: ObjectMeta, reason: str, message: str, *, warning: bool) -> None:
         try:
-            await self._kube.create_event(KIND, work.rebalance.metadata, str(reason), message, warning=warning)
+            await self._kube.create_event(kind, about, str(reason), message, warning=warning)
         except RebalanceError as error:
             # An event is news, not state: losing one must not hold up the work.
-            log.warning("%s: event %s not written: %s", work.name, reason, error.message)
+            log.warning("%s/%s: event %s not written: %s", about.namespace, about.name, reason, error.message)
 
     async def _set_finalizers(self, work: Work, change: Callable[[Iterable[str]], list[str]]) -> None:
         """Change them on the object as it is now. Conflict where somebody is faster again and again.

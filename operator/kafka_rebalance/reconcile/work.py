@@ -103,6 +103,7 @@ class Work:
     pace: Pace | None = None
     rates: Rates = field(default_factory=Rates)
     rate_source: str = ""
+    bound_by: str = ""
     throttled_brokers: int = 0
     throttle_trouble: str = ""
     data_source: str = ""
