@@ -468,7 +468,7 @@ class TestSummary:
         ],
         ids=["unlimited", "restored", "bound"],
     )
-    def test_a_throttle_that_does_not_hold_now(self, capsys, throttle, said):
+    def test_how_far_a_throttle_holds(self, capsys, throttle, said):
         assert said in summary(capsys, resource(status=full_status(throttle=throttle).as_patch()["status"]))
 
     def test_json_and_yaml_are_the_status_itself(self):
