@@ -9,7 +9,7 @@ from dataclasses import replace
 from kafka_rebalance.api.topics import TopicFilter
 from kafka_rebalance.api.v1alpha1 import KafkaRebalanceSpec
 from kafka_rebalance.errors import Transient
-from kafka_rebalance.execution.decide import Errand
+from kafka_rebalance.execution.decide import FOREIGN, WEDGED, Errand
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.load import LoadModel, PartitionLoad
 from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
@@ -41,7 +41,9 @@ async def make_plan(
     """
     # A list that somebody else is just changing is no list to plan from: it has copies too many.
     resting = {tp: state for tp, state in selected.items() if not state.in_flight}
-    busy = [SkippedPartition(tp, "ForeignReassignment") for tp in sorted(set(selected) - set(resting))]
+    busy = [
+        SkippedPartition(tp, WEDGED if selected[tp].wedged else FOREIGN) for tp in sorted(selected.keys() - resting)
+    ]
     holders = frozenset(b for state in resting.values() for b in state.replicas)
     live = tuple(sorted(info.brokers.values(), key=lambda broker: broker.id))
     include, decommission = _ids(spec.brokers.include), _ids(spec.brokers.decommission)
@@ -49,10 +51,10 @@ async def make_plan(
     away = holders - set(info.brokers) - decommission
     if away and not include:
         names = ", ".join(str(b) for b in sorted(away))
+        names = f"broker {names} holds" if len(away) == 1 else f"brokers {names} hold"
         raise Transient(
             "ClusterUnhealthy",
-            f"brokers {names} hold replicas but are not live; planned when they return. If they are gone for good, "
-            "list them in spec.brokers.decommission",
+            f"{names} replicas but not live; planned on their return. If gone for good: spec.brokers.decommission",
             retry_after=15,
         )
     request = PlanRequest(
