@@ -4,83 +4,23 @@ import asyncio
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.configs_in_memory import Configs, Killed, Records
 
-from kafka_rebalance.execution.throttle import FOLLOWER_LIST, FOLLOWER_RATE, LEADER_LIST, LEADER_RATE, Claim, Rates
-from kafka_rebalance.kafka.ports import ConfigOp, ConfigSource, ConfigValue
+from kafka_rebalance.execution.throttle import (
+    FOLLOWER_LIST,
+    FOLLOWER_RATE,
+    LEADER_LIST,
+    LEADER_RATE,
+    RATE_NAMES,
+    Claim,
+    Rates,
+)
 from kafka_rebalance.reconcile.throttling import ThrottleKeeper
 
 BROKERS = (1, 2)
 TOPICS = ("t", "u")
 ENTRIES = ("0:1", "0:2", "1:1", "1:2")
 NAMES = {**dict.fromkeys(TOPICS, (LEADER_LIST, FOLLOWER_LIST)), **dict.fromkeys(BROKERS, (LEADER_RATE, FOLLOWER_RATE))}
-
-
-class Records:
-    """The ledger's store: it outlives the operator."""
-
-    def __init__(self):
-        self.kept = None
-
-    async def load(self, _cluster_id):
-        return self.kept
-
-    async def save(self, _cluster_id, ledger):
-        self.kept = ledger
-
-    async def delete(self, _cluster_id):
-        self.kept = None
-
-
-class Killed(Exception):
-    """The process is gone between two calls."""
-
-
-class Configs:
-    """Dynamic configs of topics and brokers, as recorded from brokers: subtracting the last entry leaves ''."""
-
-    def __init__(self, before):
-        self.values = dict(before)
-        self.calls_left = None
-
-    def _count(self):
-        if self.calls_left is not None:
-            if self.calls_left == 0:
-                raise Killed
-            self.calls_left -= 1
-
-    def _read(self, key, own, unset):
-        return ConfigValue(self.values[key], own) if key in self.values else ConfigValue(unset, ConfigSource.DEFAULT)
-
-    async def topic_configs(self, topics, names):
-        self._count()
-        return {t: {n: self._read((t, n), ConfigSource.DYNAMIC_TOPIC, "") for n in names} for t in topics}
-
-    async def broker_configs(self, brokers, names):
-        self._count()
-        return {b: {n: self._read((b, n), ConfigSource.DYNAMIC_BROKER, None) for n in names} for b in brokers}
-
-    async def alter_topic_configs(self, changes):
-        return self._apply(changes)
-
-    async def alter_broker_configs(self, changes):
-        return self._apply(changes)
-
-    def _apply(self, changes):
-        self._count()
-        for where, operations in changes.items():
-            for change in operations:
-                key = (where, change.name)
-                now = [item for item in self.values.get(key, "").split(",") if item]
-                mine = change.value.split(",")
-                if change.op is ConfigOp.DELETE:
-                    self.values.pop(key, None)
-                elif change.op is ConfigOp.SET:
-                    self.values[key] = change.value
-                elif change.op is ConfigOp.APPEND:
-                    self.values[key] = ",".join([*now, *(item for item in mine if item not in now)])
-                else:
-                    self.values[key] = ",".join(item for item in now if item not in mine)
-        return dict.fromkeys(changes)
 
 
 ENTRY_SETS = st.frozensets(st.sampled_from(ENTRIES), max_size=3)
@@ -100,22 +40,34 @@ BEFORE = st.fixed_dictionaries(
 )
 
 
-async def carry_out(before, ticks):
-    kafka, records = Configs(before), Records()
-    keeper = ThrottleKeeper("cluster", kafka, records)
-    for claims, calls_left in ticks:
-        kafka.calls_left = calls_left
+class Process:
+    """One operator after the other on the same configs and ledger; a tick takes two seconds."""
+
+    def __init__(self, before):
+        self.kafka, self.records, self.now = Configs(before), Records(), 0.0
+        self.restart()
+
+    def restart(self):
+        self.keeper = ThrottleKeeper("cluster", self.kafka, self.records, lambda: self.now)
+
+    async def tick(self, claims, calls_left=None):
+        self.now += 2
+        self.kafka.calls_left = calls_left
+        uncovered = frozenset()
         try:
-            await keeper.load()
-            await keeper.extend(claims, BROKERS)
-            await keeper.shrink(claims, BROKERS)
+            await self.keeper.load()
+            uncovered = await self.keeper.extend(claims, BROKERS)
+            await self.keeper.shrink(BROKERS)
         except Killed:
-            keeper = ThrottleKeeper("cluster", kafka, records)
-    kafka.calls_left = None
-    await keeper.load()
-    for _ in range(3):
-        await keeper.shrink({}, BROKERS)
-    return kafka, keeper, records
+            self.restart()
+        self.kafka.calls_left = None
+        return uncovered
+
+    async def carry_out(self, ticks):
+        for claims, calls_left in ticks:
+            await self.tick(claims, calls_left)
+        for _ in range(3):
+            await self.tick({})
 
 
 class TestThrottleKeeper:
@@ -123,39 +75,68 @@ class TestThrottleKeeper:
     @given(BEFORE, TICKS)
     def test_everything_ends_as_it_was(self, before, ticks):
         """Exact restore by source, also after a kill between any two calls to Kafka."""
-        kafka, keeper, records = asyncio.run(carry_out(before, ticks))
-        assert kafka.values == before
-        assert keeper.settled
-        assert records.kept is None
+        process = Process(before)
+        asyncio.run(process.carry_out(ticks))
+        assert process.kafka.values == before
+        assert process.keeper.settled
+        assert process.records.kept is None
 
     @settings(max_examples=200, deadline=None)
     @given(st.lists(st.frozensets(st.sampled_from(("0:1", "1:1"))), max_size=6))
     def test_entries_that_come_again_go_again(self, wanted):
         """A copy that is cancelled and submitted anew leaves no entry behind."""
         claims = [{"a": Claim(Rates(None, 5), frozenset({1}), {}, {"t": items})} for items in wanted]
-        kafka, keeper, _ = asyncio.run(carry_out({}, [(claim, None) for claim in claims]))
-        assert kafka.values == {}
-        assert keeper.settled
+        process = Process({})
+        asyncio.run(process.carry_out([(claim, None) for claim in claims]))
+        assert process.kafka.values == {}
+        assert process.keeper.settled
 
     @settings(max_examples=100, deadline=None)
     @given(BEFORE, CLAIMS)
-    def test_what_is_claimed_is_in_place(self, before, claims):
-        """Each claimed replica is listed, and each claimed broker has a rate, before anything may be submitted."""
-        kafka = Configs(before)
-        keeper = ThrottleKeeper("cluster", kafka, Records())
-
-        async def extend():
-            await keeper.load()
-            return await keeper.extend(claims, BROKERS)
-
-        covered = asyncio.run(extend())
+    def test_what_may_be_submitted_is_in_place(self, before, claims):
+        """Each replica that is not called uncovered is listed, and the rate of its broker is no higher than asked."""
+        process = Process(before)
+        uncovered = asyncio.run(process.tick(claims))
         for claim in claims.values():
-            sides = ((claim.rates.leader, LEADER_LIST, claim.leader_entries),)
-            sides += ((claim.rates.follower, FOLLOWER_LIST, claim.follower_entries),)
-            for rate, name, by_topic in sides:
-                for topic, items in by_topic.items() if rate else ():
-                    assert items <= set(kafka.values.get((topic, name), "").split(",")) or not items
-                    assert topic in covered or not items
-            for broker in claim.brokers:
-                assert claim.rates.leader is None or (broker, LEADER_RATE) in kafka.values
-                assert claim.rates.follower is None or (broker, FOLLOWER_RATE) in kafka.values
+            sides = (
+                (LEADER_RATE, LEADER_LIST, claim.leader_entries),
+                (FOLLOWER_RATE, FOLLOWER_LIST, claim.follower_entries),
+            )
+            for rate_name, list_name, by_topic in sides:
+                for topic, entry in ((t, e) for t, items in by_topic.items() for e in items):
+                    broker = int(entry.partition(":")[2])
+                    rate = claim.rates.by_name().get(rate_name)
+                    if rate is None or broker not in claim.brokers or (topic, entry) in uncovered:
+                        continue
+                    assert entry in process.kafka.values[topic, list_name].split(",")
+                    assert int(process.kafka.values[broker, rate_name]) <= rate + int(
+                        before.get((broker, rate_name), 0)
+                    )
+
+    @settings(max_examples=300, deadline=None)
+    @given(
+        BEFORE,
+        TICKS,
+        st.lists(
+            st.tuples(st.integers(0, 7), st.sampled_from(BROKERS), st.sampled_from(RATE_NAMES), st.integers(1, 200))
+        ),
+    )
+    def test_what_somebody_sets_meanwhile_is_never_lost(self, before, ticks, hands):
+        """At the end a rate is what it was before, or what somebody else has set since: never one of ours."""
+        process = Process(before)
+        theirs = {(broker, name): {before.get((broker, name))} for broker in BROKERS for name in RATE_NAMES}
+
+        async def run():
+            for number, (claims, calls_left) in enumerate(ticks):
+                await process.tick(claims, calls_left)
+                for when, broker, name, value in hands:
+                    if when == number:
+                        process.kafka.values[broker, name] = f"{value}000"  # none of the values that we write
+                        theirs[broker, name].add(f"{value}000")
+            for _ in range(4):
+                await process.tick({})
+
+        asyncio.run(run())
+        for key, values in theirs.items():
+            assert process.kafka.values.get(key) in values
+        assert process.keeper.settled

@@ -2,12 +2,14 @@
 
 import pytest
 
+from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.v1alpha1 import parse_throttle
 from kafka_rebalance.execution.decide import Direction, Errand, Kind, Verdict
 from kafka_rebalance.execution.throttle import Rates
 from kafka_rebalance.model.topology import ClusterState, PartitionState, TopicPartition, replicas_of
-from kafka_rebalance.reconcile.claims import DEFAULT_RATE, binds, claim_of, rates_of, ruling_throttle
-from kafka_rebalance.reconcile.work import Work
+from kafka_rebalance.reconcile.claims import DEFAULT_RATE, Moving, claims_of, moving_now, rates_of, ruling_throttle
+from kafka_rebalance.reconcile.records import OpenRun
+from kafka_rebalance.reconcile.work import Hold, Work
 
 KAFKA = {"bootstrapServers": "kafka:9092"}
 
@@ -88,48 +90,114 @@ def cluster(*states):
     return ClusterState("c", {}, {s.tp: s for s in states})
 
 
-def state(partition, *ids, adding=()):
+def state(partition, *ids, adding=(), isr=None):
     replicas = replicas_of(*ids)
-    isr = frozenset(replicas) - set(adding)
-    return PartitionState(TopicPartition("t", partition), "", replicas, isr, min(isr), replicas_of(*adding))
+    in_sync = frozenset(replicas) - set(adding) if isr is None else frozenset(isr)
+    return PartitionState(TopicPartition("t", partition), "", replicas, in_sync, min(in_sync), replicas_of(*adding))
 
 
-class TestClaim:
-    rates, brokers = Rates(5, 5), frozenset(replicas_of(1, 2, 3, 4))
+def moving(*states, submitted=None, relieve=True):
+    return moving_now([(s.tp, s) for s in states], submitted or {}, relieve=relieve)
 
-    def claimed(self, seen, submitted=None, errands=(0, 1)):
-        return claim_of(self.rates, self.brokers, [errand(p) for p in errands], seen, submitted or {})
 
+class TestMoving:
     def test_what_is_about_to_be_submitted_is_listed_before(self):
         """The throttle is in place before the first byte."""
         submitted = {TopicPartition("t", 0): replicas_of(3, 1, 2)}
-        found = self.claimed(cluster(state(0, 1, 2), state(1, 1, 2)), submitted)
-        assert found.leader_entries == {"t": {"0:1", "0:2"}}
-        assert found.follower_entries == {"t": {"0:3"}}
-        assert (found.rates, found.brokers) == (self.rates, self.brokers)
+        found = moving(state(0, 1, 2), state(1, 1, 2), submitted=submitted)
+        assert found == Moving({"t": {"0:1", "0:2"}}, {"t": {"0:3"}})
 
     def test_what_is_in_flight_stays_listed_without_any_memory(self):
         """After a crash the claim is the same, from what is seen; topics gather their partitions."""
-        found = self.claimed(cluster(state(0, 3, 1, 2, adding=(3,)), state(1, 4, 1, 2, adding=(4,))))
-        assert found.leader_entries == {"t": {"0:1", "0:2", "1:1", "1:2"}}
-        assert found.follower_entries == {"t": {"0:3", "1:4"}}
+        found = moving(state(0, 3, 1, 2, adding=(3,)), state(1, 4, 1, 2, adding=(4,)))
+        assert found == Moving({"t": {"0:1", "0:2", "1:1", "1:2"}}, {"t": {"0:3", "1:4"}})
 
     def test_lists_hold_only_what_is_being_moved(self):
         """At rest, gone, or merely reordered and dropped: no entry, so nobody else is slowed."""
-        submitted = {TopicPartition("t", 0): replicas_of(2, 1)}
-        found = self.claimed(cluster(state(0, 1, 2)), submitted, errands=(0, 1))
-        assert found.leader_entries == found.follower_entries == {}
+        assert moving(state(0, 1, 2), submitted={TopicPartition("t", 0): replicas_of(2, 1)}) == Moving({}, {})
 
-    @pytest.mark.parametrize("held", [False, True])
-    def test_binds_while_something_is_copied(self, held):
-        """Also where no new step may start: what is in flight stays throttled to its end."""
-        assert binds(self.claimed(cluster(state(0, 3, 1, 2, adding=(3,)))), held=held)
+    def test_a_retained_follower_that_fell_out_of_sync_is_relieved(self):
+        """Its partition leaves the leaders' lists, the followers' side holds the copy; the other one stays."""
+        fallen = state(0, 3, 1, 2, adding=(3,), isr=(1,))
+        found = moving(fallen, state(1, 4, 1, 2, adding=(4,)))
+        assert found == Moving({"t": {"1:1", "1:2"}}, {"t": {"0:3", "1:4"}}, relieved=1)
 
-    def test_held_back_and_at_rest_it_does_not_bind(self):
-        """Awaiting approval, suspended or yielding it touches no broker, and its rate slows nobody else's copies."""
-        resting = self.claimed(cluster(state(0, 1, 2), state(1, 3, 4)))
-        assert not binds(resting, held=True)
-        assert binds(resting, held=False)
+    def test_nobody_is_relieved_where_only_the_leaders_side_is_throttled(self):
+        """The copy would go at full speed."""
+        found = moving(state(0, 3, 1, 2, adding=(3,), isr=(1,)), relieve=False)
+        assert found == Moving({"t": {"0:1", "0:2"}}, {"t": {"0:3"}})
+
+
+def running(*partitions, name="r", hold=None, **spec):
+    """A rebalance with these partitions in its open run, to be moved to 3 and 4."""
+    found = work(metadata={"name": name, "uid": f"u-{name}"}, **spec)
+    errands = tuple(errand(p) for p in partitions)
+    found.open = OpenRun(None, None, "", {}, errands, {e.tp: e for e in errands}, frozenset({"t"}))
+    found.verdicts = {e.tp: Verdict(Kind.READY) for e in errands}
+    found.hold = hold
+    return found
+
+
+FLYING = state(0, 3, 1, 2, adding=(3,))
+
+
+class TestClaims:
+    def claims(self, *works, ruling=None, seen=(FLYING,), foreign=()):
+        return claims_of(works, ruling, cluster(*seen), {}, {s.tp: s for s in foreign})
+
+    def test_each_rebalance_claims_under_its_name(self):
+        """The rates of its spec, on the brokers of its plan, for what moves."""
+        found = self.claims(running(0, throttle={"leaderRate": 5, "followerRate": 6}))
+        (claim,) = found.values()
+        assert set(found) == {"KafkaRebalance kafka/r"}
+        assert (claim.rates, claim.brokers, claim.asked) == (Rates(5, 6), {1, 2, 3, 4}, True)
+        assert (claim.leader_entries, claim.follower_entries) == ({"t": {"0:1", "0:2"}}, {"t": {"0:3"}})
+
+    def test_the_default_is_nobodys_word(self):
+        """Where a replication throttle is lower it gives way, and is named for what it is."""
+        ((name, claim),) = self.claims(running(0)).items()
+        assert "default" in name
+        assert (claim.rates, claim.asked) == (Rates(DEFAULT_RATE, DEFAULT_RATE), False)
+
+    def test_full_speed_lists_what_moves_without_a_rate(self):
+        """It takes part in a replication throttle (KIP-542)."""
+        (claim,) = self.claims(running(0, throttle={"unlimited": True})).values()
+        assert (claim.rates, claim.copies) == (Rates(), True)
+
+    def test_the_clusters_resource_claims_all_that_moves(self):
+        """Ours and what others reassign, with its overrides; the default does not hold beside it."""
+        limits = throttle(leaderRate=9, brokers=[{"id": 3, "followerRate": 2}])
+        theirs = state(7, 5, 6, 8, adding=(8,))
+        found = self.claims(running(0), ruling=limits, foreign=[theirs])
+        claim = found["KafkaReassignmentThrottle kafka/limits"]
+        assert found["KafkaRebalance kafka/r"].rates == Rates()
+        assert claim.brokers == {1, 2, 3, 4, 5, 6, 8}
+        assert claim.leader_entries == {"t": {"0:1", "0:2", "7:5", "7:6"}}
+        assert claim.follower_entries == {"t": {"0:3", "7:8"}}
+        assert (claim.on(1), claim.on(3)) == (Rates(9, None), Rates(9, 2))
+
+    def test_it_claims_what_others_move_while_nothing_of_ours_does(self):
+        """And nothing at all while nothing moves."""
+        limits = throttle(leaderRate=9)
+        assert set(self.claims(ruling=limits, foreign=[FLYING])) == {"KafkaReassignmentThrottle kafka/limits"}
+        assert self.claims(ruling=limits) == {}
+
+    def test_one_that_only_freezes_claims_nothing(self):
+        """It is no word on speed."""
+        assert self.claims(ruling=throttle(freeze=True), foreign=[FLYING]) == {}
+
+    def test_what_is_held_back_and_copies_nothing_slows_nobody(self):
+        """Awaiting approval, suspended or yielding it touches no broker; what is in flight stays throttled."""
+        held = Hold(Reason.SUSPENDED, "suspended")
+        assert self.claims(running(1, hold=held), seen=[state(1, 1, 2)]) == {}
+        assert self.claims(running(1), seen=[state(1, 1, 2)])
+        assert self.claims(running(0, hold=held))
+
+    def test_a_finished_one_claims_nothing(self):
+        """Its throttle is taken away before the run closes."""
+        done = running(0)
+        done.verdicts = {TopicPartition("t", 0): Verdict(Kind.DONE)}
+        assert self.claims(done) == {}
 
 
 class TestWork:

@@ -9,7 +9,6 @@ from kafka_rebalance.execution.decide import (
     Errand,
     Kind,
     Observation,
-    entries_to_throttle,
     judge,
 )
 from kafka_rebalance.execution.steps import Alter, Elect
@@ -316,21 +315,6 @@ class TestPaused:
     def test_what_is_in_flight_goes_on(self):
         """A pause stops new steps only."""
         assert verdict_on(state(4, 1, 2, 3, adding=(4,)), paused=True).kind is Kind.IN_FLIGHT
-
-
-class TestEntriesToThrottle:
-    def test_every_present_replica_sends_and_only_new_ones_receive(self):
-        """Any replica may become leader between two ticks."""
-        assert entries_to_throttle(state(1, 2, 3), replicas_of(4, 1, 2, 3)) == ({1, 2, 3}, {4})
-
-    def test_in_flight_the_answer_is_the_same(self):
-        """After a crash the same entries are found from what is seen."""
-        flying = state(4, 1, 2, 3, adding=(4,))
-        assert entries_to_throttle(flying, flying.replicas) == ({1, 2, 3}, {4})
-
-    def test_a_reorder_or_a_drop_copies_nothing(self):
-        """No destination, nothing to throttle."""
-        assert entries_to_throttle(state(1, 2, 3), replicas_of(3, 2))[1] == frozenset()
 
 
 class TestOrderRepairUnderAPause:

@@ -286,12 +286,3 @@ def lost_moves(errands: Iterable[Errand], verdicts: Mapping[TopicPartition, Verd
         if verdict is not None and verdict.kind is Kind.SKIPPED and verdict.reason == DRIFTED:
             lost += max(moves, 1)
     return lost, max(total, lost)
-
-
-def entries_to_throttle(state: PartitionState, submitted: Replicas) -> tuple[frozenset[BrokerId], frozenset[BrokerId]]:
-    """Leader-side and follower-side brokers of a partition about to be submitted: sources, and destinations.
-
-    Leader side: every current replica (any may become leader between two ticks). Follower side: only what is added.
-    """
-    added = frozenset(submitted) - (set(state.replicas) - set(state.adding))
-    return frozenset(state.replicas) - added, added

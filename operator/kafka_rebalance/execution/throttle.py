@@ -1,18 +1,17 @@
-"""KIP-542's reassignment throttle on stock brokers: which configs to write, and how to undo exactly that.
+"""KIP-542's reassignment throttle on stock brokers: what each broker's rate and each topic's lists shall be.
 
-Pure. The ledger says, per broker and topic config that we touch, what was there before and where it came from, and
-which list entries may be ours. It is written before each change, so it always covers at least what is set. Undoing is
-by source: a value that was set dynamically is set again, anything else (static, dynamic default, none) is a delete.
-Lists are appended to and subtracted from, so entries of others survive; never ``*``.
+Pure. A stock broker has one rate per side for all replicas that are listed (KIP-73); KIP-542 has a second one for
+reassigning replicas only. ``target_of`` is KIP-542's table in those terms. Lists are appended to and subtracted from,
+so entries of others survive; never ``*``. What was there before is in ``execution.ledger``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from enum import StrEnum
 
-from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, TopicPartition
 
 LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"
@@ -20,14 +19,17 @@ LEADER_LIST = "leader.replication.throttled.replicas"
 FOLLOWER_LIST = "follower.replication.throttled.replicas"
 RATE_NAMES = (LEADER_RATE, FOLLOWER_RATE)
 LIST_NAMES = (LEADER_LIST, FOLLOWER_LIST)
+RATE_OF = {LEADER_LIST: LEADER_RATE, FOLLOWER_LIST: FOLLOWER_RATE}
+
+Entries = Mapping[str, Mapping[str, frozenset[str]]]
+"""Topic -> list config -> ``partition:broker``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Before:
-    """What a config was before we touched it. ``dynamic``: set on this very broker or topic, so set again to undo."""
+class Mode(StrEnum):
+    """What a reassignment rate means where replication already has one."""
 
-    value: str | None
-    dynamic: bool
+    ADDITIVE = "Additive"
+    SEPARATE = "Separate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,87 +47,112 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What one rebalance needs throttled: its rates, the brokers that take part, the replicas that move now.
+    """What one resource needs throttled: its rates, the brokers that take part, the replicas that move now.
 
-    Entries are ``partition:broker`` strings per topic.
+    Entries are ``partition:broker`` strings per topic. ``asked`` is False for the default that holds where nobody said
+    anything. Without rates a claim still lists its replicas where replication has a rate of its own.
     """
 
     rates: Rates
     brokers: frozenset[BrokerId] = frozenset()
     leader_entries: Mapping[str, frozenset[str]] = field(default_factory=dict)
     follower_entries: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    overrides: Mapping[BrokerId, Rates] = field(default_factory=dict)
+    asked: bool = True
+
+    def on(self, broker: BrokerId) -> Rates:
+        """The rates on this broker."""
+        return self.overrides.get(broker, self.rates)
+
+    @property
+    def copies(self) -> bool:
+        """Whether anything moves for it now."""
+        return any(self.leader_entries.values()) or any(self.follower_entries.values())
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
-    """What we may have changed. ``brokers`` and ``topics``: config name -> what was before; ``entries``: ours."""
+class Asked:
+    """What one claim asks of one side of one broker."""
 
-    brokers: Mapping[BrokerId, Mapping[str, Before]] = field(default_factory=dict)
-    topics: Mapping[str, Mapping[str, Before]] = field(default_factory=dict)
-    entries: Mapping[str, Mapping[str, frozenset[str]]] = field(default_factory=dict)
-
-    @property
-    def empty(self) -> bool:
-        """Whether nothing is left to undo."""
-        return not (self.brokers or self.topics or self.entries)
+    rate: int
+    explicit: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The throttle as all claims together want it: rate per broker and config, entries per topic and config."""
+    """All claims together: who takes part, who asks for which rate there (by claim), and what is to be listed."""
 
-    rates: Mapping[BrokerId, Mapping[str, int]] = field(default_factory=dict)
-    entries: Mapping[str, Mapping[str, frozenset[str]]] = field(default_factory=dict)
+    brokers: frozenset[BrokerId] = frozenset()
+    rates: Mapping[BrokerId, Mapping[str, Mapping[str, Asked]]] = field(default_factory=dict)
+    entries: Entries = field(default_factory=dict)
+
+    def asked(self, broker: BrokerId, name: str) -> Mapping[str, Asked]:
+        """Who asks for which rate of this broker and side; empty where nobody does."""
+        return self.rates.get(broker, {}).get(name, {})
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What one side of one broker shall be.
+
+    ``rate``: bytes per second to be written; None: nothing is. ``listed``: whether moving replicas join the list.
+    ``claim`` binds. ``refused`` says why nothing may be applied; empty where it may.
+    """
+
+    rate: int | None = None
+    listed: bool = False
+    claim: str = ""
+    refused: str = ""
 
 
 def combine(claims: Mapping[str, Claim]) -> Wanted:
-    """All claims together: on each broker the minimum of the rates that claim it, of the entries all."""
-    rates: dict[BrokerId, dict[str, int]] = {}
+    """All claims, by name, together."""
+    rates: dict[BrokerId, dict[str, dict[str, Asked]]] = {}
     entries: dict[str, dict[str, frozenset[str]]] = {}
-    for _, claim in sorted(claims.items()):
-        by_name = claim.rates.by_name()
+    for claimant, claim in sorted(claims.items()):
         for broker in claim.brokers:
-            mine = rates.setdefault(broker, {})
-            for name, rate in by_name.items():
-                mine[name] = min(rate, mine.get(name, rate))
-        sides = (
-            (LEADER_RATE, LEADER_LIST, claim.leader_entries),
-            (FOLLOWER_RATE, FOLLOWER_LIST, claim.follower_entries),
-        )
-        for rate_name, list_name, by_topic in sides:
-            if rate_name not in by_name:
-                continue
+            for name, rate in claim.on(broker).by_name().items():
+                rates.setdefault(broker, {}).setdefault(name, {})[claimant] = Asked(rate, claim.asked)
+        for name, by_topic in ((LEADER_LIST, claim.leader_entries), (FOLLOWER_LIST, claim.follower_entries)):
             for topic, wanted in by_topic.items():
                 if wanted:
                     lists = entries.setdefault(topic, {})
-                    lists[list_name] = lists.get(list_name, frozenset()) | wanted
-    return Wanted({b: r for b, r in rates.items() if r}, entries)
+                    lists[name] = lists.get(name, frozenset()) | wanted
+    brokers = frozenset[BrokerId]().union(*(claim.brokers for claim in claims.values()))
+    return Wanted(brokers, rates, entries)
 
 
-def protect(wanted: Wanted, ledger: Ledger, moving: Mapping[TopicPartition, Replicas]) -> Wanted:
-    """``wanted`` plus what the ledger has for partitions that are in flight, given with their present replicas.
+def target_of(replication: int | None, asked: Mapping[str, Asked], mode: Mode) -> Target:
+    """KIP-542's table for one side of one broker; ``replication`` is the rate that was there before us, or None.
 
-    After a start the resources come in one by one; what is in flight for those not seen yet stays throttled.
+    The least of what is asked for binds. A rate above the replication rate is a configuration error there; the default
+    that nobody asked for gives way instead.
     """
-    rates = {broker: dict(names) for broker, names in wanted.rates.items()}
-    entries = {topic: dict(lists) for topic, lists in wanted.entries.items()}
-    for tp, replicas in moving.items():
-        possible = {f"{tp.partition}:{broker}" for broker in replicas}
-        ours = {name: items & possible for name, items in ledger.entries.get(tp.topic, {}).items()}
-        if not any(ours.values()):
-            continue
-        lists = entries.setdefault(tp.topic, {})
-        for name, items in ours.items():
-            lists[name] = lists.get(name, frozenset()) | items
-        for broker in replicas:
-            for name in ledger.brokers.get(broker, {}):
-                rates.setdefault(broker, {}).setdefault(name, 0)
-    return Wanted(rates, entries)
+    if not asked:
+        return Target(listed=replication is not None)
+    claim, least = min(asked.items(), key=lambda item: (item[1].rate, not item[1].explicit, item[0]))
+    rate = least.rate
+    if replication is None:
+        return Target(rate, listed=True, claim=claim)
+    if rate > replication and least.explicit:
+        return Target(listed=True, claim=claim, refused=f"{rate} B/s ({claim}) is above the {replication} B/s")
+    rate = min(rate, replication)
+    return Target(replication + rate if mode is Mode.ADDITIVE else rate, listed=True, claim=claim)
+
+
+def rate_in(value: str | None) -> int | None:
+    """Bytes per second of a config value; None where it is unset, which -1 and the empty string are too."""
+    return None if value in (None, "", "-1") else int(value)
 
 
 def brokers_of(entries: Iterable[str]) -> frozenset[BrokerId]:
     """The brokers of ``partition:broker`` entries."""
-    return frozenset(BrokerId(int(entry.rpartition(":")[2])) for entry in entries)
+    return frozenset(broker_of(entry) for entry in entries)
+
+
+def broker_of(entry: str) -> BrokerId:
+    """The broker of a ``partition:broker`` entry."""
+    return BrokerId(int(entry.rpartition(":")[2]))
 
 
 def entries_of(
@@ -138,175 +165,22 @@ def entries_of(
     )
 
 
-def effective_rate(wanted: int, before: Before) -> int:
-    """What is written for a wanted reassignment rate: alone, or on top of what throttled replication already had.
+def brokers_to_throttle(state: PartitionState, submitted: Replicas) -> tuple[frozenset[BrokerId], frozenset[BrokerId]]:
+    """Leader-side and follower-side brokers of a partition in flight or about to be submitted.
 
-    KIP-542: with both set the total is the sum; a stock broker cannot split it.
+    Leader side: every current replica (any may become leader between two ticks). Follower side: only what is added.
     """
-    return wanted + int(before.value) if before.value not in (None, "", "-1") else wanted
+    added = frozenset(submitted) - (set(state.replicas) - set(state.adding))
+    return frozenset(state.replicas) - added, added
 
 
-def covers(ledger: Ledger, wanted: Wanted) -> bool:
-    """Whether everything wanted is on record, so that it may be applied."""
-    return all(set(names) <= set(ledger.brokers.get(broker, {})) for broker, names in wanted.rates.items()) and all(
-        name in ledger.topics.get(topic, {}) and entries <= ledger.entries.get(topic, {}).get(name, frozenset())
-        for topic, lists in wanted.entries.items()
-        for name, entries in lists.items()
-    )
-
-
-def record(
-    ledger: Ledger,
-    wanted: Wanted,
-    brokers_before: Mapping[BrokerId, Mapping[str, Before]],
-    topics_before: Mapping[str, Mapping[str, Before]],
-) -> Ledger:
-    """The ledger that covers ``wanted`` too. What is on record stays: the first reading is the one to restore."""
-    brokers = {b: dict(names) for b, names in ledger.brokers.items()}
-    for broker, names in wanted.rates.items():
-        for name in names:
-            if name in brokers_before.get(broker, {}):
-                brokers.setdefault(broker, {}).setdefault(name, brokers_before[broker][name])
-    topics = {t: dict(names) for t, names in ledger.topics.items()}
-    entries = {t: dict(lists) for t, lists in ledger.entries.items()}
-    for topic, lists in wanted.entries.items():
-        for name, items in lists.items():
-            known = topics.get(topic, {}).get(name) or topics_before.get(topic, {}).get(name)
-            if known is None:
-                continue
-            topics.setdefault(topic, {})[name] = known
-            mine = entries.setdefault(topic, {})
-            mine[name] = mine.get(name, frozenset()) | items
-    return Ledger(brokers, topics, entries)
-
-
-def ours_to_subtract(ledger: Ledger, wanted: Wanted) -> dict[str, dict[str, frozenset[str]]]:
-    """Entries that are on record but no longer wanted, and were not there before us; by topic and config name."""
-    found: dict[str, dict[str, frozenset[str]]] = {}
-    for topic, lists in ledger.entries.items():
-        for name, items in lists.items():
-            before = ledger.topics.get(topic, {}).get(name)
-            stale = items - wanted.entries.get(topic, {}).get(name, frozenset())
-            if before is not None:
-                stale -= _split(before.value)
-            if stale:
-                found.setdefault(topic, {})[name] = stale
-    return found
-
-
-def finished_topics(ledger: Ledger, wanted: Wanted) -> frozenset[str]:
-    """Topics on record of which nothing is wanted any more: to be restored and struck off."""
-    return frozenset(topic for topic in {*ledger.topics, *ledger.entries} if not wanted.entries.get(topic))
-
-
-def finished_brokers(ledger: Ledger, wanted: Wanted) -> dict[BrokerId, dict[str, Before]]:
-    """Rates on record that no claim wants any more, with what to restore."""
-    found: dict[BrokerId, dict[str, Before]] = {}
-    for broker, names in ledger.brokers.items():
-        over = {name: before for name, before in names.items() if name not in wanted.rates.get(broker, {})}
-        if over:
-            found[broker] = over
-    return found
-
-
-def strike_topics(ledger: Ledger, topics: frozenset[str]) -> Ledger:
-    """The ledger without these topics: they are as they were."""
-    return replace(
-        ledger,
-        topics={t: names for t, names in ledger.topics.items() if t not in topics},
-        entries={t: lists for t, lists in ledger.entries.items() if t not in topics},
-    )
-
-
-def strike_entries(ledger: Ledger, subtracted: Mapping[str, Mapping[str, frozenset[str]]]) -> Ledger:
-    """The ledger without list entries that have been taken out again."""
-    entries = {
-        topic: {name: items - subtracted.get(topic, {}).get(name, frozenset()) for name, items in lists.items()}
-        for topic, lists in ledger.entries.items()
-    }
-    return replace(ledger, entries=entries)
-
-
-def strike_brokers(ledger: Ledger, restored: Mapping[BrokerId, Mapping[str, Before]]) -> Ledger:
-    """The ledger without these brokers' rates: they are as they were."""
-    brokers = {
-        broker: {name: before for name, before in names.items() if name not in restored.get(broker, {})}
-        for broker, names in ledger.brokers.items()
-    }
-    return replace(ledger, brokers={b: names for b, names in brokers.items() if names})
-
-
-def remaining_after(before: Before, value: str | None, ours: frozenset[str]) -> str | None:
-    """What a list shall be in the end, given what it is now: None deletes it, else the value to set.
-
-    Where nothing was set before and nobody else added an entry meanwhile, the config goes away again: subtracting the
-    last entry alone would leave an empty dynamic value.
-    """
-    left = [item for item in (value or "").split(",") if item and (item not in ours or item in _split(before.value))]
-    if not left and not before.dynamic:
-        return None
-    return ",".join(left)
-
-
-def _split(value: str | None) -> frozenset[str]:
-    return frozenset(item for item in (value or "").split(",") if item)
+def needs_relief(state: PartitionState, submitted: Replicas) -> bool:
+    """Whether a replica that stays is out of the ISR: entries of the leader side would slow its return as well."""
+    added = set(submitted) - (set(state.replicas) - set(state.adding))
+    staying = set(state.replicas) - added - set(state.removing)
+    return not state.isr.issuperset(staying & set(submitted))
 
 
 def moving_brokers(origin: Replicas, target: Replicas) -> frozenset[BrokerId]:
     """Brokers between which a partition moves: sources and destinations; none when no copy is made."""
     return frozenset(origin) | frozenset(target) if set(target) - set(origin) else frozenset()
-
-
-def ledger_to_json(ledger: Ledger) -> dict[str, Any]:
-    """For the store; sorted, so that equal ledgers are equal texts."""
-    return {
-        "version": 1,
-        "brokers": {
-            str(b): {n: {"value": x.value, "dynamic": x.dynamic} for n, x in sorted(names.items())}
-            for b, names in sorted(ledger.brokers.items())
-        },
-        "topics": {
-            t: {n: {"value": x.value, "dynamic": x.dynamic} for n, x in sorted(names.items())}
-            for t, names in sorted(ledger.topics.items())
-        },
-        "entries": {
-            t: {n: sorted(items) for n, items in sorted(lists.items())} for t, lists in sorted(ledger.entries.items())
-        },
-    }
-
-
-def ledger_from_json(data: Any) -> Ledger:
-    """Raises KeyError or ValueError when someone changed its shape: never guess what to restore."""
-    if _mapping(data)["version"] != 1:
-        raise ValueError(f"unknown version {data['version']!r}")
-    return Ledger(
-        {BrokerId(int(b)): _names(names) for b, names in _mapping(data["brokers"]).items()},
-        {t: _names(names) for t, names in _mapping(data["topics"]).items()},
-        {
-            t: {n: frozenset(_texts(items)) for n, items in _mapping(lists).items()}
-            for t, lists in _mapping(data["entries"]).items()
-        },
-    )
-
-
-def _names(names: Any) -> dict[str, Before]:
-    return {n: _one(x) for n, x in _mapping(names).items()}
-
-
-def _one(before: Any) -> Before:
-    value, dynamic = _mapping(before)["value"], before["dynamic"]
-    if not isinstance(dynamic, bool) or not (value is None or isinstance(value, str)):
-        raise ValueError(f"{before!r} is not a value and whether it was dynamic")
-    return Before(value, dynamic)
-
-
-def _mapping(data: Any) -> Mapping[str, Any]:
-    if not isinstance(data, Mapping):
-        raise ValueError(f"{data!r} is not an object")
-    return data
-
-
-def _texts(items: Any) -> list[str]:
-    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-        raise ValueError(f"{items!r} is not a list of entries")
-    return items

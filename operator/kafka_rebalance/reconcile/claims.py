@@ -1,13 +1,21 @@
-"""Which throttle a rebalance needs: its rates, where they come from, and the replicas that move now. Pure."""
+"""Who asks for which throttle: the rates, where they come from, and the replicas that move now. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
-from kafka_rebalance.execution.decide import Errand, entries_to_throttle
-from kafka_rebalance.execution.throttle import Claim, Rates, entries_of
-from kafka_rebalance.model.topology import BrokerId, ClusterState, Replicas, TopicPartition
+from kafka_rebalance.execution.throttle import (
+    Claim,
+    Rates,
+    brokers_to_throttle,
+    entries_of,
+    moving_brokers,
+    needs_relief,
+)
+from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
+from kafka_rebalance.reconcile.queueing import own_errands
 from kafka_rebalance.reconcile.work import Work
 
 DEFAULT_RATE = 50 * 2**20
@@ -21,8 +29,8 @@ def rates_of(work: Work, throttles: Iterable[KafkaReassignmentThrottle]) -> tupl
     """
     own = work.rebalance.spec.throttle
     resource = ruling_throttle(throttles)
-    shared = Rates(resource.spec.leader_rate, resource.spec.follower_rate) if resource else Rates()
-    source = f"KafkaReassignmentThrottle {resource.metadata.namespace}/{resource.metadata.name}" if resource else ""
+    shared = cluster_rates(resource)
+    source = _name(resource) if resource else ""
     if own is None:
         if shared.leader is None and shared.follower is None:
             return Rates(DEFAULT_RATE, DEFAULT_RATE), "the default: spec.throttle is not set"
@@ -32,34 +40,93 @@ def rates_of(work: Work, throttles: Iterable[KafkaReassignmentThrottle]) -> tupl
     return bound, "spec.throttle" if bound == mine else f"{source}, below spec.throttle"
 
 
-def claim_of(
-    rates: Rates,
-    brokers: frozenset[BrokerId],
-    errands: Iterable[Errand],
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """What is copied now or about to be: list entries per topic and side, and how many partitions are relieved."""
+
+    leaders: Mapping[str, frozenset[str]]
+    followers: Mapping[str, frozenset[str]]
+    relieved: int = 0
+
+
+def claims_of(
+    running: Sequence[Work],
+    ruling: KafkaReassignmentThrottle | None,
     cluster: ClusterState,
+    submitted: Mapping[str, Mapping[TopicPartition, Replicas]],
+    foreign: Mapping[TopicPartition, PartitionState],
+) -> dict[str, Claim]:
+    """The claims in force, by the name of who makes them. ``submitted``: by the uid of the rebalance.
+
+    The cluster's throttle resource claims all that moves, also what others are moving.
+    """
+    shared = cluster_rates(ruling)
+    relieve = shared.follower is not None
+    claims: dict[str, Claim] = {}
+    for work in running:
+        if work.finished:
+            continue
+        own, asked = _own_rates(work, shared)
+        states = [(e.tp, cluster.partitions[e.tp]) for e in own_errands(work, running) if e.tp in cluster.partitions]
+        moving = moving_now(states, submitted.get(work.uid, {}), relieve=relieve or own.follower is not None)
+        work.relieved = moving.relieved
+        claim = Claim(own, brokers_of_plan(work), moving.leaders, moving.followers, asked=asked)
+        if binds(claim, held=work.hold is not None):
+            name = claim_name(work)
+            claims[name if asked else f"the default of {name}"] = claim
+    if ruling is not None and ruling.spec.sets_rates and (claims or foreign):
+        others = moving_now(foreign.items(), {}, relieve=relieve)
+        parts = [*claims.values(), Claim(Rates(), _brokers(foreign.values()), others.leaders, others.followers)]
+        claims[_name(ruling)] = Claim(
+            shared,
+            frozenset[BrokerId]().union(*(part.brokers for part in parts)),
+            _merged(part.leader_entries for part in parts),
+            _merged(part.follower_entries for part in parts),
+            ruling.spec.rates_on(BrokerId(row.id) for row in ruling.spec.brokers),
+        )
+    return claims
+
+
+def moving_now(
+    states: Iterable[tuple[TopicPartition, PartitionState]],
     submitted: Mapping[TopicPartition, Replicas],
-) -> Claim:
-    """The claim for what is in flight and what is about to be submitted."""
+    *,
+    relieve: bool,
+) -> Moving:
+    """The entries of what is in flight and of what is about to be submitted.
+
+    ``relieve``: the followers' side is throttled, so that the leaders' side of a partition may go where it would slow
+    down a replica that stays and is out of the ISR.
+    """
     leaders: dict[str, frozenset[str]] = {}
     followers: dict[str, frozenset[str]] = {}
-    for errand in errands:
-        state = cluster.partitions.get(errand.tp)
-        if state is None:
-            continue
-        wanted = state.replicas if state.adding else submitted.get(errand.tp, ())
-        sources, destinations = entries_to_throttle(state, wanted)
+    relieved = 0
+    for tp, state in states:
+        wanted = state.replicas if state.adding else submitted.get(tp, ())
+        sources, destinations = brokers_to_throttle(state, wanted)
         if not destinations:
             continue
-        leader_side, follower_side = entries_of(errand.tp, sources, destinations)
-        topic = errand.tp.topic
-        leaders[topic] = leaders.get(topic, frozenset()) | leader_side
-        followers[topic] = followers.get(topic, frozenset()) | follower_side
-    return Claim(rates, brokers, leaders, followers)
+        if relieve and needs_relief(state, wanted):
+            sources, relieved = frozenset(), relieved + 1
+        leader_side, follower_side = entries_of(tp, sources, destinations)
+        leaders[tp.topic] = leaders.get(tp.topic, frozenset()) | leader_side
+        followers[tp.topic] = followers.get(tp.topic, frozenset()) | follower_side
+    return Moving(leaders, followers, relieved)
+
+
+def claim_name(work: Work) -> str:
+    """How the claim of a rebalance is called."""
+    return f"KafkaRebalance {work.name}"
+
+
+def brokers_of_plan(work: Work) -> frozenset[BrokerId]:
+    """Brokers between which the rebalance copies."""
+    return frozenset[BrokerId]().union(*(moving_brokers((*e.origin, *e.planned_from), e.target) for e in work.errands))
 
 
 def binds(claim: Claim, *, held: bool) -> bool:
     """Whether the claim is in force: that of a rebalance which is held back and copies nothing slows nobody down."""
-    return not held or bool(claim.leader_entries or claim.follower_entries)
+    return not held or claim.copies
 
 
 def ruling_throttle(throttles: Iterable[KafkaReassignmentThrottle]) -> KafkaReassignmentThrottle | None:
@@ -69,6 +136,35 @@ def ruling_throttle(throttles: Iterable[KafkaReassignmentThrottle]) -> KafkaReas
         key=lambda t: (str(t.metadata.creation_timestamp), t.metadata.uid),
         default=None,
     )
+
+
+def cluster_rates(ruling: KafkaReassignmentThrottle | None) -> Rates:
+    """What the cluster's throttle resource asks for on brokers that it does not name."""
+    return Rates(ruling.spec.leader_rate, ruling.spec.follower_rate) if ruling else Rates()
+
+
+def _own_rates(work: Work, shared: Rates) -> tuple[Rates, bool]:
+    """The rates that the rebalance itself asks for, and whether anybody did: else the default."""
+    own = work.rebalance.spec.throttle
+    if own is not None:
+        return Rates(own.leader_rate, own.follower_rate), True
+    return (Rates(DEFAULT_RATE, DEFAULT_RATE), False) if shared == Rates() else (Rates(), True)
+
+
+def _brokers(states: Iterable[PartitionState]) -> frozenset[BrokerId]:
+    return frozenset(broker for state in states for broker in state.replicas)
+
+
+def _merged(sides: Iterable[Mapping[str, frozenset[str]]]) -> dict[str, frozenset[str]]:
+    merged: dict[str, frozenset[str]] = {}
+    for side in sides:
+        for topic, items in side.items():
+            merged[topic] = merged.get(topic, frozenset()) | items
+    return merged
+
+
+def _name(ruling: KafkaReassignmentThrottle) -> str:
+    return f"KafkaReassignmentThrottle {ruling.metadata.namespace}/{ruling.metadata.name}"
 
 
 def _least(one: int | None, other: int | None) -> int | None:

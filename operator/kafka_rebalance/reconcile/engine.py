@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 
 from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.throttle import ClusterLimits
@@ -19,10 +19,9 @@ from kafka_rebalance.errors import RebalanceError, Refused, Transient
 from kafka_rebalance.execution.decide import Direction, Kind, Observation, lost_moves
 from kafka_rebalance.execution.gate import Vitals
 from kafka_rebalance.execution.schedule import Ceilings, Orders, Share, schedule
-from kafka_rebalance.execution.throttle import Claim, moving_brokers
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
-from kafka_rebalance.model.topology import BrokerId, ClusterState, Replicas, TopicPartition
-from kafka_rebalance.reconcile.claims import binds, claim_of, rates_of, ruling_throttle
+from kafka_rebalance.model.topology import ClusterState, TopicPartition
+from kafka_rebalance.reconcile.cluster_throttle import FOREIGN_SECONDS, ClusterThrottle
 from kafka_rebalance.reconcile.cordoning import Cordons
 from kafka_rebalance.reconcile.following import follow, stalled
 from kafka_rebalance.reconcile.holding import Surroundings, hold_on
@@ -30,7 +29,7 @@ from kafka_rebalance.reconcile.judging import judge_again, moving, still_meant
 from kafka_rebalance.reconcile.lifecycle import WITHOUT_KAFKA, Clock, Lifecycle
 from kafka_rebalance.reconcile.observing import Look, Observer
 from kafka_rebalance.reconcile.opening import LoadModels, Runs, expected_seconds
-from kafka_rebalance.reconcile.queueing import ahead_of, give_places, own_errands
+from kafka_rebalance.reconcile.queueing import ahead_of, give_places
 from kafka_rebalance.reconcile.records import Stores
 from kafka_rebalance.reconcile.resources import Resources
 from kafka_rebalance.reconcile.submitting import at_once, copies, submit
@@ -67,11 +66,10 @@ class ClusterEngine:
         self.cluster_id = info.cluster_id
         self._endpoints = _endpoints(info)
         self.works: dict[str, Work] = {}
-        self.throttles: dict[str, KafkaReassignmentThrottle] = {}
         self._admin = admin
         self._resources = resources
         self._stores = stores
-        self._keeper = keeper
+        self._throttle = ClusterThrottle(admin, keeper)
         self._clock = clock
         self._lifecycle = Lifecycle(resources, stores, clock)
         self._runs = Runs(admin, self._lifecycle, resources, stores, load_models, clock, self.wake)
@@ -80,6 +78,11 @@ class ClusterEngine:
         self._woken = asyncio.Event()
         self._failures = 0
         self._sent = False
+
+    @property
+    def throttles(self) -> dict[str, KafkaReassignmentThrottle]:
+        """The throttle resources of the cluster, by uid."""
+        return self._throttle.resources
 
     def check_same_cluster(self, info: ClusterInfo) -> None:
         """Refused("ClusterIdCollision") where the same id is told at entirely other endpoints: a copied disk, say."""
@@ -134,29 +137,32 @@ class ClusterEngine:
         works = sorted(self.works.values(), key=lambda work: work.age_key)
         for work in works:
             await self._lifecycle.prepare(work)
-        await self._keeper.load()
+        await self._throttle.load()
         info = await self._admin.describe_cluster()
         self._endpoints |= _endpoints(info)
         self._observer.note_members(info)
         await self._open(works, info)
         running = [work for work in works if work.open is not None and not work.blocked(self._clock.monotonic())]
-        claims: dict[str, Claim] = {}
-        seen = Observation(ClusterState(self.cluster_id, info.brokers))
+        cluster = ClusterState(self.cluster_id, info.brokers)
         if running:
             for work in works:
                 if work not in running:
                     work.judged_in = None  # what changes meanwhile is not told to it
             vitals = await self._observer.vitals(info)
             look = await self._look(running, info)
-            seen = look.observation
+            cluster = look.observation.cluster
             self._judge(running, look, vitals)
             for work in running:
                 async with self._lifecycle.problems_of(work, "cordon"):
                     await self._cordons.keep(work, info.brokers)
-            claims = await self._carry_out(running, look)
-        if not self._keeper.settled:
-            await self._keeper.shrink(claims, info.brokers, await self._in_flight_elsewhere(running, seen))
-        await self._finish(running, claims, info)
+            await self._carry_out(running, look)
+        else:
+            await self._throttle.look((), cluster)
+            if self._throttle.foreign:
+                await self._observer.read_sizes(self._throttle.foreign, info)
+            await self._throttle.extend((), cluster, {})
+        await self._throttle.shrink(info)
+        await self._finish(running, info)
         for work in works:
             if work not in running or work.open is None:
                 await self._report(work, ClusterState(self.cluster_id, info.brokers))
@@ -182,8 +188,10 @@ class ClusterEngine:
         if self._sent or len(resting) < len(running):
             return SENT_SECONDS if self._sent else BUSY_SECONDS
         if running:
-            return RESTING_SECONDS
-        longest = IDLE_SECONDS if self._keeper.settled else UNSETTLED_SECONDS
+            return FOREIGN_SECONDS if self._throttle.limits_others else RESTING_SECONDS
+        longest = IDLE_SECONDS if self._throttle.settled else UNSETTLED_SECONDS
+        if self._throttle.limits_others:
+            longest = FOREIGN_SECONDS
         waiting = [w.retry_at for w in self.works.values() if w.problem is not None]
         waiting += [now + QUEUE_SECONDS for w in self.works.values() if w.wants_plan]
         return min(longest, max(BUSY_SECONDS, min(waiting, default=float("inf")) - now))
@@ -193,7 +201,8 @@ class ClusterEngine:
             self._observer.expire()
         self._observer.note_away({b for work in running for e in work.errands for b in e.known}, info)
         errands = {errand.tp for work in running for errand in work.errands}
-        return await self._observer.look(errands, {tp for work in running for tp in moving(work)}, info)
+        moving_now = {tp for work in running for tp in moving(work)}
+        return await self._observer.look(errands, moving_now, info, self._throttle.foreign)
 
     def _judge(self, running: list[Work], look: Look, vitals: Vitals) -> None:
         """Where each rebalance goes, whether it may start something new, and how each of its partitions stands."""
@@ -226,8 +235,8 @@ class ClusterEngine:
             log.info("%s: %d of %d replica moves are lost to others: planning again", work.name, lost, total)
             work.replanning = Reason.DRIFTED
 
-    async def _carry_out(self, running: list[Work], look: Look) -> dict[str, Claim]:
-        """Choose, send, report. Returns the claims on the throttle that are in force.
+    async def _carry_out(self, running: list[Work], look: Look) -> None:
+        """Choose, send, report.
 
         What needs no copy (nulls, drops, new orders, elections) goes out at once, while what was just read still holds;
         copies go out when their throttle is in place.
@@ -236,17 +245,16 @@ class ClusterEngine:
         orders = await self._confirmed(running, self._schedule(running, seen.cluster), look)
         for work in running:
             await self._submit(work, at_once(orders[work.uid], seen.cluster), seen.cluster)
-        claims = self._claims(running, seen.cluster, orders)
-        covered = await self._keeper.extend(claims, seen.cluster.brokers)
+        await self._throttle.look(running, seen.cluster)
+        submitted = {work.uid: orders[work.uid].alters for work in running}
+        uncovered = await self._throttle.extend(running, seen.cluster, submitted)
         for work in running:
-            claim = claims.get(work.uid)
-            work.throttled_brokers = self._keeper.brokers_in_place(claim) if claim else 0
-            work.throttle_trouble = self._keeper.trouble
-            await self._submit(work, copies(orders[work.uid], seen.cluster, claim, covered), seen.cluster)
+            await self._submit(work, copies(orders[work.uid], seen.cluster, uncovered), seen.cluster)
             now = self._clock.monotonic()
+            if work.open is not None:
+                work.eta_seconds = expected_seconds(work.open.plan, work.rates.leader, work.rates.follower)
             follow(work, seen.cluster, self._observer.replica_bytes, self._observer.produce_rates, now)
             await self._report(work, seen.cluster, stalled=stalled(work, now))
-        return claims
 
     async def _confirmed(self, running: list[Work], orders: dict[str, Orders], look: Look) -> dict[str, Orders]:
         """Look again at what was chosen on an older reading, and send only what is still meant."""
@@ -261,7 +269,7 @@ class ClusterEngine:
 
     def _schedule(self, running: list[Work], cluster: ClusterState) -> dict[str, Orders]:
         """The one place where all caps hold: each rebalance's own, and the throttle resource's over all of them."""
-        ruling = ruling_throttle(self.throttles.values())
+        ruling = self._throttle.ruling
         limits = ruling.spec.limits if ruling else ClusterLimits()
         ceilings = Ceilings(
             limits.parallel_partition_count, limits.parallel_leader_movements, limits.max_concurrent_replica_movements
@@ -273,19 +281,11 @@ class ClusterEngine:
             work.no_room = orders.no_room
         return {work.uid: orders for work, orders in zip(first, chosen, strict=True)}
 
-    async def _finish(self, running: list[Work], claims: Mapping[str, Claim], info: ClusterInfo) -> None:
+    async def _finish(self, running: list[Work], info: ClusterInfo) -> None:
         """End the runs that have arrived, once the throttle on what they moved reads as it did before."""
         for work in running:
-            topics = {errand.tp.topic for errand in work.errands}
-            brokers = {broker for errand in work.errands for broker in errand.known} & set(info.brokers)
-            if work.finished and self._keeper.restored(claims, topics, brokers):
+            if work.finished and self._throttle.restored(work, info):
                 await self._runs.finish(work, info)
-
-    async def _in_flight_elsewhere(self, running: list[Work], seen: Observation) -> dict[TopicPartition, Replicas]:
-        """What Kafka is reassigning although no claim speaks for it: of resources not seen yet, or not in metadata."""
-        spoken_for = {errand.tp for work in running for errand in work.errands} & set(seen.cluster.partitions)
-        listed = await self._admin.list_reassignments()
-        return {tp: row.replicas for tp, row in listed.items() if tp not in spoken_for}
 
     async def _report(self, work: Work, cluster: ClusterState, *, stalled: str | None = None) -> None:
         """Tell the API server. That it does not listen holds up neither this work nor the others."""
@@ -300,27 +300,12 @@ class ClusterEngine:
             self.works.pop(work.uid, None)
 
     async def _report_throttles(self) -> None:
-        ruling = ruling_throttle(self.throttles.values())
+        ruling, view = self._throttle.ruling, self._throttle.view(self._observer.traffic)
         for throttle in list(self.throttles.values()):
             try:
-                await self._resources.report_throttle(throttle, self.cluster_id, ruling)
+                await self._resources.report_throttle(throttle, self.cluster_id, ruling, view)
             except RebalanceError as error:
                 log.warning("throttle %s: status not written: %s", throttle.metadata.name, error.message)
-
-    def _claims(self, running: list[Work], cluster: ClusterState, orders: Mapping[str, Orders]) -> dict[str, Claim]:
-        claims = {}
-        for work in running:
-            work.rates, work.rate_source = rates_of(work, self.throttles.values())
-            if work.open is not None:
-                work.eta_seconds = expected_seconds(work.open.plan, work.rates.leader, work.rates.follower)
-            moving = frozenset[BrokerId]().union(
-                *(moving_brokers((*e.origin, *e.planned_from), e.target) for e in work.errands)
-            )
-            if not work.finished and (work.rates.leader or work.rates.follower):
-                claim = claim_of(work.rates, moving, own_errands(work, running), cluster, orders[work.uid].alters)
-                if binds(claim, held=work.hold is not None):
-                    claims[work.uid] = claim
-        return claims
 
     async def _submit(self, work: Work, orders: Orders, cluster: ClusterState) -> None:
         self._sent = await submit(self._admin, work.name, orders, cluster) or self._sent

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.decide import Observation
 from kafka_rebalance.execution.gate import Change, Vitals, unhealthy
-from kafka_rebalance.execution.progress import produce_rates
+from kafka_rebalance.execution.progress import Side, produce_rates
+from kafka_rebalance.execution.traffic import Reading, read, traffic
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition
 from kafka_rebalance.reconcile.lifecycle import Clock
@@ -53,6 +54,9 @@ class Observer:
         """Usable bytes of the fullest log dir of each broker that tells."""
         self.produce_rates: Mapping[TopicPartition, float] = {}
         """Bytes per second by which the leaders of what is being copied grow."""
+        self.traffic: Mapping[tuple[BrokerId, Side], int] = {}
+        """Bytes per second that each broker sends and fetches for copies, as far as known."""
+        self._copies_before: Reading | None = None
         self._log_dirs_read_at = float("-inf")
         self._leaders_before: tuple[float, Mapping[TopicPartition, int]] | None = None
         self._known: dict[TopicPartition, PartitionState] = {}
@@ -102,9 +106,16 @@ class Observer:
         )
 
     async def look(
-        self, errands: Collection[TopicPartition], moving: Collection[TopicPartition], info: ClusterInfo
+        self,
+        errands: Collection[TopicPartition],
+        moving: Collection[TopicPartition],
+        info: ClusterInfo,
+        others: Mapping[TopicPartition, PartitionState] | None = None,
     ) -> Look:
-        """The partitions of the errands: those that move as they are now, the others as last read."""
+        """The partitions of the errands: those that move as they are now, the others as last read.
+
+        ``others`` are being moved by somebody else; their sizes are read too.
+        """
         known = await self.everything()
         fresh = set(moving)
         reads_otherwise = await self.refresh(moving)
@@ -116,7 +127,7 @@ class Observer:
         }
         if again:
             self._looked_at, self._before = self._readings, dict(known)
-        await self._read_sizes({tp: known[tp] for tp in moving if tp in known}, info)
+        await self.read_sizes({**(others or {}), **{tp: known[tp] for tp in moving if tp in known}}, info)
         gone = frozenset(tp for tp, count in self._absent.items() if count >= _GONE_AFTER_READINGS)
         observation = Observation(ClusterState(info.cluster_id, info.brokers, known), min_insync, gone)
         return Look(observation, frozenset(changed | gone), frozenset(fresh))
@@ -158,7 +169,7 @@ class Observer:
         at, joined, left = self._change
         return Change(self._clock.monotonic() - at, joined, left)
 
-    async def _read_sizes(self, partitions: Mapping[TopicPartition, PartitionState], info: ClusterInfo) -> None:
+    async def read_sizes(self, partitions: Mapping[TopicPartition, PartitionState], info: ClusterInfo) -> None:
         """Every few seconds while something is copied. Without sizes the work goes on."""
         now = self._clock.monotonic()
         copying = any(state.adding for state in partitions.values())
@@ -182,6 +193,13 @@ class Observer:
             if dirs and all(log_dir.usable_bytes >= 0 for log_dir in dirs)
         }
         self._read_produce_rates(partitions, now)
+        self._read_traffic(partitions, now)
+
+    def _read_traffic(self, partitions: Mapping[TopicPartition, PartitionState], now: float) -> None:
+        reading = read(now, partitions.values(), self.replica_bytes)
+        leaders = {tp: state.leader for tp, state in partitions.items()}
+        self.traffic = traffic(self._copies_before, reading, leaders) if self._copies_before is not None else {}
+        self._copies_before = reading if reading.held else None
 
     def _read_produce_rates(self, partitions: Mapping[TopicPartition, PartitionState], now: float) -> None:
         leaders = {

@@ -137,9 +137,14 @@ def _conditions(work: Work, before: Iterable[Condition], stalled: str | None, no
 def _throttle_condition(work: Work, put: Callable[[ConditionType, bool, str, str], None]) -> None:
     if work.rates.leader is None and work.rates.follower is None:
         put(ConditionType.THROTTLE_APPLIED, False, Reason.UNLIMITED, "the spec asks for full speed")
+    elif work.throttle_refused:
+        put(ConditionType.THROTTLE_APPLIED, False, Reason.REPLICATION_THROTTLE_LOWER, work.throttle_refused)
     elif work.throttled_brokers:
         bound = f"; on some brokers less, by {work.bound_by}" if work.bound_by else ""
-        put(ConditionType.THROTTLE_APPLIED, True, Reason.APPLIED, f"{_rates(work)} from {work.rate_source}{bound}")
+        relieved = f"; {work.relieved} partitions only where they arrive: a replica is out of the ISR"
+        relieved = relieved if work.relieved else ""
+        told = f"{_rates(work)} from {work.rate_source}{bound}{relieved}"
+        put(ConditionType.THROTTLE_APPLIED, True, Reason.APPLIED, told)
     else:
         put(ConditionType.THROTTLE_APPLIED, False, Reason.PENDING, "no replica is being copied yet")
 
@@ -156,9 +161,12 @@ def _state(work: Work, stalled: str | None) -> tuple[Summary, str, str]:
         return Summary.STUCK, work.spec_problem.reason, unread
     if work.open is None:
         return _state_at_rest(work)
+    if work.throttle_refused and not work.rebalance.metadata.deleting:
+        then = "; no new copy starts there: lower the rate, or raise that throttle"
+        return Summary.STUCK, Reason.REPLICATION_THROTTLE_LOWER, work.throttle_refused + then
     if stalled is not None:
         return Summary.STUCK, Reason.STALLED, stalled
-    waits = waiting_summary(work) or work.throttle_trouble
+    waits = waiting_summary(work) or work.throttle_refused or work.throttle_trouble
     if work.rebalance.metadata.deleting:
         return _state_of_teardown(work, waits)
     if work.replanning is not None:

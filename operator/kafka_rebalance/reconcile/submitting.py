@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from kafka_rebalance.execution.schedule import Orders
-from kafka_rebalance.execution.throttle import Claim
 from kafka_rebalance.kafka.ports import AlterCode, KafkaAdmin
 from kafka_rebalance.model.topology import ClusterState, TopicPartition
 
@@ -33,13 +32,18 @@ def at_once(orders: Orders, cluster: ClusterState) -> Orders:
     return Orders(orders.cancels, alters, orders.elections)
 
 
-def copies(orders: Orders, cluster: ClusterState, claim: Claim | None, covered: frozenset[str]) -> Orders:
-    """The part that copies, without partitions whose throttle is not in place yet: they wait for the next tick."""
-    alters = {tp: to for tp, to in orders.alters.items() if not set(to) <= set(cluster.partitions[tp].replicas)}
-    if claim is None:
-        return Orders(alters=alters)
-    needed = {t for side in (claim.leader_entries, claim.follower_entries) for t, items in side.items() if items}
-    return Orders(alters={tp: to for tp, to in alters.items() if tp.topic in covered or tp.topic not in needed})
+def copies(orders: Orders, cluster: ClusterState, uncovered: Collection[tuple[str, str]]) -> Orders:
+    """The part that copies, without partitions whose throttle is not in place yet: they wait for the next tick.
+
+    ``uncovered``: topic and ``partition:broker`` of each replica that is to be throttled and is not.
+    """
+    waiting = {TopicPartition(topic, int(entry.partition(":")[0])) for topic, entry in uncovered}
+    alters = {
+        tp: to
+        for tp, to in orders.alters.items()
+        if not set(to) <= set(cluster.partitions[tp].replicas) and tp not in waiting
+    }
+    return Orders(alters=alters)
 
 
 def _reordered(orders: Orders, cluster: ClusterState) -> list[TopicPartition]:

@@ -106,6 +106,8 @@ class Work:
     bound_by: str = ""
     throttled_brokers: int = 0
     throttle_trouble: str = ""
+    throttle_refused: str = ""
+    relieved: int = 0
     data_source: str = ""
     eta_seconds: float | None = None
     cordon_seen: set[BrokerId] = field(default_factory=set)

@@ -1,0 +1,301 @@
+"""The throttle while people, other tools and broken machines have their hands on it; afterwards nothing differs."""
+
+import contextlib
+import json
+import random
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from e2e.bench.load import fill
+from e2e.bench.operator import OperatorProcess
+from e2e.bench.waiting import wait_until
+from e2e.world import (
+    BIG,
+    CRAWL,
+    CRAWL_BYTES,
+    FAST,
+    FOLLOWER_LIST,
+    FOLLOWER_RATE,
+    LEADER_LIST,
+    NAMESPACE,
+    THROTTLE_KIND,
+    World,
+    state,
+)
+
+pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
+
+CONFIGS = "kafka.admin.ConfigCommand"
+FAST_BYTES = str(500 * 2**20)
+KILLS = 6
+HUGE = 100_000_000
+"""Bytes of a partition that is not copied, unthrottled, before the operator has looked."""
+
+
+class TestNothingIsLeft:
+    """Kafka's own tool describes every config before and after, and finds no difference."""
+
+    def test_killed_again_and_again(self, world: World, operator: OperatorProcess) -> None:
+        """Rates of each source, lists and a wildcard, the operator killed at moments of chance, and a rollback."""
+        chance = random.Random(7)
+        listed = world.skewed("listed", BIG, BIG, leader_replication_throttled_replicas="0:1,1:1")
+        starred = world.skewed("starred", BIG, follower_replication_throttled_replicas="*")
+        plain = world.skewed("plain", BIG)
+        with (
+            world.broker_config("--entity-name", "1", leader_replication_throttled_rate="10000000"),
+            world.broker_config("--entity-default", follower_replication_throttled_rate="20000000"),
+        ):
+            before = world.judge.throttles()
+            assert {"broker 1", "broker default", f"topic {listed}", f"topic {starred}"} == before.keys()
+            rebalance = world.rebalance("killed", listed, starred, plain, rollback={"timeout": "10m"})
+            rebalance.until("copies are in flight", lambda status: status.get("currentBatchSize"))
+            for kill in range(KILLS):
+                operator.kill9()
+                if kill == KILLS // 2:
+                    rebalance.delete()
+                operator.start()
+                time.sleep(chance.uniform(0, 1.5))
+            rebalance.patch(throttle={"leaderRate": "10M", "followerRate": "20M"})
+            rebalance.wait_gone()
+            wait_until("every config is as before", lambda: world.judge.throttles() == before, every=1)
+
+    def test_ten_changes_in_a_minute(self, world: World) -> None:
+        """The last one holds, its rate is in the status, and nothing is left."""
+        topic = world.skewed("often", BIG, BIG, BIG)
+        rebalance = world.rebalance("often", topic)
+        rebalance.until("copies are in flight", lambda status: status.get("currentBatchSize"))
+        for step in range(10):
+            rebalance.patch(throttle={"leaderRate": 70_000 + step, "followerRate": 80_000 + step})
+        wait_until("the last rate", lambda: world.rates(4) == ("70009", "80009"))
+        rebalance.until("its status", lambda status: status["throttle"]["leaderRate"] == 70_009)
+        rebalance.patch(throttle=FAST)
+        rebalance.wait_for("Succeeded")
+        assert world.judge.throttles() == {}
+
+
+class TestOthers:
+    """KafkaReassignmentThrottle holds for what Kafka's own tool has started."""
+
+    def test_their_reassignments_are_throttled_and_let_go(self, world: World) -> None:
+        """Listed within seconds, at the rate of the resource and of its override; a patch lets them go."""
+        topic = world.topic("theirs", [[1, 2, 3], [2, 3, 1]], HUGE, follower_replication_throttled_replicas="1:9")
+        before = world.judge.throttles()
+        override = {"id": 4, "followerRate": "32Ki"}
+        throttle = _Throttle(world, "others", **CRAWL, brokers=[override])
+        throttle.until("nothing to do yet", lambda status: state(status)[0] == "NothingToThrottle")
+        world.reassign({(topic, 0): (4, 2, 3), (topic, 1): (5, 3, 1)})
+        wait_until("the destinations are throttled", lambda: world.rates(4)[1] and world.rates(5)[1])
+        assert (world.rates(4)[1], world.rates(5)[1]) == ("32768", CRAWL_BYTES)
+        assert world.rates(1)[0] == CRAWL_BYTES
+        lists = world.judge.throttles()[f"topic {topic}"]
+        assert set(lists[FOLLOWER_LIST].split(",")) == {"1:9", "0:4", "1:5"}
+        assert set(lists[LEADER_LIST].split(",")) == {"0:1", "0:2", "0:3", "1:2", "1:3", "1:1"}
+        status = throttle.until("they are counted", lambda status: status.get("foreignReassignments") == 2)
+        rows = {row["id"]: row for row in status["brokers"]}
+        assert (rows[4]["followerRate"], rows[5]["followerRate"]) == (32768, int(CRAWL_BYTES))
+        assert throttle.name in rows[4]["followerClaim"]
+        assert len(world.in_flight(topic)) == 2
+        throttle.patch(**FAST, brokers=None)
+        wait_until("they have arrived", lambda: not world.in_flight(topic))
+        wait_until("every config is as before", lambda: world.judge.throttles() == before, every=1)
+
+    def test_deleted_while_in_use(self, world: World) -> None:
+        """The resource is gone when what it had claimed is given back; their reassignment goes on at full speed."""
+        topic = world.topic("let-go", [[1, 2, 3]], HUGE)
+        throttle = _Throttle(world, "gone", **CRAWL)
+        throttle.until("it is there", lambda status: state(status)[0] == "NothingToThrottle")
+        world.reassign({(topic, 0): (4, 2, 3)})
+        wait_until("it is throttled", lambda: world.rates(4)[1])
+        throttle.delete()
+        assert world.judge.throttles() == {}
+        wait_until("it has arrived", lambda: not world.in_flight(topic))
+
+    def test_two_for_one_cluster(self, world: World) -> None:
+        """The older one holds and the other says so; deleted, the other takes its place."""
+        topic = world.skewed("two", BIG, BIG, BIG)
+        older = _Throttle(world, "older", **CRAWL)
+        older.until("it is there", lambda status: state(status)[0] == "NothingToThrottle")
+        time.sleep(1.1)  # creationTimestamp counts whole seconds
+        later = _Throttle(world, "later", leaderRate="100Ki", followerRate="100Ki")
+        later.until("it stands back", lambda status: state(status)[0] == "Conflicted")
+        rebalance = world.rebalance("two", topic, throttle=FAST)
+        wait_until("the older one binds", lambda: world.rates(4) == (CRAWL_BYTES, CRAWL_BYTES))
+        older.delete()
+        wait_until("the later one binds", lambda: world.rates(4) == (str(100 * 2**10),) * 2)
+        later.delete()
+        wait_until("its own binds", lambda: world.rates(4)[0] in {None, FAST_BYTES})
+        rebalance.wait_for("Succeeded")
+        assert world.judge.throttles() == {}
+
+
+class TestDrift:
+    """Somebody changes what the operator has set."""
+
+    def test_lists_that_are_deleted_come_back(self, world: World) -> None:
+        """As Strimzi's topic operator does it: put back each time, counted, and after the third time said."""
+        topic = world.skewed("reverted", BIG, BIG, BIG)
+        throttle = _Throttle(world, "reverted", **CRAWL)
+        rebalance = world.rebalance("reverted", topic, throttle=FAST)
+        wait_until("it is listed", lambda: _list(world, topic))
+        for _ in range(3):
+            _alter(world, "topics", topic, f"--delete-config={LEADER_LIST}")
+            wait_until("it is listed again", lambda: _list(world, topic))
+        status = throttle.until("it is contested", lambda status: state(status)[0] == "Contested")
+        assert status["reverts"] >= 3
+        assert "topic operator" in state(status)[1]
+        throttle.delete()
+        rebalance.wait_for("Succeeded")
+        assert world.judge.throttles() == {}
+
+    def test_a_lowered_rate_is_a_brake_until_the_spec_changes(self, world: World) -> None:
+        """It is not put back, also not by the next operator; a patch lifts it. What the person set is what stays."""
+        topic = world.skewed("brake", BIG, BIG, BIG)
+        rate = {"leaderRate": "200Ki", "followerRate": "200Ki"}
+        throttle = _Throttle(world, "brake", leaderRate="150Ki", followerRate="150Ki")
+        rebalance = world.rebalance("brake", topic, throttle=rate)
+        wait_until("it is set", lambda: world.rates(4) == (str(150 * 2**10),) * 2)
+        with _set_by_hand(world, 4, FOLLOWER_RATE, "1024"):
+            throttle.until("it is seen", lambda status: "1024" in state(status)[1])
+            world.operator.kill9()
+            world.operator.start()
+            throttle.until("it is seen again", lambda status: "1024" in state(status)[1])
+            rebalance.patch(throttle={"leaderRate": "200Ki", "followerRate": "201Ki"})
+            throttle.patch(leaderRate="140Ki", followerRate="140Ki")
+            wait_until("the new rate", lambda: world.rates(4)[1] == str(140 * 2**10))
+            throttle.delete()
+            rebalance.patch(throttle=FAST)
+            rebalance.wait_for("Succeeded")
+            wait_until("it is the person's", lambda: world.judge.throttles() == {"broker 4": {FOLLOWER_RATE: "1024"}})
+
+    def test_a_raised_or_deleted_rate_is_put_back(self, world: World) -> None:
+        """A copy does not run faster than the spec says for longer than a look or two."""
+        topic = world.skewed("raised", BIG, BIG, BIG)
+        rebalance = world.rebalance("raised", topic)
+        wait_until("it is set", lambda: world.rates(4) == (CRAWL_BYTES, CRAWL_BYTES))
+        _alter(world, "brokers", "4", f"--delete-config={FOLLOWER_RATE}")
+        wait_until("it is back", lambda: world.rates(4)[1] == CRAWL_BYTES)
+        with _set_by_hand(world, 4, FOLLOWER_RATE, "99999999"):
+            wait_until("it is back again", lambda: world.rates(4)[1] == CRAWL_BYTES)
+            rebalance.patch(throttle=FAST)
+            rebalance.wait_for("Succeeded")
+            assert world.judge.throttles() == {"broker 4": {FOLLOWER_RATE: "99999999"}}
+
+
+class TestReplicationThrottle:
+    """The cluster's replication has a rate already (KIP-542's table)."""
+
+    def test_above_it_is_refused_and_below_it_goes_on(self, world: World) -> None:
+        """The status names the broker and both rates, and nothing starts; a patch mends it."""
+        topic = world.skewed("above", BIG, BIG, BIG)
+        with world.broker_config("--entity-name", "4", follower_replication_throttled_rate="1000000"):
+            rebalance = world.rebalance("above", topic, throttle=FAST, brokers={"include": [1, 2, 3, 4]})
+            words = ("broker 4", FAST_BYTES, "1000000")
+            rebalance.until("it is refused", lambda status: all(word in state(status)[1] for word in words))
+            assert world.in_flight(topic) == {}
+            assert world.rates(4)[1] == "1000000"
+            rebalance.patch(throttle={"leaderRate": "1M", "followerRate": "1M"})
+            rebalance.wait_for("Succeeded")
+            assert world.judge.throttles() == {"broker 4": {FOLLOWER_RATE: "1000000"}}
+
+    def test_full_speed_takes_part_in_it(self, world: World) -> None:
+        """Moving replicas join its lists; the rate stays."""
+        topic = world.skewed("part", BIG, BIG, BIG)
+        with world.broker_config("--entity-name", "4", follower_replication_throttled_rate=CRAWL_BYTES):
+            include = {"include": [1, 2, 3, 4]}
+            rebalance = world.rebalance("part", topic, throttle={"unlimited": True}, brokers=include)
+            wait_until("it is listed", lambda: ":4" in _list(world, topic, FOLLOWER_LIST))
+            assert world.rates(4) == (None, CRAWL_BYTES)
+            assert world.in_flight(topic)
+            _alter(world, "brokers", "4", f"--add-config={FOLLOWER_RATE}={FAST_BYTES}")
+            rebalance.wait_for("Succeeded")
+            assert world.judge.throttles() == {"broker 4": {FOLLOWER_RATE: FAST_BYTES}}
+
+    def test_separate(self, world: World) -> None:
+        """The lower of the two holds for all that is listed, and what was there comes back."""
+        topic = world.skewed("separate", BIG, BIG, BIG)
+        throttle = _Throttle(world, "separate", **CRAWL, whenReplicationThrottled="Separate")
+        with world.broker_config("--entity-name", "4", follower_replication_throttled_rate="1000000"):
+            rebalance = world.rebalance("separate", topic, throttle={"unlimited": True})
+            wait_until("the lower one", lambda: world.rates(4)[1] == CRAWL_BYTES)
+            throttle.patch(whenReplicationThrottled="Additive")
+            wait_until("the sum", lambda: world.rates(4)[1] == str(1_000_000 + int(CRAWL_BYTES)))
+            throttle.delete()
+            rebalance.wait_for("Succeeded")
+            assert world.judge.throttles() == {"broker 4": {FOLLOWER_RATE: "1000000"}}
+
+
+class TestFollowers:
+    """Replicas that merely stay where they are."""
+
+    def test_one_that_returns_is_not_held_up(self, world: World) -> None:
+        """It falls out of the ISR while the copy crawls, has much to catch up on, and is in sync before the copy is."""
+        topic = world.topic("stays", [[1, 2, 3]], BIG)
+        rebalance = world.rebalance("stays", topic, brokers={"include": [1, 2, 4]}, execution={"maxUnhealthy": 100})
+        wait_until("the copy is in flight", lambda: world.in_flight(topic))
+        world.kafka.kill9(2)
+        world.kafka.wait_gone(2)
+        fill(world.kafka, {(topic, 0): 4 * BIG})
+        world.kafka.start_brokers(2)
+        wait_until("it is in sync", lambda: 2 in world.partitions(topic)[0].isr)
+        assert world.in_flight(topic)
+        rebalance.patch(throttle=FAST)
+        rebalance.wait_for("Succeeded")
+        assert world.judge.throttles() == {}
+
+
+class _Throttle:
+    """A KafkaReassignmentThrottle as a kubectl user sees it."""
+
+    def __init__(self, world: World, name: str, **spec: Any) -> None:
+        self._world = world
+        self.name = world.throttle(name, **spec)
+
+    @property
+    def status(self) -> Mapping[str, Any]:
+        text = self._world.kube.kubectl("get", THROTTLE_KIND, self.name, "-n", NAMESPACE, "-o", "json")
+        found: Mapping[str, Any] = json.loads(text).get("status", {})
+        return found
+
+    def until(self, what: str, holds: Any) -> Mapping[str, Any]:
+        """Wait until this holds of the status; the status then."""
+        last: Mapping[str, Any] = {}
+
+        def ask() -> bool:
+            nonlocal last
+            last = self.status
+            return bool(holds(last))
+
+        try:
+            wait_until(f"{self.name}: {what}", ask, every=0.2)
+        except TimeoutError as error:
+            raise AssertionError(f"{error}; the status is {json.dumps(last, indent=1)}") from None
+        return last
+
+    def patch(self, **spec: Any) -> None:
+        patch = json.dumps({"spec": spec})
+        self._world.kube.kubectl("patch", THROTTLE_KIND, self.name, "-n", NAMESPACE, "--type=merge", "-p", patch)
+
+    def delete(self) -> None:
+        self._world.kube.kubectl("delete", THROTTLE_KIND, self.name, "-n", NAMESPACE, "--timeout=60s")
+
+
+@contextlib.contextmanager
+def _set_by_hand(world: World, broker: int, name: str, value: str) -> Iterator[None]:
+    _alter(world, "brokers", str(broker), f"--add-config={name}={value}")
+    try:
+        yield
+    finally:
+        world.unset(broker, name)
+
+
+def _alter(world: World, kind: str, name: str, change: str) -> None:
+    where = ("--bootstrap-server", world.kafka.bootstrap_servers, "--entity-type", kind, "--entity-name", name)
+    world.kafka.run_tool(CONFIGS, *where, "--alter", *change.split("=", 1))
+
+
+def _list(world: World, topic: str, name: str = LEADER_LIST) -> str:
+    """A list of throttled replicas; empty where nothing is set."""
+    return world.judge.topic_configs(topic).get(topic, {}).get(name, "")

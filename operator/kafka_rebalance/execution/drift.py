@@ -1,0 +1,110 @@
+"""Somebody else changed the throttle that we hold: what it means, and what follows.
+
+Pure. A rate that is gone or was raised is put back; one that was set below ours is an emergency brake and becomes a
+ceiling, until what is asked for changes. Whatever a person made of a rate is what is restored in the end. List entries
+that are gone are put back. Reading follows writing late, so one reading that differs proves nothing: ``Suspicion``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+from kafka_rebalance.execution.ledger import Before, Ceiling, RateRecord
+from kafka_rebalance.execution.throttle import Asked, Target
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+CONTESTED_AFTER = 3
+CONTESTED_SECONDS = 600.0
+"""So many reverts within so long are no accident."""
+
+
+class Finding(StrEnum):
+    """What became of one rate."""
+
+    IN_PLACE = "InPlace"
+    STALE = "Stale"  # one that we wrote ourselves, earlier
+    DELETED = "Deleted"
+    RAISED = "Raised"
+    LOWERED = "Lowered"
+
+
+def rate_found(value: int | None, record: RateRecord, expected: int, wanted: int) -> Finding:
+    """What the value set on this very broker (None: none is) says, where ``expected`` was and ``wanted`` shall be."""
+    if value is not None and value == expected:
+        return Finding.IN_PLACE
+    if value in record.written:
+        return Finding.STALE
+    if value is None:
+        # Before the first write of ours is in place there is nothing to be deleted.
+        return Finding.DELETED if record.written else Finding.STALE
+    return Finding.LOWERED if value < wanted else Finding.RAISED
+
+
+def after_finding(record: RateRecord, finding: Finding, value: int | None, asked: Mapping[str, Asked]) -> RateRecord:
+    """The record that follows from what somebody else did to the rate."""
+    if finding in {Finding.IN_PLACE, Finding.STALE}:
+        return record
+    owner = Before(None if value is None else str(value), dynamic=value is not None)
+    ceiling = None
+    if finding is Finding.LOWERED and value is not None:
+        ceiling = Ceiling(value, {claim: one.rate for claim, one in asked.items()})
+    return replace(record, owner=owner, ceiling=ceiling)
+
+
+def in_force(record: RateRecord, target: Target, asked: Mapping[str, Asked]) -> tuple[RateRecord, int | None]:
+    """The record without a ceiling that holds no longer, and the rate that shall be in place."""
+    if record.ceiling is None:
+        return record, target.rate
+    if not record.ceiling.holds(asked) or (target.rate is not None and target.rate < record.ceiling.rate):
+        return replace(record, ceiling=None), target.rate
+    return record, record.ceiling.rate
+
+
+@dataclass
+class Suspicion(Generic[Key, Value]):
+    """What differed at the last reading: the same again at the next one is believed."""
+
+    _seen: dict[Key, Value] = field(default_factory=dict)
+
+    def confirmed(self, key: Key, value: Value) -> bool:
+        """Note what was read; whether it was the same the last time."""
+        before = self._seen.get(key)
+        known = key in self._seen
+        self._seen[key] = value
+        return known and before == value
+
+    def clear(self, key: Key) -> None:
+        """It reads as it should, or was just written."""
+        self._seen.pop(key, None)
+
+
+@dataclass
+class Reverts:
+    """How often somebody undid what we had set."""
+
+    count: int = 0
+    _latest: list[tuple[float, str]] = field(default_factory=list)
+
+    def note(self, now: float, what: str) -> None:
+        """``what`` names the broker and rate, or the topic and list; ``now`` in seconds, monotonic."""
+        self.count += 1
+        self._latest = [row for row in self._latest if now - row[0] <= CONTESTED_SECONDS]
+        self._latest.append((now, what))
+
+    def contested(self, now: float) -> str:
+        """Who it may be, once it happened often enough lately; empty before."""
+        recent = [what for when, what in self._latest if now - when <= CONTESTED_SECONDS]
+        if len(recent) < CONTESTED_AFTER:
+            return ""
+        culprits = "kafka-reassign-partitions --verify or --cancel, or whatever else keeps broker configs"
+        if any(what.startswith("topic") for what in recent):
+            culprits = "Strimzi's topic operator, GitOps of topic configs, or kafka-reassign-partitions --verify"
+        return (
+            f"the throttle was undone {len(recent)} times in {CONTESTED_SECONDS / 60:.0f} minutes and put back, "
+            f"last {recent[-1]}; it may be {culprits}"
+        )

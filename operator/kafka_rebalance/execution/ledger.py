@@ -1,0 +1,299 @@
+"""The throttle ledger: what every config was before we touched it, and what on it may be ours.
+
+Pure. It is written before each change, so it always covers at least what is set. Undoing is by source: a value that
+was set dynamically on this very broker or topic is set again, anything else (static, dynamic default, none) is a
+delete. What its owner makes of a config meanwhile is what is restored instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kafka_rebalance.execution.throttle import Asked, Entries, Wanted
+from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What a config was before we touched it. ``dynamic``: set on this very broker or topic, so set again to undo."""
+
+    value: str | None
+    dynamic: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """A rate that somebody set below ours, and what the claims asked for then: it holds until one asks otherwise."""
+
+    rate: int
+    asked: Mapping[str, int]
+
+    def holds(self, asked: Mapping[str, Asked]) -> bool:
+        """Whether the claims that were there then ask for the same, and one of them is still there."""
+        still = {claim: asked[claim].rate for claim in self.asked if claim in asked}
+        return bool(still) and all(self.asked[claim] == rate for claim, rate in still.items())
+
+
+@dataclass(frozen=True, slots=True)
+class RateRecord:
+    """One rate of one broker: what it was, every value that we may have set, what its owner made of it since."""
+
+    before: Before
+    written: frozenset[int] = frozenset()
+    owner: Before | None = None
+    ceiling: Ceiling | None = None
+
+    @property
+    def to_restore(self) -> Before:
+        """What it shall be in the end."""
+        return self.owner or self.before
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """What we may have changed. ``topics``: what each list was before; ``entries``: those of ours."""
+
+    brokers: Mapping[BrokerId, Mapping[str, RateRecord]] = field(default_factory=dict)
+    topics: Mapping[str, Mapping[str, Before]] = field(default_factory=dict)
+    entries: Entries = field(default_factory=dict)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is left to undo."""
+        return not (self.brokers or self.topics or self.entries)
+
+    def rate(self, broker: BrokerId, name: str) -> RateRecord | None:
+        """The record of one rate, if there is one."""
+        return self.brokers.get(broker, {}).get(name)
+
+    def listed(self, topic: str, name: str) -> frozenset[str]:
+        """The entries of one list that may be ours."""
+        return self.entries.get(topic, {}).get(name, frozenset())
+
+
+def with_rates(ledger: Ledger, records: Mapping[tuple[BrokerId, str], RateRecord]) -> Ledger:
+    """The ledger with these records in place of what it has for them."""
+    brokers = {broker: dict(names) for broker, names in ledger.brokers.items()}
+    for (broker, name), record in records.items():
+        brokers.setdefault(broker, {})[name] = record
+    return replace(ledger, brokers=brokers)
+
+
+def with_entries(ledger: Ledger, entries: Entries, before: Mapping[str, Mapping[str, Before]]) -> Ledger:
+    """The ledger that covers these entries too; a list of which nothing is known is left out.
+
+    What is on record of a list stays: the first reading is the one to restore.
+    """
+    topics = {topic: dict(names) for topic, names in ledger.topics.items()}
+    listed = {topic: dict(lists) for topic, lists in ledger.entries.items()}
+    for topic, lists in entries.items():
+        for name, items in lists.items():
+            known = topics.get(topic, {}).get(name) or before.get(topic, {}).get(name)
+            if known is not None:
+                topics.setdefault(topic, {})[name] = known
+                mine = listed.setdefault(topic, {})
+                mine[name] = mine.get(name, frozenset()) | items
+    return replace(ledger, topics=topics, entries=listed)
+
+
+def with_list(ledger: Ledger, topic: str, name: str, before: Before) -> Ledger:
+    """The ledger with another state of this list to be restored."""
+    return replace(ledger, topics={**ledger.topics, topic: {**ledger.topics.get(topic, {}), name: before}})
+
+
+def covers_entries(ledger: Ledger, entries: Entries) -> bool:
+    """Whether all of these are on record, so that they may be listed."""
+    return all(items <= ledger.listed(topic, name) for topic, lists in entries.items() for name, items in lists.items())
+
+
+def protected(
+    wanted: Entries, ledger: Ledger, elsewhere: Mapping[TopicPartition, Replicas]
+) -> tuple[Entries, frozenset[BrokerId]]:
+    """Entries to be kept besides those wanted, and brokers whose rates are, for partitions no claim speaks for.
+
+    After a start the resources come in one by one; what is in flight for those not seen yet stays throttled.
+    """
+    entries = {topic: dict(lists) for topic, lists in wanted.items()}
+    brokers: set[BrokerId] = set()
+    for tp, replicas in elsewhere.items():
+        possible = {f"{tp.partition}:{broker}" for broker in replicas}
+        ours = {name: items & possible for name, items in ledger.entries.get(tp.topic, {}).items()}
+        if any(ours.values()):
+            lists = entries.setdefault(tp.topic, {})
+            for name, items in ours.items():
+                lists[name] = lists.get(name, frozenset()) | items
+            brokers |= set(replicas)
+    return entries, frozenset(brokers)
+
+
+def stale_entries(ledger: Ledger, keep: Entries) -> dict[str, dict[str, frozenset[str]]]:
+    """Entries on record that are no longer wanted, and were not there before us; by topic and config name."""
+    found: dict[str, dict[str, frozenset[str]]] = {}
+    for topic, lists in ledger.entries.items():
+        for name, items in lists.items():
+            before = ledger.topics.get(topic, {}).get(name)
+            stale = items - keep.get(topic, {}).get(name, frozenset())
+            if before is not None:
+                stale -= split(before.value)
+            if stale:
+                found.setdefault(topic, {})[name] = stale
+    return found
+
+
+def finished_topics(ledger: Ledger, keep: Entries) -> frozenset[str]:
+    """Topics on record of which nothing is to be kept: to be restored and struck off."""
+    return frozenset(t for t in {*ledger.topics, *ledger.entries} if not any(keep.get(t, {}).values()))
+
+
+def finished_rates(ledger: Ledger, wanted: Wanted, kept: Collection[BrokerId]) -> dict[BrokerId, dict[str, RateRecord]]:
+    """Rates on record that no claim asks for any more, except those of brokers to be kept."""
+    found: dict[BrokerId, dict[str, RateRecord]] = {}
+    for broker, names in ledger.brokers.items():
+        over = {name: record for name, record in names.items() if not wanted.asked(broker, name)}
+        if over and broker not in kept:
+            found[broker] = over
+    return found
+
+
+def strike_topics(ledger: Ledger, topics: Collection[str]) -> Ledger:
+    """The ledger without these topics: they are as they were."""
+    return replace(
+        ledger,
+        topics={t: names for t, names in ledger.topics.items() if t not in topics},
+        entries={t: lists for t, lists in ledger.entries.items() if t not in topics},
+    )
+
+
+def strike_entries(ledger: Ledger, subtracted: Entries) -> Ledger:
+    """The ledger without list entries that have been taken out again."""
+    entries = {
+        topic: {name: items - subtracted.get(topic, {}).get(name, frozenset()) for name, items in lists.items()}
+        for topic, lists in ledger.entries.items()
+    }
+    return replace(ledger, entries=entries)
+
+
+def strike_rates(ledger: Ledger, restored: Mapping[BrokerId, Collection[str]]) -> Ledger:
+    """The ledger without these brokers' rates: they are as they were."""
+    brokers = {
+        broker: {name: record for name, record in names.items() if name not in restored.get(broker, ())}
+        for broker, names in ledger.brokers.items()
+    }
+    return replace(ledger, brokers={b: names for b, names in brokers.items() if names})
+
+
+def remaining_after(before: Before, value: str | None, ours: frozenset[str]) -> str | None:
+    """What a list shall be in the end, given what it is now: None deletes it, else the value to set.
+
+    Where nothing was set before and nobody else added an entry meanwhile, the config goes away again: subtracting the
+    last entry alone would leave an empty dynamic value.
+    """
+    left = [item for item in (value or "").split(",") if item and (item not in ours or item in split(before.value))]
+    if not left and not before.dynamic:
+        return None
+    return ",".join(left)
+
+
+def split(value: str | None) -> frozenset[str]:
+    """The entries of a list config."""
+    return frozenset(item for item in (value or "").split(",") if item)
+
+
+def ledger_to_json(ledger: Ledger) -> dict[str, Any]:
+    """For the store; sorted, so that equal ledgers are equal texts."""
+    return {
+        "version": 2,
+        "brokers": {
+            str(broker): {name: _record_to_json(record) for name, record in sorted(names.items())}
+            for broker, names in sorted(ledger.brokers.items())
+        },
+        "topics": {
+            topic: {name: _before_to_json(before) for name, before in sorted(names.items())}
+            for topic, names in sorted(ledger.topics.items())
+        },
+        "entries": {
+            topic: {name: sorted(items) for name, items in sorted(lists.items())}
+            for topic, lists in sorted(ledger.entries.items())
+        },
+    }
+
+
+def ledger_from_json(data: Any) -> Ledger:
+    """Raises KeyError, TypeError or ValueError when someone changed its shape: never guess what to restore."""
+    if _mapping(data)["version"] != 2:
+        raise ValueError(f"unknown version {data['version']!r}")
+    return Ledger(
+        {
+            BrokerId(int(broker)): {name: _record(record) for name, record in _mapping(names).items()}
+            for broker, names in _mapping(data["brokers"]).items()
+        },
+        {
+            topic: {name: _before(before) for name, before in _mapping(names).items()}
+            for topic, names in _mapping(data["topics"]).items()
+        },
+        {
+            topic: {name: frozenset(_texts(items)) for name, items in _mapping(lists).items()}
+            for topic, lists in _mapping(data["entries"]).items()
+        },
+    )
+
+
+def _record_to_json(record: RateRecord) -> dict[str, Any]:
+    row: dict[str, Any] = {"before": _before_to_json(record.before), "written": sorted(record.written)}
+    if record.owner is not None:
+        row["owner"] = _before_to_json(record.owner)
+    if record.ceiling is not None:
+        row["ceiling"] = {"rate": record.ceiling.rate, "asked": dict(sorted(record.ceiling.asked.items()))}
+    return row
+
+
+def _before_to_json(before: Before) -> dict[str, Any]:
+    return {"value": before.value, "dynamic": before.dynamic}
+
+
+def _record(row: Any) -> RateRecord:
+    fields = _mapping(row)
+    ceiling = _mapping(fields["ceiling"]) if "ceiling" in fields else None
+    return RateRecord(
+        _before(fields["before"]),
+        frozenset(_number(rate) for rate in _list(fields["written"])),
+        _before(fields["owner"]) if "owner" in fields else None,
+        None if ceiling is None else _ceiling(ceiling),
+    )
+
+
+def _ceiling(row: Mapping[str, Any]) -> Ceiling:
+    return Ceiling(_number(row["rate"]), {claim: _number(rate) for claim, rate in _mapping(row["asked"]).items()})
+
+
+def _before(row: Any) -> Before:
+    value, dynamic = _mapping(row)["value"], row["dynamic"]
+    if not isinstance(dynamic, bool) or not (value is None or isinstance(value, str)):
+        raise ValueError(f"{row!r} is not a value and whether it was dynamic")
+    return Before(value, dynamic)
+
+
+def _mapping(data: Any) -> Mapping[str, Any]:
+    if not isinstance(data, Mapping):
+        raise TypeError(f"{data!r} is not an object")
+    return data
+
+
+def _list(data: Any) -> list[Any]:
+    if not isinstance(data, list):
+        raise TypeError(f"{data!r} is not a list")
+    return data
+
+
+def _number(data: Any) -> int:
+    if not isinstance(data, int) or isinstance(data, bool):
+        raise TypeError(f"{data!r} is not a number")
+    return data
+
+
+def _texts(items: Any) -> list[str]:
+    if not all(isinstance(item, str) for item in _list(items)):
+        raise ValueError(f"{items!r} is not a list of entries")
+    return items  # type: ignore[no-any-return]

@@ -1,0 +1,245 @@
+"""The brokers' side of the throttle: rates are learnt, set, read back and restored, each broker by itself."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+
+from kafka_rebalance.execution.drift import Finding, Reverts, Suspicion, after_finding, in_force, rate_found
+from kafka_rebalance.execution.ledger import Before, Ledger, RateRecord, strike_rates, with_rates
+from kafka_rebalance.execution.throttle import RATE_NAMES, Mode, Target, Wanted, rate_in, target_of
+from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, ConfigSource, ConfigValue, KafkaAdmin
+from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.reconcile.patience import Patience
+from kafka_rebalance.reconcile.throttle_book import ThrottleBook
+
+log = logging.getLogger(__name__)
+
+RateKey = tuple[BrokerId, str]
+"""Broker and config name."""
+_KNOWN_SECONDS = 30.0
+
+
+class BrokerRates:
+    """``_there`` is what is known to be in place, by an answer or by reading: empty after a start."""
+
+    def __init__(self, admin: KafkaAdmin, book: ThrottleBook, reverts: Reverts, monotonic: Callable[[], float]) -> None:
+        self._admin = admin
+        self._book = book
+        self._reverts = reverts
+        self._monotonic = monotonic
+        self._patience = Patience(monotonic)
+        self._wanted = Wanted()
+        self.targets: dict[RateKey, Target] = {}
+        """What each rate shall be; of a broker that has not told what it is there is none."""
+        self._known: dict[BrokerId, tuple[float, Mapping[str, Before]]] = {}
+        self._there: dict[RateKey, int] = {}
+        self._read_back: set[RateKey] = set()
+        self._odd: Suspicion[RateKey, int | None] = Suspicion()
+        self._doubted: set[RateKey] = set()
+        """What somebody else may have changed: looked at once more before it is written over."""
+
+    async def aim(self, wanted: Wanted, alive: Collection[BrokerId], mode: Mode) -> None:
+        """Find out what each rate shall be."""
+        self._wanted = wanted
+        await self._learn(wanted.brokers.intersection(alive))
+        self.targets = {}
+        for broker in wanted.brokers:
+            for name in RATE_NAMES:
+                record = self._book.ledger.rate(broker, name)
+                before = record.before if record is not None else self._known.get(broker, (0.0, {}))[1].get(name)
+                if before is not None:
+                    self.targets[broker, name] = target_of(rate_in(before.value), wanted.asked(broker, name), mode)
+
+    def is_listed(self, key: RateKey) -> bool:
+        """Whether moving replicas join the list of this broker and side; of a silent one, where a rate is asked for."""
+        target = self.targets.get(key)
+        return target.listed if target is not None else bool(self._wanted.asked(*key))
+
+    def on_record(self) -> Ledger:
+        """The ledger that covers what is to be set."""
+        records: dict[RateKey, RateRecord] = {}
+        for key, target in self.targets.items():
+            if target.rate is None:
+                continue
+            known = self._book.ledger.rate(*key) or RateRecord(self._known[key[0]][1][key[1]])
+            record, rate = in_force(known, target, self._wanted.asked(*key))
+            if record.ceiling is None and rate is not None and rate not in record.written:
+                # Of what was written before, only what was read back since can still be there.
+                still = {self._there[key]} if key in self._read_back and key in self._there else record.written
+                record = replace(record, written=frozenset({rate, *(still & record.written)}))
+            records[key] = record
+        return with_rates(self._book.ledger, records)
+
+    async def set(self, alive: Collection[BrokerId]) -> None:
+        """Write the rates that are on record and not in place."""
+        changes: dict[BrokerId, list[ConfigChange]] = {}
+        for broker in self._patience.to_ask({b for b, _ in self.targets if b in alive}):
+            for name in RATE_NAMES:
+                key = (broker, name)
+                rate = self.targets[key].rate if key in self.targets else None
+                if rate is not None and self._lacks(key) and key not in self._doubted:
+                    changes.setdefault(broker, []).append(ConfigChange(name, ConfigOp.SET, str(rate)))
+        answers = await self._admin.alter_broker_configs(changes) if changes else {}
+        for broker, wanted in changes.items():
+            problem = answers.get(broker, "no answer")
+            for change in wanted:
+                self._forget((broker, change.name))
+                if problem is None:
+                    self._there[broker, change.name] = int(change.value)
+            self._answered(broker, problem, "set")
+
+    async def look_again(self, alive: Collection[BrokerId]) -> None:
+        """Read back what was set, and take in what somebody else made of it."""
+        brokers = self._patience.to_ask({b for b, _ in self.targets if b in alive and b in self._book.ledger.brokers})
+        for broker, values in (await self._ask(brokers)).items():
+            for name in self._book.ledger.brokers[broker]:
+                if name in values:
+                    await self._compare((broker, name), values[name])
+
+    async def restore(self, over: Mapping[BrokerId, Mapping[str, RateRecord]], alive: Collection[BrokerId]) -> None:
+        """Make these rates what they shall be in the end, and strike them off the record."""
+        there = await self._ask(self._patience.to_ask(b for b in over if b in alive))
+        changes: dict[BrokerId, list[ConfigChange]] = {}
+        for broker, values in there.items():
+            for name, record in over[broker].items():
+                if not self._is_theirs((broker, name), record, values.get(name)):
+                    changes.setdefault(broker, []).append(_undo(name, record.to_restore))
+        answers = await self._admin.alter_broker_configs(changes) if changes else {}
+        done: dict[BrokerId, set[str]] = {}
+        for broker in there:
+            problem = answers.get(broker, "no answer") if broker in changes else None
+            self._answered(broker, problem, "restored")
+            self._known.pop(broker, None)
+            for name in over[broker]:
+                self._forget((broker, name))
+            if problem is None:
+                done[broker] = set(over[broker])
+        if done:
+            await self._book.save(strike_rates(self._book.ledger, done))
+
+    def in_place(self, broker: BrokerId) -> dict[str, tuple[int, str]]:
+        """Rates in force on the broker by our doing, by config name: bytes per second, and the claim that binds."""
+        found = {}
+        for name in RATE_NAMES:
+            target, rate = self.targets.get((broker, name)), self._there.get((broker, name))
+            if target is not None and rate is not None:
+                record = self._book.ledger.rate(broker, name)
+                by_hand = record is not None and record.ceiling is not None
+                found[name] = rate, "set by hand" if by_hand else target.claim
+        return found
+
+    def is_ready(self, broker: BrokerId) -> bool:
+        """Whether the broker has told its rates, and has those that it shall have, or lower ones."""
+        return all((broker, name) in self.targets and not self._lacks((broker, name)) for name in RATE_NAMES)
+
+    def allows(self, key: RateKey) -> bool:
+        """Whether a copy may use this side of the broker now: its rate is in place and not refused."""
+        target = self.targets.get(key)
+        return target is not None and not target.refused and not self._lacks(key)
+
+    def refusals(self) -> dict[RateKey, Target]:
+        """KIP-542's configuration errors."""
+        return {key: target for key, target in sorted(self.targets.items()) if target.refused}
+
+    def ceilings(self) -> dict[RateKey, int]:
+        """Rates that somebody set below ours, which hold."""
+        return {
+            (broker, name): record.ceiling.rate
+            for broker, names in self._book.ledger.brokers.items()
+            for name, record in names.items()
+            if record.ceiling is not None
+        }
+
+    def _lacks(self, key: RateKey) -> bool:
+        """Whether the rate that shall be in place is not, as far as is known. A ceiling set by hand is not ours."""
+        target, record = self.targets.get(key), self._book.ledger.rate(*key)
+        if target is None or target.rate is None or (record is not None and record.ceiling is not None):
+            return False
+        return self._there.get(key) != target.rate
+
+    def _forget(self, key: RateKey) -> None:
+        self._there.pop(key, None)
+        self._read_back.discard(key)
+        self._doubted.discard(key)
+        self._odd.clear(key)
+
+    def _answered(self, broker: BrokerId, problem: str | None, done: str) -> None:
+        if problem is None:
+            self._patience.answered(broker)
+        else:
+            self._patience.silent(broker)
+            self._book.note(f"broker {broker}: throttle rate not {done} yet: {problem}")
+
+    async def _learn(self, brokers: Iterable[BrokerId]) -> None:
+        """What the rates are on brokers of which nothing is on record."""
+        now = self._monotonic()
+        unknown = [
+            broker
+            for broker in self._patience.to_ask(brokers)
+            if not set(RATE_NAMES) <= set(self._book.ledger.brokers.get(broker, {}))
+            and now - self._known.get(broker, (float("-inf"),))[0] > _KNOWN_SECONDS
+        ]
+        for broker, values in (await self._ask(unknown)).items():
+            self._known[broker] = now, _before(values)
+
+    async def _ask(self, brokers: Collection[BrokerId]) -> dict[BrokerId, dict[str, ConfigValue]]:
+        found = await self._admin.broker_configs(brokers, RATE_NAMES) if brokers else {}
+        for broker in brokers:
+            self._answered(broker, None if broker in found else "it does not tell what it is", "known")
+        return {broker: values for broker, values in found.items() if broker in brokers}
+
+    async def _compare(self, key: RateKey, seen: ConfigValue) -> None:
+        target, record = self.targets.get(key), self._book.ledger.rate(*key)
+        if target is None or target.rate is None or record is None:
+            return
+        value = _set_here(seen)
+        expected = record.ceiling.rate if record.ceiling is not None else self._there.get(key, target.rate)
+        finding = rate_found(value, record, expected, target.rate)
+        if finding is Finding.IN_PLACE and value is not None:
+            self._forget(key)
+            self._there[key] = value
+            self._read_back.add(key)
+        elif record.written and self._odd.confirmed(key, value):
+            self._forget(key)
+            if finding is not Finding.STALE:
+                await self._take_in(key, finding, value, record)
+        elif finding is not Finding.STALE:
+            self._doubted.add(key)
+
+    async def _take_in(self, key: RateKey, finding: Finding, value: int | None, record: RateRecord) -> None:
+        broker, name = key
+        self._read_back.add(key)
+        if finding is Finding.LOWERED and value is not None:
+            log.warning("broker %d: somebody set %s to %d; it holds until the spec changes", broker, name, value)
+            self._there[key] = value
+        else:
+            self._reverts.note(self._monotonic(), f"broker {broker}: {name} was {finding.lower()}")
+        changed = after_finding(record, finding, value, self._wanted.asked(broker, name))
+        await self._book.save(with_rates(self._book.ledger, {key: changed}))
+
+    def _is_theirs(self, key: RateKey, record: RateRecord, seen: ConfigValue | None) -> bool:
+        """Whether somebody else has set or deleted the rate since ours was read back: it stays as it is."""
+        return seen is not None and key in self._read_back and _set_here(seen) not in record.written
+
+
+def _set_here(seen: ConfigValue) -> int | None:
+    """The rate set on this very broker; None where it comes from elsewhere."""
+    return rate_in(seen.value) if seen.source is ConfigSource.DYNAMIC_BROKER else None
+
+
+def _before(values: Mapping[str, ConfigValue]) -> dict[str, Before]:
+    """Kafka's built-in default (2^63 - 1) counts as unset."""
+    return {
+        name: Before(
+            None if value.source is ConfigSource.DEFAULT else value.value, value.source is ConfigSource.DYNAMIC_BROKER
+        )
+        for name, value in values.items()
+    }
+
+
+def _undo(name: str, before: Before) -> ConfigChange:
+    if before.dynamic and before.value is not None:
+        return ConfigChange(name, ConfigOp.SET, before.value)
+    return ConfigChange(name, ConfigOp.DELETE)

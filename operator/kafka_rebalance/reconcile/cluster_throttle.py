@@ -1,0 +1,141 @@
+"""The throttle of one Kafka cluster in each round of its engine: who claims what, and what its resources are told.
+
+KafkaReassignmentThrottle holds for all that is reassigned, whoever started it (KIP-542): what others have started is
+found by listing, throttled within a round and let go when it is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
+from kafka_rebalance.execution.progress import Side
+from kafka_rebalance.execution.throttle import FOLLOWER_RATE, LEADER_RATE, Claim, Mode
+from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin, Reassignment
+from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
+from kafka_rebalance.reconcile.claims import brokers_of_plan, claim_name, claims_of, rates_of, ruling_throttle
+from kafka_rebalance.reconcile.throttle_report import BrokerRow, SideRow, ThrottleView
+from kafka_rebalance.reconcile.throttling import ThrottleKeeper
+from kafka_rebalance.reconcile.work import Work
+
+FOREIGN_SECONDS = 1.0
+"""How often to look for reassignments of others while a resource limits them."""
+
+
+class ClusterThrottle:
+    """All claims on one cluster, and the keeper that puts them in place."""
+
+    def __init__(self, admin: KafkaAdmin, keeper: ThrottleKeeper) -> None:
+        self._admin = admin
+        self._keeper = keeper
+        self.resources: dict[str, KafkaReassignmentThrottle] = {}
+        """The throttle resources of the cluster, by uid."""
+        self._claims: dict[str, Claim] = {}
+        self._listed: Mapping[TopicPartition, Reassignment] = {}
+        self._foreign: Mapping[TopicPartition, PartitionState] = {}
+
+    @property
+    def ruling(self) -> KafkaReassignmentThrottle | None:
+        """The resource whose rates and limits hold: the oldest."""
+        return ruling_throttle(self.resources.values())
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing of ours is left on any broker or topic."""
+        return self._keeper.settled
+
+    @property
+    def limits_others(self) -> bool:
+        """Whether a resource holds for what others reassign."""
+        return self.ruling is not None and self.ruling.spec.sets_rates
+
+    @property
+    def foreign(self) -> Mapping[TopicPartition, PartitionState]:
+        """What others are reassigning under our throttle, as of the last look."""
+        return self._foreign
+
+    async def load(self) -> None:
+        """Read the ledger once."""
+        await self._keeper.load()
+
+    async def look(self, running: Iterable[Work], cluster: ClusterState) -> None:
+        """Find what Kafka is reassigning and no rebalance speaks for: others', of resources not seen yet, or hidden."""
+        self._listed, self._foreign = {}, {}
+        if self.settled and not self.limits_others:
+            return
+        spoken_for = {errand.tp for work in running for errand in work.errands} & set(cluster.partitions)
+        listed = await self._admin.list_reassignments()
+        self._listed = {tp: row for tp, row in listed.items() if tp not in spoken_for}
+        if self._listed and self.limits_others:
+            states = await self._admin.describe_partitions({tp.topic for tp in self._listed})
+            self._foreign = {tp: states[tp] for tp in self._listed if tp in states and states[tp].adding}
+
+    async def extend(
+        self,
+        running: Sequence[Work],
+        cluster: ClusterState,
+        submitted: Mapping[str, Mapping[TopicPartition, Replicas]],
+    ) -> frozenset[tuple[str, str]]:
+        """Put in place what everybody claims; returns the replicas of which it is not. ``submitted``: by uid."""
+        ruling = self.ruling
+        for work in running:
+            work.rates, work.rate_source = rates_of(work, self.resources.values())
+        self._claims = claims_of(running, ruling, cluster, submitted, self._foreign)
+        if not self._claims and self.settled:
+            return frozenset()
+        mode = Mode(ruling.spec.when_replication_throttled) if ruling is not None else Mode.ADDITIVE
+        uncovered = await self._keeper.extend(self._claims, cluster.brokers, mode)
+        for work in running:
+            brokers = brokers_of_plan(work)
+            work.throttled_brokers = 0 if work.finished else self._keeper.brokers_in_place(brokers)
+            work.bound_by = self._bound_by(work, brokers)
+            work.throttle_refused = self._keeper.refusals(brokers)
+            work.throttle_trouble = self._keeper.trouble or self._keeper.contested
+        return uncovered
+
+    async def shrink(self, info: ClusterInfo) -> None:
+        """Take away what nobody claims any more, except from what is in flight unclaimed."""
+        if not self.settled:
+            unclaimed = {tp: row.replicas for tp, row in self._listed.items() if tp not in self._foreign}
+            await self._keeper.shrink(info.brokers, unclaimed)
+
+    def restored(self, work: Work, info: ClusterInfo) -> bool:
+        """Whether the throttle on what the rebalance moved reads as it did before, as far as others do not claim it."""
+        topics = {errand.tp.topic for errand in work.errands}
+        brokers = {broker for errand in work.errands for broker in errand.known} & set(info.brokers)
+        return self._keeper.restored(topics, brokers)
+
+    def released(self, throttle: KafkaReassignmentThrottle) -> bool:
+        """Whether the resource claims nothing any more, and what it alone had claimed is given back."""
+        name = f"KafkaReassignmentThrottle {throttle.metadata.namespace}/{throttle.metadata.name}"
+        return name not in self._claims and self._keeper.given_back
+
+    def view(self, traffic: Mapping[tuple[BrokerId, Side], int]) -> ThrottleView:
+        """What all claims came to. ``traffic``: bytes per second that each broker sends and fetches for copies."""
+        brokers = sorted(frozenset[BrokerId]().union(*(claim.brokers for claim in self._claims.values())))
+        return ThrottleView(
+            rows=tuple(row for b in brokers if (row := self._row(b, traffic)) is not None),
+            replicas=self._keeper.replicas if self._claims else 0,
+            foreign=len(self._foreign),
+            reverts=self._keeper.reverts,
+            refused=self._keeper.refusals(),
+            contested=self._keeper.contested,
+            trouble=self._keeper.trouble,
+            ceilings=self._keeper.ceilings,
+        )
+
+    def _row(self, broker: BrokerId, traffic: Mapping[tuple[BrokerId, Side], int]) -> BrokerRow | None:
+        found = self._keeper.in_place(broker)
+        if not found:
+            return None
+        leader, follower = (
+            SideRow(*found[name], traffic.get((broker, side))) if name in found else None
+            for name, side in ((LEADER_RATE, Side.LEADER), (FOLLOWER_RATE, Side.FOLLOWER))
+        )
+        return BrokerRow(broker, leader, follower)
+
+    def _bound_by(self, work: Work, brokers: Iterable[BrokerId]) -> str:
+        """Whose lower rate binds on some of the brokers; empty where those in the status of the rebalance do."""
+        own = claim_name(work)
+        binding = {claim for broker in brokers for _, claim in self._keeper.in_place(broker).values()}
+        return min((claim for claim in binding if own not in claim and claim not in work.rate_source), default="")
