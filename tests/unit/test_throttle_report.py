@@ -117,7 +117,7 @@ class TestState:
         mine = throttle(**RATES)
         everything = ThrottleView(refused="refused", contested="contested", trouble="trouble", ceilings="ceilings")
         assert said(status_of(mine, everything))[::2] == ("ReplicationThrottleLower", "Stalled")
-        assert said(status_of(mine, everything))[1].endswith("; contested; trouble")
+        assert said(status_of(mine, everything))[1].endswith("; contested; ceilings; trouble")
         contested = ThrottleView(contested="contested", trouble="trouble")
         assert said(status_of(mine, contested)) == ("Contested", "contested; trouble", "Stalled")
         trouble = ThrottleView(trouble="trouble", ceilings="ceilings")

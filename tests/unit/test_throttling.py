@@ -6,6 +6,7 @@ import pytest
 from tests.unit.configs_in_memory import Configs, Records
 
 from kafka_rebalance.errors import Permanent
+from kafka_rebalance.execution.ledger import ledger_from_json
 from kafka_rebalance.execution.throttle import (
     FOLLOWER_LIST,
     FOLLOWER_RATE,
@@ -75,7 +76,7 @@ class TestInPlace:
         cluster.ticks({})
         assert cluster.kafka.values == {}
         assert cluster.keeper.settled
-        assert cluster.records.kept is None
+        assert ledger_from_json(cluster.records.kept).empty
 
     def test_full_speed_writes_nothing_where_replication_is_not_throttled(self, cluster):
         """And the copy may go."""
@@ -171,6 +172,15 @@ class TestDrift:
         assert "Strimzi's topic operator" in cluster.keeper.contested
         cluster.now += 700
         assert cluster.keeper.contested == ""
+
+    def test_what_was_contested_is_forgotten_with_the_throttle(self, cluster):
+        """The next one begins anew; the count goes on."""
+        for _ in range(3):
+            cluster.ticks(claim())
+            del cluster.kafka.values["t", LEADER_LIST]
+            cluster.ticks(claim())
+        cluster.ticks({})
+        assert (cluster.keeper.contested, cluster.keeper.reverts) == ("", 3)
 
     @pytest.mark.parametrize("value", [None, "60"])
     def test_a_rate_that_is_deleted_or_raised_is_put_back(self, cluster, value):
@@ -304,9 +314,39 @@ class TestSilentBrokers:
 
 
 class TestLedger:
+    def establish(self, cluster, *, under_way=True):
+        async def once():
+            await cluster.keeper.load()
+            await cluster.keeper.establish(ALIVE, ["t"], under_way=under_way)
+
+        asyncio.run(once())
+
+    def test_it_is_there_before_the_first_run(self, cluster):
+        """Empty; from then on a missing one was deleted by somebody."""
+        self.establish(cluster, under_way=False)
+        assert ledger_from_json(cluster.records.kept).empty
+
+    @pytest.mark.parametrize("mine", [{(ONE, LEADER_RATE): "50"}, {("t", FOLLOWER_LIST): "0:2"}])
+    def test_deleted_under_way_nothing_is_guessed(self, mine):
+        """What is set may be ours: it is named, and with it gone a new ledger begins."""
+        cluster = Cluster(mine)
+        with pytest.raises(Permanent, match=r"(leader|follower)\.replication") as refused:
+            self.establish(cluster)
+        assert refused.value.reason == "ThrottleLedgerMissing"
+        assert cluster.records.kept is None
+        cluster.kafka.values.clear()
+        self.establish(cluster)
+        assert ledger_from_json(cluster.records.kept).empty
+
+    def test_what_others_have_set_before_the_first_run_is_theirs(self):
+        """No run is open: whatever is there, it is not ours."""
+        cluster = Cluster({(ONE, LEADER_RATE): "50"})
+        self.establish(cluster, under_way=False)
+        assert cluster.records.kept is not None
+
     def test_a_damaged_one_is_refused(self, cluster):
         """The message names the cluster; nothing is written."""
-        cluster.records.kept = {"version": 2}
+        cluster.records.kept = {"version": 1}
         with pytest.raises(Permanent, match="cluster cluster") as refused:
             cluster.tick(claim())
         assert refused.value.reason == "ThrottleLedgerDamaged"

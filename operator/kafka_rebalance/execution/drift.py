@@ -96,6 +96,10 @@ class Reverts:
         self._latest = [row for row in self._latest if now - row[0] <= CONTESTED_SECONDS]
         self._latest.append((now, what))
 
+    def forget(self) -> None:
+        """Nothing is throttled any more: what comes next is another matter."""
+        self._latest.clear()
+
     def contested(self, now: float) -> str:
         """Who it may be, once it happened often enough lately; empty before."""
         recent = [what for when, what in self._latest if now - when <= CONTESTED_SECONDS]

@@ -119,6 +119,16 @@ class BrokerRates:
         if done:
             await self._book.save(strike_rates(self._book.ledger, done))
 
+    async def set_there(self, brokers: Collection[BrokerId]) -> list[str]:
+        """The rates that are set on these very brokers, for people."""
+        found = await self._ask(self._patience.to_ask(brokers))
+        return [
+            f"{name} of broker {broker}"
+            for broker, values in sorted(found.items())
+            for name, value in sorted(values.items())
+            if _set_here(value) is not None
+        ]
+
     def in_place(self, broker: BrokerId) -> dict[str, tuple[int, str]]:
         """Rates in force on the broker by our doing, by config name: bytes per second, and the claim that binds."""
         found = {}

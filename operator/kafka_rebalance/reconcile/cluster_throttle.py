@@ -54,9 +54,14 @@ class ClusterThrottle:
         """What others are reassigning under our throttle, as of the last look."""
         return self._foreign
 
-    async def load(self) -> None:
-        """Read the ledger once."""
+    async def load(self, works: Iterable[Work], info: ClusterInfo) -> None:
+        """Read the ledger once, and have one before a run is opened."""
         await self._keeper.load()
+        works = list(works)
+        open_runs = [work for work in works if work.run is not None and work.run.open]
+        if open_runs or any(work.wants_plan for work in works):
+            topics = {topic for work in open_runs for topic in work.topics}
+            await self._keeper.establish(tuple(info.brokers), topics, under_way=bool(open_runs))
 
     async def look(self, running: Iterable[Work], cluster: ClusterState) -> None:
         """Find what Kafka is reassigning and no rebalance speaks for: others', of resources not seen yet, or hidden."""

@@ -137,8 +137,8 @@ class ClusterEngine:
         works = sorted(self.works.values(), key=lambda work: work.age_key)
         for work in works:
             await self._lifecycle.prepare(work)
-        await self._throttle.load()
         info = await self._admin.describe_cluster()
+        await self._throttle.load(works, info)
         self._endpoints |= _endpoints(info)
         self._observer.note_members(info)
         await self._open(works, info)

@@ -1,4 +1,7 @@
-"""The throttle ledger of one Kafka cluster as the operator holds it: read once, saved before each change."""
+"""The throttle ledger of one Kafka cluster as the operator holds it: read once, saved before each change.
+
+It is there, empty at least, from the first run on. One that is missing later was deleted by somebody.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import logging
 
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.ledger import Ledger, ledger_from_json, ledger_to_json
+from kafka_rebalance.kube.errors import StoredStateCorrupt
 from kafka_rebalance.kube.store import LedgerStore
 
 log = logging.getLogger(__name__)
@@ -18,6 +22,8 @@ class ThrottleBook:
         self._cluster_id = cluster_id
         self._store = store
         self._ledger: Ledger | None = None
+        self.exists = False
+        """Whether it is stored, empty or not."""
         self.trouble = ""
         """What could not be written lately, for the status; empty where all went well."""
 
@@ -25,15 +31,17 @@ class ThrottleBook:
         """Read the ledger once. Permanent("ThrottleLedgerDamaged") where it cannot be read: never guess."""
         if self._ledger is not None:
             return
-        data = await self._store.load(self._cluster_id)
         try:
+            data = await self._store.load(self._cluster_id)
             self._ledger = Ledger() if data is None else ledger_from_json(data)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, StoredStateCorrupt) as error:
+            why = error.message if isinstance(error, StoredStateCorrupt) else error
             raise Permanent(
                 "ThrottleLedgerDamaged",
-                f"the throttle ledger of cluster {self._cluster_id} cannot be read ({error}); restore it, or delete it "
+                f"the throttle ledger of cluster {self._cluster_id} cannot be read ({why}); restore it, or delete it "
                 "after undoing the throttles by hand",
             ) from error
+        self.exists = data is not None
 
     @property
     def ledger(self) -> Ledger:
@@ -48,14 +56,16 @@ class ThrottleBook:
         return self._ledger is None or self._ledger.empty
 
     async def save(self, ledger: Ledger) -> None:
-        """Put this on record; an empty ledger is deleted."""
-        if ledger == self._ledger:
-            return
-        if ledger.empty:
-            await self._store.delete(self._cluster_id)
-        else:
+        """Put this on record."""
+        if ledger != self._ledger:
             await self._store.save(self._cluster_id, ledger_to_json(ledger))
-        self._ledger = ledger
+            self._ledger, self.exists = ledger, True
+
+    async def establish(self) -> None:
+        """Store it before there is anything on record."""
+        if not self.exists:
+            await self._store.save(self._cluster_id, ledger_to_json(self.ledger))
+            self.exists = True
 
     def strike(self, ledger: Ledger) -> None:
         """Hold less than what is stored, until it is next saved: undoing twice does no harm."""

@@ -135,10 +135,10 @@ def _state_of_the_ruling(spec: KafkaReassignmentThrottleSpec, view: ThrottleView
         return Verdict.DONE, Reason.APPLIED, "sets no rate; its limits hold for all rebalances of the cluster"
     if view.refused:
         then = "what was in force before stays, and no new copy starts there: lower the rate, or raise that throttle"
-        told = _sentences(view.refused, then, view.contested, view.trouble)
+        told = _sentences(view.refused, then, view.contested, view.ceilings, view.trouble)
         return Verdict.STUCK, Reason.REPLICATION_THROTTLE_LOWER, told
     if view.contested:
-        return Verdict.STUCK, Reason.CONTESTED, _sentences(view.contested, view.trouble)
+        return Verdict.STUCK, Reason.CONTESTED, _sentences(view.contested, view.ceilings, view.trouble)
     if view.trouble:
         return Verdict.IN_PROGRESS, Reason.PENDING, _sentences(view.trouble, view.ceilings)
     if not (view.rows or view.replicas or view.foreign):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.drift import Reverts
 from kafka_rebalance.execution.ledger import finished_rates, finished_topics, protected, stale_entries
 from kafka_rebalance.execution.throttle import RATE_OF, Claim, Entries, Mode, Wanted, broker_of, combine
@@ -74,6 +75,24 @@ class ThrottleKeeper:
         await self._lists.subtract(keep)
         await self._rates.restore(finished_rates(self._book.ledger, self._wanted, kept), alive)
         await self._lists.restore(keep)
+        if self.settled:
+            self._reverts.forget()
+
+    async def establish(self, brokers: Collection[BrokerId], topics: Collection[str], *, under_way: bool) -> None:
+        """Have a ledger stored before a run is opened.
+
+        Permanent("ThrottleLedgerMissing") where there is none although runs are ``under_way``, and these brokers or
+        topics have throttles: whose they are, and what was there before, nobody knows.
+        """
+        if self._book.exists:
+            return
+        if under_way and (found := [*await self._rates.set_there(brokers), *await self._lists.set_there(topics)]):
+            raise Permanent(
+                "ThrottleLedgerMissing",
+                f"somebody deleted the throttle ledger while a run was open, and {_some(found)} may be ours; "
+                "nothing is guessed: restore the ledger, or delete these configs and set again what is yours later",
+            )
+        await self._book.establish()
 
     @property
     def trouble(self) -> str:

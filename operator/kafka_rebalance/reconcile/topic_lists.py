@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from kafka_rebalance.execution.drift import Reverts, Suspicion
 from kafka_rebalance.execution.ledger import (
@@ -125,6 +125,16 @@ class TopicLists:
             for topic in clean:
                 self._absent.pop(topic, None)
             await self._book.save(strike_topics(self._book.ledger, clean))
+
+    async def set_there(self, topics: Collection[str]) -> list[str]:
+        """The lists that are set on these topics, for people."""
+        found = await self._admin.topic_configs(sorted(topics), LIST_NAMES) if topics else {}
+        return [
+            f"{name} of topic {topic}"
+            for topic, values in sorted(found.items())
+            for name, value in sorted(values.items())
+            if value.source is ConfigSource.DYNAMIC_TOPIC
+        ]
 
     async def _compare(self, key: ListKey, seen: ConfigValue, wanted: frozenset[str]) -> None:
         topic, name = key
