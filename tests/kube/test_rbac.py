@@ -8,13 +8,21 @@ import pytest
 from e2e.bench.kube import KubeCluster
 from tests.kube.namespaces import Namespace
 
-from kafka_rebalance.api.v1alpha1 import FINALIZER, REBALANCES, KafkaRebalanceStatus, parse_rebalance
+from kafka_rebalance.api.v1alpha1 import (
+    FINALIZER,
+    REASSIGNMENT_THROTTLES,
+    REBALANCES,
+    KafkaRebalanceStatus,
+    parse_rebalance,
+    parse_throttle,
+)
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.kube.errors import Forbidden
 from kafka_rebalance.kube.store import LedgerStore, OriginStore, PlanStore, RunStore
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import TopicPartition, replicas_of
+from kafka_rebalance.reconcile.resources import Resources
 
 pytestmark = pytest.mark.apiserver
 
@@ -66,6 +74,23 @@ class TestEnough:
         assert await operator.read_secret(namespace.name, "user") == {"username": b"u"}
         fresh = parse_rebalance(await operator.get(REBALANCES, namespace.name, "a") or {}).metadata
         await operator.patch_finalizers(REBALANCES, namespace.name, "a", [], fresh.resource_version)
+
+    async def test_throttles(self, namespace: Namespace, operator: KubeClient) -> None:
+        """A deletion waits for the operator, which can say so and let go."""
+        namespace.apply("KafkaReassignmentThrottle", {"leaderRate": "1Mi"})
+        about = parse_throttle(await operator.get(REASSIGNMENT_THROTTLES, namespace.name, "a") or {}).metadata
+        resources = Resources(operator, lambda: NOW)
+        held = parse_throttle(await resources.hold_throttle(about) or {})
+        assert held.metadata.held
+        namespace.kubectl("delete", REASSIGNMENT_THROTTLES, "a", "--wait=false")
+        assert await resources.report_throttle(held, "c", held)
+        assert not await resources.surroundings_go(REASSIGNMENT_THROTTLES, namespace.name)
+        going = parse_throttle(namespace.get(REASSIGNMENT_THROTTLES)).metadata
+        assert going.deleting
+        await resources.release_throttle(going, wholly=True)
+        assert not await resources.exists(namespace.name, "a", about.uid, REASSIGNMENT_THROTTLES)
+        said = namespace.kubectl("get", "events", "-o", "jsonpath={.items[*].reason}")
+        assert sorted(said.split()) == ["NothingToThrottle", "Restored"]
 
     async def test_records(self, operator: KubeClient) -> None:
         plans, origins, runs, ledgers = (

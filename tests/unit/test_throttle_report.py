@@ -98,6 +98,16 @@ class TestState:
         status = build_throttle_status(mine, None, ThrottleView(), cluster_id="c", now=NOW)
         assert said(status)[::2] == ("Pending", "Reconciling")
 
+    def test_a_newer_spec_that_cannot_be_read(self) -> None:
+        """What rules is shown all the same; a deletion matters more."""
+        unread = {"unread": "spec.leaderRate: must be a quantity"}
+        status = status_of(throttle(**RATES).model_copy(update=unread))
+        reason, message, true = said(status)
+        assert (reason, true) == ("InvalidSpec", "Stalled")
+        assert message == "spec.leaderRate: must be a quantity; what was asked for before still holds"
+        assert status.brokers_total == 1
+        assert said(status_of(throttle(deleted=True).model_copy(update=unread)))[0] == "Restoring"
+
     def test_the_freeze_is_said_in_any_state_that_counts(self) -> None:
         """It counts of a resource in conflict too, and no longer of one that is being deleted."""
         ends = "; freeze: no rebalance starts a new step"

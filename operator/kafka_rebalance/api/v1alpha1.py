@@ -103,6 +103,7 @@ __all__ = [
     "Topics",
     "WhenReplicationThrottled",
     "lenient_conditions",
+    "parse_deleted_throttle",
     "parse_metadata",
     "parse_rebalance",
     "parse_throttle",
@@ -142,6 +143,16 @@ class ObjectMeta(ApiModel):
         """Whether the object has been deleted and waits for its finalizers."""
         return self.deletion_timestamp is not None
 
+    @property
+    def held(self) -> bool:
+        """Whether our finalizer is on the object."""
+        return FINALIZER in self.finalizers
+
+    @property
+    def let_go_ordered(self) -> bool:
+        """Whether somebody has said that its deletion shall end now, whatever is left."""
+        return self.annotations.get(LET_GO_ANNOTATION) == "true"
+
 
 class KafkaRebalance(ApiModel):
     """A rebalance that a person asked for, and how far it is."""
@@ -163,6 +174,13 @@ class KafkaReassignmentThrottle(ApiModel):
     status: KafkaReassignmentThrottleStatus = Field(
         default=KafkaReassignmentThrottleStatus(), description="What became of the limits."
     )
+    unread: str = ""
+    """Why the newest spec cannot be read: ``spec`` is the last one that could be. Empty: ``spec`` is the newest."""
+
+    @property
+    def name(self) -> str:
+        """``namespace/name``, for people."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"
 
 
 _Model = TypeVar("_Model", bound=ApiModel)
@@ -187,6 +205,19 @@ def parse_throttle(body: Mapping[str, Any]) -> KafkaReassignmentThrottle:
     return KafkaReassignmentThrottle(
         metadata=parse_metadata(body),
         spec=_validate(KafkaReassignmentThrottleSpec, body.get("spec", {}), "spec"),
+        status=_lenient(KafkaReassignmentThrottleStatus, body.get("status")),
+    )
+
+
+def parse_deleted_throttle(body: Mapping[str, Any]) -> KafkaReassignmentThrottle:
+    """As much of one that is being deleted as it takes to give back what it changed: of its spec the cluster alone.
+
+    Refused("InvalidSpec") where not even that can be read.
+    """
+    kafka = _validate(Kafka, body.get("spec", {}).get("kafka", {}), "spec.kafka")
+    return KafkaReassignmentThrottle(
+        metadata=parse_metadata(body),
+        spec=KafkaReassignmentThrottleSpec(kafka=kafka),
         status=_lenient(KafkaReassignmentThrottleStatus, body.get("status")),
     )
 

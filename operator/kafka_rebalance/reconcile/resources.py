@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from kafka_rebalance.api.conditions import Reason
@@ -16,6 +16,7 @@ from kafka_rebalance.api.v1alpha1 import (
     KafkaReassignmentThrottleStatus,
     ObjectMeta,
     ResourceStatus,
+    parse_metadata,
 )
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.progress import ReplicaBytes
@@ -63,6 +64,11 @@ _ENDS = {
     RunOutcome.TAKEN_OVER: "a new resource covers the same partitions and goes on from here; nothing is moved back",
     RunOutcome.ABANDONED: "Kafka is left as it is; what is in flight finishes under its throttle, which goes with it",
 }
+_GIVEN_BACK = "what it changed in Kafka is as it was before"
+_LEFT_THERE = (
+    "let go before everything it changed in Kafka was given back; the rest stays in the throttle ledger and is given "
+    "back as soon as a resource names that cluster"
+)
 
 
 class Resources:
@@ -75,26 +81,41 @@ class Resources:
 
     async def hold(self, work: Work) -> None:
         """Put our finalizer on the object. Nothing is planned before it has been seen there."""
-        await self._set_finalizers(work, lambda there: [*there, FINALIZER])
+        _take_in(work, await self._set_finalizers(REBALANCES, work.rebalance.metadata, _with_ours))
 
     async def release(self, work: Work) -> None:
         """Take our finalizer away; foreign ones stay."""
-        await self._set_finalizers(work, lambda there: [f for f in there if f != FINALIZER])
+        _take_in(work, await self._set_finalizers(REBALANCES, work.rebalance.metadata, _without_ours))
+
+    async def hold_throttle(self, about: ObjectMeta) -> Json | None:
+        """Put our finalizer on a throttle resource; as it is now, None: it is gone."""
+        return await self._set_finalizers(REASSIGNMENT_THROTTLES, about, _with_ours)
+
+    async def release_throttle(self, about: ObjectMeta, *, wholly: bool) -> None:
+        """Take our finalizer away from a throttle resource, and say whether everything was given back."""
+        await self._set_finalizers(REASSIGNMENT_THROTTLES, about, _without_ours)
+        self._throttles_written.pop(about.uid, None)
+        reason, message = (Reason.RESTORED, _GIVEN_BACK) if wholly else (RunOutcome.ABANDONED, _LEFT_THERE)
+        await self._event(THROTTLE_KIND, about, reason, message, warning=not wholly)
 
     async def clear_undo(self, work: Work) -> None:
         """Take away the annotation that asked for the undo."""
         metadata = work.rebalance.metadata
         await self._kube.annotate(REBALANCES, metadata.namespace, metadata.name, {UNDO_ANNOTATION: None})
 
-    async def exists(self, namespace: str, name: str, uid: str) -> bool:
+    async def exists(self, namespace: str, name: str, uid: str, plural: str = REBALANCES) -> bool:
         """Whether that very resource is still there."""
-        body = await self._kube.get(REBALANCES, namespace, name)
+        body = await self._kube.get(plural, namespace, name)
         return body is not None and body["metadata"]["uid"] == uid
 
     async def goes_with_its_surroundings(self, work: Work) -> bool:
         """Whether the namespace or our CRD is being deleted too. Not known (no right to look): no."""
+        return await self.surroundings_go(REBALANCES, work.rebalance.metadata.namespace)
+
+    async def surroundings_go(self, plural: str, namespace: str) -> bool:
+        """Whether the namespace or the CRD of these resources is being deleted. Not known (no right to look): no."""
         try:
-            return await self._kube.terminating(REBALANCES, work.rebalance.metadata.namespace)
+            return await self._kube.terminating(plural, namespace)
         except Forbidden:
             return False
 
@@ -166,29 +187,44 @@ class Resources:
             # An event is news, not state: losing one must not hold up the work.
             log.warning("%s/%s: event %s not written: %s", about.namespace, about.name, reason, error.message)
 
-    async def _set_finalizers(self, work: Work, change: Callable[[Iterable[str]], list[str]]) -> None:
-        """Change them on the object as it is now. Conflict where somebody is faster again and again.
+    async def _set_finalizers(
+        self, plural: str, about: ObjectMeta, change: Callable[[Sequence[str]], list[str]]
+    ) -> Json | None:
+        """Change them on the object as it is now. Returns the object, None: it is gone.
 
-        Not left to the next tick: what made the object newer (our own status, say) need not wake anybody for it.
+        Conflict where somebody is faster again and again. Not left to the next tick: what made the object newer (our
+        own status, say) need not wake anybody for it.
         """
-        for attempt in range(1, _ATTEMPTS + 1):
-            metadata = work.rebalance.metadata
-            where, version = (REBALANCES, metadata.namespace, metadata.name), metadata.resource_version
+        where, seen = (plural, about.namespace, about.name), about
+        for _ in range(_ATTEMPTS):
             try:
-                _take_in(work, await self._kube.patch_finalizers(*where, change(metadata.finalizers), version))
-            except Conflict:
-                if attempt == _ATTEMPTS:
-                    raise
-            else:
-                return
-            there = _take_in(work, await self._kube.get(*where))
-            if not there or work.rebalance.metadata.deleting is not metadata.deleting:
-                return  # decided for what it was
+                body = await self._kube.patch_finalizers(*where, change(seen.finalizers), seen.resource_version)
+                return _if_same(body, about)
+            except Conflict as conflict:
+                problem = conflict
+            body = _if_same(await self._kube.get(*where), about)
+            if body is None:
+                return None
+            seen = parse_metadata(body)
+            if seen.deleting is not about.deleting or change(seen.finalizers) == list(seen.finalizers):
+                return body  # decided for what it was, or done already
+        raise problem
 
 
-def _take_in(work: Work, body: Json | None) -> bool:
-    """Update the work by what was read; whether that very resource is still there."""
-    if body is None or body["metadata"]["uid"] != work.uid:
-        return False
-    work.update(body)
-    return True
+def _with_ours(there: Sequence[str]) -> list[str]:
+    return list(there) if FINALIZER in there else [*there, FINALIZER]
+
+
+def _without_ours(there: Sequence[str]) -> list[str]:
+    return [name for name in there if name != FINALIZER]
+
+
+def _if_same(body: Json | None, about: ObjectMeta) -> Json | None:
+    """The body, if it is of that very object; another of its name may have been created since."""
+    return body if body is not None and body["metadata"]["uid"] == about.uid else None
+
+
+def _take_in(work: Work, body: Json | None) -> None:
+    """Update the work by what was read, if it is still there."""
+    if body is not None:
+        work.update(body)

@@ -24,7 +24,6 @@ from kafka_rebalance.api.v1alpha1 import (
     ObjectMeta,
     lenient_conditions,
     parse_metadata,
-    parse_throttle,
 )
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
 from kafka_rebalance.kafka.ports import KafkaAdmin
@@ -39,6 +38,7 @@ from kafka_rebalance.reconcile.opening import LoadModels
 from kafka_rebalance.reconcile.records import Stores
 from kafka_rebalance.reconcile.resources import Resources
 from kafka_rebalance.reconcile.retention import clean_up, keep_swept
+from kafka_rebalance.reconcile.throttle_lifecycle import ThrottleLifecycle, asked_of, first_seen, seen_again
 from kafka_rebalance.reconcile.throttling import ThrottleKeeper
 from kafka_rebalance.reconcile.work import Work
 
@@ -76,6 +76,7 @@ class Supervisor:
         self._resources = Resources(kube, clock.now)
         self._stores = Stores(PlanStore(kube), OriginStore(kube), RunStore(kube))
         self._lifecycle = Lifecycle(self._resources, self._stores, clock)
+        self._throttle_lifecycle = ThrottleLifecycle(self._resources, clock)
         self._connections: dict[ConnectionKey, _Connection] = {}
         self._engines: dict[str, tuple[ClusterEngine, asyncio.Task[None]]] = {}
         self._background: set[asyncio.Task[None]] = set()
@@ -108,21 +109,22 @@ class Supervisor:
     def throttle_seen(self, body: dict[str, Any], *, deleted: bool) -> None:
         """A KafkaReassignmentThrottle was created, changed or is gone."""
         try:
-            throttle = parse_throttle(body)
+            metadata = parse_metadata(body)
+            uid = metadata.uid
+            known = next((c for c in self._connections.values() if uid in c.throttles), None)
+            if deleted or (metadata.deleting and not metadata.held):
+                if known is not None:
+                    known.throttles.pop(uid)
+                    self._forget(known, uid)
+                return
+            before = known.throttles[uid] if known is not None else None
+            throttle = first_seen(body) if before is None else seen_again(before, body)
         except Refused as error:
-            self._in_background(self._say_invalid(REASSIGNMENT_THROTTLES, body, error))
+            self._in_background(self._unreadable_throttle(body, error))
             return
-        uid = throttle.metadata.uid
-        connection = self._connection(throttle.spec.kafka, throttle.metadata.namespace)
-        before = connection.throttles.get(uid)
-        if deleted:
-            connection.throttles.pop(uid, None)
-            if connection.engine is not None:
-                connection.engine.throttles.pop(uid, None)
-            self._wake(connection)
-            return
+        connection = known or self._connection(throttle.spec.kafka, metadata.namespace)
         connection.throttles[uid] = throttle
-        if before is None or before.spec != throttle.spec:
+        if before is None or asked_of(before) != asked_of(throttle):
             self._hand_over(connection)
         elif connection.engine is not None:
             connection.engine.throttles[uid] = throttle  # our own status came back: nobody need wake up
@@ -165,7 +167,8 @@ class Supervisor:
     def _forget(self, connection: _Connection, uid: str) -> None:
         if connection.engine is not None:
             connection.engine.works.pop(uid, None)
-            connection.engine.wake()
+            connection.engine.throttles.pop(uid, None)
+        self._wake(connection)
 
     async def _establish(self, connection: _Connection) -> None:
         """Try until the cluster answers, then hand its resources to the cluster's engine."""
@@ -222,9 +225,28 @@ class Supervisor:
                 work.problem = None
             except RebalanceError as failed:
                 log.warning("%s: status not written: %s", work.name, failed.message)
-        for throttle in list(connection.throttles.values()):
+        await self._throttle_lifecycle.let_go(connection.throttles, connected=False)
+        for uid, throttle in list(connection.throttles.items()):
             metadata = throttle.metadata
-            await self._say(REASSIGNMENT_THROTTLES, metadata, throttle.status.conditions, error)
+            where = (metadata.namespace, metadata.name, uid)
+            try:
+                # Its deletion may have been missed: nothing else would end the attempts to connect.
+                if await self._resources.exists(*where, REASSIGNMENT_THROTTLES):
+                    await self._resources.report_throttle(throttle, "", None, problem=error)
+                else:
+                    connection.throttles.pop(uid, None)
+            except RebalanceError as failed:
+                log.warning("throttle %s: status not written: %s", throttle.name, failed.message)
+
+    async def _unreadable_throttle(self, body: Mapping[str, Any], error: Refused) -> None:
+        """Never read before. One that is being deleted is let go: its cluster is not known, so nothing can be asked."""
+        await self._say_invalid(REASSIGNMENT_THROTTLES, body, error)
+        try:
+            metadata = parse_metadata(body)
+            if metadata.deleting and metadata.held:
+                await self._resources.release_throttle(metadata, wholly=False)
+        except RebalanceError as failed:
+            log.warning("a throttle that cannot be read was not let go: %s", failed.message)
 
     async def _say_invalid(self, plural: str, body: Mapping[str, Any], error: Refused) -> None:
         try:

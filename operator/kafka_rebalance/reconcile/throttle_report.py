@@ -122,6 +122,8 @@ def _state(
     if problem is not None:
         again = "trying again" if isinstance(problem, Transient) else ""
         return Verdict.STUCK, problem.reason, _sentences(problem.message, again)
+    if throttle.unread:
+        return Verdict.STUCK, Reason.INVALID_SPEC, _sentences(throttle.unread, "what was asked for before still holds")
     if ruling is None:
         return Verdict.IN_PROGRESS, Reason.PENDING, "its rates count once our finalizer is seen on it"
     if ruling.metadata.uid != throttle.metadata.uid:

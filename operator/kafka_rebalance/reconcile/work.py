@@ -14,7 +14,6 @@ from typing import Any
 
 from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.v1alpha1 import (
-    FINALIZER,
     LET_GO_ANNOTATION,
     UNDO_ANNOTATION,
     DeletionPolicy,
@@ -152,7 +151,7 @@ class Work:
     @property
     def held(self) -> bool:
         """Whether our finalizer is on the object as last seen."""
-        return FINALIZER in self.rebalance.metadata.finalizers
+        return self.rebalance.metadata.held
 
     @property
     def asked(self) -> tuple[str, ...]:
@@ -204,7 +203,7 @@ class Work:
     @property
     def let_go_ordered(self) -> bool:
         """Whether somebody has said that the deletion shall end now, whatever is left."""
-        return self.rebalance.metadata.annotations.get(LET_GO_ANNOTATION) == "true"
+        return self.rebalance.metadata.let_go_ordered
 
     @property
     def undo_ordered(self) -> bool:
