@@ -243,6 +243,7 @@ class TestFollowers:
         assert world.in_flight(topic)
         rebalance.patch(throttle=FAST)
         rebalance.wait_for("Succeeded")
+        world.wait_in_sync(topic)
         assert world.judge.throttles() == {}
 
 

@@ -29,17 +29,17 @@ def throttle(name="limits", created="2026-01-01T00:00:00Z", uid="k-1", deleted=N
 class TestRates:
     def test_where_nobody_said_anything_a_safe_default_applies(self):
         """50 MiB/s on each side, and the status says so: full speed must be asked for."""
-        rates, source = rates_of(work(), [])
+        rates, source = rates_of(work(), None)
         assert rates == Rates(DEFAULT_RATE, DEFAULT_RATE) == Rates(52428800, 52428800)
         assert "default" in source
 
     def test_a_throttle_resource_without_rates_leaves_the_default(self):
         """A resource that only freezes is no word on speed."""
-        assert rates_of(work(), [throttle(freeze=True)])[0] == Rates(DEFAULT_RATE, DEFAULT_RATE)
+        assert rates_of(work(), throttle(freeze=True))[0] == Rates(DEFAULT_RATE, DEFAULT_RATE)
 
     def test_without_its_own_the_clusters_throttle_rules(self):
         """Both sides as they are there: an unset side is unset."""
-        rates, source = rates_of(work(), [throttle(leaderRate="10Mi")])
+        rates, source = rates_of(work(), throttle(leaderRate="10Mi"))
         assert rates == Rates(10 * 2**20, None)
         assert source == "KafkaReassignmentThrottle kafka/limits"
 
@@ -55,7 +55,7 @@ class TestRates:
     )
     def test_its_own_can_only_be_lower(self, own, shared, bound, named):
         """The minimum per side; the source names the resource whenever it binds."""
-        rates, source = rates_of(work(throttle=own), [throttle(**shared)])
+        rates, source = rates_of(work(throttle=own), throttle(**shared))
         assert rates == bound
         assert ("kafka/limits" in source) is named
 

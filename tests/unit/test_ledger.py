@@ -21,6 +21,7 @@ from kafka_rebalance.execution.ledger import (
     strike_rates,
     strike_topics,
     with_entries,
+    with_others,
     with_rates,
 )
 from kafka_rebalance.execution.throttle import (
@@ -52,6 +53,7 @@ LEDGER = Ledger(
     {ONE: {LEADER_RATE: RateRecord(Before("7", dynamic=True), frozenset({3, 5})), FOLLOWER_RATE: OURS}},
     {"t": {LEADER_LIST: Before("9:9,0:1", dynamic=True)}, "u": {LEADER_LIST: NOTHING}},
     {"t": {LEADER_LIST: items("0:1", "0:2", "1:1")}, "u": {LEADER_LIST: items("0:1")}},
+    frozenset({TopicPartition("u", 0)}),
 )
 
 
@@ -82,6 +84,15 @@ class TestEntries:
         assert with_entries(Ledger(), wanted(t=["0:1"]), {}).empty
 
 
+class TestOthers:
+    def test_what_is_listed_for_others_is_told_apart(self):
+        """What a rebalance claims itself is not; what is not listed now stays as it was."""
+        u, t = TopicPartition("u", 0), TopicPartition("t", 0)
+        assert with_others(LEDGER, wanted(t=["0:1"]), {t}).others == {u, t}
+        assert with_others(LEDGER, wanted(u=["0:1"]), ()).others == frozenset()
+        assert with_others(LEDGER, wanted(), {t}).others == {u}
+
+
 class TestUndo:
     def test_finished_entries_are_subtracted_but_not_those_that_were_there_before(self):
         """An entry that somebody else had set is not ours, even where we wanted it too."""
@@ -106,6 +117,7 @@ class TestUndo:
         assert strike_rates(left, {ONE: {LEADER_RATE}}).brokers == {}
         left = strike_topics(LEDGER, {"u"})
         assert set(left.topics) == set(left.entries) == {"t"}
+        assert left.others == frozenset()
         left = strike_entries(LEDGER, {"t": {LEADER_LIST: items("1:1")}})
         assert left.listed("t", LEADER_LIST) == {"0:1", "0:2"}
         assert left.topics == LEDGER.topics
@@ -197,6 +209,8 @@ class TestText:
             lambda data: data.pop("brokers"),
             lambda data: data.pop("topics"),
             lambda data: data.pop("entries"),
+            lambda data: data.update(others=[["t"]]),
+            lambda data: data.update(others=[[0, 0]]),
             lambda data: data["brokers"].update(x={}),
             lambda data: data["brokers"]["1"][LEADER_RATE].pop("before"),
             lambda data: data["brokers"]["1"][LEADER_RATE].update(written=["5"]),

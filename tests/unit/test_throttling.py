@@ -101,6 +101,16 @@ class TestInPlace:
         cluster.tick({})
         assert cluster.kafka.values == {(ONE, LEADER_RATE): "900"}
 
+    def test_what_was_there_is_read_when_it_is_put_on_record(self):
+        """Not taken from what was seen a while ago, when full speed needed no record."""
+        cluster = Cluster({(TWO, FOLLOWER_RATE): "900"})
+        cluster.tick(claim(None, None))
+        cluster.kafka.values[TWO, FOLLOWER_RATE] = "800"
+        cluster.tick(claim(None, 40))
+        assert cluster.kafka.rates(TWO)[1] == "840"
+        cluster.tick({})
+        assert cluster.kafka.values == {(TWO, FOLLOWER_RATE): "800"}
+
     def test_a_rate_above_the_replication_throttle_is_refused(self):
         """Nothing is written for that broker, no copy starts there, and what was valid before stays."""
         cluster = Cluster({(TWO, FOLLOWER_RATE): "45"})

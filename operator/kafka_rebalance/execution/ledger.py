@@ -53,11 +53,15 @@ class RateRecord:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What we may have changed. ``topics``: what each list was before; ``entries``: those of ours."""
+    """What we may have changed. ``topics``: what each list was before; ``entries``: those of ours.
+
+    ``others``: partitions that are listed only because a throttle resource holds for what other people reassign.
+    """
 
     brokers: Mapping[BrokerId, Mapping[str, RateRecord]] = field(default_factory=dict)
     topics: Mapping[str, Mapping[str, Before]] = field(default_factory=dict)
     entries: Entries = field(default_factory=dict)
+    others: frozenset[TopicPartition] = frozenset()
 
     @property
     def empty(self) -> bool:
@@ -101,6 +105,17 @@ def with_entries(ledger: Ledger, entries: Entries, before: Mapping[str, Mapping[
 def with_list(ledger: Ledger, topic: str, name: str, before: Before) -> Ledger:
     """The ledger with another state of this list to be restored."""
     return replace(ledger, topics={**ledger.topics, topic: {**ledger.topics.get(topic, {}), name: before}})
+
+
+def with_others(ledger: Ledger, entries: Entries, others: Collection[TopicPartition]) -> Ledger:
+    """The ledger that tells which of these entries are there for the sake of what other people reassign."""
+    listed = {
+        TopicPartition(topic, int(item.partition(":")[0]))
+        for topic, lists in entries.items()
+        for items in lists.values()
+        for item in items
+    }
+    return replace(ledger, others=(ledger.others - listed) | listed.intersection(others))
 
 
 def covers_entries(ledger: Ledger, entries: Entries) -> bool:
@@ -163,6 +178,7 @@ def strike_topics(ledger: Ledger, topics: Collection[str]) -> Ledger:
         ledger,
         topics={t: names for t, names in ledger.topics.items() if t not in topics},
         entries={t: lists for t, lists in ledger.entries.items() if t not in topics},
+        others=frozenset(tp for tp in ledger.others if tp.topic not in topics),
     )
 
 
@@ -217,6 +233,7 @@ def ledger_to_json(ledger: Ledger) -> dict[str, Any]:
             topic: {name: sorted(items) for name, items in sorted(lists.items())}
             for topic, lists in sorted(ledger.entries.items())
         },
+        "others": [[tp.topic, tp.partition] for tp in sorted(ledger.others)],
     }
 
 
@@ -237,6 +254,7 @@ def ledger_from_json(data: Any) -> Ledger:
             topic: {name: frozenset(_texts(items)) for name, items in _mapping(lists).items()}
             for topic, lists in _mapping(data["entries"]).items()
         },
+        frozenset(_partition(row) for row in _list(data["others"])),
     )
 
 
@@ -273,6 +291,13 @@ def _before(row: Any) -> Before:
     if not isinstance(dynamic, bool) or not (value is None or isinstance(value, str)):
         raise ValueError(f"{row!r} is not a value and whether it was dynamic")
     return Before(value, dynamic)
+
+
+def _partition(row: Any) -> TopicPartition:
+    topic, partition = _list(row)
+    if not isinstance(topic, str):
+        raise TypeError(f"{row!r} is not a topic and a partition")
+    return TopicPartition(topic, _number(partition))
 
 
 def _mapping(data: Any) -> Mapping[str, Any]:

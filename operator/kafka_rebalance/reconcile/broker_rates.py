@@ -183,14 +183,15 @@ class BrokerRates:
             self._book.note(f"broker {broker}: throttle rate not {done} yet: {problem}")
 
     async def _learn(self, brokers: Iterable[BrokerId]) -> None:
-        """What the rates are on brokers of which nothing is on record."""
+        """What the rates are on brokers of which it is not on record: anew where it is about to be."""
         now = self._monotonic()
-        unknown = [
-            broker
-            for broker in self._patience.to_ask(brokers)
-            if not set(RATE_NAMES) <= set(self._book.ledger.brokers.get(broker, {}))
-            and now - self._known.get(broker, (float("-inf"),))[0] > _KNOWN_SECONDS
-        ]
+        unknown = []
+        for broker in self._patience.to_ask(brokers):
+            unrecorded = set(RATE_NAMES) - set(self._book.ledger.brokers.get(broker, {}))
+            to_be_recorded = any(self._wanted.asked(broker, name) for name in unrecorded)
+            old = now - self._known.get(broker, (float("-inf"),))[0] > _KNOWN_SECONDS
+            if to_be_recorded or (unrecorded and old):
+                unknown.append(broker)
         for broker, values in (await self._ask(unknown)).items():
             self._known[broker] = now, _before(values)
 

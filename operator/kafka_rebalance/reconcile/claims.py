@@ -22,15 +22,14 @@ DEFAULT_RATE = 50 * 2**20
 """Bytes per second per broker and side where nobody said anything: full speed must be asked for."""
 
 
-def rates_of(work: Work, throttles: Iterable[KafkaReassignmentThrottle]) -> tuple[Rates, str]:
+def rates_of(work: Work, resource: KafkaReassignmentThrottle | None) -> tuple[Rates, str]:
     """The rates that bind, and which setting they come from.
 
     The cluster's throttle resource holds for everything; a rebalance's own throttle can only be lower.
     """
     own = work.rebalance.spec.throttle
-    resource = ruling_throttle(throttles)
     shared = cluster_rates(resource)
-    source = _name(resource) if resource else ""
+    source = throttle_claim_name(resource) if resource else ""
     if own is None:
         if shared.leader is None and shared.follower is None:
             return Rates(DEFAULT_RATE, DEFAULT_RATE), "the default: spec.throttle is not set"
@@ -77,7 +76,7 @@ def claims_of(
     if ruling is not None and ruling.spec.sets_rates and (claims or foreign):
         others = moving_now(foreign.items(), {}, relieve=relieve)
         parts = [*claims.values(), Claim(Rates(), _brokers(foreign.values()), others.leaders, others.followers)]
-        claims[_name(ruling)] = Claim(
+        claims[throttle_claim_name(ruling)] = Claim(
             shared,
             frozenset[BrokerId]().union(*(part.brokers for part in parts)),
             _merged(part.leader_entries for part in parts),
@@ -117,6 +116,11 @@ def moving_now(
 def claim_name(work: Work) -> str:
     """How the claim of a rebalance is called."""
     return f"KafkaRebalance {work.name}"
+
+
+def throttle_claim_name(ruling: KafkaReassignmentThrottle) -> str:
+    """How the claim of a throttle resource is called."""
+    return f"KafkaReassignmentThrottle {ruling.metadata.namespace}/{ruling.metadata.name}"
 
 
 def brokers_of_plan(work: Work) -> frozenset[BrokerId]:
@@ -161,10 +165,6 @@ def _merged(sides: Iterable[Mapping[str, frozenset[str]]]) -> dict[str, frozense
         for topic, items in side.items():
             merged[topic] = merged.get(topic, frozenset()) | items
     return merged
-
-
-def _name(ruling: KafkaReassignmentThrottle) -> str:
-    return f"KafkaReassignmentThrottle {ruling.metadata.namespace}/{ruling.metadata.name}"
 
 
 def _least(one: int | None, other: int | None) -> int | None:

@@ -6,17 +6,31 @@ found by listing, throttled within a round and let go when it is done.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
+from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.progress import Side
 from kafka_rebalance.execution.throttle import FOLLOWER_RATE, LEADER_RATE, Claim, Mode
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin, Reassignment
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
-from kafka_rebalance.reconcile.claims import brokers_of_plan, claim_name, claims_of, rates_of, ruling_throttle
+from kafka_rebalance.reconcile.claims import (
+    brokers_of_plan,
+    claim_name,
+    claims_of,
+    rates_of,
+    ruling_throttle,
+    throttle_claim_name,
+)
+from kafka_rebalance.reconcile.lifecycle import WITHOUT_KAFKA, Clock
+from kafka_rebalance.reconcile.resources import Resources
+from kafka_rebalance.reconcile.throttle_lifecycle import ThrottleLifecycle, counting
 from kafka_rebalance.reconcile.throttle_report import BrokerRow, SideRow, ThrottleView
 from kafka_rebalance.reconcile.throttling import ThrottleKeeper
 from kafka_rebalance.reconcile.work import Work
+
+log = logging.getLogger(__name__)
 
 FOREIGN_SECONDS = 1.0
 """How often to look for reassignments of others while a resource limits them."""
@@ -25,19 +39,25 @@ FOREIGN_SECONDS = 1.0
 class ClusterThrottle:
     """All claims on one cluster, and the keeper that puts them in place."""
 
-    def __init__(self, admin: KafkaAdmin, keeper: ThrottleKeeper) -> None:
+    def __init__(
+        self, cluster_id: str, admin: KafkaAdmin, keeper: ThrottleKeeper, resources: Resources, clock: Clock
+    ) -> None:
+        self._cluster_id = cluster_id
         self._admin = admin
         self._keeper = keeper
-        self.resources: dict[str, KafkaReassignmentThrottle] = {}
+        self._resources = resources
+        self._lifecycle = ThrottleLifecycle(resources, clock)
+        self.throttles: dict[str, KafkaReassignmentThrottle] = {}
         """The throttle resources of the cluster, by uid."""
+        self._seen_any = False
         self._claims: dict[str, Claim] = {}
         self._listed: Mapping[TopicPartition, Reassignment] = {}
         self._foreign: Mapping[TopicPartition, PartitionState] = {}
 
     @property
     def ruling(self) -> KafkaReassignmentThrottle | None:
-        """The resource whose rates and limits hold: the oldest."""
-        return ruling_throttle(self.resources.values())
+        """The resource whose rates and limits hold: the oldest of which a deletion would wait for us."""
+        return ruling_throttle(counting(self.throttles.values()))
 
     @property
     def settled(self) -> bool:
@@ -55,8 +75,10 @@ class ClusterThrottle:
         return self._foreign
 
     async def load(self, works: Iterable[Work], info: ClusterInfo) -> None:
-        """Read the ledger once, and have one before a run is opened."""
+        """Read the ledger once, have one before a run is opened, and our finalizer on the resource that rules."""
         await self._keeper.load()
+        await self._lifecycle.hold(self.throttles)
+        self._seen_any = self._seen_any or bool(self.throttles)
         works = list(works)
         open_runs = [work for work in works if work.run is not None and work.run.open]
         if open_runs or any(work.wants_plan for work in works):
@@ -84,12 +106,12 @@ class ClusterThrottle:
         """Put in place what everybody claims; returns the replicas of which it is not. ``submitted``: by uid."""
         ruling = self.ruling
         for work in running:
-            work.rates, work.rate_source = rates_of(work, self.resources.values())
+            work.rates, work.rate_source = rates_of(work, ruling)
         self._claims = claims_of(running, ruling, cluster, submitted, self._foreign)
         if not self._claims and self.settled:
             return frozenset()
         mode = Mode(ruling.spec.when_replication_throttled) if ruling is not None else Mode.ADDITIVE
-        uncovered = await self._keeper.extend(self._claims, cluster.brokers, mode)
+        uncovered = await self._keeper.extend(self._claims, cluster.brokers, mode, self._foreign)
         for work in running:
             brokers = brokers_of_plan(work)
             work.throttled_brokers = 0 if work.finished else self._keeper.brokers_in_place(brokers)
@@ -99,10 +121,12 @@ class ClusterThrottle:
         return uncovered
 
     async def shrink(self, info: ClusterInfo) -> None:
-        """Take away what nobody claims any more, except from what is in flight unclaimed."""
+        """Take away what nobody claims any more, except from what is in flight unclaimed; then let resources go."""
         if not self.settled:
             unclaimed = {tp: row.replicas for tp, row in self._listed.items() if tp not in self._foreign}
-            await self._keeper.shrink(info.brokers, unclaimed)
+            # Until a resource has been seen, the one that holds what others move may only not have come in yet.
+            await self._keeper.shrink(info.brokers, unclaimed, let_others_go=self._seen_any)
+        await self._lifecycle.let_go(self.throttles, lambda throttle: self._released(throttle, info))
 
     def restored(self, work: Work, info: ClusterInfo) -> bool:
         """Whether the throttle on what the rebalance moved reads as it did before, as far as others do not claim it."""
@@ -110,12 +134,26 @@ class ClusterThrottle:
         brokers = {broker for errand in work.errands for broker in errand.known} & set(info.brokers)
         return self._keeper.restored(topics, brokers)
 
-    def released(self, throttle: KafkaReassignmentThrottle) -> bool:
-        """Whether the resource claims nothing any more, and what it alone had claimed is given back."""
-        name = f"KafkaReassignmentThrottle {throttle.metadata.namespace}/{throttle.metadata.name}"
-        return name not in self._claims and self._keeper.given_back
+    async def report(self, traffic: Mapping[tuple[BrokerId, Side], int], problem: RebalanceError | None = None) -> None:
+        """Tell each resource what became of it. ``problem``: why nothing is known of this round."""
+        if problem is not None:
+            await self._lifecycle.let_go(self.throttles, connected=problem.reason not in WITHOUT_KAFKA)
+        ruling, view = self.ruling, self._view(traffic)
+        for uid, throttle in list(self.throttles.items()):
+            why = problem or self._lifecycle.problem_of(throttle)
+            try:
+                exists = await self._resources.report_throttle(throttle, self._cluster_id, ruling, view, why)
+            except RebalanceError as error:
+                log.warning("throttle %s: status not written: %s", throttle.metadata.name, error.message)
+            else:
+                if not exists:
+                    self.throttles.pop(uid, None)
 
-    def view(self, traffic: Mapping[tuple[BrokerId, Side], int]) -> ThrottleView:
+    def _released(self, throttle: KafkaReassignmentThrottle, info: ClusterInfo) -> bool:
+        """Whether the resource claims nothing any more, and what it alone had claimed is given back by live brokers."""
+        return throttle_claim_name(throttle) not in self._claims and self._keeper.given_back(info.brokers)
+
+    def _view(self, traffic: Mapping[tuple[BrokerId, Side], int]) -> ThrottleView:
         """What all claims came to. ``traffic``: bytes per second that each broker sends and fetches for copies."""
         brokers = sorted(frozenset[BrokerId]().union(*(claim.brokers for claim in self._claims.values())))
         return ThrottleView(

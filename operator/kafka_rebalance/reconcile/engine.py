@@ -69,7 +69,7 @@ class ClusterEngine:
         self._admin = admin
         self._resources = resources
         self._stores = stores
-        self._throttle = ClusterThrottle(admin, keeper)
+        self._throttle = ClusterThrottle(info.cluster_id, admin, keeper, resources, clock)
         self._clock = clock
         self._lifecycle = Lifecycle(resources, stores, clock)
         self._runs = Runs(admin, self._lifecycle, resources, stores, load_models, clock, self.wake)
@@ -82,7 +82,7 @@ class ClusterEngine:
     @property
     def throttles(self) -> dict[str, KafkaReassignmentThrottle]:
         """The throttle resources of the cluster, by uid."""
-        return self._throttle.resources
+        return self._throttle.throttles
 
     def check_same_cluster(self, info: ClusterInfo) -> None:
         """Refused("ClusterIdCollision") where the same id is told at entirely other endpoints: a copied disk, say."""
@@ -166,7 +166,7 @@ class ClusterEngine:
         for work in works:
             if work not in running or work.open is None:
                 await self._report(work, ClusterState(self.cluster_id, info.brokers))
-        await self._report_throttles()
+        await self._throttle.report(self._observer.traffic)
         return self._pause()
 
     async def _open(self, works: list[Work], info: ClusterInfo) -> None:
@@ -299,18 +299,14 @@ class ClusterEngine:
             log.info("%s is gone", work.name)
             self.works.pop(work.uid, None)
 
-    async def _report_throttles(self) -> None:
-        ruling, view = self._throttle.ruling, self._throttle.view(self._observer.traffic)
-        for throttle in list(self.throttles.values()):
-            try:
-                await self._resources.report_throttle(throttle, self.cluster_id, ruling, view)
-            except RebalanceError as error:
-                log.warning("throttle %s: status not written: %s", throttle.metadata.name, error.message)
-
     async def _submit(self, work: Work, orders: Orders, cluster: ClusterState) -> None:
         self._sent = await submit(self._admin, work.name, orders, cluster) or self._sent
 
     async def _say_problem(self, error: RebalanceError) -> None:
+        try:
+            await self._throttle.report({}, error)
+        except Exception:
+            log.exception("cluster %s: status of its throttle resources not written", self.cluster_id)
         for work in list(self.works.values()):
             if work.run is not None and not work.run.open and not work.rebalance.metadata.deleting:
                 continue  # finished: what happens to the cluster now is not its concern

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.drift import Reverts
-from kafka_rebalance.execution.ledger import finished_rates, finished_topics, protected, stale_entries
+from kafka_rebalance.execution.ledger import finished_rates, finished_topics, protected, stale_entries, with_others
 from kafka_rebalance.execution.throttle import RATE_OF, Claim, Entries, Mode, Wanted, broker_of, combine
 from kafka_rebalance.kafka.ports import KafkaAdmin
 from kafka_rebalance.kube.store import LedgerStore
@@ -47,10 +47,15 @@ class ThrottleKeeper:
         await self._book.load()
 
     async def extend(
-        self, claims: Mapping[str, Claim], alive: Collection[BrokerId], mode: Mode = Mode.ADDITIVE
+        self,
+        claims: Mapping[str, Claim],
+        alive: Collection[BrokerId],
+        mode: Mode = Mode.ADDITIVE,
+        others: Collection[TopicPartition] = (),
     ) -> frozenset[tuple[str, str]]:
         """Put in place what the claims, by name, want; first look whether what was put in place before still is.
 
+        ``others``: the partitions among them that are claimed only because other people are reassigning them.
         Returns the topic and entry of each replica whose throttle is not in place: its partition may not be submitted.
         """
         self._book.trouble = ""
@@ -58,19 +63,26 @@ class ThrottleKeeper:
         await self._rates.aim(self._wanted, alive, mode)
         self._entries = self._to_list()
         await self._look_again(alive)
-        await self._book.save(await self._lists.on_record(self._rates.on_record(), self._entries))
+        ledger = await self._lists.on_record(self._rates.on_record(), self._entries)
+        await self._book.save(with_others(ledger, self._entries, others))
         await self._rates.set(alive)
         await self._lists.append(self._entries)
         return frozenset(self._uncovered(alive))
 
     async def shrink(
-        self, alive: Collection[BrokerId], elsewhere: Mapping[TopicPartition, Replicas] | None = None
+        self,
+        alive: Collection[BrokerId],
+        elsewhere: Mapping[TopicPartition, Replicas] | None = None,
+        *,
+        let_others_go: bool = True,
     ) -> None:
         """Take away what the claims of the last ``extend`` do not want any more.
 
-        ``elsewhere``: partitions in flight that no claim speaks for, with their replicas; what is ours there stays.
+        ``elsewhere``: partitions in flight that no claim speaks for, with their replicas; what is ours there stays,
+        unless it was only claimed for other people's sake and they may be let go.
         """
-        self._elsewhere = elsewhere or {}
+        gone = self._book.ledger.others if let_others_go else frozenset[TopicPartition]()
+        self._elsewhere = {tp: replicas for tp, replicas in (elsewhere or {}).items() if tp not in gone}
         keep, kept = protected(self._entries, self._book.ledger, self._elsewhere)
         await self._lists.subtract(keep)
         await self._rates.restore(finished_rates(self._book.ledger, self._wanted, kept), alive)
@@ -104,13 +116,13 @@ class ThrottleKeeper:
         """Whether nothing of ours is left on any broker or topic."""
         return self._book.empty
 
-    @property
-    def given_back(self) -> bool:
-        """Whether nothing is left of what is no longer claimed."""
+    def given_back(self, alive: Collection[BrokerId]) -> bool:
+        """Whether nothing is left of what is no longer claimed, on these brokers and on any topic."""
         keep, kept = protected(self._entries, self._book.ledger, self._elsewhere)
         book = self._book.ledger
-        left = finished_rates(book, self._wanted, kept) or finished_topics(book, keep) or stale_entries(book, keep)
-        return not left
+        if finished_topics(book, keep) or stale_entries(book, keep):
+            return False
+        return not set(finished_rates(book, self._wanted, kept)) & set(alive)
 
     @property
     def reverts(self) -> int:
