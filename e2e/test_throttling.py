@@ -97,6 +97,8 @@ class TestOthers:
         rows = {row["id"]: row for row in status["brokers"]}
         assert (rows[4]["followerRate"], rows[5]["followerRate"]) == (32768, int(CRAWL_BYTES))
         assert throttle.name in rows[4]["followerClaim"]
+        used = "followerUtilisationPercent"
+        throttle.until("it is measured", lambda status: any(row.get(used) for row in status["brokers"]))
         assert len(world.in_flight(topic)) == 2
         throttle.patch(**FAST, brokers=None)
         wait_until("they have arrived", lambda: not world.in_flight(topic))
