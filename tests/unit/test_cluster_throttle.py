@@ -1,10 +1,11 @@
 """One cluster's throttle over several rounds: what others reassign is held, said and let go with the resource."""
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from tests.unit.configs_in_memory import Configs, Records
 from tests.unit.kube_in_memory import KubeInMemory
+from tests.unit.stopped_clock import NOON, StoppedClock
 
 from kafka_rebalance.api.v1alpha1 import FINALIZER, REASSIGNMENT_THROTTLES, parse_throttle
 from kafka_rebalance.errors import Transient
@@ -22,7 +23,6 @@ from kafka_rebalance.reconcile.cluster_throttle import ClusterThrottle
 from kafka_rebalance.reconcile.resources import Resources
 from kafka_rebalance.reconcile.throttling import ThrottleKeeper
 
-NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 TP = TopicPartition("theirs", 0)
 THEIRS = Reassignment(replicas_of(4, 1, 2), replicas_of(4), ())
 WHERE = (REASSIGNMENT_THROTTLES, "kafka", "limits")
@@ -49,20 +49,14 @@ class Engine:
     """The rounds of an engine that has no rebalance; each takes two seconds."""
 
     def __init__(self):
-        self.at = NOON
+        self.clock = StoppedClock()
         self.kafka, self.records, self.kube = Kafka(), Records(), KubeInMemory()
         self.info = ClusterInfo("c", {BrokerId(b): Broker(BrokerId(b)) for b in (1, 2, 4)})
         self.restart()
 
-    def now(self):
-        return self.at
-
-    def monotonic(self):
-        return (self.at - NOON).total_seconds()
-
     def restart(self):
-        keeper = ThrottleKeeper("c", self.kafka, self.records, self.monotonic)
-        self.throttle = ClusterThrottle("c", self.kafka, keeper, Resources(self.kube, self.now), self)
+        keeper = ThrottleKeeper("c", self.kafka, self.records, self.clock.monotonic)
+        self.throttle = ClusterThrottle("c", self.kafka, keeper, Resources(self.kube, self.clock.now), self.clock)
 
     def apply(self, **spec):
         metadata = {"name": "limits", "namespace": "kafka", "uid": "limits", "creationTimestamp": NOON.isoformat()}
@@ -70,7 +64,7 @@ class Engine:
         self.see(self.kube.create(WHERE[0], {"metadata": metadata, "spec": spec}))
 
     def delete(self):
-        self.see(self.kube.delete(*WHERE, self.at.isoformat()))
+        self.see(self.kube.delete(*WHERE, self.clock.at.isoformat()))
 
     def see(self, body):
         self.throttle.throttles["limits"] = parse_throttle(body)
@@ -84,7 +78,7 @@ class Engine:
             await self.throttle.shrink(self.info)
             await self.throttle.report({(BrokerId(4), Side.FOLLOWER): 12}, problem)
 
-        self.at += timedelta(seconds=2)
+        self.clock.at += timedelta(seconds=2)
         asyncio.run(once())
 
     @property

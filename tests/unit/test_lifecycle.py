@@ -1,10 +1,11 @@
 """A deletion finds its way out, whatever state the run is in. Stores and API server are dictionaries."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from tests.unit.kube_in_memory import KubeInMemory
+from tests.unit.stopped_clock import NOON, StoppedClock
 
 from kafka_rebalance.api.v1alpha1 import FINALIZER, LET_GO_ANNOTATION
 from kafka_rebalance.execution.decide import Direction
@@ -16,19 +17,8 @@ from kafka_rebalance.reconcile.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.records import Stores
 from kafka_rebalance.reconcile.work import Work
 
-NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 TP = TopicPartition("orders", 0)
 PLAN = Plan((PlannedPartition(TP, replicas_of(1, 2), replicas_of(3, 2)),), lower_bound=1, optimal=True)
-
-
-class Clock:
-    at = NOON
-
-    def now(self):
-        return self.at
-
-    def monotonic(self):
-        return (self.at - NOON).total_seconds()
 
 
 class Resources:
@@ -52,7 +42,7 @@ class World:
     def __init__(self):
         kube = KubeInMemory()
         self.stores = Stores(PlanStore(kube), OriginStore(kube), RunStore(kube))
-        self.clock, self.resources = Clock(), Resources()
+        self.clock, self.resources = StoppedClock(), Resources()
         self.lifecycle = Lifecycle(self.resources, self.stores, self.clock)
 
     async def stored(self, uid, **run):

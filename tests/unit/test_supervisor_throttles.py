@@ -1,28 +1,18 @@
 """What the supervisor makes of a throttle resource: who gets it, when somebody is woken, and when it is forgotten."""
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from tests.unit.kube_in_memory import KubeInMemory
+from tests.unit.stopped_clock import NOON, StoppedClock
 
 from kafka_rebalance.api.v1alpha1 import FINALIZER, REASSIGNMENT_THROTTLES
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.reconcile import supervisor as supervising
 from kafka_rebalance.reconcile.supervisor import Supervisor
 
-NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 WHERE = (REASSIGNMENT_THROTTLES, "kafka", "limits")
-
-
-class Clock:
-    at = NOON
-
-    def now(self):
-        return self.at
-
-    def monotonic(self):
-        return (self.at - NOON).total_seconds()
 
 
 class Engine:
@@ -37,7 +27,7 @@ class Engine:
 
 class World:
     def __init__(self):
-        self.kube, self.clock, self.engine, self.attempts = KubeInMemory(), Clock(), Engine(), 0
+        self.kube, self.clock, self.engine, self.attempts = KubeInMemory(), StoppedClock(), Engine(), 0
         self.reachable = True
         self.supervisor = Supervisor(self.kube, None, None, self.clock)
         self.supervisor._engine = self.connect

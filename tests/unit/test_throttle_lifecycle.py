@@ -1,9 +1,10 @@
 """A throttle resource is held before its rates count, and let go when what it claimed is back or waiting is in vain."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from tests.unit.kube_in_memory import KubeInMemory
+from tests.unit.stopped_clock import NOON, StoppedClock
 
 from kafka_rebalance.api.v1alpha1 import FINALIZER, LET_GO_ANNOTATION, REASSIGNMENT_THROTTLES, parse_throttle
 from kafka_rebalance.errors import Refused, Transient
@@ -17,26 +18,15 @@ from kafka_rebalance.reconcile.throttle_lifecycle import (
     seen_again,
 )
 
-NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 KAFKA = {"bootstrapServers": "kafka:9092"}
 WHERE = (REASSIGNMENT_THROTTLES, "kafka")
-
-
-class Clock:
-    at = NOON
-
-    def now(self):
-        return self.at
-
-    def monotonic(self):
-        return (self.at - NOON).total_seconds()
 
 
 class World:
     """An API server, one lifecycle, and the mapping that an engine has."""
 
     def __init__(self):
-        self.kube, self.clock, self.throttles = KubeInMemory(), Clock(), {}
+        self.kube, self.clock, self.throttles = KubeInMemory(), StoppedClock(), {}
         self.resources = Resources(self.kube, self.clock.now)
         self.lifecycle = ThrottleLifecycle(self.resources, self.clock)
 

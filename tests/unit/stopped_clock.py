@@ -1,0 +1,18 @@
+"""A clock that stands still until a test moves it."""
+
+from datetime import UTC, datetime
+
+NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+
+
+class StoppedClock:
+    """``at`` is what the clock on the wall says; the other one counts from noon."""
+
+    def __init__(self, at=NOON):
+        self.at = at
+
+    def now(self):
+        return self.at
+
+    def monotonic(self):
+        return (self.at - NOON).total_seconds()
