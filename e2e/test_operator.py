@@ -136,10 +136,9 @@ class TestPatch:
         throttles, moving = world.judge.throttles(), world.judge.list_reassignments()
         assert len(moving) == 1
         ((_, partition), row), *_ = moving.items()
-        sources = [broker for broker in row.replicas if broker not in row.adding]
         lists = throttles.pop(f"topic {topic}")
         assert _entries(lists[FOLLOWER_LIST]) == {f"{partition}:{broker}" for broker in row.adding}
-        assert _entries(lists[LEADER_LIST]) == {f"{partition}:{broker}" for broker in sources}
+        assert _entries(lists[LEADER_LIST]) == {f"{partition}:{broker}" for broker in row.replicas}
         involved = {f"broker {broker}" for broker in row.replicas}
         assert involved <= throttles.keys() <= {f"broker {broker}" for broker in world.kafka.brokers}
         assert {rate for rates in throttles.values() for rate in rates.values()} == {CRAWL_BYTES}

@@ -28,14 +28,15 @@ class Configs:
     """Dynamic configs by topic or broker and name; ``files`` are those that brokers have from their file.
 
     ``calls_left``: after so many calls the process is killed, the last of them still carried out. ``silent`` brokers do
-    not answer. ``asked``: the brokers of each call, in order.
+    not answer, ``refusing`` ones answer and take nothing. ``asked``: the brokers of each call, in order. ``late``: what
+    is read of these keys instead of what is there.
     """
 
     def __init__(self, before=None, files=None):
         self.values = dict(before or {})
         self.files = dict(files or {})
         self.calls_left = None
-        self.silent = set()
+        self.silent, self.refusing, self.late = set(), set(), {}
         self.asked = []
 
     async def topic_configs(self, topics, names):
@@ -55,7 +56,8 @@ class Configs:
     async def alter_broker_configs(self, changes):
         self._count()
         self.asked.append(tuple(changes))
-        return {b: "_TIMED_OUT" if b in self.silent else self._apply(b, ops) for b, ops in changes.items()}
+        deaf = self.silent | self.refusing
+        return {b: "_TIMED_OUT" if b in deaf else self._apply(b, ops) for b, ops in changes.items()}
 
     def rates(self, broker):
         """Both rates that are set on the broker, leader's first."""
@@ -73,8 +75,9 @@ class Configs:
             self.calls_left -= 1
 
     def _read(self, key, own, unset):
-        if key in self.values:
-            return ConfigValue(self.values[key], own)
+        value = self.late.get(key, self.values.get(key))
+        if value is not None:
+            return ConfigValue(value, own)
         if key in self.files:
             return ConfigValue(self.files[key], ConfigSource.STATIC_BROKER)
         return ConfigValue(unset, ConfigSource.DEFAULT)

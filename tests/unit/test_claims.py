@@ -4,6 +4,7 @@ import pytest
 
 from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.v1alpha1 import parse_throttle
+from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.decide import Direction, Errand, Kind, Verdict
 from kafka_rebalance.execution.throttle import Rates
 from kafka_rebalance.model.topology import ClusterState, PartitionState, TopicPartition, replicas_of
@@ -97,7 +98,7 @@ def state(partition, *ids, adding=(), isr=None):
 
 
 def moving(*states, submitted=None, relieve=True):
-    return moving_now([(s.tp, s) for s in states], submitted or {}, relieve=relieve)
+    return moving_now([(s.tp, s) for s in states], submitted or {}, relieve=lambda _: relieve)
 
 
 class TestMoving:
@@ -105,12 +106,12 @@ class TestMoving:
         """The throttle is in place before the first byte."""
         submitted = {TopicPartition("t", 0): replicas_of(3, 1, 2)}
         found = moving(state(0, 1, 2), state(1, 1, 2), submitted=submitted)
-        assert found == Moving({"t": {"0:1", "0:2"}}, {"t": {"0:3"}})
+        assert found == Moving({"t": {"0:1", "0:2", "0:3"}}, {"t": {"0:3"}})
 
     def test_what_is_in_flight_stays_listed_without_any_memory(self):
         """After a crash the claim is the same, from what is seen; topics gather their partitions."""
         found = moving(state(0, 3, 1, 2, adding=(3,)), state(1, 4, 1, 2, adding=(4,)))
-        assert found == Moving({"t": {"0:1", "0:2", "1:1", "1:2"}}, {"t": {"0:3", "1:4"}})
+        assert found == Moving({"t": {"0:1", "0:2", "0:3", "1:1", "1:2", "1:4"}}, {"t": {"0:3", "1:4"}})
 
     def test_lists_hold_only_what_is_being_moved(self):
         """At rest, gone, or merely reordered and dropped: no entry, so nobody else is slowed."""
@@ -120,20 +121,21 @@ class TestMoving:
         """Its partition leaves the leaders' lists, the followers' side holds the copy; the other one stays."""
         fallen = state(0, 3, 1, 2, adding=(3,), isr=(1,))
         found = moving(fallen, state(1, 4, 1, 2, adding=(4,)))
-        assert found == Moving({"t": {"1:1", "1:2"}}, {"t": {"0:3", "1:4"}}, relieved=1)
+        assert found == Moving({"t": {"1:1", "1:2", "1:4"}}, {"t": {"0:3", "1:4"}}, relieved=1)
 
     def test_nobody_is_relieved_where_only_the_leaders_side_is_throttled(self):
         """The copy would go at full speed."""
         found = moving(state(0, 3, 1, 2, adding=(3,), isr=(1,)), relieve=False)
-        assert found == Moving({"t": {"0:1", "0:2"}}, {"t": {"0:3"}})
+        assert found == Moving({"t": {"0:1", "0:2", "0:3"}}, {"t": {"0:3"}})
 
 
 def running(*partitions, name="r", hold=None, **spec):
     """A rebalance with these partitions in its open run, to be moved to 3 and 4."""
     found = work(metadata={"name": name, "uid": f"u-{name}"}, **spec)
     errands = tuple(errand(p) for p in partitions)
-    found.open = OpenRun(None, None, "", {}, errands, {e.tp: e for e in errands}, frozenset({"t"}))
-    found.verdicts = {e.tp: Verdict(Kind.READY) for e in errands}
+    brokers = frozenset(replicas_of(1, 2, 3, 4))
+    found.open = OpenRun(None, None, "", {}, errands, {e.tp: e for e in errands}, frozenset({"t"}), brokers)
+    found.verdicts = {e.tp: Verdict(Kind.IN_FLIGHT) for e in errands}
     found.hold = hold
     return found
 
@@ -151,7 +153,7 @@ class TestClaims:
         (claim,) = found.values()
         assert set(found) == {"KafkaRebalance kafka/r"}
         assert (claim.rates, claim.brokers, claim.asked) == (Rates(5, 6), {1, 2, 3, 4}, True)
-        assert (claim.leader_entries, claim.follower_entries) == ({"t": {"0:1", "0:2"}}, {"t": {"0:3"}})
+        assert (claim.leader_entries, claim.follower_entries) == ({"t": {"0:1", "0:2", "0:3"}}, {"t": {"0:3"}})
 
     def test_the_default_is_nobodys_word(self):
         """Where a replication throttle is lower it gives way, and is named for what it is."""
@@ -172,7 +174,7 @@ class TestClaims:
         claim = found["KafkaReassignmentThrottle kafka/limits"]
         assert found["KafkaRebalance kafka/r"].rates == Rates()
         assert claim.brokers == {1, 2, 3, 4, 5, 6, 8}
-        assert claim.leader_entries == {"t": {"0:1", "0:2", "7:5", "7:6"}}
+        assert claim.leader_entries == {"t": {"0:1", "0:2", "0:3", "7:5", "7:6", "7:8"}}
         assert claim.follower_entries == {"t": {"0:3", "7:8"}}
         assert (claim.on(1), claim.on(3)) == (Rates(9, None), Rates(9, 2))
 
@@ -192,6 +194,20 @@ class TestClaims:
         assert self.claims(running(1, hold=held), seen=[state(1, 1, 2)]) == {}
         assert self.claims(running(1), seen=[state(1, 1, 2)])
         assert self.claims(running(0, hold=held))
+
+    def test_one_that_is_blocked_by_a_problem_claims_what_it_copies(self):
+        """What is in flight for it goes on, and another rebalance may not raise the rate under it."""
+        blocked = running(0, throttle={"leaderRate": 5})
+        blocked.problem = Transient("SecretMissing", "no such secret")
+        assert self.claims(blocked)
+        assert self.claims(blocked, seen=[state(0, 1, 2)]) == {}
+
+    def test_nobody_is_relieved_where_the_destination_is_not_throttled(self):
+        """An override unsets its side: without the leaders' side it would copy at full speed."""
+        fallen = state(0, 3, 1, 2, adding=(3,), isr=(1,))
+        limits = throttle(leaderRate=9, followerRate=8, brokers=[{"id": 3, "followerRate": -1}])
+        found = self.claims(running(0), ruling=limits, seen=[fallen])
+        assert found["KafkaReassignmentThrottle kafka/limits"].leader_entries == {"t": {"0:1", "0:2", "0:3"}}
 
     def test_a_finished_one_claims_nothing(self):
         """Its throttle is taken away before the run closes."""

@@ -98,7 +98,7 @@ class TestOthers:
         engine.tick()
         assert engine.finalizers == [FINALIZER]
         assert engine.kafka.rates(4) == ("50", "40")
-        assert engine.kafka.lists("theirs") == ({"0:1", "0:2"}, {"0:4"})
+        assert engine.kafka.lists("theirs") == ({"0:1", "0:2", "0:4"}, {"0:4"})
         assert (engine.status["foreignReassignments"], engine.status["brokersTotal"]) == (1, 3)
         row = next(row for row in engine.status["brokers"] if row["id"] == 4)
         assert (row["followerRate"], row["followerBytesPerSecond"]) == (40, 12)

@@ -147,6 +147,13 @@ class TestInFlight:
         found = verdict_on(state(1, 2, 3, 4, isr=(1, 2, 4), removing=(4,)), ROLLBACK, alive=alive)
         assert found.cancel is cancel
 
+    def test_a_rollback_does_not_wait_beside_a_copy_that_is_there(self):
+        """3.9: the original is back in sync, and the step ends only with another one, which is gone."""
+        back = state(1, 4, 3, 2, isr=(4, 3, 2), adding=(2,), leader=4)
+        assert verdict_on(back, ROLLBACK, alive=(2, 3, 4, 5, 6)).cancel
+        copying = state(1, 4, 3, 2, isr=(4, 3), adding=(2,), leader=4)
+        assert verdict_on(copying, ROLLBACK, alive=(2, 3, 4, 5, 6)).kind is Kind.IN_FLIGHT
+
     def test_a_copy_without_a_source_says_so(self):
         """Nothing is copied from a partition that nobody leads."""
         assert verdict_on(state(1, 2, 3, 4, isr=(), adding=(4,))).reason == "NoLeader"

@@ -14,7 +14,7 @@ from kafka_rebalance.execution.queue import Place
 from kafka_rebalance.model.plan import Plan, PlannedPartition
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
-from kafka_rebalance.reconcile.queueing import ahead_of, give_places, own_errands
+from kafka_rebalance.reconcile.queueing import ahead_of, give_places
 from kafka_rebalance.reconcile.records import open_run
 from kafka_rebalance.reconcile.work import Barrier, Hold, Work
 
@@ -120,15 +120,13 @@ class TestAhead:
         high = running("high", priority=5, created="2026-03-04T11:00:00Z")
         low.place, high.place = Place(runs=False, behind="kafka/high", position=1), Place(runs=True)
         assert ahead_of(low, [low, high]) == [high]
-        assert own_errands(low, [low, high]) == ()
         assert ahead_of(high, [low, high]) == []
-        assert own_errands(high, [low, high]) == high.errands
 
     def test_one_that_has_no_plan_yet_moves_nothing(self):
         """It has the turn, and what is in flight is still that of the one before."""
         low, high = running("low"), resource("high", priority=5)
         low.place, high.place = Place(runs=False, behind="kafka/high", position=1, yields=True), Place(runs=True)
-        assert own_errands(low, [low, high]) == low.errands
+        assert ahead_of(low, [low, high]) == []
 
     def test_a_partition_that_left_the_run_keeps_nobody_from_rest(self):
         """Somebody gave it a replica more: that is not above the replication factor by our doing."""

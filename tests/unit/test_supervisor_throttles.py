@@ -24,6 +24,9 @@ class Engine:
     def wake(self):
         self.woken += 1
 
+    def see_throttles(self, throttles):
+        self.throttles.update(throttles)
+
 
 class World:
     def __init__(self):

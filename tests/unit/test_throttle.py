@@ -135,13 +135,13 @@ class TestCombine:
 
 class TestWhoIsListed:
     def test_every_present_replica_sends_and_only_new_ones_receive(self):
-        """Any replica may become leader between two ticks; a follower that is in sync is not to be slowed."""
-        assert brokers_to_throttle(state(1, 2, 3), replicas_of(4, 2, 3)) == ({1, 2, 3}, {4})
+        """Any replica may become leader between two ticks, one that is added too; a follower in sync is not slowed."""
+        assert brokers_to_throttle(state(1, 2, 3), replicas_of(4, 2, 3)) == ({1, 2, 3, 4}, {4})
 
     def test_in_flight_the_answer_is_the_same(self):
         """Before and after the order reaches Kafka the same replicas are listed, or the lists would flap."""
         flying = state(4, 2, 3, 1, isr=(1, 2, 3), adding=(4,), removing=(1,))
-        assert brokers_to_throttle(flying, flying.replicas) == ({1, 2, 3}, {4})
+        assert brokers_to_throttle(flying, flying.replicas) == ({1, 2, 3, 4}, {4})
 
     def test_a_reorder_or_a_drop_copies_nothing(self):
         """No destination, nothing to throttle."""

@@ -43,7 +43,7 @@ class Cluster:
     def tick(self, claims, *, mode=Mode.ADDITIVE, elsewhere=None):
         async def once():
             await self.keeper.load()
-            uncovered = await self.keeper.extend(claims, ALIVE, mode)
+            uncovered = await self.keeper.extend(claims, ALIVE, mode, (), elsewhere)
             await self.keeper.shrink(ALIVE, elsewhere)
             return uncovered
 
@@ -249,15 +249,127 @@ class TestDrift:
         cluster.tick({})
         assert cluster.kafka.values == {}
 
+    @pytest.mark.parametrize("restarted", [False, True])
+    @pytest.mark.parametrize("rep", [None, "900"])
+    def test_a_write_that_was_lost_is_nobodys_deed(self, rep, restarted):
+        """What reads as before us is ours that has not arrived: no brake, no revert, written again."""
+        cluster = Cluster({} if rep is None else {(ONE, LEADER_RATE): rep})
+        cluster.kafka.refusing = {ONE}
+        cluster.ticks(claim())
+        assert "broker 1" in cluster.keeper.trouble
+        if restarted:
+            cluster.restart()
+        cluster.now += 60
+        cluster.ticks(claim())
+        assert (cluster.keeper.reverts, cluster.keeper.ceilings) == (0, "")
+        cluster.kafka.refusing = set()
+        cluster.now += 60
+        assert cluster.ticks(claim()) == frozenset()
+        assert cluster.kafka.rates(ONE)[0] == ("50" if rep is None else "950")
+        assert cluster.keeper.trouble == ""
+
     def test_our_own_earlier_rate_is_no_brake(self, cluster):
         """A patch from 20 to 50 of which the answer was lost: what reads 20 is ours."""
         cluster.ticks(claim(leader=20))
+        cluster.kafka.refusing = {ONE}
         cluster.ticks(claim(leader=50))
-        cluster.kafka.values[ONE, LEADER_RATE] = "20"
+        cluster.kafka.refusing = set()
         cluster.restart()
+        cluster.now += 60
         cluster.ticks(claim(leader=50))
-        assert cluster.kafka.rates(ONE)[0] == "50" or cluster.keeper.ceilings
+        assert cluster.kafka.rates(ONE)[0] == "50"
+        assert (cluster.keeper.reverts, cluster.keeper.ceilings) == (0, "")
+
+    def test_a_list_is_put_back_although_its_partitions_come_and_go(self, cluster):
+        """An entry is confirmed by itself: what else is listed or finished meanwhile changes nothing."""
+
+        def moving(number):
+            entries = frozenset({"0:1", f"{number}:1"})
+            return {"a": Claim(Rates(50, 40), frozenset(ALIVE), {"t": entries}, {})}
+
+        cluster.tick(moving(1))
+        del cluster.kafka.values["t", LEADER_LIST]
+        for number in range(2, 6):
+            cluster.tick(moving(number))
+        assert "0:1" in cluster.kafka.lists("t")[0]
+        assert cluster.keeper.reverts == 1
+
+    def test_a_restored_rate_is_on_record_until_it_reads_so(self, cluster):
+        """Read late, our own rate would be learnt as the one to restore, and stay for ever."""
+        cluster.ticks(claim())
         cluster.tick({})
+        cluster.kafka.late = {(ONE, LEADER_RATE): "50"}
+        cluster.tick(claim())
+        cluster.kafka.late = {}
+        cluster.ticks(claim())
+        assert cluster.kafka.rates(ONE)[0] == "50"
+        cluster.ticks({})
+        assert cluster.kafka.values == {}
+
+    def test_what_is_deleted_before_it_reads_as_set_is_still_undone(self, cluster):
+        """Set, and at once over: the reading is still that of before."""
+        cluster.kafka.late = {(ONE, LEADER_RATE): None, ("t", LEADER_LIST): None}
+        cluster.tick(claim())
+        cluster.tick({})
+        cluster.kafka.late = {}
+        cluster.ticks({})
+        assert cluster.kafka.values == {}
+        assert cluster.keeper.settled
+
+    def test_what_a_person_set_is_kept_by_the_next_process_too(self, cluster):
+        """The end comes before the first read-back."""
+        cluster.ticks(claim())
+        cluster.kafka.values[ONE, LEADER_RATE] = "3"
+        cluster.restart()
+        cluster.ticks({})
+        assert cluster.kafka.values == {(ONE, LEADER_RATE): "3"}
+
+    def test_a_brake_outlives_claims_that_come_and_go(self, cluster):
+        """A lower claim passes by; the claimant of that time finishes while another goes on."""
+        cluster.ticks(claim())
+        cluster.kafka.values[ONE, LEADER_RATE] = "3"
+        cluster.ticks(claim())
+        lower = {"b": Claim(Rates(2, 2), frozenset({ONE}))}
+        cluster.ticks(claim() | lower)
+        assert cluster.kafka.rates(ONE)[0] == "2"
+        cluster.ticks(claim())
+        assert cluster.kafka.rates(ONE)[0] == "3"
+        cluster.ticks({"c": Claim(Rates(60, 60), frozenset({ONE}))})
+        assert cluster.kafka.rates(ONE)[0] == "3"
+
+    def test_a_refused_rate_leaves_the_last_one_in_force(self):
+        """It is put back too; and when its owner raises the replication throttle as he was told, ours goes on top."""
+        cluster = Cluster({(TWO, FOLLOWER_RATE): "45"})
+        cluster.ticks(claim())
+        cluster.ticks(claim(follower=46))
+        assert cluster.keeper.refusals()
+        cluster.kafka.values[TWO, FOLLOWER_RATE] = "1000"
+        cluster.ticks(claim(follower=46))
+        assert cluster.keeper.refusals() == ""
+        assert cluster.kafka.rates(TWO)[1] == "1046"
+        cluster.ticks({})
+        assert cluster.kafka.values == {(TWO, FOLLOWER_RATE): "1000"}
+
+    def test_no_rate_is_raised_under_copies_that_nobody_claims(self, cluster):
+        """The rebalance with the lower rate has not come in yet after a start."""
+        cluster.ticks(claim(leader=5, follower=5))
+        cluster.restart()
+        flying = {TopicPartition("t", 0): replicas_of(1, 2)}
+        other = {"b": Claim(Rates(500, 500), frozenset(ALIVE))}
+        cluster.ticks(other, elsewhere=flying)
+        assert cluster.kafka.rates(ONE) == ("5", "5")
+        cluster.ticks(other)
+        assert cluster.kafka.rates(ONE) == ("500", "500")
+
+    def test_a_wildcard_that_somebody_sets_meanwhile(self, cluster):
+        """It takes no entries and covers all of them; later copies of the topic go on."""
+        cluster.tick(claim())
+        cluster.kafka.values["t", LEADER_LIST] = "*"
+        cluster.ticks(claim())
+        more = {"a": Claim(Rates(50, 40), frozenset(ALIVE), {"t": frozenset({"0:1", "5:1"})}, {})}
+        assert cluster.ticks(more) == frozenset()
+        cluster.ticks({})
+        assert cluster.kafka.values == {("t", LEADER_LIST): "*"}
 
     def test_somebody_who_changes_it_just_before_the_end_keeps_what_he_set(self, cluster):
         """Read before it is restored."""

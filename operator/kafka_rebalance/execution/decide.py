@@ -141,8 +141,8 @@ def _judge_in_flight(errand: Errand, state: PartitionState, seen: Observation, d
         return Verdict(Kind.WAITING, FOREIGN, "someone else is reassigning the partition")
     goal = errand.target if direction is Direction.FORWARD else errand.origin
     # Going back, a broker that is gone is not waited for, neither its copy nor its return: a deletion would never end.
-    awaited = adding or set(state.replicas) - set(state.removing)
-    hopeless = direction is Direction.ROLLBACK and not (awaited - state.isr).isdisjoint(_gone(errand, seen))
+    awaited = adding - state.isr or set(state.replicas) - set(state.removing) - state.isr
+    hopeless = direction is Direction.ROLLBACK and not awaited.isdisjoint(_gone(errand, seen))
     if adding <= set(goal) and not state.wedged and not hopeless and direction is not Direction.REVERT:
         step = tuple(b for b in state.replicas if b not in state.removing)
         leads_away = bool(state.leader is not None and step[:1] != (state.leader,))
@@ -218,6 +218,9 @@ def _judge_at_rest(
         return Verdict(Kind.SKIPPED, ORIGINAL_BROKER_GONE, f"{outcome.message}; brokers {_gone(errand, seen)} are gone")
     if isinstance(outcome, Wait):
         return Verdict(Kind.WAITING, outcome.reason, outcome.message, started=started)
+    if direction is not Direction.FORWARD and (absent := _left_out_of_sync(errand, state, outcome, seen)):
+        # 3.9 would not end the step, and what is not ended is cancelled: neither is begun.
+        return Verdict(Kind.SKIPPED, ORIGINAL_BROKER_GONE, f"brokers {absent} are gone, and stay replicas meanwhile")
     if paused and not _leads_to_rest(errand, state, outcome, direction):
         return Verdict(Kind.WAITING, "Paused", "no new step is started now", step=outcome.replicas, started=started)
     call = outcome.calls[0]
@@ -248,6 +251,14 @@ def _leader_is_all_that_lacks(errand: Errand, state: PartitionState, seen: Obser
 def _gone(errand: Errand, seen: Observation) -> list[BrokerId]:
     """Originals that are not live, and not just restarting."""
     return [b for b in errand.origin if b not in seen.cluster.brokers and b not in seen.restarting]
+
+
+def _left_out_of_sync(errand: Errand, state: PartitionState, step: Step, seen: Observation) -> list[BrokerId]:
+    """Originals that are gone and that the copy which is to be begun leaves in the list, out of sync."""
+    call = step.calls[0]
+    if not isinstance(call, Alter) or not call.until_in_sync:
+        return []
+    return [b for b in _gone(errand, seen) if b in call.replicas and b not in state.isr]
 
 
 def _leads_to_rest(errand: Errand, state: PartitionState, step: Step, direction: Direction) -> bool:

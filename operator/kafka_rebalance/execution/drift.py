@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Generic, TypeVar
 
 from kafka_rebalance.execution.ledger import Before, Ceiling, RateRecord
-from kafka_rebalance.execution.throttle import Asked, Target
+from kafka_rebalance.execution.throttle import Asked
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -33,36 +33,43 @@ class Finding(StrEnum):
     LOWERED = "Lowered"
 
 
-def rate_found(value: int | None, record: RateRecord, expected: int, wanted: int) -> Finding:
-    """What the value set on this very broker (None: none is) says, where ``expected`` was and ``wanted`` shall be."""
+def rate_found(value: int | None, record: RateRecord, expected: int, *, was_read: bool) -> Finding:
+    """What the value set on this very broker (None: none is) says, where ``expected`` was.
+
+    ``was_read``: ours has been read there before. Until then what reads as before us is our own write that was late or
+    lost, and no deed of anybody.
+    """
     if value is not None and value == expected:
         return Finding.IN_PLACE
-    if value in record.written:
+    if value in record.written or (value == record.clean and not was_read):
         return Finding.STALE
     if value is None:
-        # Before the first write of ours is in place there is nothing to be deleted.
-        return Finding.DELETED if record.written else Finding.STALE
-    return Finding.LOWERED if value < wanted else Finding.RAISED
+        return Finding.DELETED
+    return Finding.LOWERED if record.applied is not None and value < record.applied else Finding.RAISED
 
 
 def after_finding(record: RateRecord, finding: Finding, value: int | None, asked: Mapping[str, Asked]) -> RateRecord:
-    """The record that follows from what somebody else did to the rate."""
+    """The record that follows from what somebody else did to the rate.
+
+    Where replication has a throttle besides ours, what was deleted or raised is it from now on; a brake is none.
+    """
     if finding in {Finding.IN_PLACE, Finding.STALE}:
         return record
     owner = Before(None if value is None else str(value), dynamic=value is not None)
-    ceiling = None
     if finding is Finding.LOWERED and value is not None:
         ceiling = Ceiling(value, {claim: one.rate for claim, one in asked.items()})
-    return replace(record, owner=owner, ceiling=ceiling)
+        return replace(record, owner=owner, ceiling=ceiling)
+    basis = owner if record.replication is not None else record.basis
+    return replace(record, owner=owner, basis=basis, ceiling=None)
 
 
-def in_force(record: RateRecord, target: Target, asked: Mapping[str, Asked]) -> tuple[RateRecord, int | None]:
+def in_force(record: RateRecord, rate: int, asked: Mapping[str, Asked]) -> tuple[RateRecord, int]:
     """The record without a ceiling that holds no longer, and the rate that shall be in place."""
     if record.ceiling is None:
-        return record, target.rate
-    if not record.ceiling.holds(asked) or (target.rate is not None and target.rate < record.ceiling.rate):
-        return replace(record, ceiling=None), target.rate
-    return record, record.ceiling.rate
+        return record, rate
+    if not record.ceiling.holds(asked):
+        return replace(record, ceiling=None), rate
+    return record, min(rate, record.ceiling.rate)
 
 
 @dataclass

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kafka_rebalance.execution.throttle import Asked, Entries, Wanted
+from kafka_rebalance.execution.throttle import Asked, Entries, Wanted, rate_in
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 
 
@@ -31,24 +31,39 @@ class Ceiling:
     asked: Mapping[str, int]
 
     def holds(self, asked: Mapping[str, Asked]) -> bool:
-        """Whether the claims that were there then ask for the same, and one of them is still there."""
-        still = {claim: asked[claim].rate for claim in self.asked if claim in asked}
-        return bool(still) and all(self.asked[claim] == rate for claim, rate in still.items())
+        """Whether no claim that was there then asks for another rate now. That one comes or goes changes nothing."""
+        return all(asked[claim].rate == rate for claim, rate in self.asked.items() if claim in asked)
 
 
 @dataclass(frozen=True, slots=True)
 class RateRecord:
-    """One rate of one broker: what it was, every value that we may have set, what its owner made of it since."""
+    """One rate of one broker.
+
+    ``before``: what it was; ``written``: every value that we may have set; ``applied``: the one of them that shall be
+    there; ``owner``: what its owner made of it since; ``basis``: of that, what counts as the replication throttle.
+    """
 
     before: Before
     written: frozenset[int] = frozenset()
+    applied: int | None = None
     owner: Before | None = None
+    basis: Before | None = None
     ceiling: Ceiling | None = None
 
     @property
     def to_restore(self) -> Before:
         """What it shall be in the end."""
         return self.owner or self.before
+
+    @property
+    def replication(self) -> int | None:
+        """The replication throttle that is there besides ours."""
+        return rate_in((self.basis or self.before).value)
+
+    @property
+    def clean(self) -> int | None:
+        """What reads on this very broker when nothing of ours is there; None: nothing is set on it."""
+        return rate_in(self.to_restore.value) if self.to_restore.dynamic else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +124,8 @@ def with_list(ledger: Ledger, topic: str, name: str, before: Before) -> Ledger:
 
 def with_others(ledger: Ledger, entries: Entries, others: Collection[TopicPartition]) -> Ledger:
     """The ledger that tells which of these entries are there for the sake of what other people reassign."""
+    if not others and not ledger.others:
+        return ledger
     listed = {
         TopicPartition(topic, int(item.partition(":")[0]))
         for topic, lists in entries.items()
@@ -260,8 +277,12 @@ def ledger_from_json(data: Any) -> Ledger:
 
 def _record_to_json(record: RateRecord) -> dict[str, Any]:
     row: dict[str, Any] = {"before": _before_to_json(record.before), "written": sorted(record.written)}
+    if record.applied is not None:
+        row["applied"] = record.applied
     if record.owner is not None:
         row["owner"] = _before_to_json(record.owner)
+    if record.basis is not None:
+        row["basis"] = _before_to_json(record.basis)
     if record.ceiling is not None:
         row["ceiling"] = {"rate": record.ceiling.rate, "asked": dict(sorted(record.ceiling.asked.items()))}
     return row
@@ -277,7 +298,9 @@ def _record(row: Any) -> RateRecord:
     return RateRecord(
         _before(fields["before"]),
         frozenset(_number(rate) for rate in _list(fields["written"])),
+        _number(fields["applied"]) if "applied" in fields else None,
         _before(fields["owner"]) if "owner" in fields else None,
+        _before(fields["basis"]) if "basis" in fields else None,
         None if ceiling is None else _ceiling(ceiling),
     )
 

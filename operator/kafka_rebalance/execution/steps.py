@@ -115,7 +115,8 @@ def _what_it_waits_for(present: Present, target: Replicas, call: Call, rules: St
     lost = _lost(present, rules)
     staying = [b for b in lost if b in target]
     to_drop = [b for b in present.replicas if b not in target and b not in lost]
-    if staying and to_drop and set(call.replicas) != set(present.replicas):
+    shrinks = len(call.replicas) < len(present.replicas)
+    if staying and (shrinks or to_drop) and set(call.replicas) != set(present.replicas):
         # Not even the copy is begun: the drop after it would wait for a broker that may never return.
         return Wait("ReplicaNotInSync", f"Kafka drops no replica while {_name(staying)}, which stays, is dead")
     return None

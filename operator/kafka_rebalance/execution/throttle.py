@@ -7,7 +7,7 @@ so entries of others survive; never ``*``. What was there before is in ``executi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -145,11 +145,6 @@ def rate_in(value: str | None) -> int | None:
     return None if value in (None, "", "-1") else int(value)
 
 
-def brokers_of(entries: Iterable[str]) -> frozenset[BrokerId]:
-    """The brokers of ``partition:broker`` entries."""
-    return frozenset(broker_of(entry) for entry in entries)
-
-
 def broker_of(entry: str) -> BrokerId:
     """The broker of a ``partition:broker`` entry."""
     return BrokerId(int(entry.rpartition(":")[2]))
@@ -168,10 +163,11 @@ def entries_of(
 def brokers_to_throttle(state: PartitionState, submitted: Replicas) -> tuple[frozenset[BrokerId], frozenset[BrokerId]]:
     """Leader-side and follower-side brokers of a partition in flight or about to be submitted.
 
-    Leader side: every current replica (any may become leader between two ticks). Follower side: only what is added.
+    Leader side: every replica, those that are added too: any may become leader between two ticks, and then the others
+    that are added fetch from it. Follower side: only what is added.
     """
     added = frozenset(submitted) - (set(state.replicas) - set(state.adding))
-    return frozenset(state.replicas) - added, added
+    return frozenset(state.replicas) | added, added
 
 
 def needs_relief(state: PartitionState, submitted: Replicas) -> bool:

@@ -37,20 +37,28 @@ class BrokerRates:
         self._there: dict[RateKey, int] = {}
         self._read_back: set[RateKey] = set()
         self._odd: Suspicion[RateKey, int | None] = Suspicion()
-        self._doubted: set[RateKey] = set()
-        """What somebody else may have changed: looked at once more before it is written over."""
+        self._doubted: dict[RateKey, int | None] = {}
+        """What somebody else may have changed, and what was to be there: read once more before it is written over."""
+        self._undone: set[RateKey] = set()
 
-    async def aim(self, wanted: Wanted, alive: Collection[BrokerId], mode: Mode) -> None:
-        """Find out what each rate shall be."""
+    async def aim(
+        self, wanted: Wanted, alive: Collection[BrokerId], mode: Mode, kept: Collection[BrokerId] = ()
+    ) -> None:
+        """Find out what each rate shall be. On brokers that are ``kept`` for copies nobody claims none is raised."""
         self._wanted = wanted
         await self._learn(wanted.brokers.intersection(alive))
         self.targets = {}
         for broker in wanted.brokers:
             for name in RATE_NAMES:
                 record = self._book.ledger.rate(broker, name)
-                before = record.before if record is not None else self._known.get(broker, (0.0, {}))[1].get(name)
-                if before is not None:
-                    self.targets[broker, name] = target_of(rate_in(before.value), wanted.asked(broker, name), mode)
+                before = self._known.get(broker, (0.0, {}))[1].get(name)
+                if record is None and before is None:
+                    continue
+                replication = record.replication if record is not None else rate_in(before.value if before else None)
+                target = target_of(replication, wanted.asked(broker, name), mode)
+                if broker in kept and record is not None and record.applied is not None and target.rate is not None:
+                    target = replace(target, rate=min(target.rate, record.applied))
+                self.targets[broker, name] = target
 
     def is_listed(self, key: RateKey) -> bool:
         """Whether moving replicas join the list of this broker and side; of a silent one, where a rate is asked for."""
@@ -64,12 +72,12 @@ class BrokerRates:
             if target.rate is None:
                 continue
             known = self._book.ledger.rate(*key) or RateRecord(self._known[key[0]][1][key[1]])
-            record, rate = in_force(known, target, self._wanted.asked(*key))
-            if record.ceiling is None and rate is not None and rate not in record.written:
+            record, rate = in_force(known, target.rate, self._wanted.asked(*key))
+            if rate not in record.written:
                 # Of what was written before, only what was read back since can still be there.
                 still = {self._there[key]} if key in self._read_back and key in self._there else record.written
                 record = replace(record, written=frozenset({rate, *(still & record.written)}))
-            records[key] = record
+            records[key] = replace(record, applied=rate)
         return with_rates(self._book.ledger, records)
 
     async def set(self, alive: Collection[BrokerId]) -> None:
@@ -78,55 +86,68 @@ class BrokerRates:
         for broker in self._patience.to_ask({b for b, _ in self.targets if b in alive}):
             for name in RATE_NAMES:
                 key = (broker, name)
-                rate = self.targets[key].rate if key in self.targets else None
-                if rate is not None and self._lacks(key) and key not in self._doubted:
-                    changes.setdefault(broker, []).append(ConfigChange(name, ConfigOp.SET, str(rate)))
+                shall_be = self._shall_be(key)
+                doubted = key in self._doubted and self._doubted[key] == shall_be
+                if shall_be is not None and self._lacks(key) and not doubted:
+                    changes.setdefault(broker, []).append(ConfigChange(name, ConfigOp.SET, str(shall_be)))
         answers = await self._admin.alter_broker_configs(changes) if changes else {}
         for broker, wanted in changes.items():
             problem = answers.get(broker, "no answer")
             for change in wanted:
                 self._forget((broker, change.name))
+                self._undone.discard((broker, change.name))
                 if problem is None:
                     self._there[broker, change.name] = int(change.value)
             self._answered(broker, problem, "set")
 
-    async def look_again(self, alive: Collection[BrokerId]) -> None:
-        """Read back what was set, and take in what somebody else made of it."""
-        brokers = self._patience.to_ask({b for b, _ in self.targets if b in alive and b in self._book.ledger.brokers})
-        for broker, values in (await self._ask(brokers)).items():
+    async def look_again(self, alive: Collection[BrokerId], *, all_of_them: bool) -> None:
+        """Read back what was set, and take in what somebody else made of it; what was odd is read again at once."""
+        brokers = {b for b, _ in self.targets if b in alive and b in self._book.ledger.brokers}
+        odd = {broker for broker, _ in self._doubted}
+        asked = self._patience.to_ask(brokers if all_of_them else brokers & odd)
+        for broker, values in (await self._ask(asked)).items():
             for name in self._book.ledger.brokers[broker]:
                 if name in values:
                     await self._compare((broker, name), values[name])
 
     async def restore(self, over: Mapping[BrokerId, Mapping[str, RateRecord]], alive: Collection[BrokerId]) -> None:
-        """Make these rates what they shall be in the end, and strike them off the record."""
+        """Make these rates what they shall be in the end, and strike them off the record once they read so."""
         there = await self._ask(self._patience.to_ask(b for b in over if b in alive))
         changes: dict[BrokerId, list[ConfigChange]] = {}
+        done: dict[BrokerId, set[str]] = {}
         for broker, values in there.items():
             for name, record in over[broker].items():
-                if not self._is_theirs((broker, name), record, values.get(name)):
+                if name in values and self._is_over((broker, name), record, _set_here(values[name])):
+                    done.setdefault(broker, set()).add(name)
+                else:
                     changes.setdefault(broker, []).append(_undo(name, record.to_restore))
         answers = await self._admin.alter_broker_configs(changes) if changes else {}
-        done: dict[BrokerId, set[str]] = {}
-        for broker in there:
-            problem = answers.get(broker, "no answer") if broker in changes else None
+        for broker, undone in changes.items():
+            problem = answers.get(broker, "no answer")
             self._answered(broker, problem, "restored")
+            for change in undone:
+                self._forget((broker, change.name))
+                if problem is None:
+                    self._undone.add((broker, change.name))
+        for broker, names in done.items():
             self._known.pop(broker, None)
-            for name in over[broker]:
+            for name in names:
                 self._forget((broker, name))
-            if problem is None:
-                done[broker] = set(over[broker])
+                self._undone.discard((broker, name))
         if done:
             await self._book.save(strike_rates(self._book.ledger, done))
 
     async def set_there(self, brokers: Collection[BrokerId]) -> list[str]:
-        """The rates that are set on these very brokers, for people."""
-        found = await self._ask(self._patience.to_ask(brokers))
-        return [
+        """The rates that are set on these very brokers, for people; one that does not tell may have any."""
+        found = await self._ask(sorted(brokers))
+        told = [
             f"{name} of broker {broker}"
             for broker, values in sorted(found.items())
             for name, value in sorted(values.items())
             if _set_here(value) is not None
+        ]
+        return told + [
+            f"any rate of broker {broker}, which does not tell" for broker in sorted(set(brokers) - set(found))
         ]
 
     def in_place(self, broker: BrokerId) -> dict[str, tuple[int, str]]:
@@ -136,7 +157,7 @@ class BrokerRates:
             target, rate = self.targets.get((broker, name)), self._there.get((broker, name))
             if target is not None and rate is not None:
                 record = self._book.ledger.rate(broker, name)
-                by_hand = record is not None and record.ceiling is not None
+                by_hand = record is not None and record.ceiling is not None and record.ceiling.rate == rate
                 found[name] = rate, "set by hand" if by_hand else target.claim
         return found
 
@@ -162,25 +183,29 @@ class BrokerRates:
             if record.ceiling is not None
         }
 
+    def _shall_be(self, key: RateKey) -> int | None:
+        """The rate that shall be in place: what is on record, while it is asked for. A refused one leaves the last."""
+        record, target = self._book.ledger.rate(*key), self.targets.get(key)
+        return record.applied if record is not None and target is not None and self._wanted.asked(*key) else None
+
     def _lacks(self, key: RateKey) -> bool:
-        """Whether the rate that shall be in place is not, as far as is known. A ceiling set by hand is not ours."""
-        target, record = self.targets.get(key), self._book.ledger.rate(*key)
-        if target is None or target.rate is None or (record is not None and record.ceiling is not None):
-            return False
-        return self._there.get(key) != target.rate
+        """Whether the rate that shall be in place is not, as far as is known."""
+        shall_be = self._shall_be(key)
+        return shall_be is not None and self._there.get(key) != shall_be
 
     def _forget(self, key: RateKey) -> None:
         self._there.pop(key, None)
         self._read_back.discard(key)
-        self._doubted.discard(key)
+        self._doubted.pop(key, None)
         self._odd.clear(key)
 
     def _answered(self, broker: BrokerId, problem: str | None, done: str) -> None:
         if problem is None:
             self._patience.answered(broker)
+            self._book.solved(f"broker {broker}")
         else:
             self._patience.silent(broker)
-            self._book.note(f"broker {broker}: throttle rate not {done} yet: {problem}")
+            self._book.note(f"broker {broker}", f"throttle rate not {done} yet: {problem}")
 
     async def _learn(self, brokers: Iterable[BrokerId]) -> None:
         """What the rates are on brokers of which it is not on record: anew where it is about to be."""
@@ -202,37 +227,41 @@ class BrokerRates:
         return {broker: values for broker, values in found.items() if broker in brokers}
 
     async def _compare(self, key: RateKey, seen: ConfigValue) -> None:
-        target, record = self.targets.get(key), self._book.ledger.rate(*key)
-        if target is None or target.rate is None or record is None:
+        shall_be, record = self._shall_be(key), self._book.ledger.rate(*key)
+        if shall_be is None or record is None:
             return
         value = _set_here(seen)
-        expected = record.ceiling.rate if record.ceiling is not None else self._there.get(key, target.rate)
-        finding = rate_found(value, record, expected, target.rate)
+        finding = rate_found(value, record, self._there.get(key, shall_be), was_read=key in self._read_back)
         if finding is Finding.IN_PLACE and value is not None:
             self._forget(key)
             self._there[key] = value
             self._read_back.add(key)
-        elif record.written and self._odd.confirmed(key, value):
+        elif self._odd.confirmed(key, value):
+            was_read = key in self._read_back
             self._forget(key)
             if finding is not Finding.STALE:
                 await self._take_in(key, finding, value, record)
+            elif was_read:
+                self._read_back.add(key)
         elif finding is not Finding.STALE:
-            self._doubted.add(key)
+            self._doubted[key] = shall_be
 
     async def _take_in(self, key: RateKey, finding: Finding, value: int | None, record: RateRecord) -> None:
         broker, name = key
-        self._read_back.add(key)
         if finding is Finding.LOWERED and value is not None:
             log.warning("broker %d: somebody set %s to %d; it holds until the spec changes", broker, name, value)
             self._there[key] = value
+            self._read_back.add(key)
         else:
             self._reverts.note(self._monotonic(), f"broker {broker}: {name} was {finding.lower()}")
         changed = after_finding(record, finding, value, self._wanted.asked(broker, name))
         await self._book.save(with_rates(self._book.ledger, {key: changed}))
 
-    def _is_theirs(self, key: RateKey, record: RateRecord, seen: ConfigValue | None) -> bool:
-        """Whether somebody else has set or deleted the rate since ours was read back: it stays as it is."""
-        return seen is not None and key in self._read_back and _set_here(seen) not in record.written
+    def _is_over(self, key: RateKey, record: RateRecord, value: int | None) -> bool:
+        """Whether nothing of ours is there: what reads is somebody's, or is as before us and ours is not on its way."""
+        if value == record.clean:
+            return key in self._undone or key not in self._there
+        return value not in record.written
 
 
 def _set_here(seen: ConfigValue) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
@@ -11,11 +11,11 @@ from kafka_rebalance.execution.throttle import (
     Rates,
     brokers_to_throttle,
     entries_of,
-    moving_brokers,
     needs_relief,
 )
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
-from kafka_rebalance.reconcile.queueing import own_errands
+from kafka_rebalance.reconcile.judging import moving
+from kafka_rebalance.reconcile.queueing import ahead_of
 from kafka_rebalance.reconcile.work import Work
 
 DEFAULT_RATE = 50 * 2**20
@@ -49,7 +49,7 @@ class Moving:
 
 
 def claims_of(
-    running: Sequence[Work],
+    works: Sequence[Work],
     ruling: KafkaReassignmentThrottle | None,
     cluster: ClusterState,
     submitted: Mapping[str, Mapping[TopicPartition, Replicas]],
@@ -60,21 +60,23 @@ def claims_of(
     The cluster's throttle resource claims all that moves, also what others are moving.
     """
     shared = cluster_rates(ruling)
-    relieve = shared.follower is not None
     claims: dict[str, Claim] = {}
-    for work in running:
-        if work.finished:
+    for work in works:
+        if work.open is None or work.finished:
             continue
         own, asked = _own_rates(work, shared)
-        states = [(e.tp, cluster.partitions[e.tp]) for e in own_errands(work, running) if e.tp in cluster.partitions]
-        moving = moving_now(states, submitted.get(work.uid, {}), relieve=relieve or own.follower is not None)
-        work.relieved = moving.relieved
-        claim = Claim(own, brokers_of_plan(work), moving.leaders, moving.followers, asked=asked)
-        if binds(claim, held=work.hold is not None):
+        orders = submitted.get(work.uid, {})
+        ahead = ahead_of(work, works)
+        mine = [tp for tp in {*moving(work), *orders} if not any(o.open and tp in o.open.errand_of for o in ahead)]
+        states = [(tp, cluster.partitions[tp]) for tp in sorted(mine) if tp in cluster.partitions]
+        copied = moving_now(states, orders, relieve=_fetches_throttled(own, ruling))
+        work.relieved = copied.relieved
+        claim = Claim(own, work.open.brokers, copied.leaders, copied.followers, asked=asked)
+        if binds(claim, held=work.hold is not None or work.problem is not None):
             name = claim_name(work)
             claims[name if asked else f"the default of {name}"] = claim
     if ruling is not None and ruling.spec.sets_rates and (claims or foreign):
-        others = moving_now(foreign.items(), {}, relieve=relieve)
+        others = moving_now(foreign.items(), {}, relieve=_fetches_throttled(Rates(), ruling))
         parts = [*claims.values(), Claim(Rates(), _brokers(foreign.values()), others.leaders, others.followers)]
         claims[throttle_claim_name(ruling)] = Claim(
             shared,
@@ -90,12 +92,12 @@ def moving_now(
     states: Iterable[tuple[TopicPartition, PartitionState]],
     submitted: Mapping[TopicPartition, Replicas],
     *,
-    relieve: bool,
+    relieve: Callable[[Iterable[BrokerId]], bool],
 ) -> Moving:
     """The entries of what is in flight and of what is about to be submitted.
 
-    ``relieve``: the followers' side is throttled, so that the leaders' side of a partition may go where it would slow
-    down a replica that stays and is out of the ISR.
+    ``relieve``: whether the followers' side of all these destinations is throttled, so that the leaders' side of a
+    partition may go where it would slow down a replica that stays and is out of the ISR.
     """
     leaders: dict[str, frozenset[str]] = {}
     followers: dict[str, frozenset[str]] = {}
@@ -105,7 +107,7 @@ def moving_now(
         sources, destinations = brokers_to_throttle(state, wanted)
         if not destinations:
             continue
-        if relieve and needs_relief(state, wanted):
+        if needs_relief(state, wanted) and relieve(destinations):
             sources, relieved = frozenset(), relieved + 1
         leader_side, follower_side = entries_of(tp, sources, destinations)
         leaders[tp.topic] = leaders.get(tp.topic, frozenset()) | leader_side
@@ -121,11 +123,6 @@ def claim_name(work: Work) -> str:
 def throttle_claim_name(ruling: KafkaReassignmentThrottle) -> str:
     """How the claim of a throttle resource is called."""
     return f"KafkaReassignmentThrottle {ruling.metadata.namespace}/{ruling.metadata.name}"
-
-
-def brokers_of_plan(work: Work) -> frozenset[BrokerId]:
-    """Brokers between which the rebalance copies."""
-    return frozenset[BrokerId]().union(*(moving_brokers((*e.origin, *e.planned_from), e.target) for e in work.errands))
 
 
 def binds(claim: Claim, *, held: bool) -> bool:
@@ -145,6 +142,16 @@ def ruling_throttle(throttles: Iterable[KafkaReassignmentThrottle]) -> KafkaReas
 def cluster_rates(ruling: KafkaReassignmentThrottle | None) -> Rates:
     """What the cluster's throttle resource asks for on brokers that it does not name."""
     return Rates(ruling.spec.leader_rate, ruling.spec.follower_rate) if ruling else Rates()
+
+
+def _fetches_throttled(own: Rates, ruling: KafkaReassignmentThrottle | None) -> Callable[[Iterable[BrokerId]], bool]:
+    """Whether on each of some brokers the followers' side has a rate, the rebalance's own or the resource's."""
+
+    def are(brokers: Iterable[BrokerId]) -> bool:
+        shared = ruling.spec.rates_on(brokers).values() if ruling is not None else ()
+        return own.follower is not None or (bool(shared) and all(rates.follower is not None for rates in shared))
+
+    return are
 
 
 def _own_rates(work: Work, shared: Rates) -> tuple[Rates, bool]:

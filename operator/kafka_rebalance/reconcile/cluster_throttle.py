@@ -7,30 +7,33 @@ found by listing, throttled within a round and let go when it is done.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
-from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, KafkaReassignmentThrottle
+from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.execution.progress import Side
 from kafka_rebalance.execution.throttle import FOLLOWER_RATE, LEADER_RATE, Claim, Mode
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin, Reassignment
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 from kafka_rebalance.reconcile.claims import (
-    brokers_of_plan,
     claim_name,
     claims_of,
     rates_of,
     ruling_throttle,
     throttle_claim_name,
 )
+from kafka_rebalance.reconcile.judging import moving
 from kafka_rebalance.reconcile.lifecycle import WITHOUT_KAFKA, Clock
 from kafka_rebalance.reconcile.resources import Resources
 from kafka_rebalance.reconcile.throttle_lifecycle import ThrottleLifecycle, counting
-from kafka_rebalance.reconcile.throttle_report import BrokerRow, SideRow, ThrottleView
+from kafka_rebalance.reconcile.throttle_report import NOTHING_IN_FORCE, BrokerRow, SideRow, ThrottleView
 from kafka_rebalance.reconcile.throttling import ThrottleKeeper
 from kafka_rebalance.reconcile.work import Work
 
 log = logging.getLogger(__name__)
+
+GHOST_SECONDS = 60.0
+"""How often to ask whether resources without our finalizer are still there: a watch can miss their end."""
 
 FOREIGN_SECONDS = 1.0
 """How often to look for reassignments of others while a resource limits them."""
@@ -47,8 +50,13 @@ class ClusterThrottle:
         self._keeper = keeper
         self._resources = resources
         self._lifecycle = ThrottleLifecycle(resources, clock)
+        self._clock = clock
+        self._ghosts_looked_for_at = clock.monotonic()
+        self._gone: set[str] = set()
         self.throttles: dict[str, KafkaReassignmentThrottle] = {}
         """The throttle resources of the cluster, by uid."""
+        self.problem: Permanent | None = None
+        """Why nothing can be throttled: the ledger is missing or damaged."""
         self._seen_any = False
         self._claims: dict[str, Claim] = {}
         self._listed: Mapping[TopicPartition, Reassignment] = {}
@@ -58,6 +66,10 @@ class ClusterThrottle:
     def ruling(self) -> KafkaReassignmentThrottle | None:
         """The resource whose rates and limits hold: the oldest of which a deletion would wait for us."""
         return ruling_throttle(counting(self.throttles.values()))
+
+    def see(self, throttles: Mapping[str, KafkaReassignmentThrottle]) -> None:
+        """Take in these resources, except those that are known to be gone."""
+        self.throttles.update({uid: throttle for uid, throttle in throttles.items() if uid not in self._gone})
 
     @property
     def settled(self) -> bool:
@@ -76,21 +88,37 @@ class ClusterThrottle:
 
     async def load(self, works: Iterable[Work], info: ClusterInfo) -> None:
         """Read the ledger once, have one before a run is opened, and our finalizer on the resource that rules."""
-        await self._keeper.load()
-        await self._lifecycle.hold(self.throttles)
         self._seen_any = self._seen_any or bool(self.throttles)
-        works = list(works)
-        open_runs = [work for work in works if work.run is not None and work.run.open]
-        if open_runs or any(work.wants_plan for work in works):
-            topics = {topic for work in open_runs for topic in work.topics}
-            await self._keeper.establish(tuple(info.brokers), topics, under_way=bool(open_runs))
+        self.problem = None
+        try:
+            await self._keeper.load()
+            await self._establish(list(works), info)
+        except Permanent as error:
+            # Nulls and repairs go on; what copies waits until somebody has looked after the ledger.
+            log.warning("cluster %s: %s: %s", self._cluster_id, error.reason, error.message)
+            self.problem = error
+        else:
+            await self._lifecycle.hold(self.throttles)
 
-    async def look(self, running: Iterable[Work], cluster: ClusterState) -> None:
+    async def _establish(self, works: list[Work], info: ClusterInfo) -> None:
+        """Runs, and resources with our finalizer, are not without a ledger: a missing one was deleted."""
+        open_runs = [work for work in works if work.run is not None and work.run.open]
+        rating = [throttle for throttle in self.throttles.values() if throttle.spec.sets_rates]
+        under_way = bool(open_runs) or any(throttle.metadata.held for throttle in rating)
+        if under_way or rating or any(work.wants_plan for work in works):
+            await self._keeper.establish(
+                {*info.brokers, *(broker for work in open_runs if work.open for broker in work.open.brokers)},
+                {topic for work in open_runs for topic in work.topics},
+                under_way=under_way,
+            )
+
+    async def look(self, works: Iterable[Work], cluster: ClusterState) -> None:
         """Find what Kafka is reassigning and no rebalance speaks for: others', of resources not seen yet, or hidden."""
         self._listed, self._foreign = {}, {}
-        if self.settled and not self.limits_others:
+        if self.problem is not None or (self._idle(cluster.brokers) and not self.limits_others):
             return
-        spoken_for = {errand.tp for work in running for errand in work.errands} & set(cluster.partitions)
+        in_flight = {tp for work in works for tp in moving(work) if work.open is not None and not work.finished}
+        spoken_for = {tp for tp in in_flight if tp in cluster.partitions and cluster.partitions[tp].in_flight}
         listed = await self._admin.list_reassignments()
         self._listed = {tp: row for tp, row in listed.items() if tp not in spoken_for}
         if self._listed and self.limits_others:
@@ -99,21 +127,27 @@ class ClusterThrottle:
 
     async def extend(
         self,
-        running: Sequence[Work],
+        works: Sequence[Work],
         cluster: ClusterState,
         submitted: Mapping[str, Mapping[TopicPartition, Replicas]],
-    ) -> frozenset[tuple[str, str]]:
-        """Put in place what everybody claims; returns the replicas of which it is not. ``submitted``: by uid."""
+    ) -> frozenset[tuple[str, str]] | None:
+        """Put in place what everybody claims; returns the replicas of which it is not. ``submitted``: by uid.
+
+        None: nothing may be copied now, for the ledger cannot be trusted. Who is blocked by a problem claims too: what
+        is in flight for it goes on.
+        """
         ruling = self.ruling
-        for work in running:
+        for work in works:
             work.rates, work.rate_source = rates_of(work, ruling)
-        self._claims = claims_of(running, ruling, cluster, submitted, self._foreign)
-        if not self._claims and self.settled:
-            return frozenset()
+            work.throttle_problem = self.problem
+        if self.problem is not None:
+            return None
+        self._claims = claims_of(works, ruling, cluster, submitted, self._foreign)
         mode = Mode(ruling.spec.when_replication_throttled) if ruling is not None else Mode.ADDITIVE
-        uncovered = await self._keeper.extend(self._claims, cluster.brokers, mode, self._foreign)
-        for work in running:
-            brokers = brokers_of_plan(work)
+        unclaimed = self._unclaimed()
+        uncovered = await self._keeper.extend(self._claims, cluster.brokers, mode, self._foreign, unclaimed)
+        for work in works:
+            brokers = work.open.brokers if work.open is not None else frozenset[BrokerId]()
             work.throttled_brokers = 0 if work.finished else self._keeper.brokers_in_place(brokers)
             work.bound_by = self._bound_by(work, brokers)
             work.throttle_refused = self._keeper.refusals(brokers)
@@ -122,14 +156,24 @@ class ClusterThrottle:
 
     async def shrink(self, info: ClusterInfo) -> None:
         """Take away what nobody claims any more, except from what is in flight unclaimed; then let resources go."""
-        if not self.settled:
-            unclaimed = {tp: row.replicas for tp, row in self._listed.items() if tp not in self._foreign}
+        if self.problem is None and not self._idle(info.brokers):
             # Until a resource has been seen, the one that holds what others move may only not have come in yet.
-            await self._keeper.shrink(info.brokers, unclaimed, let_others_go=self._seen_any)
+            await self._keeper.shrink(info.brokers, self._unclaimed(), let_others_go=self._seen_any)
+        before = set(self.throttles)
         await self._lifecycle.let_go(self.throttles, lambda throttle: self._released(throttle, info))
+        self._gone |= before - set(self.throttles)
+
+    def _unclaimed(self) -> dict[TopicPartition, Replicas]:
+        return {tp: row.replicas for tp, row in self._listed.items() if tp not in self._foreign}
+
+    def _idle(self, alive: Collection[BrokerId]) -> bool:
+        """Whether there is nothing to do before somebody claims something or a broker returns."""
+        return self.settled or (not self._claims and self._keeper.left_for_later(alive))
 
     def restored(self, work: Work, info: ClusterInfo) -> bool:
         """Whether the throttle on what the rebalance moved reads as it did before, as far as others do not claim it."""
+        if self.problem is not None:
+            return False
         topics = {errand.tp.topic for errand in work.errands}
         brokers = {broker for errand in work.errands for broker in errand.known} & set(info.brokers)
         return self._keeper.restored(topics, brokers)
@@ -139,22 +183,33 @@ class ClusterThrottle:
         if problem is not None:
             await self._lifecycle.let_go(self.throttles, connected=problem.reason not in WITHOUT_KAFKA)
         ruling, view = self.ruling, self._view(traffic)
+        look_for_ghosts = self._clock.monotonic() - self._ghosts_looked_for_at >= GHOST_SECONDS
+        if look_for_ghosts:
+            self._ghosts_looked_for_at = self._clock.monotonic()
         for uid, throttle in list(self.throttles.items()):
-            why = problem or self._lifecycle.problem_of(throttle)
+            why = problem or self.problem or self._lifecycle.problem_of(throttle)
             try:
                 exists = await self._resources.report_throttle(throttle, self._cluster_id, ruling, view, why)
+                if exists and look_for_ghosts and not throttle.metadata.held:
+                    where = (throttle.metadata.namespace, throttle.metadata.name, uid, REASSIGNMENT_THROTTLES)
+                    exists = await self._resources.exists(*where)
             except RebalanceError as error:
                 log.warning("throttle %s: status not written: %s", throttle.metadata.name, error.message)
             else:
                 if not exists:
                     self.throttles.pop(uid, None)
+                    self._gone.add(uid)
 
     def _released(self, throttle: KafkaReassignmentThrottle, info: ClusterInfo) -> bool:
         """Whether the resource claims nothing any more, and what it alone had claimed is given back by live brokers."""
+        if self.problem is not None:
+            return False
         return throttle_claim_name(throttle) not in self._claims and self._keeper.given_back(info.brokers)
 
     def _view(self, traffic: Mapping[tuple[BrokerId, Side], int]) -> ThrottleView:
         """What all claims came to. ``traffic``: bytes per second that each broker sends and fetches for copies."""
+        if self.problem is not None:
+            return NOTHING_IN_FORCE
         brokers = sorted(frozenset[BrokerId]().union(*(claim.brokers for claim in self._claims.values())))
         return ThrottleView(
             rows=tuple(row for b in brokers if (row := self._row(b, traffic)) is not None),
@@ -179,6 +234,6 @@ class ClusterThrottle:
 
     def _bound_by(self, work: Work, brokers: Iterable[BrokerId]) -> str:
         """Whose lower rate binds on some of the brokers; empty where those in the status of the rebalance do."""
-        own = claim_name(work)
+        own = {claim_name(work), f"the default of {claim_name(work)}"}
         binding = {claim for broker in brokers for _, claim in self._keeper.in_place(broker).values()}
-        return min((claim for claim in binding if own not in claim and claim not in work.rate_source), default="")
+        return min((claim for claim in binding - own if claim not in work.rate_source.split(", ")), default="")

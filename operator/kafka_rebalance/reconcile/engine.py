@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.throttle import ClusterLimits
@@ -83,6 +83,10 @@ class ClusterEngine:
     def throttles(self) -> dict[str, KafkaReassignmentThrottle]:
         """The throttle resources of the cluster, by uid."""
         return self._throttle.throttles
+
+    def see_throttles(self, throttles: Mapping[str, KafkaReassignmentThrottle]) -> None:
+        """Take in throttle resources of this cluster, by uid."""
+        self._throttle.see(throttles)
 
     def check_same_cluster(self, info: ClusterInfo) -> None:
         """Refused("ClusterIdCollision") where the same id is told at entirely other endpoints: a copied disk, say."""
@@ -245,9 +249,10 @@ class ClusterEngine:
         orders = await self._confirmed(running, self._schedule(running, seen.cluster), look)
         for work in running:
             await self._submit(work, at_once(orders[work.uid], seen.cluster), seen.cluster)
-        await self._throttle.look(running, seen.cluster)
+        opened = [work for work in self.works.values() if work.open is not None]
+        await self._throttle.look(opened, seen.cluster)
         submitted = {work.uid: orders[work.uid].alters for work in running}
-        uncovered = await self._throttle.extend(running, seen.cluster, submitted)
+        uncovered = await self._throttle.extend(opened, seen.cluster, submitted)
         for work in running:
             await self._submit(work, copies(orders[work.uid], seen.cluster, uncovered), seen.cluster)
             now = self._clock.monotonic()

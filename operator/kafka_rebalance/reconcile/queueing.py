@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 from kafka_rebalance.api.conditions import Reason
-from kafka_rebalance.execution.decide import Errand, Kind
+from kafka_rebalance.execution.decide import Kind
 from kafka_rebalance.execution.queue import Claimant, line_up
 from kafka_rebalance.model.topology import PartitionState, TopicPartition
 from kafka_rebalance.reconcile.lifecycle import Clock
@@ -35,13 +35,6 @@ def ahead_of(work: Work, works: Iterable[Work]) -> list[Work]:
     if not work.queued:
         return []
     return [other for other in works if other.open is not None and other.place is not None and other.place.runs]
-
-
-def own_errands(work: Work, works: Iterable[Work]) -> tuple[Errand, ...]:
-    """The errands of one without what those ahead of it move."""
-    ahead = ahead_of(work, works)
-    mine = (e for e in work.errands if not any(o.open is not None and e.tp in o.open.errand_of for o in ahead))
-    return tuple(mine) if ahead else work.errands
 
 
 def _claimant(work: Work, everything: Mapping[TopicPartition, PartitionState], now: float) -> Claimant:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.decide import Errand
+from kafka_rebalance.execution.throttle import moving_brokers
 from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.run import Origin, Run
-from kafka_rebalance.model.topology import TopicPartition
+from kafka_rebalance.model.topology import BrokerId, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,8 @@ class OpenRun:
     errands: tuple[Errand, ...]
     errand_of: Mapping[TopicPartition, Errand]
     topics: frozenset[str]
+    brokers: frozenset[BrokerId] = frozenset()
+    """Between which it copies."""
 
 
 async def load_open_run(stores: Stores, run: Run) -> OpenRun:
@@ -68,4 +71,14 @@ def open_run(run: Run, plan: Plan, ref: str, origins: Mapping[TopicPartition, Or
         )
         for p in plan.partitions
     )
-    return OpenRun(run, plan, ref, origins, errands, {e.tp: e for e in errands}, frozenset(e.tp.topic for e in errands))
+    brokers = {moving_brokers((*e.origin, *e.planned_from), e.target) for e in errands}
+    return OpenRun(
+        run,
+        plan,
+        ref,
+        origins,
+        errands,
+        {e.tp: e for e in errands},
+        frozenset(e.tp.topic for e in errands),
+        frozenset[BrokerId]().union(*brokers),
+    )

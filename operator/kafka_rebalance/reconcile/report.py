@@ -135,7 +135,7 @@ def _conditions(work: Work, before: Iterable[Condition], stalled: str | None, no
 
 
 def _throttle_condition(work: Work, put: Callable[[ConditionType, bool, str, str], None]) -> None:
-    if work.rates.leader is None and work.rates.follower is None:
+    if work.rates.leader is None and work.rates.follower is None and not work.throttled_brokers:
         put(ConditionType.THROTTLE_APPLIED, False, Reason.UNLIMITED, "the spec asks for full speed")
     elif work.throttle_refused:
         put(ConditionType.THROTTLE_APPLIED, False, Reason.REPLICATION_THROTTLE_LOWER, work.throttle_refused)
@@ -161,6 +161,8 @@ def _state(work: Work, stalled: str | None) -> tuple[Summary, str, str]:
         return Summary.STUCK, work.spec_problem.reason, unread
     if work.open is None:
         return _state_at_rest(work)
+    if work.throttle_problem is not None:
+        return Summary.STUCK, work.throttle_problem.reason, work.throttle_problem.message
     if work.throttle_refused and not work.rebalance.metadata.deleting:
         then = "; no new copy starts there: lower the rate, or raise that throttle"
         return Summary.STUCK, Reason.REPLICATION_THROTTLE_LOWER, work.throttle_refused + then

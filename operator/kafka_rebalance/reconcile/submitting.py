@@ -32,11 +32,13 @@ def at_once(orders: Orders, cluster: ClusterState) -> Orders:
     return Orders(orders.cancels, alters, orders.elections)
 
 
-def copies(orders: Orders, cluster: ClusterState, uncovered: Collection[tuple[str, str]]) -> Orders:
+def copies(orders: Orders, cluster: ClusterState, uncovered: Collection[tuple[str, str]] | None) -> Orders:
     """The part that copies, without partitions whose throttle is not in place yet: they wait for the next tick.
 
-    ``uncovered``: topic and ``partition:broker`` of each replica that is to be throttled and is not.
+    ``uncovered``: topic and ``partition:broker`` of each replica that is to be throttled and is not; None: nothing is.
     """
+    if uncovered is None:
+        return Orders()
     waiting = {TopicPartition(topic, int(entry.partition(":")[0])) for topic, entry in uncovered}
     alters = {
         tp: to

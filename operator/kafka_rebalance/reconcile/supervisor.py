@@ -127,7 +127,7 @@ class Supervisor:
         if before is None or asked_of(before) != asked_of(throttle):
             self._hand_over(connection)
         elif connection.engine is not None:
-            connection.engine.throttles[uid] = throttle  # our own status came back: nobody need wake up
+            connection.engine.see_throttles({uid: throttle})  # our own status came back: nobody need wake up
 
     async def start(self) -> None:
         """Before anything is seen: tidy up, and begin what is done beside the engines."""
@@ -155,7 +155,7 @@ class Supervisor:
         connection.changed.set()
         if connection.engine is not None:
             connection.engine.works.update(connection.works)
-            connection.engine.throttles.update(connection.throttles)
+            connection.engine.see_throttles(connection.throttles)
             connection.engine.wake()
 
     def _wake(self, connection: _Connection | None) -> None:

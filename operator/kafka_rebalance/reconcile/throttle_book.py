@@ -24,8 +24,7 @@ class ThrottleBook:
         self._ledger: Ledger | None = None
         self.exists = False
         """Whether it is stored, empty or not."""
-        self.trouble = ""
-        """What could not be written lately, for the status; empty where all went well."""
+        self._troubles: dict[str, str] = {}
 
     async def load(self) -> None:
         """Read the ledger once. Permanent("ThrottleLedgerDamaged") where it cannot be read: never guess."""
@@ -71,7 +70,19 @@ class ThrottleBook:
         """Hold less than what is stored, until it is next saved: undoing twice does no harm."""
         self._ledger = ledger
 
-    def note(self, trouble: str) -> None:
-        """Something could not be read or written."""
-        self.trouble = trouble
-        log.warning("%s", trouble)
+    @property
+    def trouble(self) -> str:
+        """What cannot be read or written at present, for the status; empty where all is well."""
+        more = f" and {len(self._troubles) - 1} more" if len(self._troubles) > 1 else ""
+        return next(iter(self._troubles.values()), "") + more
+
+    def note(self, where: str, problem: str) -> None:
+        """A broker or topic, by its name for people, could not be read or written."""
+        trouble = f"{where}: {problem}"
+        if self._troubles.get(where) != trouble:
+            log.warning("%s", trouble)
+        self._troubles[where] = trouble
+
+    def solved(self, where: str) -> None:
+        """It could."""
+        self._troubles.pop(where, None)

@@ -40,7 +40,8 @@ class ThrottleKeeper:
         self._wanted = Wanted()
         self._entries: Entries = {}
         self._elsewhere: Mapping[TopicPartition, Replicas] = {}
-        self._read_back_at = float("-inf")
+        self._rates_read_at = float("-inf")
+        self._lists_read_at = float("-inf")
 
     async def load(self) -> None:
         """Read the ledger once. Permanent("ThrottleLedgerDamaged") where it cannot be read: never guess."""
@@ -52,15 +53,17 @@ class ThrottleKeeper:
         alive: Collection[BrokerId],
         mode: Mode = Mode.ADDITIVE,
         others: Collection[TopicPartition] = (),
+        elsewhere: Mapping[TopicPartition, Replicas] | None = None,
     ) -> frozenset[tuple[str, str]]:
         """Put in place what the claims, by name, want; first look whether what was put in place before still is.
 
         ``others``: the partitions among them that are claimed only because other people are reassigning them.
+        ``elsewhere``: partitions in flight that no claim speaks for; where we throttle them no rate is raised.
         Returns the topic and entry of each replica whose throttle is not in place: its partition may not be submitted.
         """
-        self._book.trouble = ""
         self._wanted = combine(claims)
-        await self._rates.aim(self._wanted, alive, mode)
+        _, kept = protected({}, self._book.ledger, elsewhere or {})
+        await self._rates.aim(self._wanted, alive, mode, kept)
         self._entries = self._to_list()
         await self._look_again(alive)
         ledger = await self._lists.on_record(self._rates.on_record(), self._entries)
@@ -115,6 +118,11 @@ class ThrottleKeeper:
     def settled(self) -> bool:
         """Whether nothing of ours is left on any broker or topic."""
         return self._book.empty
+
+    def left_for_later(self, alive: Collection[BrokerId]) -> bool:
+        """Whether all that is on record is on brokers that are not there: nothing to do before one returns."""
+        book = self._book.ledger
+        return not (self._wanted.brokers or book.topics or book.entries or set(book.brokers) & set(alive))
 
     def given_back(self, alive: Collection[BrokerId]) -> bool:
         """Whether nothing is left of what is no longer claimed, on these brokers and on any topic."""
@@ -189,10 +197,15 @@ class ThrottleKeeper:
 
     async def _look_again(self, alive: Collection[BrokerId]) -> None:
         now = self._monotonic()
+        if self._book.empty:
+            return
         pause = max(READ_BACK_SECONDS, READ_BACK_SECONDS_PER_BROKER * len(self._book.ledger.brokers))
-        if not self._book.empty and now - self._read_back_at >= pause:
-            self._read_back_at = now
-            await self._rates.look_again(alive)
+        all_of_them = now - self._rates_read_at >= pause
+        if all_of_them:
+            self._rates_read_at = now
+        await self._rates.look_again(alive, all_of_them=all_of_them)
+        if now - self._lists_read_at >= READ_BACK_SECONDS:
+            self._lists_read_at = now
             await self._lists.look_again(self._entries)
 
 

@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 
-from kafka_rebalance.execution.drift import Reverts, Suspicion
+from kafka_rebalance.execution.drift import Reverts
 from kafka_rebalance.execution.ledger import (
     Before,
     Ledger,
@@ -40,7 +40,9 @@ class TopicLists:
         self._reverts = reverts
         self._monotonic = monotonic
         self._there: dict[ListKey, frozenset[str]] = {}
-        self._odd: Suspicion[ListKey, frozenset[str]] = Suspicion()
+        self._missed: dict[ListKey, frozenset[str]] = {}
+        """What was missing at the last reading: missing again at the next one, it is gone."""
+        self._wild: set[ListKey] = set()
         self._absent: Counter[str] = Counter()
 
     def has(self, topic: str, name: str, entry: str) -> bool:
@@ -63,7 +65,8 @@ class TopicLists:
             for name, items in lists.items():
                 missing = (items & self._book.ledger.listed(topic, name)) - self._there.get((topic, name), frozenset())
                 before = self._book.ledger.topics.get(topic, {}).get(name)
-                if missing and before is not None and before.value == "*":
+                wild = (topic, name) in self._wild or (before is not None and before.value == "*")
+                if missing and wild:
                     # Everything of this topic is throttled already, and a wildcard takes no entries.
                     self._there[topic, name] = items
                 elif missing:
@@ -72,12 +75,13 @@ class TopicLists:
         for topic, operations in changes.items():
             problem = answers.get(topic, "no answer")
             if problem is not None:
-                self._book.note(f"topic {topic}: throttled replicas not listed yet: {problem}")
+                self._book.note(f"topic {topic}", f"throttled replicas not listed yet: {problem}")
                 continue
+            self._book.solved(f"topic {topic}")
             for change in operations:
-                key = (topic, change.name)
-                self._there[key] = self._there.get(key, frozenset()) | split(change.value)
-                self._odd.clear(key)
+                key, added = (topic, change.name), split(change.value)
+                self._there[key] = self._there.get(key, frozenset()) | added
+                self._missed[key] = self._missed.get(key, frozenset()) - added
 
     async def look_again(self, entries: Entries) -> None:
         """Read back what was listed; what is gone is not there any more, and comes back with the next ``append``."""
@@ -111,8 +115,12 @@ class TopicLists:
         changes = {topic: found for topic in over if (found := self._to_restore(topic, seen.get(topic, {})))}
         for topic, problem in (await self._admin.alter_topic_configs(changes) if changes else {}).items():
             if problem is not None:
-                self._book.note(f"topic {topic}: throttled replicas not restored yet: {problem}")
+                self._book.note(f"topic {topic}", f"throttled replicas not restored yet: {problem}")
+            else:
+                self._book.solved(f"topic {topic}")
         clean = {topic for topic in over if topic in seen and topic not in changes}
+        for topic in seen:
+            self._absent.pop(topic, None)
         for topic in over - set(seen):
             self._absent[topic] += 1
             if self._absent[topic] >= _DELETED_AFTER_READINGS:
@@ -120,10 +128,12 @@ class TopicLists:
                 clean.add(topic)
         for key in [key for key in self._there if key[0] in over]:
             del self._there[key]
-            self._odd.clear(key)
+            self._missed.pop(key, None)
+            self._wild.discard(key)
         if clean:
             for topic in clean:
                 self._absent.pop(topic, None)
+                self._book.solved(f"topic {topic}")
             await self._book.save(strike_topics(self._book.ledger, clean))
 
     async def set_there(self, topics: Collection[str]) -> list[str]:
@@ -139,13 +149,17 @@ class TopicLists:
     async def _compare(self, key: ListKey, seen: ConfigValue, wanted: frozenset[str]) -> None:
         topic, name = key
         there = split(seen.value)
-        missing = frozenset() if "*" in there else wanted - there
-        if not missing:
-            self._odd.clear(key)
-        elif self._odd.confirmed(key, missing):
-            self._odd.clear(key)
-            self._there[key] -= missing
-            self._reverts.note(self._monotonic(), f"topic {topic}: {len(missing)} entries of {name} were taken away")
+        if "*" in there:
+            self._wild.add(key)
+            self._missed.pop(key, None)
+            return
+        self._wild.discard(key)
+        missing = wanted - there
+        gone = missing & self._missed.get(key, frozenset())
+        self._missed[key] = missing - gone
+        if gone:
+            self._there[key] -= gone
+            self._reverts.note(self._monotonic(), f"topic {topic}: {len(gone)} entries of {name} were taken away")
             before = self._book.ledger.topics.get(topic, {}).get(name)
             dynamic = seen.source is ConfigSource.DYNAMIC_TOPIC
             if before is not None and (not dynamic or before.value == "*"):
@@ -158,14 +172,18 @@ class TopicLists:
         changes = []
         for name, before in self._book.ledger.topics.get(topic, {}).items():
             value = seen.get(name)
-            if value is None or value.source is not ConfigSource.DYNAMIC_TOPIC or before.value == "*":
+            mine = self._there.get((topic, name), frozenset())
+            if value is None or "*" in split(value.value) or before.value == "*":
                 continue
-            left = remaining_after(before, value.value, self._book.ledger.listed(topic, name))
+            if value.source is not ConfigSource.DYNAMIC_TOPIC and not mine:
+                continue
+            # What this process has listed may be there although it does not read so yet.
+            listed = ",".join(filter(None, [value.value, *sorted(mine - split(value.value))]))
+            left = remaining_after(before, listed, self._book.ledger.listed(topic, name))
             if left is None:
                 changes.append(ConfigChange(name, ConfigOp.DELETE))
-            elif left != (value.value or ""):
-                mine = split(value.value) - split(left)
-                changes.append(ConfigChange(name, ConfigOp.SUBTRACT, ",".join(sorted(mine))))
+            elif gone := split(listed) - split(left):
+                changes.append(ConfigChange(name, ConfigOp.SUBTRACT, ",".join(sorted(gone))))
         return changes
 
 

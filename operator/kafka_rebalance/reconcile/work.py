@@ -106,6 +106,7 @@ class Work:
     throttled_brokers: int = 0
     throttle_trouble: str = ""
     throttle_refused: str = ""
+    throttle_problem: RebalanceError | None = None
     relieved: int = 0
     data_source: str = ""
     eta_seconds: float | None = None

@@ -1,0 +1,96 @@
+"""Whoever is dead, and wherever a partition stands: going on or going back never sends the same thing for ever."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kafka_rebalance.execution.decide import Direction, Errand, Kind, Observation, judge
+from kafka_rebalance.execution.steps import Elect
+from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
+
+TP = TopicPartition("t", 0)
+ORIGIN = replicas_of(1, 2, 3)
+TARGETS = st.lists(st.integers(1, 6), min_size=1, max_size=4, unique=True)
+ROUNDS = 60
+
+
+@st.composite
+def outages(draw):
+    """A partition half way between its origin and its target, with brokers dead that were there."""
+    target = replicas_of(*draw(TARGETS))
+    known = sorted({*ORIGIN, *target})
+    fewest = min(len(ORIGIN), len(target))
+    present = tuple(draw(st.lists(st.sampled_from(known), min_size=fewest, unique=True)))
+    dead = draw(st.frozensets(st.integers(1, 6), max_size=3))
+    in_sync = [broker for broker in present if broker not in dead]
+    return target, present, dead, in_sync
+
+
+class Kafka:
+    """One partition of brokers of one family, by the recordings (docs/kafka-behaviour.md)."""
+
+    def __init__(self, present, in_sync, alive, family):
+        self.replicas, self.isr, self.leader = present, set(in_sync), in_sync[0]
+        self.adding, self.removing = (), ()
+        self.alive, self.family = alive, family
+
+    @property
+    def state(self):
+        return PartitionState(TP, "", self.replicas, frozenset(self.isr), self.leader, self.adding, self.removing)
+
+    def alter(self, target):
+        self.adding = tuple(b for b in target if b not in self.replicas)
+        self.removing = tuple(b for b in self.replicas if b not in target)
+        self.replicas = (*target, *self.removing)
+        self.isr |= {b for b in self.adding if b in self.alive}
+        self.end()
+
+    def cancel(self):
+        kept = [b for b in self.replicas if b not in self.adding]
+        self.replicas, self.adding, self.removing = tuple(kept), (), ()
+        self.isr &= set(self.replicas)
+
+    def elect(self):
+        self.leader = self.replicas[0] if self.replicas[0] in self.isr else self.leader
+
+    def end(self):
+        target = [b for b in self.replicas if b not in self.removing]
+        shrinks = len(self.removing) > len(self.adding)
+        awaited = self.adding if self.family == "4.3" and not shrinks else target
+        moves = self.adding or self.removing
+        if moves and not set(awaited) <= self.isr:
+            return
+        self.replicas, self.adding, self.removing = tuple(target), (), ()
+        self.isr &= set(target)
+        if self.leader not in target:
+            self.leader = next(b for b in target if b in self.isr)
+
+
+class TestTermination:
+    @settings(max_examples=600, deadline=None)
+    @pytest.mark.parametrize("family", ["3.9", "4.3"])
+    @pytest.mark.parametrize("direction", list(Direction))
+    @given(outages(), st.integers(1, 3))
+    def test_it_comes_to_rest(self, direction, family, outage, parallel_replicas):
+        """Done, left alone or waiting for somebody: never alter and null in turn. Back, nothing waits in flight."""
+        target, present, dead, in_sync = outage
+        if not in_sync:
+            return
+        alive = frozenset(range(1, 7)) - dead
+        kafka = Kafka(present, in_sync, alive, family)
+        brokers = {BrokerId(b): Broker(BrokerId(b)) for b in alive}
+        errand = Errand(TP, "", ORIGIN, ORIGIN, target, origin_leader=ORIGIN[0])
+        for _ in range(ROUNDS):
+            seen = Observation(ClusterState("c", brokers, {TP: kafka.state}), {"t": 1})
+            verdict = judge(errand, seen, direction, parallel_replicas)
+            if verdict.kind is not Kind.READY:
+                break
+            if verdict.cancel:
+                kafka.cancel()
+            elif isinstance(verdict.call, Elect):
+                kafka.elect()
+            else:
+                kafka.alter(verdict.call.replicas)
+        assert verdict.kind is not Kind.READY, f"{kafka.state} after {ROUNDS} rounds: {verdict}"
+        if direction is not Direction.FORWARD:
+            assert verdict.kind is not Kind.IN_FLIGHT
