@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import Self
 
 from e2e.bench.kube import KubeCluster
 from e2e.bench.process import Child
@@ -45,7 +46,7 @@ class OperatorProcess:
         """Its process id; raises when it was never started."""
         return self._started().pid
 
-    def install(self) -> "OperatorProcess":
+    def install(self) -> Self:
         """Apply the CRDs and the shipped roles, and wait until the API server serves the resources."""
         crds = sorted((_ROOT / "crds").glob("*.yaml"))
         self._kube.kubectl("apply", "--server-side", *_files(crds))
@@ -56,18 +57,17 @@ class OperatorProcess:
         self._kube.kubectl("apply", *_files(manifests))
         return self
 
-    def start(self) -> "OperatorProcess":
+    def start(self) -> Self:
         """Start it as its service account, and wait until it says that it is ready."""
-        self._launch()
-        return self.wait_ready()
+        return self.launch().wait_ready()
 
-    def start_waiting(self) -> "OperatorProcess":
+    def start_waiting(self) -> Self:
         """Start one that finds another at work, and wait until it says so."""
-        self._launch()
+        self.launch()
         self._wait_said(_WAITING)
         return self
 
-    def wait_ready(self) -> "OperatorProcess":
+    def wait_ready(self) -> Self:
         """Wait until it says that it is ready, which it does when it leads."""
         self._wait_said(_READY)
         return self
@@ -76,7 +76,8 @@ class OperatorProcess:
         """What it has logged since its last start."""
         return self._text()[self._seen :]
 
-    def _launch(self) -> None:
+    def launch(self) -> Self:
+        """Start it as its service account; nothing is known of it yet."""
         if self.running:
             raise RuntimeError("the operator runs already")
         kubeconfig = self._kube.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT)
@@ -85,6 +86,7 @@ class OperatorProcess:
         command += ["--identity", self.identity]
         env = {**os.environ, "KUBECONFIG": str(kubeconfig), "PYTHONUNBUFFERED": "1", "POD_NAMESPACE": NAMESPACE}
         self._child = Child(command, log=self.log, env=env, cwd=self._kube.directory)
+        return self
 
     def _wait_said(self, what: str) -> None:
         child = self._started()
@@ -116,7 +118,7 @@ class OperatorProcess:
         wait_until(f"the operator {self.identity} ends (log: {self.log})", lambda: not self.running, timeout=timeout)
         return self.stop()
 
-    def restart(self) -> "OperatorProcess":
+    def restart(self) -> Self:
         """SIGTERM and a new start."""
         self.stop()
         return self.start()

@@ -173,6 +173,19 @@ async def candidate(api, machine):
         await one.end()
 
 
+class TestLooking:
+    """One that waits knows how old its knowledge is: the readiness probe asks."""
+
+    async def test_as_old_as_the_last_answer(self, api, machine, candidate):
+        first, second = await candidate("a"), await candidate("b")
+        await machine.let_pass(60)
+        assert first.lease.look_age is None
+        assert second.lease.look_age == pytest.approx(0, abs=1)
+        api.away = True
+        await machine.let_pass(60)
+        assert second.lease.look_age == pytest.approx(60, abs=1)
+
+
 class TestAcquiring:
     """One takes what is free; the others wait until it was not renewed for its duration, or is given up."""
 

@@ -1,5 +1,7 @@
 """The operator's process: wait for the lease; then the supervisor in this loop and the watch in its thread.
 
+Probes are answered from the first moment, by a process that waits too.
+
 It ends by a signal, by a watch that cannot go on, or by the loss of the lease. The lease is given up last: after all
 that was under way has been answered, so that the next can begin at once.
 """
@@ -16,10 +18,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kafka_rebalance.api.v1alpha1 import REBALANCES
+from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, REBALANCES
+from kafka_rebalance.app.health import Pulse, Stage
 from kafka_rebalance.app.load_models import LoadModelFiles
+from kafka_rebalance.app.probes import served
 from kafka_rebalance.app.watch import Watch
-from kafka_rebalance.errors import Permanent
+from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.kube.lease import DURATION_SECONDS, LEASE_NAME, LeaseHolder
@@ -30,6 +34,7 @@ log = logging.getLogger(__name__)
 
 # Linux's monotonic clock stands still while the machine is suspended, and a lease does not.
 _INTERVALS = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_LISTING_SECONDS = 2.0
 
 
 class SystemClock:
@@ -50,13 +55,39 @@ class SystemClock:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the command line says. ``namespace`` None: watch all; ``own_namespace`` None: where it runs."""
+    """What the command line says.
+
+    ``namespace`` None: watch all; ``own_namespace`` None: where it runs; ``health_port`` 0: answer no probes.
+    """
 
     identity: str
     namespace: str | None = None
     own_namespace: str | None = None
     load_model_dir: Path | None = None
     lease_seconds: int = DURATION_SECONDS
+    health_port: int = 0
+
+
+@dataclass
+class _Parts:
+    """What has been made so far, for the probes."""
+
+    lease: LeaseHolder
+    stage: Stage = Stage.WAITING
+    supervisor: Supervisor | None = None
+    watch: Watch | None = None
+    watching: bool = False
+
+    def pulse(self) -> Pulse:
+        """How it is now."""
+        return Pulse(
+            stage=self.stage,
+            look_age=self.lease.look_age,
+            holds_lease=self.lease.held(),
+            watching=self.watching,
+            watch_age=self.watch.age if self.watch else None,
+            rounds=self.supervisor.rounds() if self.supervisor else {},
+        )
 
 
 async def run_operator(settings: Settings) -> None:
@@ -72,28 +103,28 @@ async def run_operator(settings: Settings) -> None:
     clock = SystemClock()
     # A client of its own: writes of the lease pass no fence, and hanging calls of the engines do not hold renewals up.
     kube = KubeClient.connect(settings.own_namespace)
-    lease = LeaseHolder(kube, LEASE_NAME, settings.identity, clock, settings.lease_seconds)
-    acquiring = asyncio.create_task(lease.acquire())
-    await _first_of(stop.wait(), _ended(acquiring))
-    if acquiring.done():
-        acquiring.result()
-    failure = None if stop.is_set() else await _lead(settings, lease, clock, stop)
-    await _cancelled(acquiring)
-    await lease.release()
-    await kube.close()
+    parts = _Parts(LeaseHolder(kube, LEASE_NAME, settings.identity, clock, settings.lease_seconds))
+    async with served(settings.health_port, parts.pulse):
+        acquiring = asyncio.create_task(parts.lease.acquire())
+        await _first_of(stop.wait(), _ended(acquiring))
+        if acquiring.done():
+            acquiring.result()
+        failure = None if stop.is_set() else await _lead(settings, parts, clock, stop)
+        parts.stage = Stage.STOPPING
+        await _cancelled(acquiring)
+        await parts.lease.release()
+        await kube.close()
     log.info("operator stopped")
     if failure is not None:
         raise failure
 
 
-async def _lead(
-    settings: Settings, lease: LeaseHolder, clock: SystemClock, stop: asyncio.Event
-) -> BaseException | None:
+async def _lead(settings: Settings, parts: _Parts, clock: SystemClock, stop: asyncio.Event) -> BaseException | None:
     """Act until the end; when this returns, nothing is under way. Why it ended, unless by a signal."""
-    keeping = asyncio.create_task(lease.keep())
-    fence = Fence(lease.held)
+    keeping = asyncio.create_task(parts.lease.keep())
+    fence = Fence(parts.lease.held)
     kube = KubeClient.connect(settings.own_namespace, before_write=fence.check)
-    supervisor = Supervisor(
+    parts.supervisor = supervisor = Supervisor(
         kube,
         lambda connection: fenced(connect(connection, fence.check), fence),
         LoadModelFiles(settings.load_model_dir, clock.now),
@@ -105,13 +136,19 @@ async def _lead(
         note(body, deleted=deleted)
 
     watch = Watch(settings.namespace, seen)
+    parts.stage = Stage.LEADING
     await supervisor.start()
-    watch.start()
-    await _first_of(watch.ready(), stop.wait(), _ended(keeping))
+    await _first_of(_listed(kube, settings.namespace), stop.wait(), _ended(keeping))
     if not stop.is_set() and not keeping.done():
+        parts.watch = watch
+        watch.start()
+        await _first_of(watch.ready(), stop.wait(), _ended(keeping))
+    if not stop.is_set() and not keeping.done():
+        parts.watching = True
         where = f"namespace {settings.namespace}" if settings.namespace else "all namespaces"
         log.info("operator ready: watching %s", where)
     await _first_of(stop.wait(), watch.failed.wait(), _ended(keeping))
+    parts.stage = Stage.STOPPING
     # The watch first: what it sees after the supervisor has stopped would start engines anew.
     await watch.stop()
     await supervisor.stop()
@@ -122,6 +159,25 @@ async def _lead(
     if stop.is_set():
         return None
     return lost or Permanent("WatchEnded", "the API server can no longer be watched, see the log above")
+
+
+async def _listed(kube: KubeClient, namespace: str | None) -> None:
+    """Return once both kinds can be listed. kopf calls itself ready before it has asked for anything.
+
+    Nor does it notice kinds that are installed after its start where it may not list the CRDs.
+    """
+    told = ""
+    while True:
+        try:
+            for plural in (REBALANCES, REASSIGNMENT_THROTTLES):
+                await kube.check_listed(plural, namespace)
+        except RebalanceError as error:
+            if error.message != told:
+                log.warning("not watching yet: %s: %s", error.reason, error.message)
+                told = error.message
+            await asyncio.sleep(_LISTING_SECONDS)
+        else:
+            return
 
 
 async def _first_of(*waits: Coroutine[Any, Any, Any]) -> None:

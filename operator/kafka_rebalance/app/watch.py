@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,7 @@ from kafka_rebalance.api.v1alpha1 import GROUP, REASSIGNMENT_THROTTLES, REBALANC
 log = logging.getLogger(__name__)
 
 _STOP_SECONDS = 10.0
+_BEAT_SECONDS = 1.0
 
 Seen = Callable[[str, dict[str, Any], bool], None]
 """plural, body, whether it is gone; called in the operator's loop."""
@@ -35,10 +37,17 @@ class Watch:
         self._stop = threading.Event()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="kopf", daemon=True)
+        self._turned_at: float | None = None
         self.failed = asyncio.Event()
+
+    @property
+    def age(self) -> float | None:
+        """Seconds since kopf's loop last turned; None before it was started."""
+        return None if self._turned_at is None else time.monotonic() - self._turned_at
 
     def start(self) -> None:
         """Begin watching."""
+        self._turned_at = time.monotonic()
         self._thread.start()
 
     async def ready(self) -> None:
@@ -47,8 +56,10 @@ class Watch:
             continue
 
     async def stop(self) -> None:
-        """Stop watching; at most ten seconds."""
+        """Stop watching, if it ever began; at most ten seconds."""
         self._stop.set()
+        if self._turned_at is None:
+            return
         await asyncio.to_thread(self._thread.join, _STOP_SECONDS)
 
     def _run(self) -> None:
@@ -58,6 +69,8 @@ class Watch:
             log.exception("the watch ended")
 
     async def _watch(self) -> None:
+        # Before kopf starts: tasks that appear later are its own to it, and it waits for their end when it stops.
+        beating = asyncio.create_task(self._beat())
         try:
             await kopf.operator(
                 registry=self._registry(),
@@ -73,6 +86,12 @@ class Watch:
                 self._loop.call_soon_threadsafe(self.failed.set)
             # kopf waits for this flag in a thread, and the loop does not close before that thread has ended.
             self._stop.set()
+            beating.cancel()
+
+    async def _beat(self) -> None:
+        while True:
+            self._turned_at = time.monotonic()
+            await asyncio.sleep(_BEAT_SECONDS)
 
     def _registry(self) -> kopf.OperatorRegistry:
         registry = kopf.OperatorRegistry()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import signal
 import socket
+import sys
 from pathlib import Path
 
 import click
@@ -60,6 +62,13 @@ def _own_name() -> str:
     type=click.Path(file_okay=False, path_type=Path),
     help="Directory with the pipeline's load models, one per cluster id.",
 )
+@click.option(
+    "--health-port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default="0: none",
+    help="Answer GET /livez and GET /readyz on this port: 200, or 503 with the reasons.",
+)
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning"]), default="info", show_default=True)
 def operator(
     namespace: str | None,
@@ -68,12 +77,15 @@ def operator(
     identity: str,
     lease_seconds: int,
     load_models: Path | None,
+    health_port: int,
     log_level: str,
 ) -> None:
     """Run the operator against the current kubeconfig, or the account of the Pod."""
     if bool(namespace) == all_namespaces:
         raise click.UsageError("give either --namespace or --all-namespaces")
+    # What follows imports for seconds, and process 1 of a container never gets a signal that it has no handler for.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     configure_logging(log_level)
     from kafka_rebalance.app.run import Settings, run_operator
 
-    asyncio.run(run_operator(Settings(identity, namespace, own_namespace, load_models, lease_seconds)))
+    asyncio.run(run_operator(Settings(identity, namespace, own_namespace, load_models, lease_seconds, health_port)))

@@ -103,6 +103,10 @@ class KubeClient:
         items: list[Json] = (await self._json("GET", _resource(plural, namespace)))["items"]
         return items
 
+    async def check_listed(self, plural: str, namespace: str | None = None) -> None:
+        """Raise what listing one kind raises: no such kind, no right to it, nobody there."""
+        await self._json("GET", _resource(plural, namespace) + "?limit=1")
+
     async def patch_status(self, plural: str, namespace: str, name: str, patch: Mapping[str, Any]) -> bool:
         """Merge into the status (``{"status": {...}}``; null removes). False if the resource is gone."""
         path = f"{_resource(plural, namespace, name)}/status"

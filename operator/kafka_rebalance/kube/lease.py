@@ -67,10 +67,16 @@ class LeaseHolder:
         self._valid_until = float("-inf")
         self._seen: Json | None = None
         self._seen_at = float("-inf")
+        self._waited_at: float | None = None
 
     def held(self) -> bool:
         """Whether this process may act now. False at once after it was stopped or cut off for too long."""
         return self._clock.monotonic() < self._valid_until
+
+    @property
+    def look_age(self) -> float | None:
+        """Seconds since the API server last told that somebody else holds it; None: it never did."""
+        return None if self._waited_at is None else self._clock.monotonic() - self._waited_at
 
     async def acquire(self) -> None:
         """Wait until the Lease is ours. Who holds it is logged once. Permanent where the right to it is missing."""
@@ -87,6 +93,7 @@ class LeaseHolder:
                     log.info("lease %s is held by this operator, %s", self._place, self.identity)
                     return
                 waiting = f"waiting for the lease held by {holder}"
+                self._waited_at = self._clock.monotonic()
             if waiting != told:
                 log.info("%s (%s)", waiting, self._place)
                 told = waiting

@@ -78,6 +78,12 @@ class ClusterEngine:
         self._woken = asyncio.Event()
         self._failures = 0
         self._sent = False
+        self._round_began: float | None = None
+
+    @property
+    def round_seconds(self) -> float | None:
+        """For how long the present round has been going on; None between two rounds."""
+        return None if self._round_began is None else self._clock.monotonic() - self._round_began
 
     @property
     def throttles(self) -> dict[str, KafkaReassignmentThrottle]:
@@ -104,7 +110,9 @@ class ClusterEngine:
         try:
             while True:
                 self._woken.clear()
+                self._round_began = self._clock.monotonic()
                 pause = await self.tick()
+                self._round_began = None
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._woken.wait(), pause)
         finally:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -80,6 +81,13 @@ class Supervisor:
         self._connections: dict[ConnectionKey, _Connection] = {}
         self._engines: dict[str, tuple[ClusterEngine, asyncio.Task[None]]] = {}
         self._background: set[asyncio.Task[None]] = set()
+
+    def rounds(self) -> dict[str, float]:
+        """By cluster id, for how many seconds its engine's present round has been going on; infinite: it has ended."""
+        running = {
+            key: math.inf if task.done() else engine.round_seconds for key, (engine, task) in self._engines.items()
+        }
+        return {key: seconds for key, seconds in running.items() if seconds is not None}
 
     def rebalance_seen(self, body: dict[str, Any], *, deleted: bool) -> None:
         """A KafkaRebalance was created, changed or is gone."""

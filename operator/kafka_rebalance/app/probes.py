@@ -1,0 +1,50 @@
+"""``GET /livez`` and ``GET /readyz``: 200, or 503 with the reasons, one a line.
+
+Served by the operator's own loop: while that stands still nobody answers, which is the kubelet's answer too. The
+reasons are fixed sentences with ages and cluster ids: anybody who reaches the port may read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from kafka_rebalance.app.health import Pulse, why_dead, why_unready
+from kafka_rebalance.errors import Permanent
+
+_SHUTDOWN_SECONDS = 1.0
+
+
+@asynccontextmanager
+async def served(port: int, feel: Callable[[], Pulse]) -> AsyncIterator[None]:
+    """Answer on all addresses of ``port`` for as long as the context is open; 0: do not.
+
+    Permanent("HealthPortUnavailable") where the port is taken or may not be bound.
+    """
+    if not port:
+        yield
+        return
+    app = web.Application()
+    app.add_routes([web.get("/livez", _answering(feel, why_dead)), web.get("/readyz", _answering(feel, why_unready))])
+    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=_SHUTDOWN_SECONDS)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, port=port).start()
+        except OSError as error:
+            message = f"--health-port {port} cannot be listened on: {error.strerror}"
+            raise Permanent("HealthPortUnavailable", message) from error
+        yield
+    finally:
+        await runner.cleanup()
+
+
+def _answering(feel: Callable[[], Pulse], judge: Callable[[Pulse], list[str]]) -> Handler:
+    async def answer(_: web.Request) -> web.StreamResponse:
+        reasons = judge(feel())
+        return web.Response(status=503 if reasons else 200, text="\n".join(reasons or ["ok"]) + "\n")
+
+    return answer

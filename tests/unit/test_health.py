@@ -1,0 +1,69 @@
+"""When the kubelet is told to restart the operator, and when that it may go on with a rollout."""
+
+import math
+
+import pytest
+
+from kafka_rebalance.app.health import LOOK_SECONDS, ROUND_SECONDS, WATCH_SECONDS, Pulse, Stage, why_dead, why_unready
+
+
+def leading(**changes):
+    usual = {"holds_lease": True, "watching": True, "watch_age": 0.5, "rounds": {"c": 1.0}}
+    return Pulse(Stage.LEADING, **{**usual, **changes})
+
+
+class TestAlive:
+    """Only what a restart would mend."""
+
+    def test_turns(self):
+        assert why_dead(leading()) == []
+
+    @pytest.mark.parametrize("pulse", [Pulse(Stage.WAITING), Pulse(Stage.STOPPING, watch_age=math.inf)])
+    def test_nothing_turns_yet_or_any_more(self, pulse):
+        """One that waits or stops has nothing that could stand still: its loop answers."""
+        assert why_dead(pulse) == []
+
+    @pytest.mark.parametrize("away", [{"holds_lease": False}, {"watching": False}, {"watch_age": None}, {"rounds": {}}])
+    def test_the_api_server_or_kafka_is_away(self, away):
+        """A restart would not bring them back, and would cost the memory of what is under way."""
+        assert why_dead(leading(**away)) == []
+
+    def test_the_watch_stands_still(self):
+        assert why_dead(leading(watch_age=WATCH_SECONDS)) == []
+        assert why_dead(leading(watch_age=WATCH_SECONDS + 1)) == ["the watch has not turned for 61 s"]
+
+    def test_an_engine_hangs(self):
+        """Each cluster by its id; others that turn are not named."""
+        rounds = {"b": ROUND_SECONDS + 5, "a": math.inf, "c": ROUND_SECONDS}
+        assert why_dead(leading(rounds=rounds)) == [
+            "the engine of cluster a has ended",
+            "the engine of cluster b has been in one round for 605 s",
+        ]
+
+
+class TestReady:
+    """Acting, or able to take over."""
+
+    def test_acts(self):
+        assert why_unready(leading()) == []
+
+    def test_waits_for_another(self):
+        """Else a rolling update would wait for the new Pod, and the new Pod for the old one's Lease, for ever."""
+        assert why_unready(Pulse(Stage.WAITING, look_age=LOOK_SECONDS)) == []
+
+    @pytest.mark.parametrize("age", [None, LOOK_SECONDS + 0.1])
+    def test_waits_and_does_not_know_for_whom(self, age):
+        pulse = Pulse(Stage.WAITING, look_age=age)
+        assert why_unready(pulse) == ["the API server does not tell who holds the lease"]
+
+    def test_leads_and_does_not_watch_yet(self):
+        assert why_unready(leading(watching=False)) == ["not watching yet"]
+
+    def test_leads_without_a_lease_that_is_valid(self):
+        assert why_unready(leading(holds_lease=False)) == ["the lease was not renewed in time"]
+
+    def test_stops(self):
+        assert why_unready(Pulse(Stage.STOPPING, holds_lease=True, watching=True)) == ["stopping"]
+
+    def test_is_not_ready_when_dead(self):
+        assert why_unready(leading(watch_age=99.0)) == ["the watch has not turned for 99 s"]

@@ -1,0 +1,57 @@
+"""What is answered on the health port, to whom, and what happens where it is taken."""
+
+import socket
+
+import aiohttp
+import pytest
+from e2e.bench.ports import release_port, reserve_port
+
+from kafka_rebalance.app.health import Pulse, Stage
+from kafka_rebalance.app.probes import served
+from kafka_rebalance.errors import Permanent
+
+
+@pytest.fixture
+def port():
+    number = reserve_port()
+    yield number
+    release_port(number)
+
+
+async def ask(port, path):
+    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}{path}") as answer:
+        return answer.status, await answer.text()
+
+
+class TestAnswers:
+    async def test_each_path_tells_its_own(self, port):
+        """One that waits without having seen the Lease is alive, and not ready."""
+        async with served(port, lambda: Pulse(Stage.WAITING)):
+            assert await ask(port, "/livez") == (200, "ok\n")
+            assert await ask(port, "/readyz") == (503, "the API server does not tell who holds the lease\n")
+            assert (await ask(port, "/"))[0] == 404
+
+    async def test_the_present_counts(self, port):
+        """The pulse is felt when somebody asks; every reason has a line."""
+        pulses = iter([Pulse(Stage.LEADING), Pulse(Stage.LEADING, holds_lease=True, watching=True)])
+        async with served(port, lambda: next(pulses)):
+            assert await ask(port, "/readyz") == (503, "the lease was not renewed in time\nnot watching yet\n")
+            assert await ask(port, "/readyz") == (200, "ok\n")
+
+    async def test_nobody_answers_afterwards(self, port):
+        async with served(port, lambda: Pulse(Stage.WAITING)):
+            pass
+        with pytest.raises(aiohttp.ClientConnectionError):
+            await ask(port, "/livez")
+
+
+class TestPort:
+    async def test_taken(self, port):
+        """Said at once, before a lease is taken: else the kubelet would kill the Pod without a word of why."""
+        with socket.create_server(("", port)), pytest.raises(Permanent, match=f"--health-port {port} cannot be"):
+            async with served(port, lambda: Pulse(Stage.WAITING)):
+                pass
+
+    async def test_none_by_default(self):
+        async with served(0, lambda: pytest.fail("nobody can ask")):
+            pass
