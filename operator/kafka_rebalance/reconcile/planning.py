@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -14,9 +13,9 @@ from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.load import LoadModel, PartitionLoad
 from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
-from kafka_rebalance.planning.planner import plan
 from kafka_rebalance.planning.request import Goals, PartitionInput, PlanRequest, eligible_brokers
 from kafka_rebalance.planning.request import RackAwareness as PlanningRackAwareness
+from kafka_rebalance.reconcile.solving import solve
 
 
 def select(
@@ -70,7 +69,7 @@ async def make_plan(
             follower_order=spec.goals.follower_order,
         ),
     )
-    made = await asyncio.to_thread(plan, request)
+    made = await solve(request)
     return replace(made, skipped=(*made.skipped, *busy))
 
 
