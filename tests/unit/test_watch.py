@@ -29,7 +29,7 @@ class TestAge:
     """Seconds since the watch's own loop last turned."""
 
     async def test_none_before_it_begins(self):
-        watch = Watch(None, print)
+        watch = Watch((), print)
         assert watch.age is None
         await watch.stop()
 
@@ -42,7 +42,7 @@ class TestAge:
             beaten.set()
 
         kopf_does(three_turns)
-        watch = Watch(None, print)
+        watch = Watch((), print)
         watch.start()
         await watch.ready()
         await asyncio.to_thread(beaten.wait, 30)
@@ -58,7 +58,7 @@ class TestAge:
             let_go.wait()  # not awaited: the loop stands still
 
         kopf_does(block)
-        watch = Watch(None, print)
+        watch = Watch((), print)
         watch.start()
         await watch.ready()
         await asyncio.to_thread(wait_until, "a beat is left out", lambda: (watch.age or 0) > 1.5)

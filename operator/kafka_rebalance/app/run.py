@@ -12,9 +12,10 @@ import asyncio
 import logging
 import signal
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +58,11 @@ class SystemClock:
 class Settings:
     """What the command line says.
 
-    ``namespace`` None: watch all; ``own_namespace`` None: where it runs; ``health_port`` 0: answer no probes.
+    ``namespaces`` empty: watch all; ``own_namespace`` None: where it runs; ``health_port`` 0: answer no probes.
     """
 
     identity: str
-    namespace: str | None = None
+    namespaces: tuple[str, ...] = ()
     own_namespace: str | None = None
     load_model_dir: Path | None = None
     lease_seconds: int = DURATION_SECONDS
@@ -135,17 +136,17 @@ async def _lead(settings: Settings, parts: _Parts, clock: SystemClock, stop: asy
         note = supervisor.rebalance_seen if plural == REBALANCES else supervisor.throttle_seen
         note(body, deleted=deleted)
 
-    watch = Watch(settings.namespace, seen)
+    watch = Watch(settings.namespaces, seen)
     parts.stage = Stage.LEADING
     await supervisor.start()
-    await _first_of(_listed(kube, settings.namespace), stop.wait(), _ended(keeping))
+    await _first_of(_listed(kube, settings.namespaces), stop.wait(), _ended(keeping))
     if not stop.is_set() and not keeping.done():
         parts.watch = watch
         watch.start()
         await _first_of(watch.ready(), stop.wait(), _ended(keeping))
     if not stop.is_set() and not keeping.done():
         parts.watching = True
-        where = f"namespace {settings.namespace}" if settings.namespace else "all namespaces"
+        where = ", ".join(settings.namespaces) or "all namespaces"
         log.info("operator ready: watching %s", where)
     await _first_of(stop.wait(), watch.failed.wait(), _ended(keeping))
     parts.stage = Stage.STOPPING
@@ -161,15 +162,15 @@ async def _lead(settings: Settings, parts: _Parts, clock: SystemClock, stop: asy
     return lost or Permanent("WatchEnded", "the API server can no longer be watched, see the log above")
 
 
-async def _listed(kube: KubeClient, namespace: str | None) -> None:
-    """Return once both kinds can be listed. kopf calls itself ready before it has asked for anything.
+async def _listed(kube: KubeClient, namespaces: Sequence[str]) -> None:
+    """Return once both kinds can be listed in each of them. kopf calls itself ready before it has asked for anything.
 
     Nor does it notice kinds that are installed after its start where it may not list the CRDs.
     """
     told = ""
     while True:
         try:
-            for plural in (REBALANCES, REASSIGNMENT_THROTTLES):
+            for plural, namespace in product((REBALANCES, REASSIGNMENT_THROTTLES), namespaces or (None,)):
                 await kube.check_listed(plural, namespace)
         except RebalanceError as error:
             if error.message != told:

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import kopf
@@ -28,10 +28,13 @@ Seen = Callable[[str, dict[str, Any], bool], None]
 
 
 class Watch:
-    """A thread that watches. ``failed`` is set, in the operator's loop, when it ends without having been stopped."""
+    """A thread that watches these namespaces; all of them where none is named.
 
-    def __init__(self, namespace: str | None, seen: Seen) -> None:
-        self._namespace = namespace
+    ``failed`` is set, in the operator's loop, when it ends without having been stopped.
+    """
+
+    def __init__(self, namespaces: Collection[str], seen: Seen) -> None:
+        self._namespaces = namespaces
         self._seen = seen
         self._loop = asyncio.get_running_loop()
         self._stop = threading.Event()
@@ -74,10 +77,10 @@ class Watch:
         try:
             await kopf.operator(
                 registry=self._registry(),
-                settings=_settings(clusterwide=self._namespace is None),
+                settings=_settings(clusterwide=not self._namespaces),
                 standalone=True,
-                clusterwide=self._namespace is None,
-                namespaces=[self._namespace] if self._namespace else [],
+                clusterwide=not self._namespaces,
+                namespaces=list(self._namespaces),
                 stop_flag=self._stop,
                 ready_flag=self._ready,
             )

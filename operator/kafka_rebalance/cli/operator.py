@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from kafka_rebalance.cli.scope import watched_namespaces
 from kafka_rebalance.telemetry.logs import configure_logging
 from kafka_rebalance.units import parse_duration
 
@@ -33,8 +34,7 @@ def _own_name() -> str:
 
 
 @click.command("operator")
-@click.option("--namespace", help="Watch this namespace only.")
-@click.option("--all-namespaces", is_flag=True, help="Watch every namespace.")
+@watched_namespaces
 @click.option(
     "--own-namespace",
     help="Where plans, origins, ledgers and the lease are kept; where it runs, unless given. Of all operators that "
@@ -71,8 +71,7 @@ def _own_name() -> str:
 )
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning"]), default="info", show_default=True)
 def operator(
-    namespace: str | None,
-    all_namespaces: bool,
+    namespaces: tuple[str, ...],
     own_namespace: str | None,
     identity: str,
     lease_seconds: int,
@@ -81,11 +80,9 @@ def operator(
     log_level: str,
 ) -> None:
     """Run the operator against the current kubeconfig, or the account of the Pod."""
-    if bool(namespace) == all_namespaces:
-        raise click.UsageError("give either --namespace or --all-namespaces")
     # What follows imports for seconds, and process 1 of a container never gets a signal that it has no handler for.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     configure_logging(log_level)
     from kafka_rebalance.app.run import Settings, run_operator
 
-    asyncio.run(run_operator(Settings(identity, namespace, own_namespace, load_models, lease_seconds, health_port)))
+    asyncio.run(run_operator(Settings(identity, namespaces, own_namespace, load_models, lease_seconds, health_port)))

@@ -1,0 +1,48 @@
+"""Which namespaces an operator watches: the options of every command that is about an operator as a whole."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import click
+
+_Result = TypeVar("_Result")
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def watched_namespaces(command: Callable[..., _Result]) -> Callable[..., _Result]:
+    """``--namespace``, repeatable, or ``--all-namespaces``; the command gets ``namespaces``, empty for all."""
+
+    @click.option(
+        "--namespace",
+        "namespaces",
+        multiple=True,
+        callback=_names,
+        help="A namespace that the operator watches; may be repeated.",
+    )
+    @click.option("--all-namespaces", is_flag=True, help="It watches every namespace.")
+    @functools.wraps(command)
+    def scoped(*arguments: object, namespaces: tuple[str, ...], all_namespaces: bool, **options: object) -> _Result:
+        if bool(namespaces) == all_namespaces:
+            raise click.UsageError("give either --namespace or --all-namespaces")
+        return command(*arguments, namespaces=namespaces, **options)
+
+    return scoped
+
+
+def in_words(namespaces: Sequence[str]) -> str:
+    """For messages."""
+    if not namespaces:
+        return "all namespaces"
+    return f"namespace{'s' if len(namespaces) > 1 else ''} {', '.join(namespaces)}"
+
+
+def _names(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    for name in value:
+        # kopf would take it for a pattern, and the API server for a part of a path.
+        if not _LABEL.fullmatch(name):
+            raise click.BadParameter(f"{name!r} is no name of a namespace", ctx, param)
+    return tuple(dict.fromkeys(value))
