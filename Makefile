@@ -32,7 +32,7 @@ e2e: servers  ## every end-to-end test, the longer ones too
 fleet: servers  ## fifty rebalances on ten clusters, one of which hangs; by hand, 10 GB
 	@$(PYTHON) -m e2e.fleet
 
-servers: install  ## fetch Kafka and build Kubernetes into the cache
+servers: install  ## fetch Kafka, and build Kubernetes and helm, into the cache
 	@e2e/bench/prerequisites.sh bench
 	@$(PYTHON) -m e2e.bench
 

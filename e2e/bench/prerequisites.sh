@@ -32,8 +32,7 @@ look() {
             command -v mvn >/dev/null || need maven
             command -v openssl >/dev/null || need openssl
             command -v setpriv >/dev/null || need util-linux
-            # A cluster of somebody else needs no build.
-            [ "${E2E_PROVIDER:-own}" != own ] || has_go || need golang-go
+            has_go || need golang-go
             ;;
         *)
             echo "usage: $0 python|bench ..." >&2
