@@ -4,14 +4,15 @@ import copy
 import itertools
 
 from kafka_rebalance.errors import Refused
-from kafka_rebalance.kube.errors import Conflict, NotFound
+from kafka_rebalance.kube.errors import Conflict, Forbidden, NotFound
 
 
 class KubeInMemory:
     """``writes`` lists what was changed, in order; the namespace is the operator's.
 
     ``events`` has reason and message of each; ``rivals`` change a resource, one before each of the next writes to it;
-    ``terminating_namespaces`` are being deleted.
+    ``terminating_namespaces`` are being deleted; ``forbidden_namespaces`` may not be looked into; ``scaled`` are the
+    numbers of Pods that a Deployment was given, and ``on_scale`` is awaited at each.
     """
 
     def __init__(self, namespace="kafka-rebalance"):
@@ -23,6 +24,10 @@ class KubeInMemory:
         self.events = []
         self.rivals = []
         self.terminating_namespaces = set()
+        self.forbidden_namespaces = set()
+        self.leases = {}
+        self.scaled = []
+        self.on_scale = None
         self.closed = False
         self._versions = itertools.count(1)
 
@@ -31,6 +36,15 @@ class KubeInMemory:
 
     async def get(self, plural, namespace, name):
         return copy.deepcopy(self.resources.get((plural, namespace, name)))
+
+    async def list_resources(self, plural, namespace=None):
+        if namespace in self.forbidden_namespaces:
+            raise Forbidden(f"{plural} is forbidden in {namespace}")
+        return [
+            copy.deepcopy(found)
+            for (kind, where, _), found in self.resources.items()
+            if kind == plural and namespace in {None, where}
+        ]
 
     def create(self, plural, body):
         """A resource, as a person applies it; as it is stored."""
@@ -131,6 +145,33 @@ class KubeInMemory:
 
     async def list_config_map_metadata(self, labels):
         return [found["metadata"] for found in await self.list_config_maps(labels)]
+
+    async def get_lease(self, name):
+        return copy.deepcopy(self.leases.get(name))
+
+    async def create_lease(self, body):
+        return await self.replace_lease(body["metadata"]["name"], body)
+
+    async def replace_lease(self, name, body):
+        known = self.leases.get(name, {"metadata": {"resourceVersion": None}})
+        if body["metadata"].get("resourceVersion") != known["metadata"]["resourceVersion"]:
+            raise Conflict(f"Lease {name} has been modified")
+        self.leases[name] = copy.deepcopy(dict(body))
+        self._touch(self.leases[name])
+        return copy.deepcopy(self.leases[name])
+
+    async def request(self, method, path, body=None, *, content_type="application/json"):
+        """What `Installation` asks for: the scale of a Deployment, a Lease that goes."""
+        name = path.split("/")[-1]
+        if (method, name) == ("PATCH", "scale"):
+            self.scaled.append(body["spec"]["replicas"])
+            if self.on_scale is not None:
+                await self.on_scale()
+        elif method == "DELETE" and "/leases/" in path:
+            del self.leases[name]
+        else:
+            raise AssertionError(f"{method} {path}")
+        return {}
 
     def _unless_finalized(self, plural, namespace, name):
         found = self.resources[plural, namespace, name]

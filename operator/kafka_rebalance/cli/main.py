@@ -22,10 +22,16 @@ _UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 _COMMANDS = {
     # command: (module, attribute, one line for --help)
+    "check-install": (
+        "kafka_rebalance.cli.check_install",
+        "check_install",
+        "Whether an operator can work as it is installed.",
+    ),
     "doctor": ("kafka_rebalance.cli.doctor", "doctor", "What is wrong in a cluster and does not mend by itself."),
     "operator": ("kafka_rebalance.cli.operator", "operator", "Run the operator in the foreground."),
     "pipeline": ("kafka_rebalance.cli.pipeline", "pipeline", "Samples to Parquet, Spark to load model."),
     "plan": ("kafka_rebalance.cli.plan", "plan", "Plan offline, from a cluster file; Kafka's JSON out."),
+    "retire": ("kafka_rebalance.cli.retire", "retire", "Make ready for the removal of the operator."),
     "snapshot": ("kafka_rebalance.cli.snapshot", "snapshot", "A live cluster as the file that plan reads."),
     "status": (
         "kafka_rebalance.cli.status",

@@ -52,6 +52,10 @@ class BlobStore:
         """Of the index of a blob. A hash, since ids are case-sensitive and names are not."""
         return object_name(self._kind, *key)
 
+    async def names(self) -> list[str]:
+        """The indexes of all blobs of this kind."""
+        return sorted(index["name"] for index in await self._kube.list_config_map_metadata({KIND_LABEL: self._kind}))
+
     async def write(
         self, name: str, uid: str, payload: bytes, attributes: Mapping[str, str], *, expected: str | None = None
     ) -> None:

@@ -206,6 +206,12 @@ class KubeClient:
         """Conflict if it is no longer the one of ``body``'s resourceVersion, or is gone."""
         return await self._json("PUT", self._leases(name), body)
 
+    async def request(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, *, content_type: str = "application/json"
+    ) -> Json:
+        """Anything else, for a class of this package that is about something else. NotFound is raised."""
+        return await self._json(method, path, body, content_type=content_type)
+
     # ---------------------------------------------------------------------------------------------------------------
 
     def _leases(self, name: str = "") -> str:

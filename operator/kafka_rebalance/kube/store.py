@@ -198,6 +198,18 @@ class LedgerStore:
         ledger: dict[str, Any] = await asyncio.to_thread(unpack, blob.payload)
         return ledger
 
+    async def load_all(self) -> dict[str, dict[str, Any] | None]:
+        """By cluster id; None for one that is not what we wrote, which goes by the name of its ConfigMap."""
+        found: dict[str, dict[str, Any] | None] = {}
+        for name in await self._blobs.names():
+            try:
+                blob = await self._blobs.read(name)
+                if blob is not None:
+                    found[blob.attributes["clusterId"]] = await asyncio.to_thread(unpack, blob.payload)
+            except (StoredStateCorrupt, KeyError):
+                found[name] = None
+        return found
+
     async def save(self, cluster_id: str, ledger: Mapping[str, Any]) -> None:
         """In one step, whatever was there."""
         payload = await asyncio.to_thread(pack, dict(ledger))

@@ -1,0 +1,133 @@
+"""kafka-rebalance check-install: whether an operator can work as it is installed. ``helm test`` runs it in a Pod.
+
+Asked of the API server, as the operator's own account: what is served, what is allowed, whether a resource would be
+taken, and who leads. Nothing is created.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+import click
+
+from kafka_rebalance.api.crd import definitions
+from kafka_rebalance.api.v1alpha1 import API_VERSION, GROUP, REASSIGNMENT_THROTTLES, REBALANCES
+from kafka_rebalance.cli.resource import connected
+from kafka_rebalance.cli.scope import in_words, watched_namespaces
+from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.kube.client import KubeClient
+from kafka_rebalance.kube.errors import Forbidden
+from kafka_rebalance.kube.installation import Installation
+from kafka_rebalance.kube.lease import LEASE_NAME
+from kafka_rebalance.kube.rights import needed
+
+EXIT_FOUND = 1
+_PLURALS = (REBALANCES, REASSIGNMENT_THROTTLES)
+_SERVED = tuple(name for plural in _PLURALS for name in (plural, f"{plural}/status"))
+_SAMPLE = {
+    "apiVersion": API_VERSION,
+    "kind": "KafkaRebalance",
+    "metadata": {"generateName": "check-install-"},
+    "spec": {"kafka": {"bootstrapServers": "kafka:9092"}},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One thing that was asked. ``well`` None: it could not be, which is no fault."""
+
+    well: bool | None
+    said: str
+
+    def __str__(self) -> str:
+        """A line for people."""
+        return f"{'-' if self.well is None else 'ok' if self.well else 'FAIL':<6}{self.said}"
+
+
+@click.command("check-install")
+@watched_namespaces
+@click.option("--own-namespace", help="Where the operator keeps its records; where this runs, unless given.")
+def check_install(namespaces: tuple[str, ...], own_namespace: str | None) -> None:
+    """Check the operator's installation, as the operator's account; exit 1 when something is missing.
+
+    CRDs, every right that the operator needs, a KafkaRebalance as a server-side dry run, and whether an operator leads.
+    """
+    if not asyncio.run(_check(namespaces, own_namespace)):
+        sys.exit(EXIT_FOUND)
+
+
+async def _check(namespaces: Sequence[str], own_namespace: str | None) -> bool:
+    """Ask, and say each answer as it comes; whether all are well."""
+    good = True
+    async with connected(own_namespace) as kube:
+        async for answer in answers(kube, namespaces):
+            click.echo(str(answer))
+            good = good and answer.well is not False
+    return good
+
+
+async def answers(kube: KubeClient, namespaces: Sequence[str]) -> AsyncIterator[Answer]:
+    """Everything that is asked, in the order in which somebody would mend it."""
+    installation = Installation(kube)
+    yield await _served(installation)
+    for plural in _PLURALS:
+        yield await _same_definition(installation, plural)
+    for answer in await _rights(kube, installation, namespaces):
+        yield answer
+    yield await _dry_run(kube, installation)
+    yield await _leader(kube)
+
+
+async def _served(installation: Installation) -> Answer:
+    served = await installation.served()
+    if missing := [name for name in _SERVED if name not in served]:
+        return Answer(False, f"{API_VERSION}: {', '.join(missing)} not served: are the CRDs installed?")
+    return Answer(True, f"{API_VERSION}: {' and '.join(_PLURALS)} are served")
+
+
+async def _same_definition(installation: Installation, plural: str) -> Answer:
+    """A CRD that is older prunes what a newer operator writes; one that is newer lets in what this one cannot read."""
+    name = f"{plural}.{GROUP}"
+    try:
+        stored = await installation.definition(plural)
+    except Forbidden:
+        return Answer(None, f"CRD {name}: not compared, for this account may not read it")
+    except RebalanceError as error:
+        return Answer(False, f"CRD {name}: {error.message}")
+    if stored["spec"]["versions"] != definitions()[name]["spec"]["versions"]:
+        return Answer(False, f"CRD {name} is not the one of this version: apply the one that comes with it")
+    return Answer(True, f"CRD {name} is the one of this version")
+
+
+async def _rights(kube: KubeClient, installation: Installation, namespaces: Sequence[str]) -> list[Answer]:
+    rights = needed(namespaces, kube.namespace)
+    allowed = await asyncio.gather(*map(installation.may, rights))
+    missing = [right for right, may in zip(rights, allowed, strict=True) if not may]
+    if missing:
+        return [Answer(False, f"not allowed: {right}") for right in missing]
+    return [
+        Answer(True, f"all {len(rights)} rights are there, for {in_words(namespaces)} and {kube.namespace}'s records")
+    ]
+
+
+async def _dry_run(kube: KubeClient, installation: Installation) -> Answer:
+    what = f"a KafkaRebalance in namespace {kube.namespace} (server-side dry run)"
+    try:
+        await installation.would_take(REBALANCES, _SAMPLE)
+    except Forbidden:
+        return Answer(None, f"{what}: not tried, for this account may not create one")
+    except RebalanceError as error:
+        return Answer(False, f"{what}: {error.message}")
+    return Answer(True, f"{what} is taken")
+
+
+async def _leader(kube: KubeClient) -> Answer:
+    lease = await kube.get_lease(LEASE_NAME)
+    holder = (lease or {}).get("spec", {}).get("holderIdentity")
+    where = f"lease {kube.namespace}/{LEASE_NAME}"
+    if not holder:
+        return Answer(False, f"{where}: nobody holds it; does the operator run?")
+    return Answer(True, f"{where} is held by {holder}")

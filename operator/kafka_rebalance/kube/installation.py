@@ -1,0 +1,78 @@
+"""The operator's installation, as far as a command asks the API server about it or changes it. Not for the operator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from kafka_rebalance.api.v1alpha1 import GROUP, VERSION
+from kafka_rebalance.kube.client import Json, KubeClient
+from kafka_rebalance.kube.errors import Conflict, NotFound
+from kafka_rebalance.kube.rights import Right
+
+
+class Installation:
+    """In the namespace that the client says is the operator's own. Errors are the client's."""
+
+    def __init__(self, kube: KubeClient) -> None:
+        self._kube = kube
+
+    async def served(self) -> frozenset[str]:
+        """The plurals of our resources, subresources too, that the API server serves; none where it has no CRD."""
+        try:
+            answer = await self._kube.request("GET", f"/apis/{GROUP}/{VERSION}")
+        except NotFound:
+            return frozenset()
+        return frozenset(row["name"] for row in answer["resources"])
+
+    async def definition(self, plural: str) -> Json:
+        """The CustomResourceDefinition that is stored. Forbidden where it may not be read."""
+        return await self._kube.request(
+            "GET", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}.{GROUP}"
+        )
+
+    async def may(self, right: Right) -> bool:
+        """Whether whoever asks has this right. Everybody may ask that about himself."""
+        resource, _, subresource = right.resource.partition("/")
+        attributes = {"verb": right.verb, "group": right.group, "resource": resource}
+        attributes |= {"subresource": subresource} if subresource else {}
+        attributes |= {"namespace": right.namespace} if right.namespace else {}
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        }
+        answer = await self._kube.request("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
+        return bool(answer["status"]["allowed"])
+
+    async def would_take(self, plural: str, body: Mapping[str, Any]) -> None:
+        """Have a resource of ours checked as if it were created in the own namespace. Refused says what is wrong."""
+        path = f"/apis/{GROUP}/{VERSION}/namespaces/{quote(self._kube.namespace)}/{plural}"
+        await self._kube.request("POST", f"{path}?dryRun=All&fieldValidation=Strict", body)
+
+    async def scale(self, deployment: str, replicas: int) -> bool:
+        """Set the number of Pods of a Deployment. False if there is none of that name."""
+        path = f"/apis/apps/v1/namespaces/{quote(self._kube.namespace)}/deployments/{quote(deployment)}/scale"
+        try:
+            await self._kube.request(
+                "PATCH", path, {"spec": {"replicas": replicas}}, content_type="application/merge-patch+json"
+            )
+        except NotFound:
+            return False
+        return True
+
+    async def remove_lease(self, name: str) -> bool:
+        """Delete a Lease that nobody holds. False if somebody does, or there is none."""
+        found = await self._kube.get_lease(name)
+        if found is None or found["spec"].get("holderIdentity"):
+            return False
+        path = f"/apis/coordination.k8s.io/v1/namespaces/{quote(self._kube.namespace)}/leases/{quote(name)}"
+        unchanged = {"resourceVersion": found["metadata"]["resourceVersion"]}
+        try:
+            await self._kube.request(
+                "DELETE", path, {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": unchanged}
+            )
+        except (Conflict, NotFound):
+            return False
+        return True
