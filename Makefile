@@ -9,7 +9,7 @@ PYTHON := $(VENV)/bin/python
 # Installed is what pyproject.toml said then: the stamp is named after its content, so an edit makes it stale.
 STAMP := $(VENV)/.installed-$(shell sha256sum pyproject.toml | cut -c1-16)
 
-.PHONY: install demo test e2e fleet servers crds lint bench clean help
+.PHONY: install demo test e2e fleet servers crds chart lint bench clean help
 
 install: $(STAMP)  ## make .venv with the operator, the pipeline and the developers' tools
 
@@ -36,9 +36,13 @@ servers: install  ## fetch Kafka, and build Kubernetes and helm, into the cache
 	@e2e/bench/prerequisites.sh bench
 	@$(PYTHON) -m e2e.bench
 
-crds: install  ## write the CRDs and the field reference anew from the models
+crds: install  ## write the CRDs, the chart's too, and the field reference anew from the models
 	@$(PYTHON) -m kafka_rebalance.api.crd crds
+	@cp crds/*.yaml charts/kafka-rebalance-operator/files/crds/
 	@$(PYTHON) -m kafka_rebalance.api.reference docs/reference.md
+
+chart: install  ## write the chart's CRDs, table of values and snapshots anew
+	@$(PYTHON) -m tests.chart.write
 
 lint: install  ## ruff, mypy, the layers, and the guard of the source root
 	@# A package operator/ would shadow the standard library's module for everyone who runs from here.

@@ -1,0 +1,93 @@
+"""The chart as helm renders it, and the value sets that the tests look at."""
+
+import functools
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import yaml
+from e2e.bench.helm_build import helm_binary
+
+ROOT = Path(__file__).parents[2]
+CHART = ROOT / "charts" / "kafka-rebalance-operator"
+NAME = "kafka-rebalance-operator"
+NAMESPACE = "kafka-rebalance"
+KUBE_VERSION = "1.34.0"
+"""What is rendered for, so that the snapshots do not depend on which helm it is."""
+_CASES = Path(__file__).parent / "cases"
+_SNAPSHOTS = Path(__file__).parent / "snapshots"
+CASES = tuple(sorted(path.stem for path in _CASES.glob("*.yaml")))
+
+Manifest = dict[str, Any]
+
+
+class HelmError(RuntimeError):
+    """Helm ended with an error; the text is what it said."""
+
+
+def helm(*arguments: str, kubeconfig: Path | None = None, timeout: float = 120) -> str:
+    """Run helm; its standard output."""
+    with tempfile.TemporaryDirectory() as nowhere:
+        home = {f"HELM_{kind}_HOME": nowhere for kind in ("CACHE", "CONFIG", "DATA")}
+        done = subprocess.run(
+            [str(helm_binary()), *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=timeout,
+            env={**os.environ, **home, "KUBECONFIG": str(kubeconfig or os.devnull)},
+        )
+    if done.returncode:
+        raise HelmError(done.stdout + done.stderr)
+    return done.stdout
+
+
+def values_of(case: str) -> Path:
+    """The file with the values of a case."""
+    return _CASES / f"{case}.yaml"
+
+
+def snapshot_of(case: str) -> Path:
+    """The file with what is rendered of it."""
+    return _SNAPSHOTS / f"{case}.yaml"
+
+
+@functools.cache
+def rendered_text(*arguments: str) -> str:
+    """All manifests, hooks included."""
+    return helm("template", NAME, str(CHART), "--namespace", NAMESPACE, "--kube-version", KUBE_VERSION, *arguments)
+
+
+def rendered(case: str = "default", *arguments: str) -> list[Manifest]:
+    """The objects of a case. ``arguments`` as helm takes them."""
+    text = rendered_text("--values", str(values_of(case)), *arguments)
+    return [manifest for manifest in yaml.safe_load_all(text) if manifest]
+
+
+def snapshot(case: str) -> str:
+    """What is rendered of a case, without the CRDs, which are compared with `crds/`."""
+    documents = rendered_text("--values", str(values_of(case))).removeprefix("---\n").split("\n---\n")
+    kept = [document for document in documents if "\nkind: CustomResourceDefinition\n" not in document]
+    return "---\n" + "\n---\n".join(kept)
+
+
+def of_kind(manifests: list[Manifest], kind: str, suffix: str = "") -> Manifest:
+    """The one object of that kind whose name ends so."""
+    (found,) = [m for m in manifests if m["kind"] == kind and m["metadata"]["name"].endswith(suffix)]
+    return found
+
+
+def pod_templates(manifests: list[Manifest]) -> dict[str, Manifest]:
+    """What every Pod of these objects is made from, by kind and name of the object."""
+    found: dict[str, Manifest] = {}
+    for manifest in manifests:
+        where = f"{manifest['kind']}/{manifest['metadata']['name']}"
+        if manifest["kind"] == "Pod":
+            found[where] = {"metadata": {"labels": manifest["metadata"]["labels"]}, "spec": manifest["spec"]}
+        elif manifest["kind"] in {"Deployment", "Job"}:
+            found[where] = manifest["spec"]["template"]
+        elif manifest["kind"] == "CronJob":
+            found[where] = manifest["spec"]["jobTemplate"]["spec"]["template"]
+    return found

@@ -1,0 +1,317 @@
+"""The chart without a cluster: what is rendered, what is refused, and that it says the same as its sources."""
+
+import json
+import tomllib
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import pytest
+import yaml
+from tests.chart.rendering import (
+    CASES,
+    CHART,
+    NAME,
+    NAMESPACE,
+    ROOT,
+    HelmError,
+    Manifest,
+    helm,
+    of_kind,
+    pod_templates,
+    rendered,
+    snapshot,
+    snapshot_of,
+    values_of,
+)
+from tests.chart.values_table import undescribed, with_table
+
+from kafka_rebalance.cli.main import cli
+from kafka_rebalance.kube.lease import LEASE_NAME
+from kafka_rebalance.kube.rights import EVERYWHERE, OWN, OWN_ALONE, WATCHED, WATCHED_ALONE, Rule
+
+VALUES = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+SCHEMA = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
+LONG_NAME = f'pipeline={{"enabled": true, "clusters": [{{"name": "{"x" * 40}", "bootstrapServers": "k:1"}}]}}'
+Triples = set[tuple[str, str, str]]
+
+
+def triples(rules: list[dict[str, Any]]) -> Triples:
+    """Group, resource and verb of everything that a role grants; nothing that we grant is narrowed by name."""
+    assert not [rule for rule in rules if set(rule) - {"apiGroups", "resources", "verbs"}]
+    return {(g, r, v) for rule in rules for g in rule["apiGroups"] for r in rule["resources"] for v in rule["verbs"]}
+
+
+def of_rules(*rules: Rule) -> Triples:
+    return {(rule.group, resource, verb) for rule in rules for resource in rule.resources for verb in rule.verbs}
+
+
+class TestFollowsFromItsSources:
+    """What is written down twice is equal; `make chart` makes it so."""
+
+    @pytest.mark.parametrize("case", CASES)
+    def test_snapshots(self, case: str) -> None:
+        assert snapshot(case) == snapshot_of(case).read_text(encoding="utf-8"), "look at the change, then `make chart`"
+
+    def test_crds(self) -> None:
+        originals = {path.name: path.read_bytes() for path in (ROOT / "crds").iterdir()}
+        copies = {path.name: path.read_bytes() for path in (CHART / "files" / "crds").iterdir()}
+        assert copies == originals, "run `make chart`"
+
+    def test_readme(self) -> None:
+        readme = (CHART / "README.md").read_text(encoding="utf-8")
+        assert with_table(readme, CHART / "values.yaml") == readme, "run `make chart`"
+
+    def test_every_value_is_described(self) -> None:
+        assert undescribed(CHART / "values.yaml") == []
+
+    def test_versions(self) -> None:
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+        chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
+        assert (chart["version"], chart["appVersion"]) == (project, project)
+
+
+class TestLint:
+    @pytest.mark.parametrize("case", CASES)
+    def test_strict(self, case: str) -> None:
+        helm("lint", "--strict", "--quiet", str(CHART), "--namespace", NAMESPACE, "--values", str(values_of(case)))
+
+
+class TestCrds:
+    """As they are in `crds/`, to the last digit: YAML that went through helm's functions has floats for integers."""
+
+    @pytest.mark.parametrize(("case", "kept"), [("default", True), ("production", False)])
+    def test_rendered(self, case: str, kept: bool) -> None:
+        found = {m["metadata"]["name"]: m for m in rendered(case) if m["kind"] == "CustomResourceDefinition"}
+        originals = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in (ROOT / "crds").iterdir()]
+        assert len(found) == len(originals) == 2
+        for original in originals:
+            crd = found[original["metadata"]["name"]]
+            assert json.dumps(crd["spec"]) == json.dumps(original["spec"])
+            annotations = {"helm.sh/resource-policy": "keep"} if kept else None
+            assert crd["metadata"].get("annotations") == annotations
+            assert crd["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "Helm"
+
+    def test_left_out(self) -> None:
+        assert not [m for m in rendered("namespaced") if m["kind"] == "CustomResourceDefinition"]
+
+
+class TestRights:
+    """The chart, `deploy/rbac.yaml` and what `check-install` asks for grant the same, verb by verb."""
+
+    def test_deploy(self) -> None:
+        text = (ROOT / "deploy" / "rbac.yaml").read_text(encoding="utf-8")
+        manifests = list(yaml.safe_load_all(text))
+        assert triples(of_kind(manifests, "ClusterRole")["rules"]) == of_rules(*WATCHED, *EVERYWHERE)
+        assert triples(of_kind(manifests, "Role")["rules"]) == of_rules(*OWN)
+
+    def test_all_namespaces(self) -> None:
+        manifests = rendered()
+        assert triples(of_kind(manifests, "ClusterRole", NAME)["rules"]) == of_rules(*WATCHED, *EVERYWHERE)
+        assert triples(of_kind(manifests, "Role", "-records")["rules"]) == of_rules(*OWN)
+
+    def test_single_namespaces(self) -> None:
+        manifests = rendered("namespaced")
+        roles = {
+            m["metadata"]["namespace"]: m for m in manifests if m["kind"] == "Role" and m["metadata"]["name"] == NAME
+        }
+        assert {place: triples(role["rules"]) for place, role in roles.items()} == {
+            "kafka": of_rules(*WATCHED, *WATCHED_ALONE),
+            "payments": of_rules(*WATCHED, *WATCHED_ALONE),
+        }
+        assert triples(of_kind(manifests, "Role", "-records")["rules"]) == of_rules(*OWN, *OWN_ALONE)
+        assert not [m for m in manifests if m["kind"].startswith("Cluster")]
+
+    @pytest.mark.parametrize("case", [case for case in CASES if case != "bare"])
+    def test_every_role_is_bound_to_the_operator_alone(self, case: str) -> None:
+        manifests = rendered(case)
+        account = of_kind(manifests, "ServiceAccount")["metadata"]
+        subject = {"kind": "ServiceAccount", "name": account["name"], "namespace": account["namespace"]}
+        bindings = [m for m in manifests if m["kind"].endswith("Binding")]
+        bound = {(m["roleRef"]["kind"], m["roleRef"]["name"], m["metadata"].get("namespace")) for m in bindings}
+        roles = {
+            (m["kind"], m["metadata"]["name"], m["metadata"].get("namespace"))
+            for m in manifests
+            if m["kind"].endswith("Role") and m["metadata"]["labels"]["app.kubernetes.io/component"] != "access"
+        }
+        assert bound == roles
+        assert all(m["subjects"] == [subject] for m in bindings)
+
+    def test_what_the_hooks_add_goes_with_them(self) -> None:
+        """To what is named, and deleted when the hook has run."""
+        manifests = rendered()
+        stop = of_kind(manifests, "Role", "-uninstall")
+        named = [(rule["resources"], rule["verbs"], rule["resourceNames"]) for rule in stop["rules"]]
+        assert named == [(["deployments/scale"], ["patch"], [NAME]), (["leases"], ["delete"], [LEASE_NAME])]
+        assert triples(of_kind(manifests, "Role", "-test")["rules"]) == {
+            ("kafkarebalance.dev", "kafkarebalances", "create")
+        }
+        hooks = [m for m in manifests if "helm.sh/hook" in m["metadata"].get("annotations", {})]
+        assert sorted(m["kind"] for m in hooks) == ["Job", "Pod", "Role", "Role", "RoleBinding", "RoleBinding"]
+        for hook in hooks:
+            policy = hook["metadata"]["annotations"]["helm.sh/hook-delete-policy"]
+            assert policy == "before-hook-creation,hook-succeeded"
+
+    def test_people(self) -> None:
+        """view reads, edit writes, nobody but the operator writes a status."""
+        manifests = rendered()
+        view, edit = (triples(of_kind(manifests, "ClusterRole", suffix)["rules"]) for suffix in ("-view", "-edit"))
+        plurals = ("kafkarebalances", "kafkareassignmentthrottles")
+        group = "kafkarebalance.dev"
+        read = {(group, plural, verb) for plural in plurals for verb in ("get", "list", "watch")}
+        assert view == read | {(group, f"{plural}/status", "get") for plural in plurals}
+        verbs = ("create", "update", "patch", "delete", "deletecollection")
+        assert edit == {(group, plural, verb) for plural in plurals for verb in verbs}
+
+
+class TestPods:
+    """What every Pod of every case has in common."""
+
+    def all_pods(self) -> Iterator[tuple[str, Manifest]]:
+        for case in CASES:
+            for where, template in pod_templates(rendered(case)).items():
+                yield f"{case}: {where}", template
+
+    def test_commands_are_understood(self) -> None:
+        """Every argument is an option of that command, with a value that it takes."""
+        seen = set()
+        for where, template in self.all_pods():
+            (container,) = template["spec"]["containers"]
+            program, *words = container["command"]
+            assert program == "kafka-rebalance", where
+            command: click.Command | None = cli
+            for word in words:
+                assert isinstance(command, click.Group)
+                command = command.get_command(click.Context(command), word)
+            assert command is not None, where
+            # The Secret of a client's properties is mounted in a Pod only.
+            arguments = [argument for argument in container["args"] if "/etc/kafka-client/" not in argument]
+            command.make_context(" ".join(words), arguments)
+            seen.add(" ".join(words))
+        assert seen == {"operator", "retire", "check-install", "pipeline sample", "pipeline load-model"}
+
+    def test_pod_security_restricted(self) -> None:
+        for where, template in self.all_pods():
+            pod = template["spec"]
+            assert pod["securityContext"]["runAsNonRoot"] is True, where
+            assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, where
+            for container in pod["containers"]:
+                context = container["securityContext"]
+                assert context["capabilities"] == {"drop": ["ALL"]}, where
+                assert (context["allowPrivilegeEscalation"], context["readOnlyRootFilesystem"]) == (False, True), where
+                assert {"name": "tmp", "mountPath": "/tmp"} in container["volumeMounts"], where
+                assert container["resources"]["requests"], where
+                assert container["resources"]["limits"], where
+
+    def test_a_token_only_for_those_who_use_it(self) -> None:
+        for where, template in self.all_pods():
+            uses = template["spec"]["containers"][0]["command"][1] != "pipeline"
+            assert template["spec"]["automountServiceAccountToken"] is uses, where
+            assert ("serviceAccountName" in template["spec"]) is uses, where
+
+    def test_the_operators_selector_finds_only_the_operators(self) -> None:
+        """And never changes: a Deployment's selector is immutable, versions are not."""
+        for case in CASES:
+            manifests = rendered(case)
+            selector = of_kind(manifests, "Deployment")["spec"]["selector"]["matchLabels"]
+            assert "app.kubernetes.io/version" not in selector
+            selected = [
+                where
+                for where, template in pod_templates(manifests).items()
+                if selector.items() <= template["metadata"]["labels"].items()
+            ]
+            assert [where.partition("/")[0] for where in selected] == ["Deployment"]
+
+    def test_secrets_come_as_files(self) -> None:
+        (sampler,) = (t["spec"] for w, t in pod_templates(rendered("pipeline")).items() if w.endswith("-sample-prod"))
+        assert "--command-config=/etc/kafka-client/client.properties" in sampler["containers"][0]["args"]
+        assert [v["secret"]["secretName"] for v in sampler["volumes"] if "secret" in v] == ["sampler"]
+
+
+class TestObjects:
+    @pytest.mark.parametrize("case", CASES)
+    def test_have_a_place_and_the_recommended_labels(self, case: str) -> None:
+        recommended = ("name", "instance", "component", "version", "managed-by", "part-of")
+        for manifest in rendered(case):
+            labels = manifest["metadata"]["labels"]
+            assert not [name for name in recommended if f"app.kubernetes.io/{name}" not in labels]
+            clusterwide = manifest["kind"].startswith("Cluster") or manifest["kind"] == "CustomResourceDefinition"
+            assert ("namespace" in manifest["metadata"]) is not clusterwide
+
+    def test_a_disruption_budget_only_for_several(self) -> None:
+        """With one replica, or for one, it would hold up a drain."""
+        assert of_kind(rendered("production"), "PodDisruptionBudget")
+        assert not [m for m in rendered() if m["kind"] == "PodDisruptionBudget"]
+
+    def test_recreate_has_no_rolling_update(self) -> None:
+        """helm merges maps: the default's other half would be refused by the API server."""
+        assert of_kind(rendered("pipeline"), "Deployment")["spec"]["strategy"] == {"type": "Recreate"}
+
+    def test_the_image_by_tag_or_digest(self) -> None:
+        def image(*arguments: str) -> str:
+            found: str = of_kind(rendered("default", *arguments), "Deployment")["spec"]["template"]["spec"][
+                "containers"
+            ][0]["image"]
+            return found
+
+        version = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))["appVersion"]
+        digest = "sha256:" + "a" * 64
+        assert image() == f"{NAME}:{version}"
+        assert image("--set", "image.repository=r/x,image.tag=t") == "r/x:t"
+        assert image("--set", f"image.tag=t,image.digest={digest}") == f"{NAME}@{digest}"
+
+
+class TestRefusals:
+    """What is not meant is said by its name, before anything is installed."""
+
+    @pytest.mark.parametrize(
+        ("value", "said"),
+        [
+            ("replica=2", "replica"),
+            ("image.tags=x", "tags"),
+            ("pipeline.lake.sise=1Gi", "sise"),
+            ("networkPolicy.kafka.port=9092", "port"),
+            ("replicas=-1", "replicas"),
+            ("replicas=many", "replicas"),
+            ("logLevel=trace", "logLevel"),
+            ("leaseDuration=30", "leaseDuration"),
+            ("uninstall.underWay=force", "underWay"),
+            ("uninstall.timeout=4 minutes", "timeout"),
+            ("image.digest=sha256:abc", "digest"),
+            ("watchNamespaces={a,a}", "watchNamespaces"),
+            ("watchNamespaces={team-*}", "watchNamespaces"),
+            ("watchNamespaces=kafka", "watchNamespaces"),
+            ("strategy.type=OnDelete", "strategy"),
+            ("pipeline.clusters[0].name=prod", "bootstrapServers"),
+            ("pipeline.lake.accessModes={ReadOnlyMany}", "accessModes"),
+        ],
+    )
+    def test_by_the_schema(self, value: str, said: str) -> None:
+        with pytest.raises(HelmError, match=rf"(?s)values don't meet the specifications.*{said}"):
+            rendered("default", "--set", value)
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (("--set", "serviceAccount.create=false"), "serviceAccount.name has to be given"),
+            (("--set-json", LONG_NAME), "more than 52 characters"),
+            (("--kube-version", "1.28.0"), "chart requires kubeVersion"),
+        ],
+    )
+    def test_by_the_chart(self, arguments: tuple[str, ...], said: str) -> None:
+        with pytest.raises(HelmError, match=said):
+            rendered("default", *arguments)
+
+
+class TestSchema:
+    def test_is_closed_and_complete(self) -> None:
+        """Every value of the chart is in it and nothing else is, at every level that is ours."""
+        assert set(SCHEMA["properties"]) - {"global"} == set(VALUES)
+        pending = [(SCHEMA["properties"][name], VALUES[name], name) for name in VALUES]
+        while pending:
+            schema, value, where = pending.pop()
+            if "properties" not in schema:
+                continue
+            assert schema["additionalProperties"] is False, where
+            assert set(schema["properties"]) == set(value), where
+            pending += [(schema["properties"][name], value[name], f"{where}.{name}") for name in value]

@@ -1,0 +1,20 @@
+"""`python -m tests.chart.write` writes anew what follows from something else: CRDs, README, snapshots."""
+
+from tests.chart.rendering import CASES, CHART, ROOT, snapshot, snapshot_of
+from tests.chart.values_table import with_table
+
+
+def main() -> None:
+    """Write all of it; the tests compare."""
+    for copy in (CHART / "files" / "crds").glob("*.yaml"):
+        copy.unlink()
+    for original in (ROOT / "crds").glob("*.yaml"):
+        (CHART / "files" / "crds" / original.name).write_bytes(original.read_bytes())
+    readme = CHART / "README.md"
+    readme.write_text(with_table(readme.read_text(encoding="utf-8"), CHART / "values.yaml"), encoding="utf-8")
+    for case in CASES:
+        snapshot_of(case).write_text(snapshot(case), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
