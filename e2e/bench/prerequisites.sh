@@ -4,6 +4,7 @@
 #
 #   prerequisites.sh python          what `make install` needs
 #   prerequisites.sh python bench    what the demo and the tests need
+#   prerequisites.sh bench node      what `make e2e-node` needs
 set -eu
 
 missing=""
@@ -34,8 +35,17 @@ look() {
             command -v setpriv >/dev/null || need util-linux
             has_go || need golang-go
             ;;
+        node)
+            # containerd and runc come with docker.io.
+            command -v dockerd >/dev/null && command -v containerd >/dev/null || need docker.io
+            command -v debootstrap >/dev/null || need debootstrap
+            [ -x /usr/lib/cni/bridge ] || need containernetworking-plugins
+            command -v iptables >/dev/null || need iptables
+            command -v conntrack >/dev/null || need conntrack
+            command -v ip >/dev/null || need iproute2
+            ;;
         *)
-            echo "usage: $0 python|bench ..." >&2
+            echo "usage: $0 python|bench|node ..." >&2
             exit 2
             ;;
         esac

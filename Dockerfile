@@ -1,0 +1,94 @@
+# Two images: `operator`, and `pipeline`, which has Spark and the Java that it runs on as well.
+#
+#   DOCKER_BUILDKIT=1 docker build --target operator -t kafka-rebalance-operator:dev .
+#   DOCKER_BUILDKIT=1 docker build --target pipeline -t kafka-rebalance-pipeline:dev .
+#
+# Any slim Python from 3.11 on that is made of Debian will do; name it by digest to get the same bytes again. Where the
+# package index is behind an authority of your own: --secret id=ca_bundle,src=/etc/ssl/certs/ca-certificates.crt
+# There is no HEALTHCHECK: Kubernetes asks /livez and /readyz (operator --health-port).
+
+ARG BASE_IMAGE=python:3.11-slim-bookworm
+
+
+FROM ${BASE_IMAGE} AS dependencies
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_COMPILE=1 PIP_ROOT_USER_ACTION=ignore
+# The environment has no pip of its own: the base's installs into it.
+RUN python -m venv --without-pip /opt/venv
+WORKDIR /src
+COPY pyproject.toml ./
+# Apart from the package itself, so that a change of the code leaves this layer as it is. Two things go again that take
+# 120 MB and that nothing here imports: what ortools has pandas for, and a second Kubernetes client beside the first.
+RUN --mount=type=cache,target=/root/.cache/pip --mount=type=secret,id=ca_bundle \
+    if [ -s /run/secrets/ca_bundle ]; then export PIP_CERT=/run/secrets/ca_bundle; fi; \
+    python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+print(*project["dependencies"], sep="\n")' >requirements.txt \
+    && pip --python /opt/venv/bin/python install --requirement requirements.txt \
+    && pip --python /opt/venv/bin/python uninstall --yes pandas \
+    && rm -r /opt/venv/lib/python3*/site-packages/kubernetes/aio
+
+
+FROM dependencies AS operator-environment
+COPY LICENSE README.md ./
+COPY operator operator
+# Imported once, everything has its bytecode, and what is never imported has none.
+RUN --mount=type=cache,target=/root/.cache/pip --mount=type=secret,id=ca_bundle \
+    if [ -s /run/secrets/ca_bundle ]; then export PIP_CERT=/run/secrets/ca_bundle; fi; \
+    pip --python /opt/venv/bin/python install --no-deps . \
+    && cd / && /opt/venv/bin/python -c 'import pkgutil, importlib, kafka_rebalance as package; \
+names = [found.name for found in pkgutil.walk_packages(package.__path__, "kafka_rebalance.")]; \
+[importlib.import_module(name) for name in names if ".pipeline." not in name]'
+
+
+FROM dependencies AS pipeline-environment
+RUN --mount=type=cache,target=/root/.cache/pip --mount=type=secret,id=ca_bundle \
+    if [ -s /run/secrets/ca_bundle ]; then export PIP_CERT=/run/secrets/ca_bundle; fi; \
+    python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+print(*project["optional-dependencies"]["pipeline"], sep="\n")' >requirements.txt \
+    && pip --python /opt/venv/bin/python install --requirement requirements.txt
+COPY LICENSE README.md ./
+COPY operator operator
+RUN --mount=type=cache,target=/root/.cache/pip --mount=type=secret,id=ca_bundle \
+    if [ -s /run/secrets/ca_bundle ]; then export PIP_CERT=/run/secrets/ca_bundle; fi; \
+    pip --python /opt/venv/bin/python install --no-deps . \
+    && cd / && /opt/venv/bin/python -c 'import pkgutil, importlib, kafka_rebalance as package; \
+names = [found.name for found in pkgutil.walk_packages(package.__path__, "kafka_rebalance.")]; \
+[importlib.import_module(name) for name in names]'
+
+
+FROM ${BASE_IMAGE} AS runtime
+ARG BASE_IMAGE
+ARG VERSION=dev
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="kafka-rebalance-operator" \
+      org.opencontainers.image.description="Moves Kafka partition replicas: fewest moves, small steps, throttled, undoable" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.base.name="${BASE_IMAGE}"
+# A name for the number: Java asks for one. runAsNonRoot of Kubernetes asks for the number.
+RUN useradd --uid 65532 --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin nonroot
+ENV PATH=/opt/venv/bin:$PATH \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1
+
+
+FROM runtime AS pipeline
+# Java's package links its manual into a directory that slim images lack.
+RUN mkdir -p /usr/share/man/man1 \
+    && apt-get update -q \
+    && apt-get install -q -y --no-install-recommends openjdk-17-jre-headless \
+    && rm -rf /var/lib/apt/lists/* /var/cache/apt /var/log/apt /var/log/dpkg.log
+COPY --from=pipeline-environment /opt/venv /opt/venv
+USER 65532:65532
+# Spark writes where it works, and its launcher is a shell script.
+WORKDIR /tmp
+ENTRYPOINT ["/opt/venv/bin/kafka-rebalance"]
+CMD ["pipeline", "--help"]
+
+
+FROM runtime AS operator
+COPY --from=operator-environment /opt/venv /opt/venv
+USER 65532:65532
+WORKDIR /
+ENTRYPOINT ["/opt/venv/bin/kafka-rebalance"]
+CMD ["operator", "--help"]
