@@ -9,7 +9,7 @@ PYTHON := $(VENV)/bin/python
 # Installed is what pyproject.toml said then: the stamp is named after its content, so an edit makes it stale.
 STAMP := $(VENV)/.installed-$(shell sha256sum pyproject.toml | cut -c1-16)
 
-.PHONY: install demo test e2e fleet servers crds chart lint bench clean help
+.PHONY: install demo test e2e e2e-node images fleet servers crds chart lint bench clean help
 
 install: $(STAMP)  ## make .venv with the operator, the pipeline and the developers' tools
 
@@ -24,10 +24,19 @@ demo: servers  ## real brokers, a real API server, a rebalance and a rollback; K
 	@$(PYTHON) -m e2e.demo $(KEEP)
 
 test: lint servers  ## lint, then the tests, end-to-end ones on real clusters included, in a quarter of an hour
-	@$(PYTHON) -m pytest tests e2e -m "not campaign"
+	@$(PYTHON) -m pytest tests e2e -m "not campaign and not node"
 
 e2e: servers  ## every end-to-end test, the longer ones too
-	@$(PYTHON) -m pytest e2e
+	@$(PYTHON) -m pytest e2e -m "not node"
+
+e2e-node: servers  ## as root, on a real node: images, chart, Pods; half an hour the first time, then ten minutes
+	@e2e/bench/prerequisites.sh node
+	@$(PYTHON) -m e2e.node
+	@$(PYTHON) -m pytest e2e/node
+
+images: install  ## as root: build the images, and print their sizes
+	@e2e/bench/prerequisites.sh node
+	@$(PYTHON) -m e2e.node.images
 
 fleet: servers  ## fifty rebalances on ten clusters, one of which hangs; by hand, 10 GB
 	@$(PYTHON) -m e2e.fleet
@@ -60,4 +69,4 @@ clean:  ## delete .venv and what builds and tools left; the cache of brokers and
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

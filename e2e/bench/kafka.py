@@ -1,4 +1,4 @@
-"""A real Kafka cluster on loopback: KRaft brokers in racks, and a controller beside them.
+"""A real Kafka cluster on this machine: KRaft brokers in racks, and a controller beside them.
 
 The controller is a process of its own, so that a test may kill any broker without killing the quorum. All waiting is
 asking: a broker is up when the brokers say so. Nothing here knows what the tests do with the cluster.
@@ -36,7 +36,8 @@ class KafkaCluster:
     """Brokers `racks` (id -> rack) and one controller; `with` starts it and leaves nothing running.
 
     `properties` go into every broker's configuration. With `sasl` the brokers' only listener asks for a user
-    (SASL_PLAINTEXT; PLAIN or SCRAM-SHA-512), for clients and for the other brokers alike.
+    (SASL_PLAINTEXT; PLAIN or SCRAM-SHA-512), for clients and for the other brokers alike. `host` is the address that
+    they listen on, for clients that are not on loopback.
     """
 
     def __init__(
@@ -46,7 +47,9 @@ class KafkaCluster:
         properties: Mapping[str, str] | None = None,
         sasl: bool = False,
         version: str | None = None,
+        host: str = "127.0.0.1",
     ) -> None:
+        self.host = host
         self.jars: KafkaJars = kafka_jars(version)
         self.racks = dict(racks)
         self.sasl = sasl
@@ -76,7 +79,7 @@ class KafkaCluster:
 
     def address(self, broker: int) -> str:
         """host:port of one broker."""
-        return f"127.0.0.1:{self._ports[broker]}"
+        return f"{self.host}:{self._ports[broker]}"
 
     def pid(self, broker: int) -> int:
         """The process id of a broker, or of `CONTROLLER_ID`."""
@@ -255,7 +258,7 @@ class KafkaCluster:
         for child in self._children.values():
             if child.name in (str(broker), str(CONTROLLER_ID)):
                 child.check_alive()
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self._ports[broker]), timeout=1):
+        with contextlib.suppress(OSError), socket.create_connection((self.host, self._ports[broker]), timeout=1):
             # A new client every time: an old one remembers other brokers and asks those.
             client = self.admin(self.address(broker))
             # Not describe_cluster, which asks the broker named controller, and ends the process where all are fenced.
@@ -284,7 +287,7 @@ class KafkaCluster:
             broker,
             rack=self.racks[broker],
             data=data,
-            port=self._ports[broker],
+            address=self.address(broker),
             controller_port=self._controller_port,
             replicas=min(3, len(self._ports)),
             sasl=self.sasl,

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 CONTROLLER_ID = 1000
-# The users of a cluster that asks for one; the passwords are public, the listeners are on loopback.
+# The users of a cluster that asks for one; the passwords are public, the listeners are on this machine.
 SASL_USERS = {"admin": "admin-secret", "operator": "operator-secret"}
 
 _MODULES = "org.apache.kafka.common.security"
@@ -21,10 +21,10 @@ def controller_properties(data: Path, port: int) -> dict[str, str]:
 
 
 def broker_properties(
-    broker: int, *, rack: str, data: Path, port: int, controller_port: int, replicas: int, sasl: bool
+    broker: int, *, rack: str, data: Path, address: str, controller_port: int, replicas: int, sasl: bool
 ) -> dict[str, str]:
-    """A broker's file; `replicas` is what the internal topics get."""
-    listener = f"CLIENT://127.0.0.1:{port}"
+    """A broker's file; `replicas` is what the internal topics get, `address` is host:port of its listener."""
+    listener = f"CLIENT://{address}"
     return {
         "process.roles": "broker",
         "node.id": str(broker),

@@ -1,4 +1,4 @@
-"""The Kubernetes control plane and kubectl, built from the published modules that `e2e/kube/go.mod` pins.
+"""Kubernetes' programs, built from the published modules that `e2e/kube/go.mod` pins.
 
 No release download and no container registry is needed: only the Go module proxy of the environment.
 """
@@ -8,19 +8,56 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from e2e.bench.cache import cached
 
 _MODULE = Path(__file__).parents[1] / "kube"
-_KUBERNETES = ("kube-apiserver", "kube-controller-manager", "kubectl")
+_CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kubectl")
+_NODE = ("kube-scheduler", "kubelet", "kube-proxy")
 
 
 def kube_binaries() -> Path:
     """The directory with etcd, kube-apiserver, kube-controller-manager and kubectl, built when it is not cached."""
-    version = _version()
-    pins = hashlib.sha256((_MODULE / "go.mod").read_bytes() + (_MODULE / "go.sum").read_bytes()).hexdigest()[:12]
-    return cached(f"kube/{version}-{pins}", lambda place: _build(version, place / "bin")) / "bin"
+
+    def build(place: Path) -> None:
+        _tell("a control plane and etcd", "5 to 15 minutes")
+        _build_kubernetes(place, *_CONTROL_PLANE)
+        _go_build("-s -w", f"{place}/etcd", "go.etcd.io/etcd/server/v3")
+
+    return _built("", build)
+
+
+def node_binaries() -> Path:
+    """The directory with what a node needs beside the control plane: scheduler, kubelet, kube-proxy, and pause."""
+
+    def build(place: Path) -> None:
+        _tell("a scheduler, a kubelet and a kube-proxy", "2 to 10 minutes")
+        _build_kubernetes(place, *_NODE)
+        _go_build("-s -w", f"{place}/pause", "./pause")
+
+    return _built("-node", build)
+
+
+def _built(suffix: str, build: Callable[[Path], None]) -> Path:
+    """The cache entry's programs; named for all that they are made from."""
+    sources = (_MODULE / "go.mod", _MODULE / "go.sum", _MODULE / "pause" / "main.go")
+    pins = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
+
+    def make(place: Path) -> None:
+        (place / "bin").mkdir()
+        build(place / "bin")
+
+    return cached(f"kube/{_version()}-{pins}{suffix}", make) / "bin"
+
+
+def _tell(what: str, how_long: str) -> None:
+    print(
+        f"Building {what} of Kubernetes {_version()} from source: {how_long} with a cold Go cache, once",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 def _version() -> str:
@@ -30,20 +67,14 @@ def _version() -> str:
     return found.group(1)
 
 
-def _build(version: str, place: Path) -> None:
-    print(
-        f"Building Kubernetes {version} and etcd from source: 5 to 15 minutes with a cold Go cache, once",
-        file=sys.stderr,
-        flush=True,
-    )
+def _build_kubernetes(place: Path, *commands: str) -> None:
     # Without these the server reports v0.0.0-master, which clients and charts compare with.
+    version = _version()
     major, minor = version.lstrip("v").split(".")[:2]
     facts = {"gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
     packages = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
     flags = "-s -w " + " ".join(f"-X {package}.{key}={value}" for package in packages for key, value in facts.items())
-    place.mkdir()
-    _go_build(flags, f"{place}/", *(f"k8s.io/kubernetes/cmd/{command}" for command in _KUBERNETES))
-    _go_build("-s -w", f"{place}/etcd", "go.etcd.io/etcd/server/v3")
+    _go_build(flags, f"{place}/", *(f"k8s.io/kubernetes/cmd/{command}" for command in commands))
 
 
 def _go_build(flags: str, target: str, *packages: str) -> None:

@@ -1,16 +1,18 @@
-"""A Docker daemon of our own that builds images with BuildKit and leaves this machine's network alone.
+"""Docker with BuildKit: a daemon of our own that leaves this machine's network alone, or the one that is there.
 
-Its layers stay in the cache, so that a second build takes seconds. Debian's client is used, whatever else is on PATH:
-one without the buildx plugin cannot ask for BuildKit.
+Ours keeps its layers in the cache, so that a second build takes seconds. With it goes Debian's client, whatever else
+is on PATH: one without the buildx plugin cannot ask for BuildKit.
 """
 
+import json
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from e2e.bench.cache import cache_root
 from e2e.bench.process import Child
@@ -21,39 +23,51 @@ _DAEMON = "/usr/sbin/dockerd"
 
 
 class Docker:
-    """`with` starts the daemon and stops it; images and build layers stay."""
+    """`with` starts the daemon and stops it; images and build layers stay. Not `own`: the machine's is used."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, own: bool = True) -> None:
+        self._own = own
         self._images = cache_root() / "docker"
         # A socket's path has at most 108 bytes: not in the cache.
         self.directory = Path(tempfile.mkdtemp(prefix="node-docker-"))
-        self._host = f"unix://{self.directory}/docker.sock"
+        self._program = _CLIENT if own else "docker"
+        socket = {"DOCKER_HOST": f"unix://{self.directory}/docker.sock"} if own else {}
+        self._env = {**os.environ, **socket, "DOCKER_BUILDKIT": "1"}
         self._daemon: Child | None = None
 
     def __enter__(self) -> Self:
+        if self._own:
+            try:
+                self._start()
+            except BaseException:
+                self._stop()
+                raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._stop()
+        if error is None:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _start(self) -> None:
         self._images.mkdir(parents=True, exist_ok=True)
         arguments = (
             *(f"--data-root={self._images}", f"--exec-root={self.directory}/exec", f"--pidfile={self.directory}/pid"),
-            *(f"--host={self._host}", "--storage-driver=overlay2"),
+            *(f"--host={self._env['DOCKER_HOST']}", "--storage-driver=overlay2"),
             # Builds use the host's network; nothing of ours belongs into its tables.
             *("--bridge=none", "--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false"),
         )
-        self._daemon = Child([_DAEMON, *arguments], log=self.directory / "dockerd.log")
-        daemon = self._daemon
+        daemon = self._daemon = Child([_DAEMON, *arguments], log=self.directory / "dockerd.log")
 
         def answers() -> bool:
             daemon.check_alive()
             return self._client("version").returncode == 0
 
-        try:
-            wait_until(f"dockerd answers (log: {daemon.log})", answers)
-        except BaseException:
-            self._stop()
-            raise
-        return self
+        wait_until(f"dockerd answers (log: {daemon.log})", answers)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._stop()
+    def _stop(self) -> None:
+        if self._daemon is not None:
+            self._daemon.stop()
 
     def build(self, context: Path, tag: str, *, target: str = "", arguments: Mapping[str, str] | None = None) -> None:
         """`docker build`, its progress on our stderr. The host's CA bundle is offered as the secret `ca_bundle`."""
@@ -80,19 +94,32 @@ class Docker:
 
     def size_bytes(self, tag: str) -> int:
         """All layers, unpacked."""
-        return int(self._run("image", "inspect", "--format", "{{.Size}}", tag))
-
-    def identity(self, tag: str) -> str:
-        """The image's digest."""
-        return self._run("image", "inspect", "--format", "{{.Id}}", tag).strip()
+        return int(self.inspect(tag)["Size"])
 
     def save(self, archive: Path, *tags: str) -> None:
         """Write images as one tar, which containerd imports."""
         self._run("save", "--output", str(archive), *tags)
 
-    @property
-    def _env(self) -> dict[str, str]:
-        return {**os.environ, "DOCKER_HOST": self._host, "DOCKER_BUILDKIT": "1"}
+    def tag(self, tag: str, other: str) -> None:
+        """Give an image another name as well."""
+        self._run("tag", tag, other)
+
+    def inspect(self, tag: str) -> Any:
+        """What `docker image inspect` tells of it."""
+        (found,) = json.loads(self._run("image", "inspect", tag))
+        return found
+
+    def run(self, tag: str, *arguments: str, stdin: str = "", entrypoint: str = "") -> subprocess.CompletedProcess[str]:
+        """Run a container as a strict cluster would: nothing can be written but /tmp, no capability, no network."""
+        strict: tuple[str, ...] = (
+            "--read-only",
+            "--tmpfs=/tmp",
+            "--cap-drop=ALL",
+            "--security-opt=no-new-privileges",
+            "--network=none",
+        )
+        strict += (f"--entrypoint={entrypoint}",) if entrypoint else ()
+        return self._client("run", "--rm", "--interactive", *strict, tag, *arguments, stdin=stdin)
 
     def _run(self, *arguments: str) -> str:
         done = self._client(*arguments)
@@ -100,9 +127,6 @@ class Docker:
             raise RuntimeError(f"docker {' '.join(arguments)} failed: {done.stderr}")
         return done.stdout
 
-    def _client(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([_CLIENT, *arguments], env=self._env, capture_output=True, text=True, check=False)
-
-    def _stop(self) -> None:
-        if self._daemon is not None:
-            self._daemon.stop()
+    def _client(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        command = [self._program, *arguments]
+        return subprocess.run(command, env=self._env, input=stdin, capture_output=True, text=True, check=False)

@@ -1,38 +1,38 @@
 """`python -m e2e.node.images` builds the project's images as its users would, and prints their sizes."""
 
 import subprocess
+import sys
 import time
+import tomllib
 from pathlib import Path
 
 from e2e.node.base_image import base_image
 from e2e.node.docker import Docker
 
 _ROOT = Path(__file__).parents[2]
-TARGETS = ("operator", "pipeline")
+_VERSION = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]["version"]
+# The names that the chart asks for when it is told nothing: so it is installed by the very commands of the docs.
+OPERATOR = f"kafka-rebalance-operator:{_VERSION}"
+PIPELINE = f"kafka-rebalance-pipeline:{_VERSION}"
+NEXT_TAG = "next"
+NEXT_OPERATOR = f"kafka-rebalance-operator:{NEXT_TAG}"
+"""What an upgrade leads to: the same program under another name."""
 
 
-def image(target: str) -> str:
-    """The name under which an image is built here. No registry has it: nothing can be pulled by mistake."""
-    return f"localhost/kafka-rebalance-{target}:e2e"
+IMAGES = (OPERATOR, NEXT_OPERATOR, PIPELINE)
 
 
 def build_images(docker: Docker) -> None:
-    """Build all, and say how long it took and how big they are."""
+    """Build all, and say on stderr how long it took and how big they are."""
     base = base_image(docker)
-    print(f"base {base}: {_megabytes(docker, base)}" if docker.has(base) else f"base {base}", flush=True)
-    revision = subprocess.run(
-        ["git", "-C", str(_ROOT), "rev-parse", "HEAD"], capture_output=True, text=True, check=False
-    ).stdout.strip()
-    for target in TARGETS:
+    head = subprocess.run(["git", "-C", str(_ROOT), "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+    arguments = {"BASE_IMAGE": base, "VERSION": _VERSION, "REVISION": head.stdout.strip() or "unknown"}
+    for target, tag in (("operator", OPERATOR), ("pipeline", PIPELINE)):
         begun = time.monotonic()
-        arguments = {"BASE_IMAGE": base, "REVISION": revision or "unknown"}
-        docker.build(_ROOT, image(target), target=target, arguments=arguments)
+        docker.build(_ROOT, tag, target=target, arguments=arguments)
         took = time.monotonic() - begun
-        print(f"{target} {image(target)}: {_megabytes(docker, image(target))}, {took:.0f} s", flush=True)
-
-
-def _megabytes(docker: Docker, tag: str) -> str:
-    return f"{docker.size_bytes(tag) / 1e6:.0f} MB"
+        print(f"{tag}: {docker.size_bytes(tag) / 1e6:.0f} MB, {took:.0f} s", file=sys.stderr, flush=True)
+    docker.tag(OPERATOR, NEXT_OPERATOR)
 
 
 if __name__ == "__main__":

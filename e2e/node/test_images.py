@@ -1,0 +1,61 @@
+"""What the images are, and that they work where nothing can be written and nobody is root."""
+
+import json
+import subprocess
+import tomllib
+
+import pytest
+
+from e2e.node.docker import Docker
+from e2e.node.images import OPERATOR, PIPELINE
+from e2e.node.release import ROOT
+
+pytestmark = pytest.mark.node
+
+CLUSTER = {
+    "brokers": [{"id": number, "rack": None} for number in range(1, 5)],
+    "partitions": [{"topic": "t", "partition": at, "replicas": [1, 2]} for at in range(4)],
+}
+
+
+@pytest.mark.parametrize("tag", [OPERATOR, PIPELINE])
+class TestBoth:
+    def test_runs_as_a_number(self, docker: Docker, tag: str) -> None:
+        """`runAsNonRoot` believes only a number; no health check of Docker's own; the command is no shell's."""
+        config = docker.inspect(tag)["Config"]
+        assert config["User"] == "65532:65532"
+        assert "Healthcheck" not in config
+        assert config["Entrypoint"] == ["/opt/venv/bin/kafka-rebalance"]
+
+    def test_says_what_it_is(self, docker: Docker, tag: str) -> None:
+        labels = docker.inspect(tag)["Config"]["Labels"]
+        version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+        head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+        assert labels["org.opencontainers.image.version"] == version
+        assert labels["org.opencontainers.image.revision"] in {head.stdout.strip(), "unknown"}
+        assert labels["org.opencontainers.image.licenses"] == "Apache-2.0"
+        assert version in docker.run(tag, "--version").stdout
+
+    def test_plans_locked_up(self, docker: Docker, tag: str) -> None:
+        """The whole program is there: the planner's solver too, although what it brings along was thinned out."""
+        done = docker.run(tag, "plan", "--cluster", "-", "-o", "json", stdin=json.dumps(CLUSTER))
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["summary"]["optimal"]
+
+
+class TestOperator:
+    def test_has_no_spark(self, docker: Docker) -> None:
+        """Nor Java: that is the other image's."""
+        done = docker.run(OPERATOR, "pipeline", "load-model", "--lake", "/tmp")
+        assert done.returncode == 1
+        assert "ExtraMissing" in done.stderr
+        assert docker.size_bytes(OPERATOR) < docker.size_bytes(PIPELINE) / 2
+
+    def test_imports_without_compiling(self, docker: Docker) -> None:
+        """The bytecode of our own modules is in the image: nobody could write it where the operator runs."""
+        code = (
+            "import pathlib, kafka_rebalance as k; root = pathlib.Path(k.__file__).parent\n"
+            "print([p.name for p in root.rglob('*.py') if 'pipeline' not in p.parts[-2:] "
+            "and not list((p.parent / '__pycache__').glob(p.stem + '.*.pyc'))])"
+        )
+        assert docker.run(OPERATOR, "-c", code, entrypoint="/opt/venv/bin/python").stdout == "[]\n"

@@ -1,0 +1,196 @@
+"""From an empty node to an empty node: installed by its chart, a Pod moves replicas, whatever happens to it meanwhile.
+
+In this order, on one cluster: each test leaves the release as the next one expects it.
+"""
+
+import contextlib
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from e2e.bench.kafka import KafkaCluster
+from e2e.bench.kube import KubectlError
+from e2e.bench.operator import NAMESPACE
+from e2e.bench.waiting import wait_until
+from e2e.node.images import NEXT_TAG
+from e2e.node.provider import Node
+from e2e.node.release import NAME, ROOT, Release, volume
+from e2e.world import BIG, CRAWL, FAST, KIND, Rebalance, World, targets
+
+pytestmark = [pytest.mark.node, pytest.mark.brokers]
+
+STANDSTILL = {"leaderRate": "16Ki", "followerRate": "16Ki"}
+"""A copy of a BIG partition takes two minutes: what is in flight stays so until the rate is raised."""
+IMPATIENT = ("livenessProbe.periodSeconds=1", "livenessProbe.timeoutSeconds=1", "livenessProbe.failureThreshold=3")
+
+
+class TestInstalled:
+    """What `helm install --wait` and `helm test` of README.md have left."""
+
+    def test_leads_and_is_ready(self, operator: Release) -> None:
+        """The Pod's own account is enough to take the Lease, under the Pod's name."""
+        pod = operator.pod()
+        assert pod["status"]["containerStatuses"][0]["ready"]
+        assert operator.holder == pod["metadata"]["name"]
+        assert "operator ready: watching all namespaces" in operator.logs()
+
+    def test_has_its_own_account_and_nothing_more(self, kube: Node, operator: Release) -> None:
+        """Neither the rights of others nor a kubeconfig of somebody."""
+        spec = operator.pod()["spec"]
+        assert spec["serviceAccountName"] == NAME
+        (container,) = spec["containers"]
+        assert container["securityContext"]["readOnlyRootFilesystem"]
+        assert not [e for e in container.get("env", []) if "KUBECONFIG" in e["name"]]
+        account = ("--as", f"system:serviceaccount:{NAMESPACE}:{NAME}")
+        for verb, what in {"create": "pods", "delete": "configmaps", "list": "secrets", "patch": "deployments"}.items():
+            assert not _may(kube, verb, what, "-n", "default", *account), f"{verb} {what}"
+        assert _may(kube, "patch", f"{KIND}/status", "-n", "default", *account)
+
+    def test_passes_pod_security(self, kube: Node, operator: Release) -> None:
+        """The namespace takes only Pods that pass `restricted`, and this one is in it."""
+        assert operator.pod()["metadata"]["namespace"] == NAMESPACE
+        labels = kube.get("namespace", NAMESPACE)["metadata"]["labels"]
+        assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
+
+
+class TestInFlight:
+    """A Pod carries out a rebalance, and what happens to the Pod meanwhile is not seen in the end."""
+
+    def test_patched(self, world: World) -> None:
+        """Half a minute to go, then patched: it is carried out at once, under the new rate."""
+        rebalance, plan = _in_flight(world, "patched", CRAWL)
+        rebalance.patch(throttle=FAST, execution={"parallelPartitionCount": 50})
+        _assert_carried_out(world, rebalance, plan)
+
+    def test_pod_killed(self, world: World, operator: Release) -> None:
+        """Taken away without a word, as with its node: the next Pod waits for the Lease to expire and goes on."""
+        rebalance, plan = _in_flight(world, "killed", STANDSTILL)
+        former = operator.pod()["metadata"]["name"]
+        world.kube.kubectl("delete", "pod", former, "-n", NAMESPACE, "--grace-period=0", "--force")
+        operator.wait_led_by_another(former)
+        assert "waiting for the lease held by" in operator.logs()
+        rebalance.patch(throttle=FAST)
+        _assert_carried_out(world, rebalance, plan)
+
+    def test_pod_deleted(self, world: World, operator: Release) -> None:
+        """SIGTERM: it gives its Lease up before it ends, and the next Pod need not wait for it."""
+        rebalance, plan = _in_flight(world, "deleted", STANDSTILL)
+        former = operator.pod()["metadata"]["name"]
+        begun = time.monotonic()
+        world.kube.kubectl("delete", "pod", former, "-n", NAMESPACE, timeout=120)
+        gone = time.monotonic() - begun
+        operator.wait_led_by_another(former)
+        print(f"SIGTERM to gone {gone:.1f} s, to led by another {time.monotonic() - begun:.1f} s")
+        assert "waiting for the lease" not in operator.logs() or "is held by this operator" in operator.logs()
+        rebalance.patch(throttle=FAST)
+        _assert_carried_out(world, rebalance, plan)
+
+    def test_upgraded(self, world: World, operator: Release) -> None:
+        """`helm upgrade --wait` to another image: the new Pod is ready beside the old one, and takes over."""
+        rebalance, plan = _in_flight(world, "upgraded", STANDSTILL)
+        former = operator.pod()["metadata"]["name"]
+        values = [f"image.tag={NEXT_TAG}", *IMPATIENT, "terminationGracePeriodSeconds=10"]
+        operator.upgrade(*(f"--set {value}" for value in values))
+        successor = operator.wait_led_by_another(former)
+        assert successor["spec"]["containers"][0]["image"].endswith(f":{NEXT_TAG}")
+        rebalance.patch(throttle=FAST)
+        _assert_carried_out(world, rebalance, plan)
+
+    def test_hung(self, world: World, operator: Release) -> None:
+        """Nothing in the process turns: the kubelet finds out by /livez and starts it again, in the same Pod."""
+        rebalance, plan = _in_flight(world, "hung", STANDSTILL)
+        before = operator.pod()["metadata"]["name"]
+        operator.freeze()
+
+        def restarted() -> bool:
+            return bool(operator.pod()["status"]["containerStatuses"][0]["restartCount"] == 1)
+
+        wait_until("the kubelet restarts it", restarted, timeout=120)
+        operator.start()
+        assert operator.pod()["metadata"]["name"] == before == operator.holder
+        rebalance.patch(throttle=FAST)
+        _assert_carried_out(world, rebalance, plan)
+
+    def test_cancelled(self, world: World) -> None:
+        """Deleted in flight: back to where it was, by a Pod as by a process."""
+        topic = world.skewed("cancelled", *[BIG] * 6)
+        before = world.judge.describe_topics(topic)
+        rebalance = world.rebalance("cancelled", topic, throttle=STANDSTILL)
+        rebalance.until("copies in flight", lambda status: status.get("currentBatchSize"))
+        rebalance.delete()
+        rebalance.wait_gone()
+        world.assert_reached({key: found.replicas for key, found in before.items()})
+
+
+class TestPipeline:
+    def test_samples_and_load_models(self, world: World, kube: Node, operator: Release) -> None:
+        """The CronJobs' Pods run once each from their image; the operator plans with the model that they have made."""
+        lake = Path(kube.directory, "lake")
+        lake.mkdir()
+        lake.chmod(0o777)
+        kube.apply(volume("lake", lake))
+        values = Path(kube.directory, "pipeline.yaml")
+        cluster = {"name": "main", "bootstrapServers": world.kafka.bootstrap_servers}
+        pipeline = {
+            "enabled": True,
+            "clusters": [cluster],
+            "lake": {"existingClaim": "lake"},
+            "sampler": {"count": 2, "interval": "1s"},
+        }
+        values.write_text(yaml.safe_dump({"pipeline": pipeline, "strategy": {"type": "Recreate"}}))
+        operator.upgrade(f"--values {values}")
+        assert "rows" in operator.complete("sample-now", f"{NAME}-sample-main")
+        assert "partitions" in operator.complete("model-now", f"{NAME}-load-model")
+        assert list(lake.glob("models/*/load-model.json.gz"))
+        rebalance, plan = _in_flight(world, "modelled", CRAWL)
+        assert rebalance.status["plan"]["dataSource"] == "LoadModel"
+        rebalance.patch(throttle=FAST)
+        _assert_carried_out(world, rebalance, plan)
+        kube.kubectl("delete", "cronjobs,jobs", "--all", "-n", NAMESPACE, "--wait=true")
+
+
+class TestUninstalled:
+    def test_leaves_nothing_behind(self, kube: Node, kafka: KafkaCluster, operator: Release, unique: Any) -> None:
+        """Not a Pod, a role or a finalizer; what README.md says stays does, and goes by one command each."""
+        world = World(kafka, kube, operator, unique)  # type: ignore[arg-type] # never closed: there is no operator to
+        rebalance, plan = _in_flight(world, "last", CRAWL)
+        rebalance.patch(throttle=FAST)
+        _assert_carried_out(world, rebalance, plan)
+        operator.uninstall()
+        ours = ("-l", f"app.kubernetes.io/instance={NAME}", "-o", "name")
+        kinds = kube.kubectl("api-resources", "--verbs=list", "-o", "name").split()
+        left = kube.kubectl("get", ",".join(kinds), "--all-namespaces", *ours).split()
+        assert all(name.startswith("customresourcedefinition") for name in left), left
+        assert kube.get("pods", "-n", NAMESPACE)["items"] == []
+        assert "finalizers" not in rebalance.get()["metadata"]
+        kube.kubectl("delete", "-f", str(ROOT / "crds"), "--timeout=60s", timeout=90)
+        kube.kubectl("delete", "namespace", NAMESPACE, "--timeout=120s", timeout=150)
+        world.assert_tidy()
+
+
+def _in_flight(world: World, name: str, throttle: Mapping[str, str]) -> tuple[Rebalance, dict[str, Any]]:
+    """A rebalance with copies in flight that do not arrive for a while, and what was planned."""
+    topic = world.skewed(name, *[BIG] * 6)
+    before = world.judge.describe_topics(topic)
+    rebalance = world.rebalance(name, topic, throttle=throttle)
+    plan = world.planned(rebalance, before)
+    rebalance.until("copies in flight", lambda status: status.get("currentBatchSize"))
+    return rebalance, plan
+
+
+def _assert_carried_out(world: World, rebalance: Rebalance, plan: Mapping[str, Any]) -> None:
+    """By Kafka's tools: as planned, once; no throttle and no reassignment is left. No transition was told twice."""
+    rebalance.wait_for("Succeeded")
+    world.assert_reached(targets(plan))
+    assert rebalance.status["plan"]["hash"] == plan["summary"]["hash"]
+    assert [reason for reason in rebalance.events() if reason != "Planning"] == ["Rebalancing", "Succeeded"]
+
+
+def _may(kube: Node, *question: str) -> bool:
+    with contextlib.suppress(KubectlError):  # "no", with exit code 1
+        return kube.kubectl("auth", "can-i", *question).strip() == "yes"
+    return False
