@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from e2e.bench.judge import Key
 from e2e.bench.load import fill
 from e2e.bench.operator import OperatorProcess
 from e2e.bench.waiting import wait_until
@@ -31,8 +32,6 @@ pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
 CONFIGS = "kafka.admin.ConfigCommand"
 FAST_BYTES = str(500 * 2**20)
 KILLS = 6
-HUGE = 100_000_000
-"""Bytes of a partition that is not copied, unthrottled, before the operator has looked."""
 
 
 class TestNothingIsLeft:
@@ -81,12 +80,12 @@ class TestOthers:
 
     def test_their_reassignments_are_throttled_and_let_go(self, world: World) -> None:
         """Listed within seconds, at the rate of the resource and of its override; a patch lets them go."""
-        topic = world.topic("theirs", [[1, 2, 3], [2, 3, 1]], HUGE, follower_replication_throttled_replicas="1:9")
+        topic = world.topic("theirs", [[1, 2, 3], [2, 3, 1]], BIG, follower_replication_throttled_replicas="1:9")
         before = world.judge.throttles()
         override = {"id": 4, "followerRate": "32Ki"}
         throttle = _Throttle(world, "others", **CRAWL, brokers=[override])
         throttle.until("nothing to do yet", lambda status: state(status)[0] == "NothingToThrottle")
-        world.reassign({(topic, 0): (4, 2, 3), (topic, 1): (5, 3, 1)})
+        _begun_elsewhere(world, {(topic, 0): (4, 2, 3), (topic, 1): (5, 3, 1)})
         wait_until("the destinations are throttled", lambda: world.rates(4)[1] and world.rates(5)[1])
         assert (world.rates(4)[1], world.rates(5)[1]) == ("32768", CRAWL_BYTES)
         assert world.rates(1)[0] == CRAWL_BYTES
@@ -106,15 +105,16 @@ class TestOthers:
 
     def test_deleted_while_in_use(self, world: World) -> None:
         """The resource is gone when what it had claimed is given back; their reassignment goes on at full speed."""
-        topic = world.topic("let-go", [[1, 2, 3]], HUGE)
+        topic = world.topic("let-go", [[1, 2, 3]], BIG)
         throttle = _Throttle(world, "gone", **CRAWL)
         throttle.until("it is there", lambda status: state(status)[0] == "NothingToThrottle")
-        world.reassign({(topic, 0): (4, 2, 3)})
+        _begun_elsewhere(world, {(topic, 0): (4, 2, 3)})
         wait_until("it is throttled", lambda: world.rates(4)[1])
         throttle.delete()
         assert world.judge.throttles() == {}
         wait_until("it has arrived", lambda: not world.in_flight(topic))
 
+    @pytest.mark.campaign
     def test_two_for_one_cluster(self, world: World) -> None:
         """The older one holds and the other says so; deleted, the other takes its place."""
         topic = world.skewed("two", BIG, BIG, BIG)
@@ -172,6 +172,7 @@ class TestDrift:
             rebalance.wait_for("Succeeded")
             wait_until("it is the person's", lambda: world.judge.throttles() == {"broker 4": {FOLLOWER_RATE: "1024"}})
 
+    @pytest.mark.campaign
     def test_a_raised_or_deleted_rate_is_put_back(self, world: World) -> None:
         """A copy does not run faster than the spec says for longer than a look or two."""
         topic = world.skewed("raised", BIG, BIG, BIG)
@@ -202,6 +203,7 @@ class TestReplicationThrottle:
             rebalance.wait_for("Succeeded")
             assert world.judge.throttles() == {"broker 4": {FOLLOWER_RATE: "1000000"}}
 
+    @pytest.mark.campaign
     def test_full_speed_takes_part_in_it(self, world: World) -> None:
         """Moving replicas join its lists; the rate stays."""
         topic = world.skewed("part", BIG, BIG, BIG)
@@ -215,6 +217,7 @@ class TestReplicationThrottle:
             rebalance.wait_for("Succeeded")
             assert world.judge.throttles() == {"broker 4": {FOLLOWER_RATE: FAST_BYTES}}
 
+    @pytest.mark.campaign
     def test_separate(self, world: World) -> None:
         """The lower of the two holds for all that is listed, and what was there comes back."""
         topic = world.skewed("separate", BIG, BIG, BIG)
@@ -283,6 +286,18 @@ class _Throttle:
 
     def delete(self) -> None:
         self._world.kube.kubectl("delete", THROTTLE_KIND, self.name, "-n", NAMESPACE, "--timeout=60s")
+
+
+def _begun_elsewhere(world: World, target: Mapping[Key, tuple[int, ...]]) -> None:
+    """Kafka's own tool reassigns, with the destinations away until the sources are throttled."""
+    added = {ids[0] for ids in target.values()}
+    sources = {world.partitions(topic)[number].leader for topic, number in target}
+    world.kafka.kill9(*added)
+    world.kafka.wait_gone(*added)
+    world.reassign(target)
+    for source in sources:
+        wait_until(f"broker {source} is throttled", lambda source=source: world.rates(source)[0] == CRAWL_BYTES)
+    world.kafka.start_brokers(*added)
 
 
 @contextlib.contextmanager

@@ -109,7 +109,8 @@ class TestInFlight:
             await self.flows(admin, copy)
         for copy, passed in zip(copies, await self.passing(admin, copies, 3), strict=True):
             record_property(f"bytes/s at {SLOW}, {copy.side}", round(passed * BITE_BYTES / 3))
-            assert 5 < passed < 100
+            # Not for long enough to tell the rate; the copy would have arrived without one.
+            assert 5 < passed < self.BITES
         for copy in copies:
             await self.set_rate(admin, copy, HALT)
         await self.all_stand_still(admin, copies)
