@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass
 
+from ortools.graph.python import min_cost_flow
 from ortools.sat.python import cp_model
 
 from kafka_rebalance.model.plan import Plan
@@ -144,6 +145,42 @@ def optimum(request: PlanRequest) -> Metrics:
         found[name] = round(solver.objective_value)
         model.add(levels[name] == found[name])
     return Metrics(**found)
+
+
+def fewest_moves(request: PlanRequest, counts_above_racks: bool = False) -> tuple[int, int, int]:
+    """(rack violations, sum of squared counts, moves): the exact optimum by one flow over every partition and broker.
+
+    Nothing is taken together here, so it is slow and plain: partition -> rack or lone broker -> broker -> sink, with a
+    cost for a replica above the rack's cap, square costs for a broker's replicas, and a cost for every new one.
+    """
+    racks = _racks(request)
+    partitions = [p for p in request.partitions if p.has_leader]
+    total = sum(len(p.replicas) for p in partitions)
+    move, step = 1, total + 1
+    over = step * (2 * total + 1) ** 2 if not counts_above_racks else step
+    square = step if not counts_above_racks else step * (total + 1)
+    flow = min_cost_flow.SimpleMinCostFlow()
+    broker_node = {b: i + 1 for i, b in enumerate(sorted(request.targets))}
+    node = len(broker_node)
+    for p in partitions:
+        node = source = node + 1
+        flow.set_node_supply(source, len(p.replicas))
+        for rack in {racks[b] or b for b in broker_node}:
+            members = [b for b in broker_node if (racks[b] or b) == rack]
+            cap = _cap(racks, len(p.replicas)) if isinstance(rack, str) else 1
+            node += 1
+            flow.add_arc_with_capacity_and_unit_cost(source, node, cap, 0)
+            flow.add_arc_with_capacity_and_unit_cost(source, node, len(members), over)
+            for b in members:
+                flow.add_arc_with_capacity_and_unit_cost(node, broker_node[b], 1, 0 if b in p.replicas else move)
+    flow.set_node_supply(0, -total)
+    for n in broker_node.values():
+        for k in range(len(partitions)):
+            flow.add_arc_with_capacity_and_unit_cost(n, 0, 1, (2 * k + 1) * square)
+    assert flow.solve() == flow.OPTIMAL
+    rest, moves = divmod(flow.optimal_cost(), step)
+    high, low = divmod(rest, (2 * total + 1) ** 2 if not counts_above_racks else total + 1)
+    return (low, high, moves) if counts_above_racks else (high, low, moves)
 
 
 def levels(metrics: Metrics) -> tuple[int, ...]:

@@ -34,7 +34,7 @@ def fair_counts(instance: Instance) -> Ints:
         if near or square_sum(found) == best:
             break
         counts, best = found, square_sum(found)
-    fair = np.zeros(len(instance.brokers), dtype=np.int64)
+    fair = np.zeros(instance.brokers, dtype=np.int64)
     fair[brokers] = found
     return fair
 
@@ -46,19 +46,48 @@ def _solve(instance: Instance, brokers: Ints, centre: Ints, limit: Ints) -> Ints
     which, width, slope = convex_segments(centre, limit)
     out = net.add_arcs(broker_node[which], sink, width, slope)
     group = instance.group[brokers]
-    for rf, first, count in zip(*np.unique(instance.rf, return_index=True, return_counts=True), strict=True):
+    members = np.bincount(instance.kind)
+    for rf, count, room, excess in zip(instance.kinds, members, instance.room_of, instance.excess_of, strict=True):
         source = net.add_nodes(1, rf * count)
         group_node = net.add_nodes(len(instance.group_size))
         if instance.rack_awareness is RackAwareness.PREFERRED:
             net.add_arcs(source, group_node, instance.group_size * count)  # balance ranks above racks
         else:
-            room = instance.room[first]
             net.add_arcs(source, group_node, room * count)
             beyond = net.add_nodes(1)
-            net.add_arcs(source, beyond, instance.excess[first] * count)
+            net.add_arcs(source, beyond, excess * count)
             net.add_arcs(beyond, group_node, (instance.group_size - room) * count)
         net.add_arcs(group_node[group], broker_node, count)
     flow = net.solve()
     counts = np.zeros(len(brokers), dtype=np.int64)
     np.add.at(counts, which, flow[out])
     return counts
+
+
+def add_fair_counts(net: Network, nodes: Ints, sink: Ints, fair: Ints, weight: int, tie: Ints) -> None:
+    """Arcs from the brokers' nodes to the sink that only fairest counts can use at the least cost.
+
+    Fair vectors differ by at most 1 per broker and any increasing step cost leads to the same vectors. ``tie`` [B] is
+    added to the steps: of equally fair vectors the one with the least of it is taken.
+    """
+    steps = fair_steps(fair)
+    net.add_arcs(nodes, sink, np.maximum(fair - 1, 0), 0)
+    for step in (0, 1):
+        k = fair + step
+        rank = np.searchsorted(steps, k) + 1
+        net.add_arcs(nodes, sink, (k >= 1).astype(np.int64), rank * weight + tie)
+
+
+def fair_steps(fair: Ints) -> Ints:
+    """The counts that some broker can have in a fair vector, and their neighbours."""
+    return np.unique(np.concatenate([fair + d for d in (-1, 0, 1)]))
+
+
+def spare_ranks(instance: Instance) -> Ints:
+    """The order [B] in which brokers get a spare copy: largest current count first, then lowest id."""
+    brokers = np.flatnonzero(instance.eligible)
+    current = np.bincount(instance.holder, minlength=instance.brokers)
+    ranked = brokers[np.argsort(-current[brokers], kind="stable")]
+    ranks = np.zeros(instance.brokers, dtype=np.int64)
+    ranks[ranked] = np.arange(len(ranked))
+    return ranks

@@ -28,6 +28,11 @@ class Network:
         self._supply: list[tuple[Ints, Ints]] = []
         self.nodes = 0
 
+    @property
+    def arcs(self) -> int:
+        """How many arcs there are: the number that the next one gets."""
+        return int(self._solver.num_arcs())
+
     def add_nodes(self, count: int, supply: ArrayLike = 0) -> Ints:
         """A block of new nodes, with what they supply (negative: demand)."""
         block = np.arange(self.nodes, self.nodes + count, dtype=np.int64)

@@ -1,124 +1,173 @@
 """The request as sorted integer arrays: validated once, the same whatever order things were listed in.
 
-Brokers and partitions become indices in sorted order. A *group* is what the rack rule counts in: every rack is one
-group; the brokers without a rack share one more group, which has no cap (each of them is its own rack, exempt from
-anti-affinity). With racks disabled all brokers are in that group.
+Brokers and partitions become indices in sorted order; the replica lists lie one behind the other in one flat array, a
+*slot* being an index into it. A *group* is what the rack rule counts in: every rack is one group; the brokers without
+a rack share one more group, which has no cap (each of them is its own rack, exempt from anti-affinity). With racks
+disabled all brokers are in that group. Partitions of one replication factor are of one *kind*.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kafka_rebalance.errors import Refused
-from kafka_rebalance.model.topology import BrokerId, Replicas
-from kafka_rebalance.planning.request import PartitionInput, PlanRequest, RackAwareness
+from kafka_rebalance.planning.request import RackAwareness
 
 Ints = NDArray[np.int64]
+Indices = NDArray[np.int32]
+Bools = NDArray[np.bool_]
 
 UNPLACED = -1
 """The group of a broker that may hold nothing."""
 
+_NOBODY = -2
+"""Fills the rows of partitions with fewer replicas than the widest in ``rows``."""
+
+_CHUNK = 2**21
+"""How many cells of ``rows`` exist at a time; it bounds the memory, whatever the replication factors."""
+
 
 @dataclass(frozen=True)
 class Instance:
-    """P partitions on B brokers in G groups.
+    """P partitions with N replicas on B brokers in G groups, K replication factors.
 
-    ``rf`` [P]; ``owner``, ``holder``, ``position`` [sum of rf] list every present replica as (partition, broker, place
-    in the list); ``eligible`` [B]; ``group`` [B] (UNPLACED where not eligible); ``group_size`` [G]; ``room`` [P, G] is
-    how many replicas of a partition a group takes without violating the rack rule; ``excess`` [P] how many of a
+    ``rf`` [P]; ``holder`` [N] the lists, one behind the other; ``eligible`` [B]; ``group`` [B] (UNPLACED where not
+    eligible); ``group_size`` [G]; ``kind`` [P] of ``kinds`` [K], the replication factors there are; ``room_of`` [K, G]
+    is how many replicas of a partition a group takes without violating the rack rule; ``excess_of`` [K] how many of a
     partition's replicas cannot be placed without.
     """
 
-    partitions: tuple[PartitionInput, ...]
-    brokers: tuple[BrokerId, ...]
+    brokers: int
     rf: Ints
-    owner: Ints
-    holder: Ints
-    position: Ints
-    eligible: NDArray[np.bool_]
+    holder: Indices
+    eligible: Bools
     group: Ints
     group_size: Ints
-    room: Ints
-    excess: Ints
+    kind: Ints
+    kinds: Ints
+    room_of: Ints
+    excess_of: Ints
     rack_awareness: RackAwareness
 
-    def ids(self, indices: Ints | list[int]) -> Replicas:
-        """Broker indices as an assignment."""
-        return tuple(self.brokers[i] for i in indices)
+    @cached_property
+    def start(self) -> Ints:
+        """The first slot of each partition [P]."""
+        return np.cumsum(self.rf) - self.rf
 
-    def violations(self, owner: Ints, holder: Ints) -> int:
-        """How many of the placed replicas are above their group's room."""
-        held = np.zeros_like(self.room)
-        np.add.at(held, (owner, self.group[holder]), 1)
-        return int(np.maximum(held - self.room, 0).sum())
+    @cached_property
+    def owner(self) -> Indices:
+        """The partition of each slot [N]."""
+        return np.repeat(np.arange(len(self.rf), dtype=np.int32), self.rf)
+
+    @cached_property
+    def position(self) -> Indices:
+        """The place of each slot in its list [N]."""
+        return (np.arange(len(self.holder)) - self.start[self.owner]).astype(np.int32)
+
+    @property
+    def room(self) -> Ints:
+        """``room_of`` for each partition [P, G]."""
+        return self.room_of[self.kind]
+
+    @property
+    def excess(self) -> Ints:
+        """``excess_of`` for each partition [P]."""
+        return self.excess_of[self.kind]
+
+    def rows(self, values: Indices, partitions: NDArray[np.integer]) -> NDArray[np.int32]:
+        """The slots' values of these partitions, a row each; short rows are filled up with a negative number."""
+        if len(self.kinds) == 1:
+            found: Indices = values.reshape(len(self.rf), -1)[partitions]
+            return found
+        lengths = self.rf[partitions]
+        places = np.arange(int(lengths.max(initial=0)))
+        slots = np.minimum(self.start[partitions][:, None] + places, len(values) - 1)
+        return np.where(places < lengths[:, None], values[slots], np.int32(_NOBODY))
+
+    def chunks(self, partitions: NDArray[np.integer]) -> Iterator[Ints]:
+        """Positions in ``partitions``, in pieces whose rows are of like width and fit into memory."""
+        one_kind = len(self.kinds) == 1
+        order = np.arange(len(partitions)) if one_kind else np.argsort(self.kind[partitions], kind="stable")
+        at = 0
+        while at < len(order):
+            size = max(1, _CHUNK // int(self.rf[partitions[order[at]]]))
+            piece = order[at : at + size]
+            widths = self.rf[partitions[piece]]
+            # Kinds are sorted: the piece ends where rows are more than twice as wide as its first.
+            piece = piece[: int(np.searchsorted(widths, 2 * widths[0], side="right"))]
+            yield piece
+            at += len(piece)
+
+    def crowd(self, holder: Indices) -> Indices:
+        """For each slot [N] how many replicas of its partition its group holds, itself included; 0 if UNPLACED."""
+        found = np.zeros(len(holder), dtype=np.int32)
+        group = self.group.astype(np.int32)[holder]
+        everyone = np.arange(len(self.rf))
+        for piece in self.chunks(everyone):
+            groups = self.rows(group, piece)
+            same = np.zeros(groups.shape, dtype=np.int32)
+            for column in range(groups.shape[1]):
+                same += groups == groups[:, column : column + 1]
+            same[groups < 0] = 0
+            lengths = self.rf[piece]
+            places = np.arange(groups.shape[1])
+            inside = places < lengths[:, None]
+            found[(self.start[piece][:, None] + places)[inside]] = same[inside]
+        return found
+
+    def violations(self, holder: Indices) -> int:
+        """How many replicas are above their group's room in these lists, one behind the other."""
+        crowd = self.crowd(holder)
+        slots = np.flatnonzero(crowd)
+        room = self.room_of[self.kind[self.owner[slots]], self.group[holder[slots]]]
+        over = np.flatnonzero(crowd[slots] > room)
+        cell = self.owner[slots[over]] * np.int64(len(self.group_size)) + self.group[holder[slots[over]]]
+        _, first = np.unique(cell, return_index=True)
+        return int((crowd[slots[over]] - room[over])[first].sum())
 
 
-def build(request: PlanRequest) -> Instance:
-    """Check the request and encode it. Raises Refused naming the partition or broker at fault."""
-    partitions = tuple(sorted((p for p in request.partitions if p.has_leader), key=lambda p: p.tp))
-    _check(request, partitions)
-    brokers = tuple(sorted({b.id for b in request.brokers} | {b for p in partitions for b in p.replicas}))
-    index = {b: i for i, b in enumerate(brokers)}
-    rf = np.array([len(p.replicas) for p in partitions], dtype=np.int64)
-    eligible = np.array([b in request.targets for b in brokers], dtype=np.bool_)
-    group, group_size, room = _rack_rule(request, brokers, rf)
+def encode(
+    racks: Sequence[str | None],
+    eligible: Bools,
+    rf: Ints,
+    holder: NDArray[np.integer],
+    rack_awareness: RackAwareness,
+) -> Instance:
+    """The instance of brokers 0..B-1, whose racks and eligibility are given, and lists of them."""
+    group, group_size = _groups(racks, eligible, rack_awareness)
+    kinds, kind = np.unique(rf, return_inverse=True)
+    free_group = len(group_size) - 1
+    rack_count = max(1, int((group_size[:free_group] > 0).sum()) + int(group_size[free_group]))
+    cap = np.maximum(1, -(-kinds // rack_count))
+    room_of = np.minimum(cap[:, None], group_size[None, :])
+    room_of[:, free_group] = np.minimum(kinds, group_size[free_group])
     return Instance(
-        partitions=partitions,
-        brokers=brokers,
+        brokers=len(racks),
         rf=rf,
-        owner=np.repeat(np.arange(len(rf)), rf),
-        holder=np.array([index[b] for p in partitions for b in p.replicas], dtype=np.int64),
-        position=np.array([i for n in rf for i in range(n)], dtype=np.int64),
+        holder=holder.astype(np.int32),
         eligible=eligible,
         group=group,
         group_size=group_size,
-        room=room,
-        excess=np.maximum(rf - room.sum(axis=1), 0),
-        rack_awareness=request.goals.rack_awareness,
+        kind=kind.astype(np.int64),
+        kinds=kinds,
+        room_of=room_of,
+        excess_of=np.maximum(kinds - room_of.sum(axis=1), 0),
+        rack_awareness=rack_awareness,
     )
 
 
-def _rack_rule(request: PlanRequest, brokers: tuple[BrokerId, ...], rf: Ints) -> tuple[Ints, Ints, Ints]:
-    """Groups and the cap max(1, ceil(RF / racks)), racks counted over the target brokers only."""
-    enforce = request.goals.rack_awareness is not RackAwareness.DISABLED
-    rack_of = {b.id: b.rack if enforce else None for b in request.brokers if b.id in request.targets}
-    racks = sorted({r for r in rack_of.values() if r is not None})
-    number: dict[str | None, int] = {r: i for i, r in enumerate(racks)}
-    free_group = len(racks)
-    number[None] = free_group
-    group = np.array([number[rack_of[b]] if b in rack_of else UNPLACED for b in brokers], dtype=np.int64)
-    group_size = np.bincount(group[group >= 0], minlength=free_group + 1).astype(np.int64)
-    rack_count = max(1, len(racks) + int(group_size[free_group]))
-    cap = np.maximum(1, -(-rf // rack_count))
-    room = np.minimum(cap[:, None], group_size[None, :])
-    room[:, free_group] = np.minimum(rf, group_size[free_group])
-    return group, group_size, room
-
-
-def _check(request: PlanRequest, partitions: tuple[PartitionInput, ...]) -> None:
-    known = Counter(b.id for b in request.brokers)
-    doubled = sorted(b for b, n in known.items() if n > 1)
-    if doubled:
-        raise Refused("DuplicateBroker", f"broker {doubled[0]} is listed more than once")
-    unknown = sorted(request.targets - known.keys())
-    if unknown:
-        raise Refused("UnknownBroker", f"broker {unknown[0]} is to hold replicas but is not in the cluster")
-    for before, after in pairwise(partitions):
-        if before.tp == after.tp:
-            raise Refused("DuplicatePartition", f"topic-partition {after.tp} is listed more than once")
-    for p in partitions:
-        if not p.replicas:
-            raise Refused("NoReplicas", f"topic-partition {p.tp} has no replicas")
-        if len(set(p.replicas)) != len(p.replicas):
-            raise Refused("DuplicateReplica", f"topic-partition {p.tp} lists a broker twice: {list(p.replicas)}")
-        if len(p.replicas) > len(request.targets):
-            raise Refused(
-                "InsufficientBrokers",
-                f"topic-partition {p.tp} has {len(p.replicas)} replicas, only {len(request.targets)} eligible brokers: "
-                f"{sorted(request.targets)}",
-            )
+def _groups(racks: Sequence[str | None], eligible: Bools, rack_awareness: RackAwareness) -> tuple[Ints, Ints]:
+    """The group of each broker and the groups' sizes; racks are counted over the target brokers only."""
+    enforce = rack_awareness is not RackAwareness.DISABLED
+    names = [rack if enforce else None for rack in racks]
+    used = sorted({name for name, target in zip(names, eligible, strict=True) if target and name is not None})
+    number: dict[str | None, int] = {name: i for i, name in enumerate(used)}
+    number[None] = len(used)
+    group = np.array(
+        [number[name] if target else UNPLACED for name, target in zip(names, eligible, strict=True)], dtype=np.int64
+    )
+    return group, np.bincount(group[group >= 0], minlength=len(used) + 1).astype(np.int64)

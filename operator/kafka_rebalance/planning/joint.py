@@ -134,8 +134,8 @@ class _JointModel:
                     over = model.new_int_var(0, beyond, "")
                     model.add(sum(self._on[p, b] for b in members) - int(instance.room[p, g]) <= over)
                     violations.append(over)
-            model.add(sum(violations) <= instance.violations(owner, holder))
-        counts = np.bincount(holder, minlength=len(instance.brokers)).astype(np.int64)
+            model.add(sum(violations) <= instance.violations(holder.astype(np.int32)))
+        counts = np.bincount(holder, minlength=instance.brokers).astype(np.int64)
         squares = [self._square([self._on[p, b] for p in range(len(instance.rf))]) for b in self._brokers]
         model.add(sum(squares) <= square_sum(counts))
         present = set(zip(instance.owner.tolist(), instance.holder.tolist(), strict=True))

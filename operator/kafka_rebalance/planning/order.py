@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kafka_rebalance.planning.balance import add_fair_counts, fair_steps
 from kafka_rebalance.planning.flow import Network, convex_segments, level_weights, square_sum
 from kafka_rebalance.planning.instance import Instance
 from kafka_rebalance.planning.placement import Placed
@@ -55,10 +56,18 @@ def _with_front(row: list[int], front: tuple[int, ...] | list[int]) -> list[int]
 
 def _sets(instance: Instance, placed: Placed) -> _Sets:
     owner, holder = placed
-    partitions, brokers = len(instance.rf), len(instance.brokers)
-    present = dict(zip((instance.owner * brokers + instance.holder).tolist(), instance.position.tolist(), strict=True))
+    partitions, brokers = len(instance.rf), instance.brokers
+    present = dict(
+        zip(
+            (instance.owner.astype(np.int64) * brokers + instance.holder).tolist(),
+            instance.position.tolist(),
+            strict=True,
+        )
+    )
     widest = int(instance.rf.max(initial=0))
-    rank = np.array([present.get(k, widest) for k in (owner * brokers + holder).tolist()], dtype=np.int64)
+    rank = np.array(
+        [present.get(k, widest) for k in (owner.astype(np.int64) * brokers + holder).tolist()], dtype=np.int64
+    )
     order = np.lexsort((holder, rank, owner))
     owner, holder, rank = owner[order], holder[order], rank[order]
     start = np.cumsum(instance.rf) - instance.rf
@@ -88,7 +97,7 @@ def _candidates(sets: _Sets, goals: Goals) -> tuple[Ints, Ints, Ints]:
 def _leaders(instance: Instance, sets: _Sets, goals: Goals) -> tuple[Ints, Ints]:
     """Leaders [P] with the least sum of squares, fewest changes among those, and leaders per broker [B]."""
     p, b, cost = _candidates(sets, goals)
-    partitions, brokers = len(instance.rf), len(instance.brokers)
+    partitions, brokers = len(instance.rf), instance.brokers
     limit = np.bincount(b, minlength=brokers).astype(np.int64)
     centre = np.minimum(partitions // max(1, int(instance.eligible.sum())), limit)
     best: int | None = None
@@ -123,13 +132,12 @@ def _pairs(instance: Instance, sets: _Sets, goals: Goals, leader_counts: Ints) -
     alone = (instance.rf[p] == 1) & (np.tile(np.arange(width), len(rows) // max(width, 1)) == 0)
     b = np.where(alone, -1, b)
     p, a, b, leader_cost = (column[real | alone] for column in (p, a, b, leader_cost))
-    brokers = len(instance.brokers)
+    brokers = instance.brokers
     key, pair = np.unique(a * (brokers + 1) + b + 1, return_inverse=True)
     pair_leader, counted = key // (brokers + 1), key % (brokers + 1) > 0
     limit = np.bincount(pair, minlength=len(key)).astype(np.int64)
     per_leader = np.bincount(pair_leader[counted], minlength=brokers)
     centre = np.minimum(leader_counts[pair_leader] // np.maximum(per_leader[pair_leader], 1), limit)
-    steps = np.unique(np.concatenate([leader_counts + d for d in (-1, 0, 1)]))
     second_cost = (b != sets.second[p]).astype(np.int64)
     best: int | None = None
     while True:
@@ -140,14 +148,14 @@ def _pairs(instance: Instance, sets: _Sets, goals: Goals, leader_counts: Ints) -
         sink = net.add_nodes(1, -len(instance.rf))
         visits = 2 * min(len(instance.rf), len(key) + 1)
         # A simple cycle passes each leader once, so at most two pairs of it.
-        gains = [len(steps), 4 * brokers * int(limit.max(initial=0)), visits, visits, visits]
+        gains = [len(fair_steps(leader_counts)), 4 * brokers * int(limit.max(initial=0)), visits, visits, visits]
         w_leader, w_pair, w_change, w_new, w_second = level_weights(gains, net.nodes, soft=2)
         price = np.where(leader_cost > 0, w_change, 0) + np.where(leader_cost > 1, w_new, 0) + second_cost * w_second
         arcs = net.add_arcs(partition[p], pair_node[pair], 1, price)
         which, wide, slope = convex_segments(centre, limit)
         slope = np.where(counted[which], slope * w_pair, 0)  # a single replica forms no pair
         net.add_arcs(pair_node[which], leader[pair_leader[which]], wide, slope)
-        _add_leader_counts(net, leader, int(sink[0]), leader_counts, steps, w_leader)
+        add_fair_counts(net, leader, sink, leader_counts, w_leader, np.zeros(brokers, dtype=np.int64))
         used = net.solve()[arcs] > 0
         counts = np.bincount(pair[used], minlength=len(key)).astype(np.int64)
         value = square_sum(counts[counted])
@@ -158,15 +166,6 @@ def _pairs(instance: Instance, sets: _Sets, goals: Goals, leader_counts: Ints) -
         centre, best = counts, value
 
 
-def _add_leader_counts(net: Network, leader: Ints, sink: int, counts: Ints, steps: Ints, weight: int) -> None:
-    """Equally fair leader counts differ by at most 1 per broker, and any increasing step cost leads to them."""
-    net.add_arcs(leader, sink, np.maximum(counts - 1, 0), 0)
-    for step in (0, 1):
-        k = counts + step
-        rank = np.searchsorted(steps, k) + 1
-        net.add_arcs(leader, sink, (k >= 1).astype(np.int64), rank * weight)
-
-
 def _place(instance: Instance, sets: _Sets, front: list[Ints], place: int) -> Ints:
     """The broker at ``place`` [P] (-1 where the list is shorter): pairs (leader, it) spread evenly."""
     p, k = np.nonzero((sets.table >= 0) & (instance.rf > place)[:, None])
@@ -175,7 +174,7 @@ def _place(instance: Instance, sets: _Sets, front: list[Ints], place: int) -> In
     for chosen in front:
         taken |= chosen[p] == b
     p, b = p[~taken], b[~taken]
-    brokers = len(instance.brokers)
+    brokers = instance.brokers
     key, pair = np.unique(front[0][p] * brokers + b, return_inverse=True)
     limit = np.bincount(pair, minlength=len(key)).astype(np.int64)
     now = np.full(len(instance.rf), -1, dtype=np.int64)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from ortools.graph.python import max_flow
 
+from kafka_rebalance.planning.balance import add_fair_counts, fair_steps, spare_ranks
 from kafka_rebalance.planning.flow import Network, level_weights
 from kafka_rebalance.planning.instance import Instance
 from kafka_rebalance.planning.request import RackAwareness
@@ -51,7 +52,7 @@ class _PlacementNetwork:
         partitions, groups = len(instance.rf), len(instance.group_size)
         self._partition = self._net.add_nodes(partitions, instance.rf)
         self._pool = self._net.add_nodes(groups)
-        self._broker = self._net.add_nodes(len(instance.brokers))
+        self._broker = self._net.add_nodes(instance.brokers)
         self._sink = self._net.add_nodes(1, -int(instance.rf.sum()))
         self._spelled = spelled
         held = np.zeros((partitions, groups), dtype=np.bool_)
@@ -65,20 +66,16 @@ class _PlacementNetwork:
         self._set_weights(fair)
         self._add_group_arcs(wanted)
         self._add_broker_arcs()
-        self._add_counts(fair)
+        tie = self._tie[self._brokers] * self._w_tie
+        add_fair_counts(self._net, self._broker[self._brokers], self._sink, fair[self._brokers], self._w_balance, tie)
         self._flow = self._net.solve()
 
     def _set_weights(self, fair: Ints) -> None:
         instance = self._instance
-        current = np.bincount(instance.holder, minlength=len(instance.brokers))
-        ranked = self._brokers[np.argsort(-current[self._brokers], kind="stable")]
-        self._tie = np.zeros(len(instance.brokers), dtype=np.int64)
-        self._tie[ranked] = np.arange(len(ranked))  # a spare copy goes to the largest current count, then lowest id
+        self._tie = spare_ranks(instance)
         # A simple cycle passes every broker, pool and the sink once: at most this many arcs that cost anything.
         arcs = 2 * (len(self._brokers) + len(instance.group_size) + 1)
-        steps = np.unique(np.concatenate([fair[self._brokers] + d for d in (-1, 0, 1)]))
-        self._count_rank = {int(k): i + 1 for i, k in enumerate(steps)}
-        gains = [len(steps), arcs, arcs, arcs, 2 * len(self._brokers)]
+        gains = [len(fair_steps(fair[self._brokers])), arcs, arcs, arcs, 2 * len(self._brokers)]
         weights = level_weights(gains, self._net.nodes, soft=2)
         self._w_balance, self._w_rack, self._w_move, self._w_leader, self._w_tie = weights
 
@@ -112,14 +109,14 @@ class _PlacementNetwork:
 
     def _add_broker_arcs(self) -> None:
         instance, net = self._instance, self._net
-        owner, holder = instance.owner[self._kept], instance.holder[self._kept]
+        owner, holder = (column[self._kept].astype(np.int64) for column in (instance.owner, instance.holder))
         leads = instance.position[self._kept] == 0
         tail = self._inner[owner, instance.group[holder]]
         arcs = [net.add_arcs(tail, self._broker[holder], 1, np.where(leads, -self._w_leader, 0))]
         new = [(owner, holder)]
         p = np.flatnonzero(self._spelled)
         if len(p):
-            absent = np.ones((len(p), len(instance.brokers)), dtype=np.bool_)
+            absent = np.ones((len(p), instance.brokers), dtype=np.bool_)
             absent[:, ~instance.eligible] = False
             row = np.full(len(instance.rf), -1, dtype=np.int64)
             row[p] = np.arange(len(p))
@@ -132,17 +129,6 @@ class _PlacementNetwork:
         eligible = self._brokers
         limit = len(instance.rf)
         self._given = net.add_arcs(self._pool[instance.group[eligible]], self._broker[eligible], limit)
-
-    def _add_counts(self, fair: Ints) -> None:
-        """Fair vectors differ by at most 1 per broker and any increasing step cost leads to the same vectors."""
-        brokers, net = self._brokers, self._net
-        node = self._broker[brokers]
-        net.add_arcs(node, self._sink, np.maximum(fair[brokers] - 1, 0), 0)
-        for step in (0, 1):
-            k = fair[brokers] + step
-            rank = np.array([self._count_rank[int(v)] for v in k], dtype=np.int64)
-            cost = rank * self._w_balance + self._tie[brokers] * self._w_tie
-            net.add_arcs(node, self._sink, (k >= 1).astype(np.int64), cost)
 
     def deal(self) -> tuple[Ints, Placed]:
         """Partitions whose pooled copies found no broker (none: done), and every replica."""
@@ -173,7 +159,7 @@ def _deal_group(instance: Instance, needs: Ints, brokers: Ints, takes: Ints) -> 
         return nobody, nobody, nobody
     row = np.full(len(needs), -1, dtype=np.int64)
     row[wanting] = np.arange(len(wanting))
-    column = np.full(len(instance.brokers), -1, dtype=np.int64)
+    column = np.full(instance.brokers, -1, dtype=np.int64)
     column[brokers] = np.arange(len(brokers))
     free = np.ones((len(wanting), len(brokers)), dtype=np.bool_)
     clash = (row[instance.owner] >= 0) & (column[instance.holder] >= 0)

@@ -1,43 +1,88 @@
 """The planner: the order of objectives of the design, one line each. Everything is decided by what it is given.
 
 1. hard rules and the rack rule, 2. fair replica counts  -> balance.fair_counts
-3. fewest moves among all placements with such counts    -> placement.place
+3. fewest moves among all placements with such counts    -> sets.fewest_moves
 4. leaders, 5. follower order, 6. fewest leader changes  -> order.arrange, exact for the replica sets of 3;
-                                                            joint.better_sets chooses among those in small clusters
+                                                            joint.better_sets chooses among those in small clusters;
+                                                            spread.spread in large ones, exact for 4 and then 6
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+
 from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
-from kafka_rebalance.planning.balance import fair_counts
-from kafka_rebalance.planning.instance import build
+from kafka_rebalance.planning.copies import Copies
+from kafka_rebalance.planning.encoding import Encoded, build
+from kafka_rebalance.planning.instance import Indices, Instance
 from kafka_rebalance.planning.joint import better_sets
 from kafka_rebalance.planning.order import arrange
-from kafka_rebalance.planning.placement import place
-from kafka_rebalance.planning.request import PlanRequest
+from kafka_rebalance.planning.request import Goals, PlanRequest
+from kafka_rebalance.planning.sets import fewest_moves
+from kafka_rebalance.planning.spread import spread
+
+EXACT_ORDER = 9_000
+"""Up to so many replicas leaders and pairs are decided together, by a flow: some tenths of a second."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """``lists`` [N]: all lists one behind the other, as in the instance; the moves, and what they cannot be below."""
+
+    lists: Indices
+    moves: int
+    lower_bound: int
 
 
 def plan(request: PlanRequest) -> Plan:
     """The balanced plan with the fewest moves, proved. Raises Refused where the request contradicts itself."""
-    instance = build(request)
+    encoded = build(request)
     skipped = tuple(
         sorted((SkippedPartition(p.tp, "NoLeader") for p in request.partitions if not p.has_leader), key=_tp)
     )
-    if not instance.partitions:
+    if not encoded.partitions:
         return Plan(partitions=(), lower_bound=0, optimal=True, skipped=skipped)
-    placed = place(instance, fair_counts(instance))
-    lists = arrange(instance, placed, request.goals)
-    better = better_sets(instance, placed, lists, request.goals)
-    if better is not None:
-        placed, lists = better, arrange(instance, better, request.goals)
-    planned = tuple(
-        PlannedPartition(p.tp, p.replicas, target, p.topic_id, p.size_bytes)
-        for p, target in ((p, instance.ids(row)) for p, row in zip(instance.partitions, lists, strict=True))
-        if target != p.replicas
+    instance = encoded.instance
+    solution = solve(instance, request.goals)
+    return Plan(
+        _changed(encoded, solution.lists),
+        solution.lower_bound,
+        optimal=solution.moves == solution.lower_bound,
+        rack_violations=instance.violations(solution.lists),
+        skipped=skipped,
     )
-    moves = sum(len(p.added) for p in planned)
-    # The flow is exact, so it is its own bound.
-    return Plan(planned, moves, optimal=True, rack_violations=instance.violations(*placed), skipped=skipped)
+
+
+def solve(instance: Instance, goals: Goals) -> Solution:
+    """The plan in arrays. The instance has at least one partition."""
+    sets = fewest_moves(instance)
+    copies = sets.copies
+    moves = copies.moves()
+    if len(instance.holder) > EXACT_ORDER:
+        return Solution(spread(copies, goals), moves, sets.lower_bound)
+    lists = arrange(instance, copies.sets(), goals)
+    better = better_sets(instance, copies.sets(), lists, goals)
+    if better is not None:
+        copies = Copies.placed(instance, better)
+        lists = arrange(instance, copies.sets(), goals)
+    flat = np.fromiter(chain.from_iterable(lists), dtype=np.int32, count=len(instance.holder))
+    return Solution(flat, moves, sets.lower_bound)
+
+
+def _changed(encoded: Encoded, lists: Indices) -> tuple[PlannedPartition, ...]:
+    """The partitions whose list is another one now."""
+    instance = encoded.instance
+    changed = np.unique(instance.owner[lists != instance.holder])
+    begin, end = instance.start[changed].tolist(), (instance.start + instance.rf)[changed].tolist()
+    flat = encoded.ids(lists)
+    partitions = map(encoded.partitions.__getitem__, changed.tolist())
+    return tuple(
+        PlannedPartition(p.tp, p.replicas, flat[a:b], p.topic_id, p.size_bytes)
+        for p, a, b in zip(partitions, begin, end, strict=True)
+    )
 
 
 def _tp(skipped: SkippedPartition) -> tuple[str, int]:

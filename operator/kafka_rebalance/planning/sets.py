@@ -1,0 +1,85 @@
+"""Which brokers hold each partition: the fewest moves at the fairest counts, with the proof.
+
+Small clusters ask the flow over every partition (``placement``) at once. Larger ones get a fast construction, which is
+optimal when it moves no more than the kept-in-place bound (``outline``), and else is improved along chains of
+exchanges until none pays, which is a proof as well. Should that take too long, the flow decides again, up to a size.
+Effort is counted and never timed, so the same cluster has the same plan on every machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kafka_rebalance.planning.balance import fair_counts
+from kafka_rebalance.planning.construct import construct
+from kafka_rebalance.planning.copies import Copies
+from kafka_rebalance.planning.cycles import MOST_BROKERS
+from kafka_rebalance.planning.exchange import CopyExchanges
+from kafka_rebalance.planning.flow import square_sum
+from kafka_rebalance.planning.instance import Instance, Ints
+from kafka_rebalance.planning.outline import outline
+from kafka_rebalance.planning.placement import place
+from kafka_rebalance.planning.request import RackAwareness
+
+SMALL = 1_000
+"""Up to so many replicas the flow is as fast, and its choice among equally good placements is the most careful."""
+
+EXACT = 60_000
+"""Up to so many replicas the plan is always proved: 20,000 partitions of three replicas."""
+
+_EFFORT = 2_000
+"""How many looks for a chain are taken at most; each is some brokers x brokers steps."""
+
+
+@dataclass(frozen=True)
+class Sets:
+    """The copies, and the number of moves that no placement as fair as this one goes below."""
+
+    copies: Copies
+    lower_bound: int
+
+
+def fewest_moves(instance: Instance) -> Sets:
+    """The replica sets of the plan."""
+    fair = fair_counts(instance)
+    if len(instance.holder) <= SMALL:
+        return _by_flow(instance, fair)
+    return _fast(instance, fair) or _by_flow(instance, fair)
+
+
+def _by_flow(instance: Instance, fair: Ints) -> Sets:
+    copies = Copies.placed(instance, place(instance, fair))
+    return Sets(copies, copies.moves())
+
+
+def _fast(instance: Instance, fair: Ints) -> Sets | None:
+    """None where the fast way does not know the rules that matter, or does not come to an end."""
+    if instance.rack_awareness is RackAwareness.PREFERRED:
+        strict = replace(instance, rack_awareness=RackAwareness.ENFORCED)
+        if square_sum(fair_counts(strict)) != square_sum(fair):
+            return None  # balance and racks are at odds: violations have to be weighed
+        instance = strict
+    if instance.excess_of.any() or int(instance.eligible.sum()) > MOST_BROKERS:
+        return None
+    if _nothing_to_do(instance, fair):
+        return Sets(Copies(instance, np.zeros(0, dtype=np.int64)), 0)
+    plan = outline(instance, fair)
+    copies = construct(instance, plan)
+    if copies.moves() == plan.lower_bound and (copies.counts() == plan.target).all():
+        return Sets(copies, plan.lower_bound)
+    if CopyExchanges(copies).improve(_EFFORT):
+        return Sets(copies, copies.moves())
+    if len(instance.holder) <= EXACT or square_sum(copies.counts()) != square_sum(fair):
+        return None
+    return Sets(copies, plan.lower_bound)
+
+
+def _nothing_to_do(instance: Instance, fair: Ints) -> bool:
+    """Whether all copies may stay: on brokers that may hold them, as fair as can be, no rack rule broken."""
+    counts = np.bincount(instance.holder, minlength=instance.brokers)
+    if counts[~instance.eligible].any() or square_sum(counts) != square_sum(fair):
+        return False
+    room = instance.room_of[instance.kind[instance.owner], instance.group[instance.holder]]
+    return bool((instance.crowd(instance.holder) <= room).all())
