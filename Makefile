@@ -9,7 +9,7 @@ PYTHON := $(VENV)/bin/python
 # Installed is what pyproject.toml said then: the stamp is named after its content, so an edit makes it stale.
 STAMP := $(VENV)/.installed-$(shell sha256sum pyproject.toml | cut -c1-16)
 
-.PHONY: install demo test e2e e2e-node images fleet servers crds chart lint bench clean help
+.PHONY: install demo test e2e e2e-node images fleet servers crds chart lint bench bench-plan bench-throttle clean help
 
 install: $(STAMP)  ## make .venv with the operator, the pipeline and the developers' tools
 
@@ -64,9 +64,12 @@ lint: install  ## ruff, mypy, the layers, and the guard of the source root
 bench: install  ## time the planner
 	@$(PYTHON) -m benchmarks
 
+bench-plan: install  ## time plans of up to a million partitions, and write docs/benchmarks-planning.md; some minutes
+	@$(PYTHON) -m benchmarks.planning --write docs/benchmarks-planning.md
+
 clean:  ## delete .venv and what builds and tools left; the cache of brokers and API server stays
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse metastore_db
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
