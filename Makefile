@@ -64,6 +64,9 @@ lint: install  ## ruff, mypy, the layers, and the guard of the source root
 bench: install  ## time the planner
 	@$(PYTHON) -m benchmarks
 
+bench-throttle: servers  ## measure the throttle on real brokers: exactness, reaction, cost to others; half an hour
+	@$(PYTHON) -m benchmarks.throttle
+
 bench-plan: install  ## time plans of up to a million partitions, and write docs/benchmarks-planning.md; some minutes
 	@$(PYTHON) -m benchmarks.planning --write docs/benchmarks-planning.md
 

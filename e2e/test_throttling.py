@@ -289,12 +289,12 @@ class _Throttle:
 
 
 def _begun_elsewhere(world: World, target: Mapping[Key, tuple[int, ...]]) -> None:
-    """Kafka's own tool reassigns, with the destinations away until the sources are throttled."""
+    """Another tool reassigns, with the destinations away until the sources are throttled: else it is done at once."""
     added = {ids[0] for ids in target.values()}
     sources = {world.partitions(topic)[number].leader for topic, number in target}
     world.kafka.kill9(*added)
     world.kafka.wait_gone(*added)
-    world.reassign(target)
+    world.order(target)
     for source in sources:
         wait_until(f"broker {source} is throttled", lambda source=source: world.rates(source)[0] == CRAWL_BYTES)
     world.kafka.start_brokers(*added)

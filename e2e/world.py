@@ -27,6 +27,7 @@ from e2e.bench.operator import OperatorProcess
 from e2e.bench.waiting import wait_until
 from e2e.sampler import Sampler
 from kafka import KafkaAdminClient
+from kafka import TopicPartition as ClientPartition
 
 NAMESPACE = "default"
 KIND = "kafkarebalances.kafkarebalance.dev"
@@ -178,6 +179,14 @@ class World:
                 (found.topic, found.partition): tuple(row["adding_replicas"])
                 for found, row in client.list_partition_reassignments().items()
             }
+        finally:
+            client.close()
+
+    def order(self, target: Mapping[Key, Sequence[int]]) -> None:
+        """KIP-455's own call, as other tools send it: unlike Kafka's tool it takes brokers that are away just now."""
+        client = KafkaAdminClient(bootstrap_servers=self._alive().split(","))
+        try:
+            client.alter_partition_reassignments({ClientPartition(*key): list(ids) for key, ids in target.items()})
         finally:
             client.close()
 

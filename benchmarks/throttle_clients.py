@@ -1,0 +1,160 @@
+"""What producers and consumers of other topics notice of a throttled rebalance: latencies with it and without."""
+
+import statistics
+import struct
+import threading
+import time
+import uuid
+from dataclasses import asdict, dataclass
+from typing import Self
+
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from e2e.bench.kafka import KafkaCluster
+from e2e.world import World
+
+from benchmarks.throttle_report import Section, spread
+from benchmarks.throttle_stage import MEGABYTE, drop, moving
+
+THROTTLE = 20
+"""Megabytes per second."""
+PAIRS = 6
+SETTLING_SECONDS = 5
+MEASURED_SECONDS = 20
+RECORDS_PER_SECOND = 200
+RECORD_BYTES = 1_000
+REPLICAS = ((1, 2, 3), (2, 3, 4), (3, 4, 1), (4, 1, 2))
+"""Of the clients' topic: every broker leads and follows, also those that the rebalance moves between."""
+SOURCE, DESTINATIONS = 1, (2, 3)
+MOVED_PARTITIONS = 12
+_STAMP = struct.Struct(">d")
+
+
+@dataclass(frozen=True)
+class Latency:
+    """The 99th percentile and the median over one period, in milliseconds."""
+
+    produce99: float
+    """From `produce` to the acknowledgement of all replicas in sync."""
+    read99: float
+    """From `produce` to the record in the consumer's hands."""
+    produce50: float
+    read50: float
+
+
+def client_latency(world: World, _idle: float) -> Section:
+    """Periods with and without a rebalance in turn, the order changing from pair to pair, under one steady load."""
+    size = int(THROTTLE * MEGABYTE * (SETTLING_SECONDS + MEASURED_SECONDS) * 1.5) // MOVED_PARTITIONS
+    moved = world.topic("moved", [[SOURCE]] * MOVED_PARTITIONS, size)
+    used = world.topic("clients", REPLICAS, 1_000)
+    pairs = []
+    with Clients(world.kafka, used, len(REPLICAS)) as clients:
+        for _ in range(2):
+            clients.measure()  # left out: a cold broker takes half a minute to keep up
+        _while_moving(world, moved, clients)  # left out too
+        for number in range(PAIRS):
+            if number % 2:
+                still = clients.measure()
+                busy = _while_moving(world, moved, clients)
+            else:
+                busy = _while_moving(world, moved, clients)
+                still = clients.measure()
+            pairs.append({"with": asdict(busy), "without": asdict(still)})
+    for topic in (moved, used):
+        drop(world, topic)
+    rows = []
+    for field, name in (("produce99", "produce p99"), ("read99", "end to end p99"), ("produce50", "produce median")):
+        busy, still = ([pair[when][field] for pair in pairs] for when in ("with", "without"))
+        ratios = [one / other for one, other in zip(busy, still, strict=True)]
+        rows.append([name, spread(still, 1), spread(busy, 1), spread(ratios)])
+    note = (
+        f"{RECORDS_PER_SECOND} records/s of {RECORD_BYTES} bytes, acks=all, three replicas, read by one consumer; "
+        f"another topic moves from one broker to two at {THROTTLE} MB/s; {PAIRS} pairs of {MEASURED_SECONDS} s each."
+    )
+    columns = ("latency", "without, ms", "with a rebalance, ms", "ratio within a pair")
+    return Section("Clients beside a throttled rebalance", note, columns, rows, pairs)
+
+
+def _while_moving(world: World, topic: str, clients: "Clients") -> Latency:
+    with moving(world, topic, DESTINATIONS, THROTTLE):
+        return clients.measure()
+
+
+class Clients:
+    """A producer at a fixed rate and a consumer, each in its thread; every record carries the time of its making."""
+
+    def __init__(self, cluster: KafkaCluster, topic: str, partitions: int) -> None:
+        self._topic, self._partitions = topic, partitions
+        self._producer = Producer(cluster.client_config(acks="all", **{"linger.ms": 0}))
+        self._consumer = Consumer(cluster.client_config(**{"group.id": str(uuid.uuid4()), "fetch.wait.max.ms": 100}))
+        end = -1  # librdkafka's OFFSET_END
+        self._consumer.assign([TopicPartition(topic, partition, end) for partition in range(partitions)])
+        self._acknowledged: list[tuple[float, float]] = []
+        self._read: list[tuple[float, float]] = []
+        self._failures: list[str] = []
+        self._stop = threading.Event()
+        works = (self._produce, self._serve, self._consume)
+        self._threads = [threading.Thread(target=work, daemon=True) for work in works]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+        self._consumer.close()
+
+    def measure(self) -> Latency:
+        """Let things settle, then take what is made in a period; raises where a record was refused."""
+        time.sleep(SETTLING_SECONDS)
+        begin = time.monotonic()
+        time.sleep(MEASURED_SECONDS)
+        end = time.monotonic()
+        self._producer.flush(30)
+        time.sleep(1)  # the consumer has what was acknowledged
+        if self._failures:
+            raise RuntimeError(f"records were refused: {self._failures[:3]}")
+        produced, read = (
+            [took * 1000 for made, took in rows.copy() if begin <= made < end]
+            for rows in (self._acknowledged, self._read)
+        )
+        p99s = [round(statistics.quantiles(rows, n=100)[98], 2) for rows in (produced, read)]
+        medians = [round(statistics.median(rows), 2) for rows in (produced, read)]
+        return Latency(*p99s, *medians)
+
+    def _produce(self) -> None:
+        """A record every so often; one that is late is made at once, and is as old as it should be."""
+        padding = b"." * (RECORD_BYTES - _STAMP.size)
+        due, number = time.monotonic(), 0
+        while not self._stop.wait(max(0.0, due - time.monotonic())):
+            value = _STAMP.pack(due) + padding
+            self._producer.produce(self._topic, value, partition=number % self._partitions, on_delivery=self._delivered)
+            due += 1 / RECORDS_PER_SECOND
+            number += 1
+
+    def _serve(self) -> None:
+        while not self._stop.is_set():
+            self._producer.poll(0.1)
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self._failures.append(error.str())
+        else:
+            self._note(self._acknowledged, message)
+
+    def _consume(self) -> None:
+        while not self._stop.is_set():
+            message = self._consumer.poll(0.1)
+            if message is None:
+                continue
+            if (error := message.error()) is not None:
+                self._failures.append(error.str())
+            else:
+                self._note(self._read, message)
+
+    def _note(self, rows: list[tuple[float, float]], message: Message) -> None:
+        now = time.monotonic()
+        (made,) = _STAMP.unpack_from(message.value() or b"")
+        rows.append((made, now - made))

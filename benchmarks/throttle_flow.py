@@ -1,0 +1,126 @@
+"""How many bytes of a moving topic have been copied, from the sizes of its files on the brokers' disks.
+
+The files are looked at, the brokers are not asked: that costs them nothing, and is no older than the look.
+"""
+
+import bisect
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from e2e.bench.kafka import KafkaCluster
+from e2e.bench.waiting import wait_until
+
+EVERY = 0.1
+"""Seconds from one look to the next."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """Bytes that have been copied by then (`time.monotonic`): from each broker, and to each."""
+
+    at: float
+    sent: Mapping[int, int]
+    received: Mapping[int, int]
+
+    @property
+    def total(self) -> int:
+        """All that has been copied."""
+        return sum(self.received.values())
+
+
+class Flow:
+    """Looks at a topic's replicas ten times a second. Where a replica is when this is made it is no copy."""
+
+    def __init__(self, cluster: KafkaCluster, topic: str) -> None:
+        self._dirs = {broker: cluster.directory / f"{broker}-data" for broker in cluster.brokers}
+        self._prefix = f"{topic}-"
+        self._origins = {partition: broker for broker, partition in self._replicas()}
+        self._looks: list[Look] = []
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="flow", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    @property
+    def looks(self) -> list[Look]:
+        """All looks so far."""
+        return self._looks.copy()
+
+    def begun(self) -> float:
+        """When the first copied byte was seen; waits for it."""
+        wait_until("the copying begins", lambda: self.looks and self.looks[-1].total, timeout=120)
+        return next(look.at for look in self.looks if look.total)
+
+    def wait_until(self, moment: float) -> None:
+        """Wait until something has been seen after that moment."""
+        wait_until("the files are looked at", lambda: self.looks and self.looks[-1].at > moment, timeout=600)
+
+    def rate(self, begin: float, end: float) -> float:
+        """Bytes per second that were copied in between."""
+        first, last = (next(look for look in self.looks if look.at >= moment) for moment in (begin, end))
+        return (last.total - first.total) / max(EVERY, last.at - first.at)
+
+    def copied_now(self) -> int:
+        """Bytes of all copies at this moment."""
+        return self._look().total
+
+    def _run(self) -> None:
+        while not self._stop.wait(EVERY):
+            self._looks.append(self._look())
+
+    def _look(self) -> Look:
+        sent: Counter[int] = Counter()
+        received: Counter[int] = Counter()
+        now = time.monotonic()
+        for (broker, partition), size in self._replicas().items():
+            origin = self._origins[partition]
+            if broker != origin:
+                sent[origin] += size
+                received[broker] += size
+        return Look(now, sent, received)
+
+    def _replicas(self) -> dict[tuple[int, int], int]:
+        """Bytes by broker and partition."""
+        found = {}
+        for broker, directory in self._dirs.items():
+            for replica in directory.iterdir():
+                partition = replica.name.removeprefix(self._prefix)
+                # A replica that is being deleted has a longer name.
+                if replica.name.startswith(self._prefix) and partition.isdecimal():
+                    found[broker, int(partition)] = size_of(replica)
+        return found
+
+
+def size_of(replica: Path) -> int:
+    """Bytes of a replica's log; none where it is not there."""
+    try:
+        with os.scandir(replica) as entries:
+            return sum(entry.stat().st_size for entry in entries if entry.name.endswith(".log"))
+    except FileNotFoundError:
+        return 0
+
+
+def window_rates(
+    looks: Sequence[Look], side: Callable[[Look], int], begin: float, end: float, length: float
+) -> list[float]:
+    """Bytes per second in each window of `length` seconds between begin and end, one beginning every second."""
+    times = [look.at for look in looks]
+
+    def at(moment: float) -> Look:
+        return looks[bisect.bisect_left(times, moment)]
+
+    starts = [begin + second for second in range(int(end - begin - length) + 1)]
+    windows = [(at(start), at(start + length)) for start in starts]
+    return [(side(last) - side(first)) / (last.at - first.at) for first, last in windows]

@@ -1,0 +1,98 @@
+"""The rate that each broker achieves, against the one that is configured."""
+
+import statistics
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from e2e.world import World
+
+from benchmarks.throttle_flow import Look, window_rates
+from benchmarks.throttle_report import Section, spread
+from benchmarks.throttle_stage import MEGABYTE, drop, moving
+
+WINDOW_SECONDS = {5: 60, 20: 30, 50: 20}
+"""By megabytes per second: bytes come in fetches of 10 MB, and a window shall hold thirty of them or more."""
+FASTEST = max(WINDOW_SECONDS)
+PARTITIONS = 12
+SETTLING_SECONDS = 15
+"""Left out: Kafka's quota is kept over eleven samples of a second, and the first second's bytes pass at full speed."""
+MORE_SECONDS = 15
+"""Measured beyond the first window: another begins every second."""
+TOLERANCE = 0.1
+IDLE_CORES = 1.5
+"""How much of the machine must be free for the fastest rate."""
+
+Side = Callable[[Look], int]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """From which brokers to which the partitions move, one replica of each."""
+
+    name: str
+    sources: tuple[int, ...]
+    destinations: tuple[int, ...]
+
+    def sides(self) -> Iterator[tuple[str, Side, bool]]:
+        """Each side of each broker: its bytes, and whether its rate binds.
+
+        Where several brokers send to one, or one to several, only the one is at its rate: the others have a share.
+        """
+        for broker in self.sources:
+            binds = len(self.sources) <= len(self.destinations)
+            yield f"leader {broker}", lambda look, b=broker: look.sent.get(b, 0), binds
+        for broker in self.destinations:
+            binds = len(self.destinations) <= len(self.sources)
+            yield f"follower {broker}", lambda look, b=broker: look.received.get(b, 0), binds
+
+
+SHAPES = (
+    Shape("one to one", (1,), (2,)),
+    Shape("three to one", (1, 2, 3), (4,)),
+    Shape("one to three", (1,), (2, 3, 4)),
+)
+
+
+def achieved_rates(world: World, idle: float) -> Section:
+    """Each shape at each rate, one after the other."""
+    rates = [rate for rate in WINDOW_SECONDS if rate < FASTEST or idle >= IDLE_CORES]
+    rows, values = [], []
+    # A tenth more than can be copied meanwhile.
+    most = max(rate * (SETTLING_SECONDS + WINDOW_SECONDS[rate] + MORE_SECONDS) for rate in rates)
+    size = int(most * MEGABYTE * 1.1) // PARTITIONS
+    for shape in SHAPES:
+        topic = world.topic("rates", [[shape.sources[at % len(shape.sources)]] for at in range(PARTITIONS)], size)
+        for rate in rates:
+            found = _measure(world, topic, shape, rate)
+            values.append({"moves": shape.name, "configuredBytesPerSecond": rate * MEGABYTE, "windows": found})
+            rows += [_row(shape, rate, side, found[side], binds) for side, _, binds in shape.sides()]
+        drop(world, topic)
+    skipped = "" if FASTEST in rates else f" {FASTEST} MB/s was left out: only {idle:.1f} cores were idle before."
+    lengths = ", ".join(f"{WINDOW_SECONDS[rate]} s at {rate} MB/s" for rate in rates)
+    note = (
+        f"{PARTITIONS} partitions of {size / MEGABYTE:.0f} MB, one replica each, all in flight at once. Bytes on disk "
+        f"in {MORE_SECONDS + 1} windows that begin a second apart ({lengths}); the first {SETTLING_SECONDS} s are left "
+        f"out.{skipped}"
+    )
+    columns = ("moves", "configured MB/s", "side, broker", "MB/s", "median of configured", "all within 10 %")
+    return Section("Achieved rate", note, columns, rows, values)
+
+
+def _measure(world: World, topic: str, shape: Shape, rate: int) -> dict[str, list[float]]:
+    """Bytes per second in every window, on each side."""
+    with moving(world, topic, shape.destinations, rate) as (_, flow):
+        begin = flow.begun() + SETTLING_SECONDS
+        end = begin + WINDOW_SECONDS[rate] + MORE_SECONDS
+        flow.wait_until(end)
+        looks = flow.looks
+    return {
+        name: [round(value) for value in window_rates(looks, side, begin, end, WINDOW_SECONDS[rate])]
+        for name, side, _ in shape.sides()
+    }
+
+
+def _row(shape: Shape, rate: int, side: str, windows: list[float], binds: bool) -> list[str]:
+    megabytes = [value / MEGABYTE for value in windows]
+    verdict = "yes" if all(abs(value / rate - 1) <= TOLERANCE for value in megabytes) else "no"
+    share = f"{statistics.median(megabytes) / rate:.0%}"
+    return [shape.name, str(rate), side, spread(megabytes), share, verdict if binds else "has a share"]

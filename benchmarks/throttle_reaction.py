@@ -1,0 +1,122 @@
+"""Seconds from a change of the rate by `kubectl patch` to the config in Kafka, and to the bytes."""
+
+import threading
+import time
+from dataclasses import asdict, dataclass
+from typing import Self
+
+from confluent_kafka.admin import ConfigResource, ResourceType
+from e2e.world import FOLLOWER_RATE, LEADER_RATE, Rebalance, World
+
+from benchmarks.throttle_flow import Flow, Look
+from benchmarks.throttle_report import Section, spread
+from benchmarks.throttle_stage import MEGABYTE, drop, moving, throttle
+
+SLOW, FAST = 2, 20
+"""Megabytes per second."""
+SOURCE, DESTINATION = 1, 2
+CHANGES = 6
+"""Times up, and times down."""
+SETTLING_SECONDS = 14
+"""After a change: Kafka remembers eleven seconds, in which a lowered rate lets nothing pass at all."""
+WINDOW_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Reaction:
+    """Seconds, counted from the start of `kubectl patch`."""
+
+    patched: float
+    """kubectl has ended: the API server has the new rate."""
+    configured: float
+    """Both brokers tell the new rate."""
+    on_the_wire: float
+    """The first half second that carries at least half of the faster rate, or the end of the last one."""
+
+
+def reaction(world: World, _idle: float) -> Section:
+    """One partition between two brokers, sped up and slowed down in turn."""
+    size = int((FAST + SLOW) * MEGABYTE * (SETTLING_SECONDS + 2) * CHANGES * 1.2)
+    topic = world.topic("reaction", [[SOURCE]], size)
+    up, down = [], []
+    with moving(world, topic, [DESTINATION], SLOW) as (rebalance, flow):
+        flow.wait_until(flow.begun() + SETTLING_SECONDS)
+        for _ in range(CHANGES):
+            up.append(_change(world, rebalance, flow, SLOW, FAST))
+            down.append(_change(world, rebalance, flow, FAST, SLOW))
+    drop(world, topic)
+    rows = [_row(f"{SLOW} to {FAST} MB/s", up), _row(f"{FAST} to {SLOW} MB/s", down)]
+    note = (
+        f"{CHANGES} changes each way, {SETTLING_SECONDS} s apart, of one partition moving between two brokers. On the "
+        f"wire: the end of the first, or of the last, {WINDOW_SECONDS} s that carry half of the faster rate or more."
+    )
+    columns = ("change", "kubectl has ended, s", "both brokers tell it, s", "on the wire, s")
+    values = {"up": [asdict(one) for one in up], "down": [asdict(one) for one in down]}
+    return Section("From kubectl patch to the new rate", note, columns, rows, values)
+
+
+def _row(name: str, changes: list[Reaction]) -> list[str]:
+    seconds = zip(*((one.patched, one.configured, one.on_the_wire) for one in changes), strict=True)
+    return [name, *(spread(values) for values in seconds)]
+
+
+def _change(world: World, rebalance: Rebalance, flow: Flow, before: int, after: int) -> Reaction:
+    with _Told(world, after * MEGABYTE) as told:
+        begin = time.monotonic()
+        rebalance.patch(throttle=throttle(after))
+        patched = time.monotonic()
+        configured = told.wait()
+    flow.wait_until(configured + SETTLING_SECONDS)
+    ends = [end for end in _fast_half_seconds(flow.looks, begin - 2) if end > begin] or [begin]
+    wire = ends[0 if after > before else -1]
+    return Reaction(*(round(moment - begin, 2) for moment in (patched, configured, wire)))
+
+
+def _fast_half_seconds(looks: list[Look], since: float) -> list[float]:
+    """The ends of the half seconds, one with each look, in which at least half of the faster rate passed."""
+    recent = [look for look in looks if look.at >= since]
+    least = FAST * MEGABYTE * WINDOW_SECONDS / 2
+    ends = []
+    for at, look in enumerate(recent):
+        first = next((other for other in recent[:at] if look.at - other.at <= WINDOW_SECONDS), look)
+        if look.total - first.total >= least:
+            ends.append(look.at)
+    return ends
+
+
+class _Told:
+    """Asks both brokers for their rates until each tells the new one on its side."""
+
+    def __init__(self, world: World, rate: int) -> None:
+        self._admin = world.kafka.admin()
+        self._rate = str(rate)
+        self._wanted = {SOURCE: LEADER_RATE, DESTINATION: FOLLOWER_RATE}
+        self._seen = 0.0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="told", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def wait(self) -> float:
+        """When both had told it."""
+        self._thread.join(60)
+        if not self._seen:
+            raise RuntimeError(f"after 60 s the brokers do not tell {self._rate}")
+        return self._seen
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.02):
+            if all(self._tells(broker, name) for broker, name in self._wanted.items()):
+                self._seen = time.monotonic()
+                return
+
+    def _tells(self, broker: int, name: str) -> bool:
+        resource = ConfigResource(ResourceType.BROKER, str(broker))
+        entry = self._admin.describe_configs([resource])[resource].result(timeout=30).get(name)
+        return entry is not None and entry.value == self._rate

@@ -1,0 +1,53 @@
+"""Tables for people and JSON for machines, of the same figures."""
+
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.throttle_machine import Watched
+
+
+@dataclass(frozen=True)
+class Section:
+    """What one part has measured."""
+
+    title: str
+    note: str
+    columns: tuple[str, ...]
+    rows: Sequence[Sequence[str]]
+    values: Any
+    """Every single value, for the JSON."""
+
+
+class Report:
+    """Prints each section as it comes, as a Markdown table, and keeps all for the JSON."""
+
+    def __init__(self, facts: Mapping[str, Any]) -> None:
+        self._facts = dict(facts)
+        self._sections: dict[str, Any] = {}
+        print(", ".join(f"{name} {value}" for name, value in facts.items()), flush=True)
+
+    def add(self, name: str, section: Section, watched: Watched) -> None:
+        """Print a section; `watched` says how much of the machine was somebody else's meanwhile."""
+        machine = {**self._facts, "othersCores": round(watched.others, 2), "loadAtEnd": round(watched.load, 2)}
+        self._sections[name] = {"title": section.title, "machine": machine, "values": section.values}
+        print(f"\n### {section.title}\n\n{section.note}", end=" ")
+        print(f"Others had {watched.others:.2f} cores meanwhile; load {watched.load:.1f} at the end.\n")
+        for row in (section.columns, ["---"] * len(section.columns), *section.rows):
+            print(f"| {' | '.join(row)} |")
+        print(flush=True)
+
+    def write(self, path: Path) -> None:
+        """The JSON; parts that were not run this time keep what the file had of them."""
+        known = json.loads(path.read_text()) if path.exists() else {}
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(known | self._sections, indent=1) + "\n")
+        print(f"every value: {path}")
+
+
+def spread(values: Sequence[float], digits: int = 2) -> str:
+    """Median, least and most."""
+    return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f} to {max(values):.{digits}f})"

@@ -1,0 +1,69 @@
+"""What the throttle is measured on: four stock brokers, an API server, the operator, and moves between brokers."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+
+from e2e.bench.kafka import KafkaCluster
+from e2e.bench.kube import kube_cluster
+from e2e.bench.operator import OperatorProcess
+from e2e.bench.waiting import wait_until
+from e2e.world import Rebalance, World, state
+
+from benchmarks.throttle_flow import Flow
+
+MEGABYTE = 1_000_000
+BROKERS = (1, 2, 3, 4)
+# What is deleted leaves the disk at once: by default after a minute.
+PROPERTIES = {"log.segment.delete.delay.ms": "1000"}
+
+
+@contextlib.contextmanager
+def stage() -> Iterator[World]:
+    """Brokers with Kafka's defaults for all that copies, in the bench's small heaps, compiled by C1 alone."""
+    names: dict[str, int] = {}
+
+    def unique(name: str) -> str:
+        names[name] = names.get(name, 0) + 1
+        return f"{name}-{names[name]}"
+
+    with contextlib.ExitStack() as stack:
+        kube = stack.enter_context(kube_cluster())
+        kafka = stack.enter_context(KafkaCluster(dict.fromkeys(BROKERS, "r1"), properties=PROPERTIES))
+        operator = OperatorProcess(kube).install().start()
+        stack.callback(operator.close)
+        yield World(kafka, kube, operator, unique)
+
+
+def throttle(megabytes: int) -> dict[str, str]:
+    """So many megabytes per second on either side of each broker."""
+    return {"leaderRate": f"{megabytes}M", "followerRate": f"{megabytes}M"}
+
+
+def drop(world: World, topic: str) -> None:
+    """Delete a topic and its bytes."""
+    admin = world.kafka.admin()
+    admin.delete_topics([topic])[topic].result(timeout=60)
+    places = [world.kafka.directory / f"{broker}-data" for broker in world.kafka.running]
+    wait_until(f"{topic} is deleted", lambda: not any(list(place.glob(f"{topic}-*")) for place in places))
+
+
+@contextlib.contextmanager
+def moving(world: World, topic: str, to: Sequence[int], megabytes: int) -> Iterator[tuple[Rebalance, Flow]]:
+    """A rebalance of a topic to these brokers, all its partitions at once; it has begun to copy.
+
+    At the end it is deleted, which cancels the copies: what was copied is gone, and the topic is where it was. A topic
+    must have more bytes than can be copied meanwhile.
+    """
+    aim = {"throttle": throttle(megabytes), "brokers": {"include": list(to)}}
+    # Looked at before it is asked for: what is there then is no copy.
+    with Flow(world.kafka, topic) as flow:
+        rebalance = world.rebalance("move", topic, **aim)
+        try:
+            flow.begun()
+            yield rebalance, flow
+            if state(rebalance.status)[0] == "Succeeded":
+                raise RuntimeError(f"{topic} is too small: it has been moved before the end")
+        finally:
+            rebalance.delete()
+            rebalance.wait_gone(180)
+        wait_until(f"no copy of {topic} is left", lambda: not flow.copied_now(), timeout=180)
