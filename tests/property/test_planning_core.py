@@ -8,6 +8,7 @@ from dataclasses import replace
 from random import Random
 from unittest import mock
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,6 +19,8 @@ from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
 from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest, RackAwareness, plan, planner, sets
+from kafka_rebalance.planning.copies import Copies
+from kafka_rebalance.planning.instance import encode
 
 
 @contextmanager
@@ -90,6 +93,16 @@ class TestOrder:
         assert metrics.leader_changes == exact.leader_changes
         if not leaders:
             assert all(p.current[0] not in p.target for p in made.partitions if p.leader_moves)
+
+    def test_a_copy_that_comes_home_by_a_detour_is_in_its_place(self) -> None:
+        """Chains may bring a copy back in another's slot; who has stayed, and whether the leader has, is told by slot."""
+        lists = np.array([0, 1, 2, 3, 4, 5])
+        racks, targets = [None] * 7, np.ones(7, dtype=np.bool_)
+        copies = Copies(encode(racks, targets, np.array([3, 3]), lists, RackAwareness.ENFORCED), np.zeros(0, np.int64))
+        copies.holder[:] = [2, 1, 6, 3, 4, 5]
+        copies.tidy()
+        assert copies.holder.tolist() == [6, 1, 2, 3, 4, 5]
+        assert copies.moved().tolist() == [0]
 
     def test_followers_stay_in_order_where_order_does_not_matter(self) -> None:
         """Behind a new leader the others keep their order."""

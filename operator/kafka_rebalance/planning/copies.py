@@ -59,6 +59,16 @@ class Copies:
         copies.holder[gone] = holder[~np.isin(now, before)]
         return copies
 
+    def tidy(self) -> None:
+        """Put every copy that stays, or came home by a detour, into the slot that it had."""
+        changed = np.flatnonzero(self.holder != self.instance.holder)
+        astray = changed[self.at_home(changed, self.holder[changed])]
+        for p in np.unique(self.instance.owner[astray]).tolist():
+            slots = slice(int(self.instance.start[p]), int(self.instance.start[p] + self.instance.rf[p]))
+            homes, now = self.instance.holder[slots].tolist(), self.holder[slots].tolist()
+            new = iter([b for b in now if b not in homes])
+            self.holder[slots] = [b if b in now else next(new) for b in homes]
+
     def sets(self) -> tuple[Ints, Ints]:
         """(partition, broker) of every copy, sorted."""
         owner, holder = self.instance.owner.astype(np.int64), self.holder.astype(np.int64)

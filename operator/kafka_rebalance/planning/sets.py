@@ -67,13 +67,12 @@ def _fast(instance: Instance, fair: Ints) -> Sets | None:
         return Sets(Copies(instance, np.zeros(0, dtype=np.int64)), 0)
     plan = outline(instance, fair)
     copies = construct(instance, plan)
-    if copies.moves() == plan.lower_bound and (copies.counts() == plan.target).all():
-        return Sets(copies, plan.lower_bound)
-    if CopyExchanges(copies).improve(_EFFORT):
-        return Sets(copies, copies.moves())
-    if len(instance.holder) <= EXACT or square_sum(copies.counts()) != square_sum(fair):
+    proved = copies.moves() == plan.lower_bound and bool((copies.counts() == plan.target).all())
+    proved = proved or CopyExchanges(copies).improve(_EFFORT)
+    if not proved and (len(instance.holder) <= EXACT or square_sum(copies.counts()) != square_sum(fair)):
         return None
-    return Sets(copies, plan.lower_bound)
+    copies.tidy()
+    return Sets(copies, copies.moves() if proved else plan.lower_bound)
 
 
 def _nothing_to_do(instance: Instance, fair: Ints) -> bool:

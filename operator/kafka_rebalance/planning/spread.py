@@ -57,7 +57,7 @@ class _Leaders(Exchanges):
         self._number = np.full(instance.brokers, -1, dtype=np.int32)
         self._number[self._brokers] = np.arange(len(self._brokers))
         follower = instance.position > 0
-        gone = self._fresh[self._start]  # the copy at the first place is new, so the leader has gone
+        gone = self._fresh[self._start]  # kept copies are in their slots, so a new one means that the leader has gone
         if not goals.leaders:
             follower &= gone[instance.owner]
         self._followers = np.flatnonzero(follower)
