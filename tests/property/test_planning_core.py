@@ -95,7 +95,7 @@ class TestOrder:
             assert all(p.current[0] not in p.target for p in made.partitions if p.leader_moves)
 
     def test_a_copy_that_comes_home_by_a_detour_is_in_its_place(self) -> None:
-        """Chains may bring a copy back in another's slot; who has stayed, and whether the leader has, is told by slot."""
+        """Chains may bring a copy back in another's slot; whether a leader has stayed is told by its slot."""
         lists = np.array([0, 1, 2, 3, 4, 5])
         racks, targets = [None] * 7, np.ones(7, dtype=np.bool_)
         copies = Copies(encode(racks, targets, np.array([3, 3]), lists, RackAwareness.ENFORCED), np.zeros(0, np.int64))
