@@ -28,12 +28,11 @@ def main() -> None:
         raise SystemExit(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(PARTS)}")
     idle = idle_cores()
     with stage() as world:
-        report = Report(machine_facts(world, idle))
+        report = Report(machine_facts(world, idle), RESULTS / f"throttle-{world.kafka.jars.version}.json")
         for name in chosen:
             with Watched() as watched:
                 section = PARTS[name](world, idle)
             report.add(name, section, watched)
-    report.write(RESULTS / f"throttle-{world.kafka.jars.version}.json")
 
 
 if __name__ == "__main__":

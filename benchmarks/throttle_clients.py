@@ -1,5 +1,6 @@
 """What producers and consumers of other topics notice of a throttled rebalance: latencies with it and without."""
 
+import logging
 import statistics
 import struct
 import threading
@@ -28,6 +29,10 @@ SOURCE, DESTINATIONS = 1, (2, 3)
 MOVED_PARTITIONS = 12
 _STAMP = struct.Struct(">d")
 
+_quiet = logging.getLogger("benchmarks.throttle_clients")
+_quiet.addHandler(logging.NullHandler())
+_quiet.propagate = False
+
 
 @dataclass(frozen=True)
 class Latency:
@@ -43,7 +48,7 @@ class Latency:
 
 def client_latency(world: World, _idle: float) -> Section:
     """Periods with and without a rebalance in turn, the order changing from pair to pair, under one steady load."""
-    size = int(THROTTLE * MEGABYTE * (SETTLING_SECONDS + MEASURED_SECONDS) * 1.5) // MOVED_PARTITIONS
+    size = int(THROTTLE * MEGABYTE * (SETTLING_SECONDS + MEASURED_SECONDS) * 3) // MOVED_PARTITIONS
     moved = world.topic("moved", [[SOURCE]] * MOVED_PARTITIONS, size)
     used = world.topic("clients", REPLICAS, 1_000)
     pairs = []
@@ -84,8 +89,9 @@ class Clients:
 
     def __init__(self, cluster: KafkaCluster, topic: str, partitions: int) -> None:
         self._topic, self._partitions = topic, partitions
-        self._producer = Producer(cluster.client_config(acks="all", **{"linger.ms": 0}))
-        self._consumer = Consumer(cluster.client_config(**{"group.id": str(uuid.uuid4()), "fetch.wait.max.ms": 100}))
+        self._producer = Producer(cluster.client_config(acks="all", **{"linger.ms": 0}), logger=_quiet)
+        reading = {"group.id": str(uuid.uuid4()), "fetch.wait.max.ms": 100}
+        self._consumer = Consumer(cluster.client_config(**reading), logger=_quiet)
         end = -1  # librdkafka's OFFSET_END
         self._consumer.assign([TopicPartition(topic, partition, end) for partition in range(partitions)])
         self._acknowledged: list[tuple[float, float]] = []

@@ -20,6 +20,7 @@ CHANGES = 6
 SETTLING_SECONDS = 14
 """After a change: Kafka remembers eleven seconds, in which a lowered rate lets nothing pass at all."""
 WINDOW_SECONDS = 0.5
+PAUSE_SECONDS = 3
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Reaction:
     configured: float
     """Both brokers tell the new rate."""
     on_the_wire: float
-    """The first half second that carries at least half of the faster rate, or the end of the last one."""
+    """The end of the first half second that carries at least half of the faster rate; slowed down, of the last."""
 
 
 def reaction(world: World, _idle: float) -> Section:
@@ -67,9 +68,18 @@ def _change(world: World, rebalance: Rebalance, flow: Flow, before: int, after: 
         patched = time.monotonic()
         configured = told.wait()
     flow.wait_until(configured + SETTLING_SECONDS)
-    ends = [end for end in _fast_half_seconds(flow.looks, begin - 2) if end > begin] or [begin]
-    wire = ends[0 if after > before else -1]
+    ends = _fast_half_seconds(flow.looks, begin - PAUSE_SECONDS)
+    wire = next((end for end in ends if end > begin), begin) if after > before else _last_without_pause(ends, begin)
     return Reaction(*(round(moment - begin, 2) for moment in (patched, configured, wire)))
+
+
+def _last_without_pause(ends: list[float], begin: float) -> float:
+    """The last of the ends before a pause: what comes after one is the first burst at the new rate."""
+    last = begin
+    for end in ends:
+        if begin < end <= last + PAUSE_SECONDS:
+            last = end
+    return last
 
 
 def _fast_half_seconds(looks: list[Look], since: float) -> list[float]:

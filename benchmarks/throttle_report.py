@@ -23,29 +23,28 @@ class Section:
 
 
 class Report:
-    """Prints each section as it comes, as a Markdown table, and keeps all for the JSON."""
+    """Prints each section as it comes, as a Markdown table, and writes it into the JSON."""
 
-    def __init__(self, facts: Mapping[str, Any]) -> None:
+    def __init__(self, facts: Mapping[str, Any], path: Path) -> None:
         self._facts = dict(facts)
-        self._sections: dict[str, Any] = {}
+        self._path = path
         print(", ".join(f"{name} {value}" for name, value in facts.items()), flush=True)
 
     def add(self, name: str, section: Section, watched: Watched) -> None:
         """Print a section; `watched` says how much of the machine was somebody else's meanwhile."""
         machine = {**self._facts, "othersCores": round(watched.others, 2), "loadAtEnd": round(watched.load, 2)}
-        self._sections[name] = {"title": section.title, "machine": machine, "values": section.values}
+        self._write(name, {"title": section.title, "machine": machine, "values": section.values})
         print(f"\n### {section.title}\n\n{section.note}", end=" ")
         print(f"Others had {watched.others:.2f} cores meanwhile; load {watched.load:.1f} at the end.\n")
         for row in (section.columns, ["---"] * len(section.columns), *section.rows):
             print(f"| {' | '.join(row)} |")
         print(flush=True)
 
-    def write(self, path: Path) -> None:
-        """The JSON; parts that were not run this time keep what the file had of them."""
-        known = json.loads(path.read_text()) if path.exists() else {}
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps(known | self._sections, indent=1) + "\n")
-        print(f"every value: {path}")
+    def _write(self, name: str, values: Mapping[str, Any]) -> None:
+        """Into the JSON, as soon as it is measured; parts that are not run this time stay as they were."""
+        known = json.loads(self._path.read_text()) if self._path.exists() else {}
+        self._path.parent.mkdir(exist_ok=True)
+        self._path.write_text(json.dumps({**known, name: values}, indent=1) + "\n")
 
 
 def spread(values: Sequence[float], digits: int = 2) -> str:
