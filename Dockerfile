@@ -10,25 +10,31 @@
 ARG BASE_IMAGE=python:3.11-slim-bookworm
 
 
+FROM ${BASE_IMAGE} AS requirements
+WORKDIR /requirements
+COPY pyproject.toml ./
+# Lists of their own, so that what is installed from them stays as it is until they change.
+RUN python -c 'import pathlib, tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+lists = {"operator": project["dependencies"], "pipeline": project["optional-dependencies"]["pipeline"]}; \
+[pathlib.Path(name).write_text("\n".join(lines)) for name, lines in lists.items()]'
+
+
 FROM ${BASE_IMAGE} AS dependencies
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_COMPILE=1 PIP_ROOT_USER_ACTION=ignore
-# The environment has no pip of its own: the base's installs into it.
-RUN python -m venv --without-pip /opt/venv
 WORKDIR /src
-COPY pyproject.toml ./
-# Apart from the package itself, so that a change of the code leaves this layer as it is. Two things go again that take
-# 120 MB and that nothing here imports: what ortools has pandas for, and a second Kubernetes client beside the first.
+COPY --from=requirements /requirements/operator ./operator.txt
+# The environment has no pip of its own: the base's installs into it. Two things go again that take 120 MB and that nothing
+# here imports: what ortools has pandas for, and a second Kubernetes client beside the first.
 RUN --mount=type=cache,target=/root/.cache/pip --mount=type=secret,id=ca_bundle \
     if [ -s /run/secrets/ca_bundle ]; then export PIP_CERT=/run/secrets/ca_bundle; fi; \
-    python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-print(*project["dependencies"], sep="\n")' >requirements.txt \
-    && pip --python /opt/venv/bin/python install --requirement requirements.txt \
+    python -m venv --without-pip /opt/venv \
+    && pip --python /opt/venv/bin/python install --requirement operator.txt \
     && pip --python /opt/venv/bin/python uninstall --yes pandas \
     && rm -r /opt/venv/lib/python3*/site-packages/kubernetes/aio
 
 
 FROM dependencies AS operator-environment
-COPY LICENSE README.md ./
+COPY LICENSE README.md pyproject.toml ./
 COPY operator operator
 # Imported once, everything has its bytecode, and what is never imported has none.
 RUN --mount=type=cache,target=/root/.cache/pip --mount=type=secret,id=ca_bundle \
@@ -40,12 +46,11 @@ names = [found.name for found in pkgutil.walk_packages(package.__path__, "kafka_
 
 
 FROM dependencies AS pipeline-environment
+COPY --from=requirements /requirements/pipeline ./pipeline.txt
 RUN --mount=type=cache,target=/root/.cache/pip --mount=type=secret,id=ca_bundle \
     if [ -s /run/secrets/ca_bundle ]; then export PIP_CERT=/run/secrets/ca_bundle; fi; \
-    python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-print(*project["optional-dependencies"]["pipeline"], sep="\n")' >requirements.txt \
-    && pip --python /opt/venv/bin/python install --requirement requirements.txt
-COPY LICENSE README.md ./
+    pip --python /opt/venv/bin/python install --requirement pipeline.txt
+COPY LICENSE README.md pyproject.toml ./
 COPY operator operator
 RUN --mount=type=cache,target=/root/.cache/pip --mount=type=secret,id=ca_bundle \
     if [ -s /run/secrets/ca_bundle ]; then export PIP_CERT=/run/secrets/ca_bundle; fi; \
@@ -56,15 +61,6 @@ names = [found.name for found in pkgutil.walk_packages(package.__path__, "kafka_
 
 
 FROM ${BASE_IMAGE} AS runtime
-ARG BASE_IMAGE
-ARG VERSION=dev
-ARG REVISION=unknown
-LABEL org.opencontainers.image.title="kafka-rebalance-operator" \
-      org.opencontainers.image.description="Moves Kafka partition replicas: fewest moves, small steps, throttled, undoable" \
-      org.opencontainers.image.licenses="Apache-2.0" \
-      org.opencontainers.image.version="${VERSION}" \
-      org.opencontainers.image.revision="${REVISION}" \
-      org.opencontainers.image.base.name="${BASE_IMAGE}"
 # A name for the number: Java asks for one. runAsNonRoot of Kubernetes asks for the number.
 RUN useradd --uid 65532 --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin nonroot
 ENV PATH=/opt/venv/bin:$PATH \
@@ -84,6 +80,16 @@ USER 65532:65532
 WORKDIR /tmp
 ENTRYPOINT ["/opt/venv/bin/kafka-rebalance"]
 CMD ["pipeline", "--help"]
+# Last, so that a new revision makes no other layer stale.
+ARG BASE_IMAGE
+ARG VERSION=dev
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="kafka-rebalance-pipeline" \
+      org.opencontainers.image.description="Samples of Kafka clusters, and load models from them" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.base.name="${BASE_IMAGE}"
 
 
 FROM runtime AS operator
@@ -92,3 +98,13 @@ USER 65532:65532
 WORKDIR /
 ENTRYPOINT ["/opt/venv/bin/kafka-rebalance"]
 CMD ["operator", "--help"]
+# Last, so that a new revision makes no other layer stale.
+ARG BASE_IMAGE
+ARG VERSION=dev
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="kafka-rebalance-operator" \
+      org.opencontainers.image.description="Moves Kafka partition replicas: fewest moves, small steps, throttled, undoable" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.base.name="${BASE_IMAGE}"

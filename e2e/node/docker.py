@@ -96,9 +96,9 @@ class Docker:
         """All layers, unpacked."""
         return int(self.inspect(tag)["Size"])
 
-    def save(self, archive: Path, *tags: str) -> None:
-        """Write images as one tar, which containerd imports."""
-        self._run("save", "--output", str(archive), *tags)
+    def saving(self, *tags: str) -> subprocess.Popen[bytes]:
+        """Images as one tar, which containerd imports, on the standard output of this process."""
+        return subprocess.Popen([self._program, "save", *tags], env=self._env, stdout=subprocess.PIPE)
 
     def tag(self, tag: str, other: str) -> None:
         """Give an image another name as well."""

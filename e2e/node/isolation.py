@@ -94,10 +94,11 @@ class Isolation:
 
     def close(self) -> None:
         """Kill everything inside, and take away what is left of it outside: its cgroups."""
-        if self._first is not None:
-            self._first.kill9()
-            if self._inside:
-                wait_until("the node's processes are gone", lambda: not Path(f"/proc/{self._inside}").exists())
+        if self._first is None:
+            return  # what is there belongs to another
+        self._first.kill9()
+        if self._inside:
+            wait_until("the node's processes are gone", lambda: not Path(f"/proc/{self._inside}").exists())
         wait_until("the node's cgroups are empty", _remove_cgroups, timeout=30)
 
     def _link(self) -> None:

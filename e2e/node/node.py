@@ -7,6 +7,7 @@ are directories.
 import json
 import os
 import shutil
+import subprocess
 import tarfile
 import tempfile
 from pathlib import Path
@@ -76,10 +77,15 @@ class RealNode(KubeCluster):
         """Give the node images, under their names in the Docker daemon, and the one that every Pod begins with."""
         if not docker.has(_PAUSE):
             self._make_pause_image(docker)
-        with tempfile.TemporaryDirectory(dir=self.directory) as directory:
-            archive = Path(directory, "images.tar")
-            docker.save(archive, _PAUSE, *tags)
-            self._ctr("--namespace=k8s.io", "images", "import", str(archive))
+        with docker.saving(_PAUSE, *tags) as saving:
+            subprocess.run(
+                self._isolation.command(*self._ctr_command("--namespace=k8s.io", "images", "import", "-")),
+                stdin=saving.stdout,
+                check=True,
+                capture_output=True,
+            )
+        if saving.returncode:
+            raise RuntimeError(f"docker save {' '.join(tags)} failed")
 
     def close(self, *, keep_logs: bool = False) -> None:
         """Kill everything; delete the state, and the logs too unless they are to be kept."""
@@ -237,7 +243,10 @@ class RealNode(KubeCluster):
             docker.import_root(Path(archive.name), _PAUSE, 'ENTRYPOINT ["/pause"]')
 
     def _ctr(self, *arguments: str) -> str:
-        return self._isolation.run("/usr/bin/ctr", f"--address={self.directory}/containerd.sock", *arguments)
+        return self._isolation.run(*self._ctr_command(*arguments))
+
+    def _ctr_command(self, *arguments: str) -> tuple[str, ...]:
+        return ("/usr/bin/ctr", f"--address={self.directory}/containerd.sock", *arguments)
 
     def _kubeconfig(self, name: str) -> Path:
         return self._authority.kubeconfig(name, _API)

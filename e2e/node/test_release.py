@@ -150,7 +150,6 @@ class TestPipeline:
         assert rebalance.status["plan"]["dataSource"] == "LoadModel"
         rebalance.patch(throttle=FAST)
         _assert_carried_out(world, rebalance, plan)
-        kube.kubectl("delete", "cronjobs,jobs", "--all", "-n", NAMESPACE, "--wait=true")
 
 
 class TestUninstalled:
@@ -165,7 +164,7 @@ class TestUninstalled:
         kinds = kube.kubectl("api-resources", "--verbs=list", "-o", "name").split()
         left = kube.kubectl("get", ",".join(kinds), "--all-namespaces", *ours).split()
         assert all(name.startswith("customresourcedefinition") for name in left), left
-        assert kube.get("pods", "-n", NAMESPACE)["items"] == []
+        wait_until("the Pods of its Jobs are gone", lambda: not kube.get("pods", "-n", NAMESPACE)["items"])
         assert "finalizers" not in rebalance.get()["metadata"]
         kube.kubectl("delete", "-f", str(ROOT / "crds"), "--timeout=60s", timeout=90)
         kube.kubectl("delete", "namespace", NAMESPACE, "--timeout=120s", timeout=150)

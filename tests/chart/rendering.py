@@ -2,6 +2,7 @@
 
 import functools
 import os
+import shlex
 import subprocess
 import tempfile
 from pathlib import Path
@@ -42,6 +43,14 @@ def helm(*arguments: str, kubeconfig: Path | None = None, timeout: float = 120) 
     if done.returncode:
         raise HelmError(done.stdout + done.stderr)
     return done.stdout
+
+
+def documented(page: str, command: str, number: int = 0) -> list[str]:
+    """The first (or n-th) helm command of that name on a page, as arguments; the chart's path is where it is."""
+    text = (ROOT / page).read_text(encoding="utf-8").replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if line.startswith(f"helm {command} ")]
+    words = shlex.split(lines[number], comments=True)[1:]
+    return [str(CHART) if word == "charts/kafka-rebalance-operator" else word for word in words]
 
 
 def values_of(case: str) -> Path:

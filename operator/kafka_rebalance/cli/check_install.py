@@ -23,6 +23,7 @@ from kafka_rebalance.kube.errors import Forbidden
 from kafka_rebalance.kube.installation import Installation
 from kafka_rebalance.kube.lease import LEASE_NAME
 from kafka_rebalance.kube.rights import needed
+from kafka_rebalance.units import parse_duration
 
 EXIT_FOUND = 1
 _PLURALS = (REBALANCES, REASSIGNMENT_THROTTLES)
@@ -50,27 +51,34 @@ class Answer:
 @click.command("check-install")
 @watched_namespaces
 @click.option("--own-namespace", help="Where the operator keeps its records; where this runs, unless given.")
-def check_install(namespaces: tuple[str, ...], own_namespace: str | None) -> None:
+@click.option(
+    "--timeout", metavar="DURATION", default="0s", show_default=True, help="How long somebody may take to lead."
+)
+def check_install(namespaces: tuple[str, ...], own_namespace: str | None, timeout: str) -> None:
     """Check the operator's installation, as the operator's account; exit 1 when something is missing.
 
     CRDs, every right that the operator needs, a KafkaRebalance as a server-side dry run, and whether an operator leads.
     """
-    if not asyncio.run(_check(namespaces, own_namespace)):
+    try:
+        seconds = parse_duration(timeout)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--timeout") from error
+    if not asyncio.run(_check(namespaces, own_namespace, seconds)):
         sys.exit(EXIT_FOUND)
 
 
-async def _check(namespaces: Sequence[str], own_namespace: str | None) -> bool:
+async def _check(namespaces: Sequence[str], own_namespace: str | None, seconds: int) -> bool:
     """Ask, and say each answer as it comes; whether all are well."""
     good = True
     async with connected(own_namespace) as kube:
-        async for answer in answers(kube, namespaces):
+        async for answer in answers(kube, namespaces, seconds):
             click.echo(str(answer))
             good = good and answer.well is not False
     return good
 
 
-async def answers(kube: KubeClient, namespaces: Sequence[str]) -> AsyncIterator[Answer]:
-    """Everything that is asked, in the order in which somebody would mend it."""
+async def answers(kube: KubeClient, namespaces: Sequence[str], seconds: int = 0) -> AsyncIterator[Answer]:
+    """Everything that is asked, in the order in which somebody would mend it. ``seconds``: until somebody leads."""
     installation = Installation(kube)
     yield await _served(installation)
     for plural in _PLURALS:
@@ -78,7 +86,7 @@ async def answers(kube: KubeClient, namespaces: Sequence[str]) -> AsyncIterator[
     for answer in await _rights(kube, installation, namespaces):
         yield answer
     yield await _dry_run(kube, installation)
-    yield await _leader(kube)
+    yield await _leader(kube, seconds)
 
 
 async def _served(installation: Installation) -> Answer:
@@ -124,10 +132,12 @@ async def _dry_run(kube: KubeClient, installation: Installation) -> Answer:
     return Answer(True, f"{what} is taken")
 
 
-async def _leader(kube: KubeClient) -> Answer:
-    lease = await kube.get_lease(LEASE_NAME)
-    holder = (lease or {}).get("spec", {}).get("holderIdentity")
+async def _leader(kube: KubeClient, seconds: int) -> Answer:
+    """Between two operators, in an upgrade, nobody leads for a moment."""
     where = f"lease {kube.namespace}/{LEASE_NAME}"
-    if not holder:
-        return Answer(False, f"{where}: nobody holds it; does the operator run?")
-    return Answer(True, f"{where} is held by {holder}")
+    for left in range(seconds, -1, -1):
+        lease = await kube.get_lease(LEASE_NAME)
+        if holder := (lease or {}).get("spec", {}).get("holderIdentity"):
+            return Answer(True, f"{where} is held by {holder}")
+        await asyncio.sleep(1 if left else 0)
+    return Answer(False, f"{where}: nobody holds it; does the operator run?")
