@@ -1,0 +1,162 @@
+"""Pods as processes of this machine: as much of a kubelet as the chart's Pods need, for there is none on the bench.
+
+Each container is started as its command with its arguments, environment and account; its state goes back to the API
+server, so that Deployments become ready, Jobs end, and helm's waiting and hooks are real. There is no image, no
+filesystem and no limit: what those are worth is seen on a node.
+"""
+
+import json
+import os
+import sys
+import threading
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from e2e.bench.kube import KubeCluster, KubectlError
+from e2e.bench.ports import release_port, reserve_port
+from e2e.bench.process import Child
+
+_HEALTH_PORT = "--health-port="
+_TURN_SECONDS = 0.2
+
+
+@dataclass
+class _Process:
+    """One Pod's. ``told`` is what the API server was told last."""
+
+    pod: dict[str, Any]
+    child: Child
+    port: int | None
+    told: str = ""
+
+    @property
+    def state(self) -> str:
+        """Running, Ready, or its exit code."""
+        if not self.child.running:
+            return str(self.child.stop())
+        return "Ready" if self.port and _answers(self.port) else "Running"
+
+
+class PodProcesses:
+    """Those of one namespace, for as long as the context is open."""
+
+    def __init__(self, cluster: KubeCluster, namespace: str) -> None:
+        self._cluster = cluster
+        self._namespace = namespace
+        self._processes: dict[str, _Process] = {}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="pods", daemon=True)
+        self._failure: BaseException | None = None
+        self.logs: dict[str, Path] = {}
+        """What each Pod has said, by its name."""
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._stop.set()
+        self._thread.join()
+        for process in self._processes.values():
+            process.child.kill9()
+            self._forget(process)
+        if self._failure is not None and error is None:
+            raise self._failure
+
+    def said(self, name: str) -> str:
+        """The log of the newest Pod whose name begins so."""
+        return [log for pod, log in self.logs.items() if pod.startswith(name)][-1].read_text(errors="replace")
+
+    def running(self) -> set[str]:
+        """The Pods whose process runs."""
+        return {p.pod["metadata"]["name"] for p in list(self._processes.values()) if p.child.running}
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.wait(_TURN_SECONDS):
+                self._turn()
+        except BaseException as error:
+            self._failure = error
+            raise
+
+    def _turn(self) -> None:
+        found = self._cluster.get("pods", "-n", self._namespace)["items"]
+        pods = {pod["metadata"]["uid"]: pod for pod in found if "deletionTimestamp" not in pod["metadata"]}
+        for uid in [uid for uid in self._processes if uid not in pods]:
+            process = self._processes.pop(uid)
+            process.child.stop()
+            self._forget(process)
+        for uid, pod in pods.items():
+            if uid not in self._processes and pod["status"]["phase"] == "Pending":
+                self._processes[uid] = self._start(pod)
+        for process in self._processes.values():
+            if (state := process.state) != process.told:
+                self._tell(process, state)
+
+    def _start(self, pod: dict[str, Any]) -> _Process:
+        (container,) = pod["spec"]["containers"]
+        name = pod["metadata"]["name"]
+        program, *rest = [*container["command"], *container["args"]]
+        port = reserve_port() if any(argument.startswith(_HEALTH_PORT) for argument in rest) else None
+        rest = [f"{_HEALTH_PORT}{port}" if argument.startswith(_HEALTH_PORT) else argument for argument in rest]
+        account = self._cluster.service_account_kubeconfig(self._namespace, pod["spec"]["serviceAccountName"])
+        given = {
+            entry["name"]: entry.get("value") or _field(pod, entry["valueFrom"]["fieldRef"]["fieldPath"])
+            for entry in container.get("env", [])
+        }
+        env = {**os.environ, **given, "KUBECONFIG": str(account), "PYTHONUNBUFFERED": "1"}
+        log = self._cluster.directory / f"{name}-{pod['metadata']['uid']}.log"
+        self.logs.pop(name, None)  # a Pod of that name before it
+        self.logs[name] = log
+        command = [str(Path(sys.executable).parent / program), *rest]
+        return _Process(pod, Child(command, log=log, env=env, cwd=self._cluster.directory), port)
+
+    def _tell(self, process: _Process, state: str) -> None:
+        """As a kubelet tells it. A Pod that has just been deleted is left for the next turn."""
+        container = process.pod["spec"]["containers"][0]
+        ended = state.isdigit() or state.startswith("-")
+        status: dict[str, Any] = {
+            "phase": ("Succeeded" if state == "0" else "Failed") if ended else "Running",
+            "conditions": [{"type": "Ready", "status": "True" if state == "Ready" else "False"}],
+            "containerStatuses": [
+                {
+                    "name": container["name"],
+                    "image": container["image"],
+                    "imageID": "",
+                    "ready": state == "Ready",
+                    "restartCount": 0,
+                    "state": {"terminated": {"exitCode": int(state)}} if ended else {"running": {}},
+                }
+            ],
+        }
+        where = ("pod", process.pod["metadata"]["name"], "-n", self._namespace, "--subresource=status", "--type=merge")
+        try:
+            self._cluster.kubectl("patch", *where, "-p", json.dumps({"status": status}))
+        except KubectlError as error:
+            if "not found" not in str(error):
+                raise
+        process.told = state
+
+    def _forget(self, process: _Process) -> None:
+        if process.port is not None:
+            release_port(process.port)
+
+
+def _field(pod: dict[str, Any], path: str) -> str:
+    value: Any = pod
+    for key in path.split("."):
+        value = value[key]
+    return str(value)
+
+
+def _answers(port: int) -> bool:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(f"http://127.0.0.1:{port}/readyz", timeout=2) as answer:
+            return bool(answer.status == 200)
+    except (OSError, urllib.error.HTTPError):
+        return False
