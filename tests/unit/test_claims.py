@@ -6,7 +6,7 @@ from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.v1alpha1 import parse_throttle
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.decide import Direction, Errand, Kind, Verdict
-from kafka_rebalance.execution.throttle import Rates
+from kafka_rebalance.execution.throttle import ClusterRates, Rates
 from kafka_rebalance.model.topology import ClusterState, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reconcile.claims import DEFAULT_RATE, Moving, claims_of, moving_now, rates_of, ruling_throttle
 from kafka_rebalance.reconcile.records import OpenRun
@@ -31,17 +31,17 @@ class TestRates:
     def test_where_nobody_said_anything_a_safe_default_applies(self):
         """50 MiB/s on each side, and the status says so: full speed must be asked for."""
         rates, source = rates_of(work(), None)
-        assert rates == Rates(DEFAULT_RATE, DEFAULT_RATE) == Rates(52428800, 52428800)
+        assert rates == ClusterRates(Rates(DEFAULT_RATE, DEFAULT_RATE)) == ClusterRates(Rates(52428800, 52428800))
         assert "default" in source
 
     def test_a_throttle_resource_without_rates_leaves_the_default(self):
         """A resource that only freezes is no word on speed."""
-        assert rates_of(work(), throttle(freeze=True))[0] == Rates(DEFAULT_RATE, DEFAULT_RATE)
+        assert rates_of(work(), throttle(freeze=True))[0].general == Rates(DEFAULT_RATE, DEFAULT_RATE)
 
     def test_without_its_own_the_clusters_throttle_rules(self):
         """Both sides as they are there: an unset side is unset."""
         rates, source = rates_of(work(), throttle(leaderRate="10Mi"))
-        assert rates == Rates(10 * 2**20, None)
+        assert rates == ClusterRates(Rates(10 * 2**20, None))
         assert source == "KafkaReassignmentThrottle kafka/limits"
 
     @pytest.mark.parametrize(
@@ -57,8 +57,16 @@ class TestRates:
     def test_its_own_can_only_be_lower(self, own, shared, bound, named):
         """The minimum per side; the source names the resource whenever it binds."""
         rates, source = rates_of(work(throttle=own), throttle(**shared))
-        assert rates == bound
+        assert rates == ClusterRates(bound)
         assert ("kafka/limits" in source) is named
+
+    def test_brokers_with_rates_of_their_own(self):
+        """The same rules broker by broker: what is absent there is the general rate, -1 none, its own never higher."""
+        shared = throttle(leaderRate=9, brokers=[{"id": 1, "leaderRate": 3}, {"id": 2, "leaderRate": -1}])
+        rates, _ = rates_of(work(), shared)
+        assert (rates.on(1), rates.on(2), rates.on(3)) == (Rates(3), Rates(), Rates(9))
+        rates, _ = rates_of(work(throttle={"leaderRate": 5, "followerRate": 5}), shared)
+        assert (rates.on(1), rates.on(2), rates.on(3)) == (Rates(3, 5), Rates(5, 5), Rates(5, 5))
 
 
 class TestRulingThrottle:

@@ -7,7 +7,7 @@ import pytest
 from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.execution.decide import Kind, Verdict
 from kafka_rebalance.execution.steps import Alter
-from kafka_rebalance.execution.throttle import Rates
+from kafka_rebalance.execution.throttle import ClusterRates, Rates
 from kafka_rebalance.model.plan import Plan, PlannedPartition
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
@@ -30,7 +30,7 @@ def work(rate=1000, verdict=FLYING, **execution):
     plan = Plan((PlannedPartition(TP, replicas_of(1, 2), replicas_of(3, 2), size_bytes=10_000),), 1, optimal=True)
     mine.run = Run("u", "kafka", "r", "c", "run", mine.planning_hash, plan.hash, NOON)
     mine.open = open_run(mine.run, plan, "ref", {})
-    mine.verdicts, mine.rates = {TP: verdict}, Rates(rate, rate)
+    mine.verdicts, mine.rates = {TP: verdict}, ClusterRates(Rates(rate, rate))
     return mine
 
 
@@ -91,8 +91,16 @@ class TestTooSlow:
     def test_raising_it_clears_it(self):
         """At the next look."""
         mine = followed(work(1000), produced=1000.0)
-        mine.rates = Rates(5000, 5000)
+        mine.rates = ClusterRates(Rates(5000, 5000))
         assert followed(mine, produced=1000.0).too_slow == ""
+
+    def test_the_rate_of_the_broker_in_question_counts(self):
+        """A resource may give one broker less than the others: that is where it never ends, and how long it takes."""
+        mine = work(5000)
+        mine.rates = ClusterRates(Rates(5000, 5000), {BrokerId(3): Rates(5000, 1000)})
+        assert "of broker 3 can never be enough" in followed(mine, produced=1000.0).too_slow
+        followed(mine, on_disk=1, now=10.0)
+        assert mine.eta[0] == pytest.approx(10, abs=0.1)
 
     def test_the_load_model_tells_it_beforehand(self):
         """Before anything has been measured; what is measured counts for more."""
@@ -104,5 +112,5 @@ class TestTooSlow:
     def test_without_a_throttle_or_a_rate_nothing_is_said(self):
         """Unlimited; or nobody knows what is produced."""
         unlimited = work()
-        unlimited.rates = Rates()
+        unlimited.rates = ClusterRates()
         assert followed(unlimited, produced=1e9).too_slow == followed(work()).too_slow == ""

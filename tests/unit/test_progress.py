@@ -18,7 +18,7 @@ from kafka_rebalance.execution.progress import (
     seconds_left_range,
     start_pace,
 )
-from kafka_rebalance.execution.throttle import Rates
+from kafka_rebalance.execution.throttle import ClusterRates, Rates
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
 
 TP = TopicPartition("t", 0)
@@ -259,8 +259,8 @@ def copying(number, produced, *destinations, source=1, in_flight=True):
     return Copying(TopicPartition("t", number), source, replicas_of(*destinations), produced, in_flight)
 
 
-def throttled(leader=None, follower=None, brokers=range(1, 10)):
-    return {BrokerId(broker): Rates(leader, follower) for broker in brokers}
+def throttled(leader=None, follower=None, **own):
+    return ClusterRates(Rates(leader, follower), {BrokerId(int(broker[1:])): rates for broker, rates in own.items()})
 
 
 class TestNeverFinishes:
@@ -321,7 +321,7 @@ class TestNeverFinishes:
 
     def test_the_worst_comes_first(self):
         """The one that exceeds its rate the most, wherever its broker stands in the list."""
-        rates = throttled(follower=10) | {BrokerId(5): Rates(None, 2)}
+        rates = throttled(follower=10, b5=Rates(None, 2))
         found = never_finishes([copying(0, 11.0, 4), copying(1, 3.0, 5), copying(2, 12.0, 6)], rates, 100)
         assert found.broker == 5
 
@@ -331,11 +331,11 @@ class TestNeverFinishes:
             (copying(0, None, 4), throttled(leader=1, follower=1)),
             (copying(0, 0.0, 4), throttled(leader=1, follower=1)),
             (copying(0, 50.0), throttled(leader=1, follower=1)),
-            (copying(0, 50.0, 4), {}),
+            (copying(0, 50.0, 4), throttled(leader=1, follower=1, b1=Rates(), b4=Rates())),
             (copying(0, 50.0, 4), throttled()),
             (copying(0, 50.0, 4, source=None), throttled(leader=1)),
         ],
-        ids=["rate not known", "nothing produced", "no copy", "not throttled", "unlimited", "no leader"],
+        ids=["rate not known", "nothing produced", "no copy", "not on these brokers", "unlimited", "no leader"],
     )
     def test_no_alarm_without_a_reason(self, one, rates):
         """What is not known rings no bell."""
@@ -368,8 +368,16 @@ class TestTimeLeft:
     def test_the_fullest_pipe_at_the_throttle_is_the_bound(self):
         """Rates are per broker: the busiest one decides, on the side that takes longer."""
         into, out = {BrokerId(1): 1000, BrokerId(2): 300}, {BrokerId(3): 900}
-        assert seconds_at_throttle(into, out, leader=100, follower=100) == 10
-        assert seconds_at_throttle(into, out, leader=50, follower=100) == 18
-        assert seconds_at_throttle(into, out, leader=None, follower=500) == 2
-        assert seconds_at_throttle(into, out, leader=None, follower=None) is None
-        assert seconds_at_throttle({}, {}, leader=100, follower=100) == 0
+        assert seconds_at_throttle(into, out, throttled(100, 100)) == 10
+        assert seconds_at_throttle(into, out, throttled(50, 100)) == 18
+        assert seconds_at_throttle(into, out, throttled(None, 500)) == 2
+        assert seconds_at_throttle(into, out, throttled()) is None
+        assert seconds_at_throttle({}, {}, throttled(100, 100)) == 0
+
+    def test_a_broker_with_rates_of_its_own_counts_with_those(self):
+        """Slower or faster than the rest; unlimited ones are no bound."""
+        into = {BrokerId(1): 1000, BrokerId(2): 300}
+        assert seconds_at_throttle(into, {}, throttled(100, 100, b2=Rates(10, 10))) == 30
+        assert seconds_at_throttle(into, {}, throttled(100, 100, b1=Rates(500, 500))) == 3
+        assert seconds_at_throttle(into, {}, throttled(b2=Rates(10, 10))) == 30
+        assert seconds_at_throttle(into, {}, throttled(100, 100, b1=Rates())) == 3

@@ -12,7 +12,7 @@ from kafka_rebalance.errors import Permanent, Transient
 from kafka_rebalance.execution.decide import Direction, Kind, Verdict
 from kafka_rebalance.execution.progress import Progress
 from kafka_rebalance.execution.queue import Place
-from kafka_rebalance.execution.throttle import Rates
+from kafka_rebalance.execution.throttle import ClusterRates, Rates
 from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.model.topology import ClusterState, PartitionState, TopicPartition, replicas_of
@@ -57,7 +57,8 @@ def work(count=1, *, topic="t", skipped=(), direction=Direction.FORWARD, opened=
     if opened:
         mine.open = open_run(mine.run, plan, "plan-0", {})
         mine.direction = direction
-    mine.rates, mine.rate_source, mine.throttled_brokers = Rates(2**20, 2**20), "spec.throttle", 3
+    mine.rates = ClusterRates(Rates(2**20, 2**20))
+    mine.rate_source, mine.throttled_brokers = "spec.throttle", 3
     mine.progress = progress
     return mine
 
@@ -291,7 +292,7 @@ class TestNumbers:
     def test_the_throttle_column_names_the_sides_that_differ(self, rates, text):
         """One number only where both sides have it."""
         mine = work()
-        mine.rates = rates
+        mine.rates = ClusterRates(rates)
         assert status_of(mine).display.throttle == text
 
     @pytest.mark.parametrize(
@@ -305,7 +306,7 @@ class TestNumbers:
     def test_throttle_applied_only_when_it_is(self, rates, brokers, expected):
         """A rate that is wanted is not yet a rate in force."""
         mine = work()
-        mine.rates, mine.throttled_brokers = rates, brokers
+        mine.rates, mine.throttled_brokers = ClusterRates(rates), brokers
         found = find_condition(status_of(mine).conditions, ConditionType.THROTTLE_APPLIED)
         assert (found.status, found.reason) == expected
 

@@ -13,7 +13,7 @@ from heapq import nlargest
 from typing import NamedTuple
 
 from kafka_rebalance.execution.decide import FOREIGN, Direction, Errand, Kind, Verdict
-from kafka_rebalance.execution.throttle import Rates
+from kafka_rebalance.execution.throttle import ClusterRates
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 
 _LONGEST_ETA_SECONDS = 365 * 86400.0
@@ -194,15 +194,14 @@ def seconds_left(progress: Progress, rate: float) -> float | None:
 
 
 def seconds_at_throttle(
-    bytes_into: Mapping[BrokerId, int], bytes_out_of: Mapping[BrokerId, int], leader: int | None, follower: int | None
+    bytes_into: Mapping[BrokerId, int], bytes_out_of: Mapping[BrokerId, int], rates: ClusterRates
 ) -> float | None:
     """A lower bound of the duration: the fullest pipe at the configured rates. None when nothing is throttled."""
-    bounds = [
-        max(amounts.values(), default=0) / rate
-        for amounts, rate in ((bytes_into, follower), (bytes_out_of, leader))
-        if rate
-    ]
-    return max(bounds) if bounds else None
+    if rates.unlimited:
+        return None
+    fetching = [(amount, rates.on(broker).follower) for broker, amount in bytes_into.items()]
+    sending = [(amount, rates.on(broker).leader) for broker, amount in bytes_out_of.items()]
+    return max((amount / rate for amount, rate in (*fetching, *sending) if rate), default=0.0)
 
 
 def seconds_left_range(progress: Progress, pace: Pace | None, at_throttle: float | None) -> tuple[float, float] | None:
@@ -282,7 +281,7 @@ class _Load(NamedTuple):
 
 def never_finishes(
     copying: Iterable[Copying],
-    rates: Mapping[BrokerId, Rates],
+    rates: ClusterRates,
     parallel_partitions: int,
     per_broker_in: int | None = None,
     per_broker_out: int | None = None,
@@ -293,11 +292,11 @@ def never_finishes(
     exceeds what is produced to it. n of them are stuck for good when not even the slowest produced does: slower ones
     get through and leave their shares to the others. Certain are those in flight now, and each partition by itself;
     what else the limits let run at once (``parallel_partitions``; copies ``per_broker_in`` and ``per_broker_out``,
-    None: no cap) is no cause for alarm, but raises what is needed. ``rates`` by broker; absent: not throttled.
+    None: no cap) is no cause for alarm, but raises what is needed.
     """
     found: list[tuple[float, Bottleneck]] = []
     for (broker, side), loads in sorted(_loads(copying).items()):
-        both = rates.get(broker, Rates())
+        both = rates.on(broker)
         rate, cap = (both.leader, per_broker_out) if side is Side.LEADER else (both.follower, per_broker_in)
         together = _least_rate(load for load in loads if load.in_flight)
         certain = max(together, *(load.produced * load.copies for load in loads))

@@ -46,6 +46,23 @@ class Rates:
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterRates:
+    """What a rebalance may use on each broker: ``general``, except on the brokers in ``own``."""
+
+    general: Rates = field(default_factory=Rates)
+    own: Mapping[BrokerId, Rates] = field(default_factory=dict)
+
+    def on(self, broker: BrokerId) -> Rates:
+        """The rates of this broker."""
+        return self.own.get(broker, self.general)
+
+    @property
+    def unlimited(self) -> bool:
+        """Whether no broker has a rate on any side."""
+        return all(rates == Rates() for rates in (self.general, *self.own.values()))
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
     """What one resource needs throttled: its rates, the brokers that take part, the replicas that move now.
 

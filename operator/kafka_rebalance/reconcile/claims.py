@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.execution.throttle import (
     Claim,
+    ClusterRates,
     Rates,
     brokers_to_throttle,
     entries_of,
@@ -22,21 +23,20 @@ DEFAULT_RATE = 50 * 2**20
 """Bytes per second per broker and side where nobody said anything: full speed must be asked for."""
 
 
-def rates_of(work: Work, resource: KafkaReassignmentThrottle | None) -> tuple[Rates, str]:
-    """The rates that bind, and which setting they come from.
+def rates_of(work: Work, resource: KafkaReassignmentThrottle | None) -> tuple[ClusterRates, str]:
+    """The rates that bind, and which setting those of most brokers come from.
 
     The cluster's throttle resource holds for everything; a rebalance's own throttle can only be lower.
     """
-    own = work.rebalance.spec.throttle
     shared = cluster_rates(resource)
+    mine, _ = _own_rates(work, shared)
+    own_rows = resource.spec.rates_on(BrokerId(row.id) for row in resource.spec.brokers) if resource else {}
+    bound = _lower(mine, shared)
+    rates = ClusterRates(bound, {broker: _lower(mine, row) for broker, row in own_rows.items()})
     source = throttle_claim_name(resource) if resource else ""
-    if own is None:
-        if shared.leader is None and shared.follower is None:
-            return Rates(DEFAULT_RATE, DEFAULT_RATE), "the default: spec.throttle is not set"
-        return shared, source
-    mine = Rates(own.leader_rate, own.follower_rate)
-    bound = Rates(_least(mine.leader, shared.leader), _least(mine.follower, shared.follower))
-    return bound, "spec.throttle" if bound == mine else f"{source}, below spec.throttle"
+    if work.rebalance.spec.throttle is not None:
+        return rates, "spec.throttle" if bound == mine else f"{source}, below spec.throttle"
+    return rates, source if shared != Rates() else "the default: spec.throttle is not set"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +172,10 @@ def _merged(sides: Iterable[Mapping[str, frozenset[str]]]) -> dict[str, frozense
         for topic, items in side.items():
             merged[topic] = merged.get(topic, frozenset()) | items
     return merged
+
+
+def _lower(one: Rates, other: Rates) -> Rates:
+    return Rates(_least(one.leader, other.leader), _least(one.follower, other.follower))
 
 
 def _least(one: int | None, other: int | None) -> int | None:

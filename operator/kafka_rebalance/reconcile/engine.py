@@ -265,7 +265,7 @@ class ClusterEngine:
             await self._submit(work, copies(orders[work.uid], seen.cluster, uncovered), seen.cluster)
             now = self._clock.monotonic()
             if work.open is not None:
-                work.eta_seconds = expected_seconds(work.open.plan, work.rates.leader, work.rates.follower)
+                work.eta_seconds = expected_seconds(work.open.plan, work.rates)
             follow(work, seen.cluster, self._observer.replica_bytes, self._observer.produce_rates, now)
             await self._report(work, seen.cluster, stalled=stalled(work, now))
 

@@ -38,7 +38,7 @@ def follow(
     else:
         work.pace = work.pace.follow(work.progress, now) if work.pace else start_pace(work.progress, now)
         into, out_of = bytes_left(work.errands, work.verdicts, cluster, replica_bytes, direction)
-        at_throttle = seconds_at_throttle(into, out_of, work.rates.leader, work.rates.follower)
+        at_throttle = seconds_at_throttle(into, out_of, work.rates)
         work.eta = seconds_left_range(work.progress, work.pace, at_throttle)
     work.too_slow = _too_slow(work, cluster, produce_rates)
 
@@ -55,12 +55,12 @@ def stalled(work: Work, now: float) -> str | None:
 def _too_slow(work: Work, cluster: ClusterState, measured: Mapping[TopicPartition, float]) -> str:
     """Said before, where the load model knows the rates, and during: a throttle below what is produced never ends."""
     rates = {**work.expected_rates, **measured}
-    if work.open is None or not rates or (work.rates.leader is None and work.rates.follower is None):
+    if work.open is None or not rates or work.rates.unlimited:
         return ""
     limits = work.limits
     found = never_finishes(
         _copying(work, cluster, rates),
-        dict.fromkeys(cluster.brokers, work.rates),
+        work.rates,
         limits.parallel_partitions,
         limits.per_broker_in,
         limits.per_broker_out,

@@ -17,6 +17,7 @@ from kafka_rebalance.execution.decide import Direction, Errand
 from kafka_rebalance.execution.progress import seconds_at_throttle
 from kafka_rebalance.execution.queue import Place
 from kafka_rebalance.execution.rollback import ORIGINAL_BROKER_GONE, PREFERRED_LEADER_GONE
+from kafka_rebalance.execution.throttle import ClusterRates
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.plan import Plan
@@ -250,7 +251,7 @@ def _outcome(work: Work) -> RunOutcome:
     return RunOutcome.ROLLED_BACK_PARTIALLY if partially else RunOutcome.ROLLED_BACK
 
 
-def expected_seconds(plan: Plan, leader_rate: int | None, follower_rate: int | None) -> float | None:
+def expected_seconds(plan: Plan, rates: ClusterRates) -> float | None:
     """How long the copies take at least: the fullest pipe at the throttle. Sources are taken to be the old leaders."""
     into: dict[BrokerId, int] = {}
     out_of: dict[BrokerId, int] = {}
@@ -258,4 +259,4 @@ def expected_seconds(plan: Plan, leader_rate: int | None, follower_rate: int | N
         for broker in p.added:
             into[broker] = into.get(broker, 0) + p.size_bytes
             out_of[p.current[0]] = out_of.get(p.current[0], 0) + p.size_bytes
-    return seconds_at_throttle(into, out_of, leader_rate, follower_rate)
+    return seconds_at_throttle(into, out_of, rates)

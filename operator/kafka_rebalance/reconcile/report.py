@@ -65,8 +65,8 @@ def build_status(
             "plan": _plan(work, before.plan.data_source if before.plan else None),
             "progress": _progress(work, now),
             "throttle": ThrottleStatus(
-                leader_rate=work.rates.leader,
-                follower_rate=work.rates.follower,
+                leader_rate=work.rates.general.leader,
+                follower_rate=work.rates.general.follower,
                 source=work.rate_source,
                 bound_by=work.bound_by or None,
                 brokers=work.throttled_brokers,
@@ -135,7 +135,7 @@ def _conditions(work: Work, before: Iterable[Condition], stalled: str | None, no
 
 
 def _throttle_condition(work: Work, put: Callable[[ConditionType, bool, str, str], None]) -> None:
-    if work.rates.leader is None and work.rates.follower is None and not work.throttled_brokers:
+    if work.rates.unlimited and not work.throttled_brokers:
         put(ConditionType.THROTTLE_APPLIED, False, Reason.UNLIMITED, "the spec asks for full speed")
     elif work.throttle_refused:
         put(ConditionType.THROTTLE_APPLIED, False, Reason.REPLICATION_THROTTLE_LOWER, work.throttle_refused)
@@ -330,7 +330,7 @@ def _display(work: Work) -> Display:
 
 
 def _rates(work: Work) -> str:
-    leader, follower = work.rates.leader, work.rates.follower
+    leader, follower = work.rates.general.leader, work.rates.general.follower
     if leader is None and follower is None:
         return "unlimited"
     if leader == follower and leader is not None:

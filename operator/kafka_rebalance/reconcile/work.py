@@ -28,7 +28,7 @@ from kafka_rebalance.execution.decide import Direction, Errand, Kind, Verdict
 from kafka_rebalance.execution.progress import Pace, Progress
 from kafka_rebalance.execution.queue import Place
 from kafka_rebalance.execution.schedule import Limits
-from kafka_rebalance.execution.throttle import Rates
+from kafka_rebalance.execution.throttle import ClusterRates
 from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
@@ -100,7 +100,7 @@ class Work:
     since: dict[TopicPartition, datetime] = field(default_factory=dict)
     progress: Progress | None = None
     pace: Pace | None = None
-    rates: Rates = field(default_factory=Rates)
+    rates: ClusterRates = field(default_factory=ClusterRates)
     rate_source: str = ""
     bound_by: str = ""
     throttled_brokers: int = 0
