@@ -8,7 +8,7 @@ from tests.unit.kube_in_memory import KubeInMemory
 from tests.unit.stopped_clock import NOON, StoppedClock
 
 from kafka_rebalance.api.v1alpha1 import FINALIZER, REASSIGNMENT_THROTTLES, parse_throttle
-from kafka_rebalance.errors import Transient
+from kafka_rebalance.errors import Permanent, Transient
 from kafka_rebalance.execution.progress import Side
 from kafka_rebalance.kafka.ports import ClusterInfo, Reassignment
 from kafka_rebalance.model.topology import (
@@ -34,6 +34,12 @@ class Kafka(Configs):
     def __init__(self):
         super().__init__()
         self.flying = {TP: THEIRS}
+        self.hidden: set[str] = set()
+
+    async def topic_configs(self, topics, names):
+        if self.hidden & set(topics):
+            raise Permanent("KafkaAuthorizationFailed", "TOPIC_AUTHORIZATION_FAILED")
+        return await super().topic_configs(topics, names)
 
     async def list_reassignments(self):
         return dict(self.flying)
@@ -42,6 +48,7 @@ class Kafka(Configs):
         return {
             tp: PartitionState(tp, "", row.replicas, frozenset({1, 2}), BrokerId(1), row.adding, row.removing)
             for tp, row in self.flying.items()
+            if topics is None or tp.topic in topics
         }
 
 
@@ -114,6 +121,24 @@ class TestOthers:
         engine.tick()
         assert engine.kafka.values == {}
         assert engine.throttle.settled
+
+    def test_one_topic_that_may_not_be_read_keeps_nobody_else(self):
+        """It is named; the others are held, and so is this one within a minute of the right being given."""
+        engine = Engine()
+        hidden = TopicPartition("hidden", 0)
+        engine.kafka.flying[hidden] = THEIRS
+        engine.kafka.hidden = {"hidden"}
+        engine.apply(leaderRate=50)
+        engine.tick()
+        assert engine.kafka.lists("theirs")[0] == {"0:1", "0:2", "0:4"}
+        assert not any(engine.kafka.lists("hidden"))
+        told = str(engine.status["conditions"])
+        assert "not allowed to describe the configs of topic hidden, which others reassign" in told
+        engine.kafka.hidden = set()
+        for _ in range(31):
+            engine.tick()
+        assert engine.kafka.lists("hidden")[0] == {"0:1", "0:2", "0:4"}
+        assert "hidden" not in str(engine.status["conditions"])
 
     def test_without_a_rate_nobody_is_looked_for(self):
         """A resource that only freezes is no word on speed, and none is no word at all."""

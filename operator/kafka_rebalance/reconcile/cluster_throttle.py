@@ -13,7 +13,7 @@ from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, KafkaReassignme
 from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.execution.progress import Side
 from kafka_rebalance.execution.throttle import FOLLOWER_RATE, LEADER_RATE, Claim, Mode
-from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin, Reassignment
+from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 from kafka_rebalance.reconcile.claims import (
     claim_name,
@@ -24,6 +24,7 @@ from kafka_rebalance.reconcile.claims import (
 )
 from kafka_rebalance.reconcile.judging import moving
 from kafka_rebalance.reconcile.lifecycle import WITHOUT_KAFKA, Clock
+from kafka_rebalance.reconcile.others import Others
 from kafka_rebalance.reconcile.resources import Resources
 from kafka_rebalance.reconcile.throttle_lifecycle import ThrottleLifecycle, counting
 from kafka_rebalance.reconcile.throttle_report import NOTHING_IN_FORCE, BrokerRow, SideRow, ThrottleView
@@ -46,7 +47,6 @@ class ClusterThrottle:
         self, cluster_id: str, admin: KafkaAdmin, keeper: ThrottleKeeper, resources: Resources, clock: Clock
     ) -> None:
         self._cluster_id = cluster_id
-        self._admin = admin
         self._keeper = keeper
         self._resources = resources
         self._lifecycle = ThrottleLifecycle(resources, clock)
@@ -59,8 +59,7 @@ class ClusterThrottle:
         """Why nothing can be throttled: the ledger is missing or damaged."""
         self._seen_any = False
         self._claims: dict[str, Claim] = {}
-        self._listed: Mapping[TopicPartition, Reassignment] = {}
-        self._foreign: Mapping[TopicPartition, PartitionState] = {}
+        self._others = Others(admin, clock.monotonic)
 
     @property
     def ruling(self) -> KafkaReassignmentThrottle | None:
@@ -84,7 +83,7 @@ class ClusterThrottle:
     @property
     def foreign(self) -> Mapping[TopicPartition, PartitionState]:
         """What others are reassigning under our throttle, as of the last look."""
-        return self._foreign
+        return self._others.foreign
 
     async def load(self, works: Iterable[Work], info: ClusterInfo) -> None:
         """Read the ledger once, have one before a run is opened, and our finalizer on the resource that rules."""
@@ -114,16 +113,12 @@ class ClusterThrottle:
 
     async def look(self, works: Iterable[Work], cluster: ClusterState) -> None:
         """Find what Kafka is reassigning and no rebalance speaks for: others', of resources not seen yet, or hidden."""
-        self._listed, self._foreign = {}, {}
         if self.problem is not None or (self._idle(cluster.brokers) and not self.limits_others):
+            self._others.forget()
             return
         in_flight = {tp for work in works for tp in moving(work) if work.open is not None and not work.finished}
         spoken_for = {tp for tp in in_flight if tp in cluster.partitions and cluster.partitions[tp].in_flight}
-        listed = await self._admin.list_reassignments()
-        self._listed = {tp: row for tp, row in listed.items() if tp not in spoken_for}
-        if self._listed and self.limits_others:
-            states = await self._admin.describe_partitions({tp.topic for tp in self._listed})
-            self._foreign = {tp: states[tp] for tp in self._listed if tp in states and states[tp].adding}
+        await self._others.look(spoken_for, limited=self.limits_others)
 
     async def extend(
         self,
@@ -142,10 +137,11 @@ class ClusterThrottle:
             work.throttle_problem = self.problem
         if self.problem is not None:
             return None
-        self._claims = claims_of(works, ruling, cluster, submitted, self._foreign)
+        foreign = self._others.foreign
+        self._claims = claims_of(works, ruling, cluster, submitted, foreign)
         mode = Mode(ruling.spec.when_replication_throttled) if ruling is not None else Mode.ADDITIVE
-        unclaimed = self._unclaimed()
-        uncovered = await self._keeper.extend(self._claims, cluster.brokers, mode, self._foreign, unclaimed)
+        unclaimed = self._others.unclaimed
+        uncovered = await self._keeper.extend(self._claims, cluster.brokers, mode, foreign, unclaimed)
         for work in works:
             brokers = work.open.brokers if work.open is not None else frozenset[BrokerId]()
             work.throttled_brokers = 0 if work.finished else self._keeper.brokers_in_place(brokers)
@@ -158,13 +154,10 @@ class ClusterThrottle:
         """Take away what nobody claims any more, except from what is in flight unclaimed; then let resources go."""
         if self.problem is None and not self._idle(info.brokers):
             # Until a resource has been seen, the one that holds what others move may only not have come in yet.
-            await self._keeper.shrink(info.brokers, self._unclaimed(), let_others_go=self._seen_any)
+            await self._keeper.shrink(info.brokers, self._others.unclaimed, let_others_go=self._seen_any)
         before = set(self.throttles)
         await self._lifecycle.let_go(self.throttles, lambda throttle: self._released(throttle, info))
         self._gone |= before - set(self.throttles)
-
-    def _unclaimed(self) -> dict[TopicPartition, Replicas]:
-        return {tp: row.replicas for tp, row in self._listed.items() if tp not in self._foreign}
 
     def _idle(self, alive: Collection[BrokerId]) -> bool:
         """Whether there is nothing to do before somebody claims something or a broker returns."""
@@ -214,11 +207,11 @@ class ClusterThrottle:
         return ThrottleView(
             rows=tuple(row for b in brokers if (row := self._row(b, traffic)) is not None),
             replicas=self._keeper.replicas if self._claims else 0,
-            foreign=len(self._foreign),
+            foreign=len(self.foreign),
             reverts=self._keeper.reverts,
             refused=self._keeper.refusals(),
             contested=self._keeper.contested,
-            trouble=self._keeper.trouble,
+            trouble=self._keeper.trouble or self._others.unreadable,
             ceilings=self._keeper.ceilings,
         )
 
