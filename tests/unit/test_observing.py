@@ -2,9 +2,9 @@
 
 import pytest
 
-from kafka_rebalance.kafka.ports import ClusterInfo, ConfigSource, ConfigValue
+from kafka_rebalance.kafka.ports import ClusterInfo, ConfigSource, ConfigValue, LogDir
 from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, TopicPartition, replicas_of
-from kafka_rebalance.reconcile.observing import EVERYTHING_SECONDS, Observer
+from kafka_rebalance.reconcile.observing import EVERYTHING_SECONDS, IDLE_LOG_DIR_SECONDS, LOG_DIR_SECONDS, Observer
 
 
 class SlowCluster:
@@ -56,6 +56,7 @@ class Cluster:
     def __init__(self, *states):
         self.states = {s.tp: s for s in states}
         self.time = 0.0
+        self.asked, self.silent, self.grown = [], set(), 100
 
     def monotonic(self):
         return self.time
@@ -67,7 +68,9 @@ class Cluster:
         return {t: {n: ConfigValue("1", ConfigSource.DEFAULT) for n in names} for t in topics}
 
     async def log_dirs(self, brokers):
-        return {}
+        self.asked.append(sorted(brokers))
+        dirs = {b: (LogDir("d", {TP: self.grown + b}, usable_bytes=self.grown),) for b in brokers}
+        return {b: found for b, found in dirs.items() if b not in self.silent}
 
 
 class TestLook:
@@ -109,3 +112,47 @@ class TestLook:
         for _ in range(4):
             assert not (await observer.look({TP}, {TP}, INFO)).observation.gone
         assert (await observer.look({TP}, {TP}, INFO)).observation.gone == {TP}
+
+
+class TestSizes:
+    COPY = PartitionState(TP, "", replicas_of(3, 1), frozenset(replicas_of(1)), BrokerId(1), replicas_of(3), ())
+    INFO = ClusterInfo("c", {BrokerId(b): Broker(BrokerId(b)) for b in (1, 2, 3, 4)})
+
+    @pytest.fixture
+    def there(self):
+        return Cluster()
+
+    @pytest.fixture
+    async def observer(self, there):
+        """Everybody was asked once."""
+        observer = Observer(there, there)
+        await observer.read_sizes({TP: self.COPY}, self.INFO)
+        assert there.asked == [[1, 2, 3, 4]]
+        return observer
+
+    async def test_only_brokers_that_copy_are_asked_every_few_seconds(self, there, observer):
+        """What the others told before stays; every half a minute they are asked too."""
+        there.time, there.grown = LOG_DIR_SECONDS - 0.1, 200
+        await observer.read_sizes({TP: self.COPY}, self.INFO)
+        assert len(there.asked) == 1
+        there.time = LOG_DIR_SECONDS
+        await observer.read_sizes({TP: self.COPY}, self.INFO)
+        assert there.asked[1:] == [[1, 3]]
+        assert {b: observer.replica_bytes[TP, b] for b in (1, 2, 3, 4)} == {1: 201, 2: 102, 3: 203, 4: 104}
+        assert observer.free_bytes == {1: 200, 2: 100, 3: 200, 4: 100}
+        there.time = IDLE_LOG_DIR_SECONDS
+        await observer.read_sizes({TP: self.COPY}, self.INFO)
+        assert there.asked[2:] == [[1, 2, 3, 4]]
+
+    async def test_nobody_is_asked_where_nothing_is_copied(self, there, observer):
+        """Until it is time for everybody."""
+        there.time = IDLE_LOG_DIR_SECONDS - 0.1
+        await observer.read_sizes({TP: state(TP, 1)}, self.INFO)
+        assert len(there.asked) == 1
+
+    async def test_of_a_silent_broker_nothing_is_known(self, there, observer):
+        """An old size would look like a copy that stands still."""
+        there.time, there.silent = LOG_DIR_SECONDS, {3}
+        await observer.read_sizes({TP: self.COPY}, self.INFO)
+        assert sorted(observer.replica_bytes) == [(TP, 1), (TP, 2), (TP, 4)]
+        assert set(observer.free_bytes) == {1, 2, 4}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from kafka_rebalance.errors import RebalanceError
@@ -11,7 +11,7 @@ from kafka_rebalance.execution.decide import Observation
 from kafka_rebalance.execution.gate import Change, Vitals, unhealthy
 from kafka_rebalance.execution.progress import Side, produce_rates
 from kafka_rebalance.execution.traffic import Reading, read, traffic
-from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
+from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin, LogDir
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition
 from kafka_rebalance.reconcile.lifecycle import Clock
 
@@ -43,21 +43,42 @@ class Look:
     fresh: frozenset[TopicPartition]
 
 
+class ReplicaSizes(Mapping[ReplicaKey, int]):
+    """Bytes on disk by partition and broker. Kept per broker: a few are asked again every few seconds."""
+
+    def __init__(self) -> None:
+        self._of: dict[BrokerId, dict[TopicPartition, int]] = {}
+
+    def tell(self, broker: BrokerId, dirs: Iterable[LogDir]) -> None:
+        """What the broker has told, in place of what it told before."""
+        self._of[broker] = {tp: size for log_dir in dirs for tp, size in log_dir.replica_bytes.items()}
+
+    def __getitem__(self, key: ReplicaKey) -> int:
+        tp, broker = key
+        return self._of[broker][tp]
+
+    def __iter__(self) -> Iterator[ReplicaKey]:
+        return ((tp, broker) for broker, sizes in self._of.items() for tp in sizes)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._of.values()))
+
+
 class Observer:
     """Reads one cluster. What it remembers are times and counts; after a restart they begin anew."""
 
     def __init__(self, admin: KafkaAdmin, clock: Clock) -> None:
         self._admin = admin
         self._clock = clock
-        self.replica_bytes: Mapping[ReplicaKey, int] = {}
-        self.free_bytes: Mapping[BrokerId, int] = {}
-        """Usable bytes of the fullest log dir of each broker that tells."""
+        self.replica_bytes = ReplicaSizes()
+        self._free_bytes: dict[BrokerId, int] = {}
         self.produce_rates: Mapping[TopicPartition, float] = {}
         """Bytes per second by which the leaders of what is being copied grow."""
         self.traffic: Mapping[tuple[BrokerId, Side], int] = {}
         """Bytes per second that each broker sends and fetches for copies, as far as known."""
         self._copies_before: Reading | None = None
         self._log_dirs_read_at = float("-inf")
+        self._all_log_dirs_read_at = float("-inf")
         self._leaders_before: tuple[float, Mapping[TopicPartition, int]] | None = None
         self._known: dict[TopicPartition, PartitionState] = {}
         self._before: Mapping[TopicPartition, PartitionState] = {}
@@ -72,6 +93,11 @@ class Observer:
         self._members: frozenset[BrokerId] | None = None
         self._change: tuple[float, frozenset[BrokerId], frozenset[BrokerId]] | None = None
         self._away_since: dict[BrokerId, float] = {}
+
+    @property
+    def free_bytes(self) -> Mapping[BrokerId, int]:
+        """Usable bytes of the fullest log dir of each broker that tells."""
+        return self._free_bytes
 
     async def everything(self) -> Mapping[TopicPartition, PartitionState]:
         """All partitions of the cluster as last read: what moves in this tick, the rest up to half a minute ago."""
@@ -170,30 +196,33 @@ class Observer:
         return Change(self._clock.monotonic() - at, joined, left)
 
     async def read_sizes(self, partitions: Mapping[TopicPartition, PartitionState], info: ClusterInfo) -> None:
-        """Every few seconds while something is copied. Without sizes the work goes on."""
+        """Every few seconds those of the brokers that copy, now and then all. Without sizes the work goes on."""
         now = self._clock.monotonic()
-        copying = any(state.adding for state in partitions.values())
-        if now - self._log_dirs_read_at < (LOG_DIR_SECONDS if copying else IDLE_LOG_DIR_SECONDS):
+        copying = {broker for state in partitions.values() if state.adding for broker in state.replicas}
+        everybody = now - self._all_log_dirs_read_at >= IDLE_LOG_DIR_SECONDS
+        asked = set(info.brokers) if everybody else copying & set(info.brokers)
+        if not asked or now - self._log_dirs_read_at < LOG_DIR_SECONDS:
             return
         self._log_dirs_read_at = now
+        if everybody:
+            self._all_log_dirs_read_at = now
         try:
-            told = await self._admin.log_dirs(tuple(info.brokers))
+            told = await self._admin.log_dirs(tuple(asked))
         except RebalanceError as error:
             log.warning("sizes on disk are not known: %s", error.message)
             return
-        self.replica_bytes = {
-            (tp, broker): size
-            for broker, dirs in told.items()
-            for log_dir in dirs
-            for tp, size in log_dir.replica_bytes.items()
-        }
-        self.free_bytes = {
-            broker: min(log_dir.usable_bytes for log_dir in dirs)
-            for broker, dirs in told.items()
-            if dirs and all(log_dir.usable_bytes >= 0 for log_dir in dirs)
-        }
+        self._take_in(told, asked)
         self._read_produce_rates(partitions, now)
         self._read_traffic(partitions, now)
+
+    def _take_in(self, told: Mapping[BrokerId, Collection[LogDir]], asked: Collection[BrokerId]) -> None:
+        """What these brokers have told in place of what they told before; of one that was silent nothing is known."""
+        for broker in asked:
+            dirs = told.get(broker, ())
+            self.replica_bytes.tell(broker, dirs)
+            self._free_bytes.pop(broker, None)
+            if dirs and all(log_dir.usable_bytes >= 0 for log_dir in dirs):
+                self._free_bytes[broker] = min(log_dir.usable_bytes for log_dir in dirs)
 
     def _read_traffic(self, partitions: Mapping[TopicPartition, PartitionState], now: float) -> None:
         reading = read(now, partitions.values(), self.replica_bytes)
