@@ -124,15 +124,16 @@ def with_list(ledger: Ledger, topic: str, name: str, before: Before) -> Ledger:
 
 def with_others(ledger: Ledger, entries: Entries, others: Collection[TopicPartition]) -> Ledger:
     """The ledger that tells which of these entries are there for the sake of what other people reassign."""
-    if not others and not ledger.others:
-        return ledger
+    # Most often nothing has changed, and then the entries, many thousands perhaps, are not looked at.
+    changed = ledger.others.symmetric_difference(others)
     listed = {
         TopicPartition(topic, int(item.partition(":")[0]))
-        for topic, lists in entries.items()
-        for items in lists.values()
+        for topic in {tp.topic for tp in changed}
+        for items in entries.get(topic, {}).values()
         for item in items
     }
-    return replace(ledger, others=(ledger.others - listed) | listed.intersection(others))
+    listed &= changed
+    return replace(ledger, others=(ledger.others - listed) | listed.intersection(others)) if listed else ledger
 
 
 def covers_entries(ledger: Ledger, entries: Entries) -> bool:
