@@ -20,12 +20,12 @@ lists = {"operator": project["dependencies"], "pipeline": project["optional-depe
 
 
 FROM ${BASE_IMAGE} AS dependencies
-ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_COMPILE=1 PIP_ROOT_USER_ACTION=ignore
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_COMPILE=1 PIP_ROOT_USER_ACTION=ignore PIP_CACHE_DIR=/var/cache/pip
 WORKDIR /src
 COPY --from=requirements /requirements/operator ./operator.txt
 # The environment has no pip of its own: the base's installs into it. Two things go again that take 120 MB and that nothing
 # here imports: what ortools has pandas for, and a second Kubernetes client beside the first.
-RUN --mount=type=cache,target=/root/.cache/pip --mount=type=secret,id=ca_bundle \
+RUN --mount=type=cache,target=/var/cache/pip --mount=type=secret,id=ca_bundle \
     if [ -s /run/secrets/ca_bundle ]; then export PIP_CERT=/run/secrets/ca_bundle; fi; \
     python -m venv --without-pip /opt/venv \
     && pip --python /opt/venv/bin/python install --requirement operator.txt \
@@ -37,7 +37,7 @@ FROM dependencies AS operator-environment
 COPY LICENSE README.md pyproject.toml ./
 COPY operator operator
 # Imported once, everything has its bytecode, and what is never imported has none.
-RUN --mount=type=cache,target=/root/.cache/pip --mount=type=secret,id=ca_bundle \
+RUN --mount=type=cache,target=/var/cache/pip --mount=type=secret,id=ca_bundle \
     if [ -s /run/secrets/ca_bundle ]; then export PIP_CERT=/run/secrets/ca_bundle; fi; \
     pip --python /opt/venv/bin/python install --no-deps . \
     && cd / && /opt/venv/bin/python -c 'import pkgutil, importlib, kafka_rebalance as package; \
@@ -47,12 +47,12 @@ names = [found.name for found in pkgutil.walk_packages(package.__path__, "kafka_
 
 FROM dependencies AS pipeline-environment
 COPY --from=requirements /requirements/pipeline ./pipeline.txt
-RUN --mount=type=cache,target=/root/.cache/pip --mount=type=secret,id=ca_bundle \
+RUN --mount=type=cache,target=/var/cache/pip --mount=type=secret,id=ca_bundle \
     if [ -s /run/secrets/ca_bundle ]; then export PIP_CERT=/run/secrets/ca_bundle; fi; \
     pip --python /opt/venv/bin/python install --requirement pipeline.txt
 COPY LICENSE README.md pyproject.toml ./
 COPY operator operator
-RUN --mount=type=cache,target=/root/.cache/pip --mount=type=secret,id=ca_bundle \
+RUN --mount=type=cache,target=/var/cache/pip --mount=type=secret,id=ca_bundle \
     if [ -s /run/secrets/ca_bundle ]; then export PIP_CERT=/run/secrets/ca_bundle; fi; \
     pip --python /opt/venv/bin/python install --no-deps . \
     && cd / && /opt/venv/bin/python -c 'import pkgutil, importlib, kafka_rebalance as package; \
