@@ -62,6 +62,7 @@ async def begun():
         body = kube.create(REBALANCES, {"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}}})
         made.append(Supervisor(kube, lambda _: brokers, None, clock))
         made[-1].rebalance_seen(body, deleted=False)
+        brokers.seen_again = lambda: made[-1].rebalance_seen(body, deleted=False)
         return made[-1], clock, brokers
 
     yield begin
@@ -93,3 +94,17 @@ class TestRounds:
         """A call that is cancelled under its hands ends an engine without a word."""
         supervisor, _, _ = begun(cancelled)
         await until(lambda: supervisor.rounds() == {"c-1": math.inf})
+
+
+class TestStop:
+    @pytest.mark.parametrize("turns", range(5))
+    async def test_while_it_is_being_woken(self, begun, turns):
+        """However far the waking has come: an engine that goes on after a lost lease would keep the operator alive."""
+        supervisor, _, brokers = begun(away)
+        await until(lambda: brokers.asked > 1 and supervisor.rounds() == {})
+        await asyncio.sleep(0)
+        brokers.seen_again()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        async with asyncio.timeout(5):
+            await supervisor.stop()

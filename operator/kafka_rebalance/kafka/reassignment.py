@@ -211,8 +211,8 @@ class ReassignmentClient:
         raise self._failure("connect", why) from why
 
     async def _in_thread(self, call: Callable[[], T], seconds: float) -> T:
-        running = asyncio.get_running_loop().run_in_executor(self._threads, call)
-        return await asyncio.wait_for(running, seconds)
+        async with asyncio.timeout(seconds):
+            return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
     def _drop(self, client: _Client | None) -> None:
         """Forget the client and close it in the background, which also ends the threads that wait in it."""

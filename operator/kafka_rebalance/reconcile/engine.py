@@ -114,7 +114,8 @@ class ClusterEngine:
                 pause = await self.tick()
                 self._round_began = None
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._woken.wait(), pause)
+                    async with asyncio.timeout(pause):
+                        await self._woken.wait()
         finally:
             for work in self.works.values():
                 if work.planning is not None:

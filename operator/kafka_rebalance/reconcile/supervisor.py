@@ -196,7 +196,8 @@ class Supervisor:
                 self._hand_over(connection)
                 return
             try:
-                await asyncio.wait_for(connection.changed.wait(), pause)
+                async with asyncio.timeout(pause):
+                    await connection.changed.wait()
             except TimeoutError:
                 pause = min(2 * pause, _LAST_RETRY_SECONDS)
         # Nobody names this cluster any more; the next one who does begins anew.
