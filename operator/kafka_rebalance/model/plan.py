@@ -41,9 +41,19 @@ class SkippedPartition:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The fewest and the most replicas that any target broker holds of what is balanced."""
+
+    fewest: int
+    most: int
+
+
 @dataclass(frozen=True)
 class Plan:
     """A plan with its certificate.
+
+    ``before`` and ``after`` are the spreads it starts from and ends with (None in plans stored by earlier versions).
 
     ``lower_bound`` is a number of replica moves that no balanced plan can be below; ``optimal`` says that
     ``replica_moves`` is proved to equal the optimum. ``partitions`` holds the changed ones, sorted; in a
@@ -55,6 +65,8 @@ class Plan:
     optimal: bool
     rack_violations: int = 0
     skipped: tuple[SkippedPartition, ...] = ()
+    before: Spread | None = None
+    after: Spread | None = None
 
     @cached_property
     def changed(self) -> int:

@@ -4,6 +4,23 @@
 """
 
 from kafka_rebalance.planning.planner import plan
-from kafka_rebalance.planning.request import Goals, PartitionInput, PlanRequest, RackAwareness, eligible_brokers
+from kafka_rebalance.planning.request import (
+    Balance,
+    Goals,
+    PartitionInput,
+    PlanRequest,
+    RackAwareness,
+    Strategy,
+    eligible_brokers,
+)
 
-__all__ = ["Goals", "PartitionInput", "PlanRequest", "RackAwareness", "eligible_brokers", "plan"]
+__all__ = [
+    "Balance",
+    "Goals",
+    "PartitionInput",
+    "PlanRequest",
+    "RackAwareness",
+    "Strategy",
+    "eligible_brokers",
+    "plan",
+]

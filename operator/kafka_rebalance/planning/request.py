@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -22,24 +22,55 @@ class RackAwareness(StrEnum):
     DISABLED = "Disabled"
 
 
+class Strategy(StrEnum):
+    """How targets are chosen."""
+
+    MINIMAL_MOVEMENT = "MinimalMovement"
+    FORCED_MOVES_ONLY = "ForcedMovesOnly"
+    GENERATE = "Generate"
+    ASSIGNMENT = "Assignment"
+    PREFERRED_LEADERS = "PreferredLeaders"
+
+
+class Balance(StrEnum):
+    """Over what replicas are counted: all selected partitions, those of each topic, or both at once."""
+
+    TOTAL = "Total"
+    PER_TOPIC = "PerTopic"
+    BOTH = "Both"
+
+
 @dataclass(frozen=True, slots=True)
 class Goals:
-    """What is optimised beyond replica counts. ``leaders`` False: leaders stay wherever their replica stays."""
+    """What is optimised beyond replica counts. ``leaders`` False: leaders stay wherever their replica stays.
+
+    ``max_replica_moves`` and ``max_data_to_move`` (bytes) are the movement budget, None: none. ``minimum_gain`` is in
+    percent of the fullest broker's replicas: a plan that forces nothing and lowers them by less is empty.
+    """
 
     rack_awareness: RackAwareness = RackAwareness.ENFORCED
     leaders: bool = True
     follower_order: bool = True
+    balance: Balance = Balance.TOTAL
+    max_replica_moves: int | None = None
+    max_data_to_move: int | None = None
+    minimum_gain: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionInput:
-    """One selected partition. Without a leader it is skipped: its data cannot be copied."""
+    """One selected partition. Without a leader it is skipped: its data cannot be copied.
+
+    A ``pinned`` one stays as it is and counts: the others are balanced around it.
+    """
 
     tp: TopicPartition
     replicas: Replicas
     topic_id: str = ""
     size_bytes: int = 0
     has_leader: bool = True
+    pinned: bool = False
+    min_insync: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +78,17 @@ class PlanRequest:
     """``brokers`` are the known ones (racks are read from them), ``targets`` those that may hold replicas.
 
     Replicas on any other broker, known or not, have to leave it. Only the partitions given are moved, and balance
-    counts over them.
+    counts over them. ``replication_factor`` (None: as it is) is what each partition that is not pinned shall have;
+    ``assignment`` is the target of the strategy Assignment.
     """
 
     brokers: tuple[Broker, ...]
     partitions: tuple[PartitionInput, ...]
     targets: frozenset[BrokerId]
     goals: Goals = field(default_factory=Goals)
+    strategy: Strategy = Strategy.MINIMAL_MOVEMENT
+    replication_factor: int | None = None
+    assignment: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
 
 
 def eligible_brokers(
