@@ -67,8 +67,8 @@ bench: install  ## time the planner
 bench-throttle: servers  ## measure the throttle on real brokers: exactness, reaction, cost to others; half an hour
 	@$(PYTHON) -m benchmarks.throttle
 
-bench-plan: install  ## time plans of up to a million partitions, and write docs/benchmarks-planning.md; some minutes
-	@$(PYTHON) -m benchmarks.planning --write docs/benchmarks-planning.md
+bench-plan: install  ## time plans of up to a million partitions, others on the same clusters; ten minutes
+	@$(PYTHON) -m benchmarks.planning
 
 clean:  ## delete .venv and what builds and tools left; the cache of brokers and API server stays
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse metastore_db

@@ -1,54 +1,105 @@
-"""Clusters to plan, as arrays: a balanced start, and what happens to it. Seeded, so everyone times the same ones."""
+"""Clusters to plan, as arrays: a balanced start, and what happens to it. Seeded, so everyone plans the same ones."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from kafka_rebalance.planning.instance import Instance, encode
+from kafka_rebalance.planning.request import RackAwareness
+
+NO_RACK = -1
+
 
 @dataclass(frozen=True)
 class Cluster:
-    """``lists`` [P, RF] of brokers 0..B-1, ``racks`` [B], ``targets`` [B]: which of them may hold replicas."""
+    """``rf`` [P]; ``lists`` [N] of brokers 0..B-1, one list behind the other; ``racks`` [B], NO_RACK where there is
+    none; ``targets`` [B]: which of them may hold replicas.
+    """
 
+    rf: np.ndarray
     lists: np.ndarray
     racks: np.ndarray
     targets: np.ndarray
 
+    def instance(self) -> Instance:
+        """What the planner works on."""
+        racks = [None if rack == NO_RACK else f"rack-{rack}" for rack in self.racks.tolist()]
+        return encode(racks, self.targets, self.rf, self.lists, RackAwareness.ENFORCED)
 
-def balanced(partitions: int, brokers: int, racks: int, rf: int, rng: np.random.Generator) -> np.ndarray:
-    """Replicas in different racks, counts even, leaders by chance."""
-    order = rng.random((partitions, racks))
-    order[np.arange(partitions), np.arange(partitions) % racks] = -1  # every rack is first equally often
-    chosen = np.argsort(order, axis=1)[:, :rf]
-    lists = np.empty((partitions, rf), dtype=np.int64)
-    for rack in range(racks):
-        row, column = np.nonzero(chosen == rack)
-        members = np.arange(rack, brokers, racks)
+
+def balanced(rf: np.ndarray, racks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Lists [N]: replicas in different racks, counts even within each rack, leaders by chance."""
+    names, sizes = np.unique(racks, return_counts=True)
+    even = bool((sizes == sizes[0]).all())
+    order = rng.random((len(rf), len(names)))
+    if even:
+        order[np.arange(len(rf)), np.arange(len(rf)) % len(names)] = -1  # every rack is first equally often
+    else:
+        order /= sizes  # larger racks are taken more often
+    chosen = np.argsort(order, axis=1)
+    inside = np.arange(len(names)) < rf[:, None]
+    lists = np.full(chosen.shape, -1, dtype=np.int64)
+    for index, name in enumerate(names):
+        row, column = np.nonzero((chosen == index) & inside)
+        members = np.flatnonzero(racks == name)
         shuffled = rng.permutation(len(row))
         lists[row[shuffled], column[shuffled]] = members[np.arange(len(row)) % len(members)]
-    return rng.permuted(lists, axis=1)
+    place = np.where(inside, rng.random(chosen.shape), 2.0)
+    return np.take_along_axis(lists, np.argsort(place, axis=1), axis=1)[inside]
 
 
-def cluster(what: str, partitions: int, brokers: int, racks: int = 5, rf: int = 3, seed: int = 0) -> Cluster:
-    """``what``: add (a tenth more brokers), remove (a tenth), rack (one more rack), drift (a fifth of the replicas are
-    anywhere, some brokers likelier than others, racks not looked at)."""
+def cluster(what: str, partitions: int, brokers: int, racks: int = 5, seed: int = 0) -> Cluster:
+    """A cluster to which ``what`` has happened; ``SCENARIOS`` says what there is."""
     rng = np.random.default_rng(seed)
-    lists = balanced(partitions, brokers, racks, rf, rng)
-    rack_of, targets = np.arange(brokers) % racks, np.ones(brokers, dtype=bool)
-    if what == "add":
-        more = -(-max(1, brokers // 10) // racks) * racks
-        rack_of, targets = np.append(rack_of, np.arange(more) % racks), np.ones(brokers + more, dtype=bool)
-    elif what == "remove":
-        targets[: -(-max(1, brokers // 10) // racks) * racks] = False
+    rf = rng.integers(1, 5, partitions) if what == "mixed" else np.full(partitions, 3)
+    rack_of = np.arange(brokers) % racks
+    if what == "uneven":
+        rack_of = np.array([0, 1, 0, 2, 0, 3, 0])[np.arange(brokers) % 7]
+    lists = balanced(rf, rack_of, rng)
+    targets = np.ones(brokers, dtype=bool)
+    tenth = -(-max(1, brokers // 10) // racks) * racks
+    if what in {"add", "mixed", "uneven"}:
+        rack_of, targets = _more(rack_of, targets, rack_of[:tenth])
+    elif what == "no racks":
+        rack_of, targets = _more(rack_of, targets, rack_of[:tenth])
+        rack_of = np.full(len(rack_of), NO_RACK)
     elif what == "rack":
-        more = brokers // racks
-        rack_of, targets = np.append(rack_of, np.full(more, racks)), np.ones(brokers + more, dtype=bool)
+        rack_of, targets = _more(rack_of, targets, np.full(brokers // racks, racks))
+    elif what == "replace":
+        rack_of, targets = _more(rack_of, targets, rack_of[:1])
+        targets[0] = False
+    elif what == "remove":
+        targets[:tenth] = False
     elif what == "drift":
-        likely = rng.dirichlet(np.full(brokers, 2.0))
-        strayed = np.where(rng.random(lists.shape) < 0.2, rng.choice(brokers, lists.shape, p=likely), lists)
-        ordered = np.sort(strayed, axis=1)
-        twice = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
-        strayed[twice] = lists[twice]
-        lists = strayed
+        lists = _drifted(lists.reshape(partitions, -1), brokers, rng).ravel()
+    elif what == "leaders":
+        lists = np.sort(lists.reshape(partitions, -1), axis=1).ravel()
     else:
         raise ValueError(f"unknown: {what}")
-    return Cluster(lists, rack_of, targets)
+    return Cluster(rf.astype(np.int64), lists, rack_of, targets)
+
+
+SCENARIOS = {
+    "add": "a tenth more brokers, in the racks that are there",
+    "remove": "a tenth of the brokers is decommissioned at once",
+    "replace": "one broker is replaced by a new one in the same rack",
+    "rack": "one more rack, of as many brokers as the others have",
+    "drift": "a fifth of the replicas is anywhere, on some brokers rather than others, racks not looked at",
+    "leaders": "every list is sorted: replicas are nearly even, leaders are not",
+    "mixed": "`add`, with replication factors of 1 to 4",
+    "uneven": "`add`, with racks of 4 : 1 : 1 : 1, the large one filled to what the rack rule lets it take",
+    "no racks": "`add`, without racks",
+}
+
+
+def _more(rack_of: np.ndarray, targets: np.ndarray, racks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return np.append(rack_of, racks), np.append(targets, np.ones(len(racks), dtype=bool))
+
+
+def _drifted(lists: np.ndarray, brokers: int, rng: np.random.Generator) -> np.ndarray:
+    likely = rng.dirichlet(np.full(brokers, 2.0))
+    strayed = np.where(rng.random(lists.shape) < 0.2, rng.choice(brokers, lists.shape, p=likely), lists)
+    ordered = np.sort(strayed, axis=1)
+    twice = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+    strayed[twice] = lists[twice]
+    return strayed

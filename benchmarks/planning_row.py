@@ -1,0 +1,141 @@
+"""One row of the planning benchmark, measured in a process of its own; prints what it found as JSON.
+
+python -m benchmarks.planning_row PARTITIONS BROKERS WHAT TOOL
+"""
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.clusters import Cluster, cluster
+from benchmarks.planning_judge import assert_rules, worth
+from kafka_rebalance.planning.planner import Solution, solve
+from kafka_rebalance.planning.request import Goals
+
+RUNS = 5
+ENOUGH_SECONDS = 20.0
+"""No further run of a row begins after that."""
+
+
+def status(field: str) -> float:
+    """A line of /proc/self/status, in MB."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(field + ":")) / 1000 * 1.024
+
+
+def repeated(run: Callable[[], Any]) -> tuple[Any, dict[str, Any]]:
+    """The last result, and how long each run took; memory is the peak of the whole process from now on."""
+    Path("/proc/self/clear_refs").write_text("5")  # the peak is what it is now
+    before, seconds, own = status("VmRSS"), [], []
+    while not seconds or (len(seconds) < RUNS and sum(seconds) < ENOUGH_SECONDS):
+        began, used = time.perf_counter(), time.process_time()
+        found = run()
+        seconds.append(time.perf_counter() - began)
+        own.append(time.process_time() - used)
+    peak = status("VmHWM")
+    return found, {"seconds": seconds, "cpuSeconds": own, "peakMB": peak, "addedMB": peak - before}
+
+
+def ours(given: Cluster, run: Callable[[Cluster], Solution]) -> dict[str, Any]:
+    """The planner, from arrays to arrays: encoding, certificate, leaders and order included."""
+    run(cluster("add", 1_000, 30))  # what is loaded late is loaded now
+    found, spent = repeated(lambda: run(given))
+    assert_rules(given, found.lists)
+    counted = worth(given, given.lists, found.lists)
+    if counted["moves"] != found.moves:
+        raise AssertionError("the moves are counted wrongly")
+    return {**spent, **counted, "bound": found.lower_bound}
+
+
+def planner(given: Cluster) -> Solution:
+    """As the command and the operator plan."""
+    return solve(given.instance(), Goals())
+
+
+def planned(given: Cluster) -> dict[str, Any]:
+    """A plan of the planned state has nothing to do, and has to find that out."""
+    lists = planner(given).lists.astype(np.int64)
+    found = ours(Cluster(given.rf, lists, given.racks, given.targets), planner)
+    if found["moves"] or found["leaderChanges"]:
+        raise AssertionError("a plan of the planned state is not empty")
+    return found
+
+
+def baseline(given: Cluster, run: Callable[[Cluster], np.ndarray | None]) -> dict[str, Any]:
+    """Another way of planning the same cluster; nothing but its figures where it came to no end."""
+    after, spent = repeated(lambda: run(given))
+    return spent if after is None else {**spent, **worth(given, given.lists, after)}
+
+
+def file(given: Cluster) -> dict[str, Any]:
+    """The command, from a file to a file: start-up, reading, planning and writing."""
+    lists = given.lists.reshape(len(given.rf), -1).tolist()
+    document = {
+        "brokers": [{"id": b, "rack": f"rack-{rack}"} for b, rack in enumerate(given.racks.tolist())],
+        "partitions": [
+            {"topic": f"topic-{p // 64}", "partition": p % 64, "replicas": replicas} for p, replicas in enumerate(lists)
+        ],
+    }
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "cluster.json"
+        path.write_text(json.dumps(document))
+        script = "from kafka_rebalance.cli.main import main; main()"
+        command = [sys.executable, "-c", script, "plan", "--cluster", str(path), "-o", "json"]
+        began = time.perf_counter()
+        process = subprocess.Popen(command, stdout=subprocess.PIPE)
+        printed = process.stdout.read()
+        _, code, used = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - began
+    if code:
+        raise AssertionError(f"the command failed: {code}")
+    summary = json.loads(printed)["summary"]
+    return {
+        "seconds": [seconds],
+        "cpuSeconds": [used.ru_utime + used.ru_stime],
+        "peakMB": used.ru_maxrss / 1000 * 1.024,
+        "moves": summary["replicaMoves"],
+        "bound": summary["lowerBound"],
+        "leaderChanges": summary["leaderMoves"],
+    }
+
+
+def row(partitions: int, brokers: int, what: str, tool: str) -> dict[str, Any]:
+    """What ``tool`` makes of a cluster to which ``what`` has happened.
+
+    Only what the row needs is loaded, as its memory is told.
+    """
+    if what == "goldens":
+        from benchmarks import goldens
+
+        return goldens.measured()
+    given = cluster({"planned": "add", "file": "add", "flow": "drift"}.get(what, what), partitions, brokers)
+    if what == "file":
+        return file(given)
+    if what == "planned":
+        return planned(given)
+    if what == "flow":
+        from benchmarks.baselines.flow import sets_by_flow
+
+        return ours(given, sets_by_flow)
+    if tool == "planner":
+        return ours(given, planner)
+    if tool == "generate":
+        from benchmarks.baselines import generate
+
+        return generate.measured(given)
+    return baseline(given, importlib.import_module(f"benchmarks.baselines.{tool}").plan)
+
+
+if __name__ == "__main__":
+    load = os.getloadavg()[0]
+    found = row(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4])
+    print(json.dumps({**found, "load": [load, os.getloadavg()[0]]}))
