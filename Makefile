@@ -9,7 +9,7 @@ PYTHON := $(VENV)/bin/python
 # Installed is what pyproject.toml said then: the stamp is named after its content, so an edit makes it stale.
 STAMP := $(VENV)/.installed-$(shell sha256sum pyproject.toml | cut -c1-16)
 
-.PHONY: install demo test e2e e2e-node images fleet servers crds chart lint bench bench-plan bench-throttle clean help
+.PHONY: install demo test e2e e2e-node images fleet servers crds chart lint bench bench-plan bench-files bench-throttle clean help
 
 install: $(STAMP)  ## make .venv with the operator, the pipeline and the developers' tools
 
@@ -63,6 +63,9 @@ lint: install  ## ruff, mypy, the layers, and the guard of the source root
 
 bench: install  ## time the planner
 	@$(PYTHON) -m benchmarks
+
+bench-files: install  ## time reading and writing a million partitions, and write docs/benchmarks.md; some minutes
+	@$(PYTHON) -m benchmarks.files --write docs/benchmarks.md
 
 bench-throttle: servers  ## measure the throttle on real brokers: exactness, reaction, cost to others; half an hour
 	@$(PYTHON) -m benchmarks.throttle

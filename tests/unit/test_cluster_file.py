@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from kafka_rebalance.model.cluster_file import parse_cluster, read_limited
+from kafka_rebalance.model.cluster_file import parse_cluster
+from kafka_rebalance.model.json_shapes import read_limited
 
 BROKER: dict[str, Any] = {"id": 0, "rack": "a"}
 PARTITION: dict[str, Any] = {"topic": "t", "partition": 0, "replicas": [0]}

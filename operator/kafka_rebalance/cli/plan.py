@@ -14,6 +14,7 @@ import yaml
 from kafka_rebalance.api.rebalance import Balance, KafkaRebalanceSpec, Strategy
 from kafka_rebalance.api.topics import TopicFilter
 from kafka_rebalance.api.v1alpha1 import parse_rebalance
+from kafka_rebalance.cli.bulk import without_collector
 from kafka_rebalance.cli.plan_table import print_plan
 from kafka_rebalance.cli.steps import BrokerList
 from kafka_rebalance.errors import Refused
@@ -23,8 +24,8 @@ from kafka_rebalance.model.cluster_file import (
     ClusterPartition,
     parse_cluster,
     parse_topics_to_move,
-    read_limited,
 )
+from kafka_rebalance.model.json_shapes import read_limited
 from kafka_rebalance.model.load_artifact import parse_load_model
 from kafka_rebalance.model.plan import Plan, PlannedPartition
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
@@ -56,6 +57,7 @@ class _Options:
 @click.option("--load-model", type=click.File("rb"), help="Sizes for partitions that the cluster file has none for.")
 @click.option("--all", "everything", is_flag=True, help="Print unchanged partitions as well.")
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
+@without_collector()
 def plan(
     cluster: BinaryIO,
     rebalance: BinaryIO | None,

@@ -1,0 +1,109 @@
+"""JSON from files that people and other tools write: unpacked, bounded, and checked so that errors name the JSON path.
+
+Every function raises ValueError saying where the value is and what was expected there. Parses bytes; opening files is
+the command line's business.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Set as AbstractSet
+from typing import Any, Protocol
+
+from pydantic_core import from_json
+
+from kafka_rebalance.units import format_bytes
+
+MAX_INT32 = 2**31 - 1
+MAX_INT64 = 2**63 - 1
+MAX_BYTES = 4 * 2**30
+"""No cluster fills this much; what does is endless, or a gzip bomb."""
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_CHUNK_BYTES = 2**20
+
+
+class Readable(Protocol):
+    """What bytes can be read from."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most ``size`` bytes; none at the end."""
+        ...
+
+
+def read_limited(stream: Readable, limit: int = MAX_BYTES) -> bytes:
+    """All bytes of the stream. Raises ValueError where there are more than ``limit``, without reading on."""
+    read = io.BytesIO()
+    while chunk := stream.read(_CHUNK_BYTES):
+        if read.tell() + len(chunk) > limit:
+            raise ValueError(f"larger than {format_bytes(limit)}, which is the most that is read")
+        read.write(chunk)
+    return read.getvalue()
+
+
+def decode_object(data: bytes, limit: int = MAX_BYTES) -> dict[str, Any]:
+    """The one JSON object in these bytes, gzip'd (known by its first bytes) or not, unpacked at most ``limit``."""
+    try:
+        if data.startswith(_GZIP_MAGIC):
+            with gzip.open(io.BytesIO(data)) as unpacked:
+                data = read_limited(unpacked, limit)
+        document = _decode(data)
+    except (OSError, EOFError, zlib.error) as broken:
+        raise ValueError(f"the gzip stream is broken: {broken}") from broken
+    except (json.JSONDecodeError, UnicodeDecodeError) as broken:
+        raise ValueError(f"not JSON: {broken}") from broken
+    except RecursionError as deep:
+        raise ValueError("not JSON: nested too deeply") from deep
+    if not isinstance(document, dict):
+        raise ValueError("$: expected an object")
+    return document
+
+
+def _decode(data: bytes) -> Any:
+    """Equal names share one string. What that parser does not take (UTF-16, say) the slower one does, or explains."""
+    try:
+        return from_json(data, cache_strings="all")
+    except ValueError:
+        return json.loads(data)
+
+
+def known_keys(value: Any, known: AbstractSet[str], path: str) -> None:
+    """Refuse an object with any other key: a typo must not quietly switch off what the key stands for."""
+    if isinstance(value, dict) and not value.keys() <= known:
+        unknown = min(value.keys() - known)
+        raise ValueError(f"{path}: unknown key {unknown!r:.60}; known are {', '.join(sorted(known))}")
+
+
+def member(value: Any, key: str, path: str) -> Any:
+    """What an object has under a key that must be there."""
+    if not isinstance(value, dict):
+        raise ValueError(f"{path}: expected an object, found {value!r:.60}")
+    if key not in value:
+        raise ValueError(f"{path}: {key!r} is missing")
+    return value[key]
+
+
+def listed(value: Any, path: str) -> list[Any]:
+    """A list."""
+    if not isinstance(value, list):
+        raise ValueError(f"{path}: expected a list, found {value!r:.60}")
+    return value
+
+
+def integer(value: Any, path: str, highest: int = MAX_INT32) -> int:
+    """A whole number from 0 to ``highest``."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"{path}: expected an integer, found {value!r:.60}")
+    if not 0 <= value <= highest:
+        raise ValueError(f"{path}: {value} is not between 0 and {highest}")
+    return value
+
+
+def text(value: Any, path: str) -> str:
+    """A string that is not empty."""
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{path}: expected a name, found {value!r:.60}")
+    return value
