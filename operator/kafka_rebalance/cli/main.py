@@ -28,6 +28,7 @@ _COMMANDS = {
         "Whether an operator can work as it is installed.",
     ),
     "doctor": ("kafka_rebalance.cli.doctor", "doctor", "What is wrong in a cluster and does not mend by itself."),
+    "explain": ("kafka_rebalance.cli.explain", "explain", "Why a plan moves what it moves, and nothing else."),
     "operator": ("kafka_rebalance.cli.operator", "operator", "Run the operator in the foreground."),
     "pipeline": ("kafka_rebalance.cli.pipeline", "pipeline", "Samples to Parquet, Spark to load model."),
     "plan": ("kafka_rebalance.cli.plan", "plan", "Plan offline, from a cluster file; Kafka's JSON out."),

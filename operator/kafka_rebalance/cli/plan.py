@@ -58,7 +58,34 @@ class _Options:
 @click.option("--all", "everything", is_flag=True, help="Print unchanged partitions as well.")
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
 @without_collector()
-def plan(
+def plan(*, everything: bool, output: str, **given: Any) -> None:
+    """Plan the fewest replica moves that balance the cluster; Kafka's reassignment JSON out.
+
+    Options given here win over the resource in --rebalance.
+    """
+    asked = asked_for(**given)
+    started = time.perf_counter()
+    made = make_plan(asked.request)
+    shown = _shown(made, asked.request.partitions if everything else ())
+    document = _document(made, shown, asked.sizes, time.perf_counter() - started)
+    if output == "json":
+        click.echo(json.dumps(document))
+    elif output == "yaml":
+        click.echo(yaml.safe_dump(document, sort_keys=False), nl=False)
+    else:
+        print_plan(made, asked.request, shown, asked.sizes, document["summary"]["planningSeconds"])
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the files and options ask for. ``sizes`` in bytes lacks the partitions whose size nobody knows."""
+
+    request: PlanRequest
+    sizes: Mapping[TopicPartition, int]
+
+
+def asked_for(
+    *,
     cluster: BinaryIO,
     rebalance: BinaryIO | None,
     brokers: Replicas | None,
@@ -68,13 +95,8 @@ def plan(
     balance: str | None,  # noqa: ARG001
     rack_awareness: str | None,
     load_model: BinaryIO | None,
-    everything: bool,
-    output: str,
-) -> None:
-    """Plan the fewest replica moves that balance the cluster; Kafka's reassignment JSON out.
-
-    Options given here win over the resource in --rebalance.
-    """
+) -> Asked:
+    """The request that the options of `plan` and of `explain` describe. A file that is wrong is wrong usage."""
     described = _parse("--cluster", cluster, parse_cluster)
     spec = _parse("--rebalance", rebalance, _read_spec) if rebalance else None
     named = _parse("--topics-to-move-json-file", topics_file, parse_topics_to_move) if topics_file else None
@@ -91,16 +113,7 @@ def plan(
         targets=_targets(described, spec, options),
         goals=_goals(spec, options),
     )
-    started = time.perf_counter()
-    made = make_plan(request)
-    shown = _shown(made, partitions if everything else ())
-    document = _document(made, shown, sizes, time.perf_counter() - started)
-    if output == "json":
-        click.echo(json.dumps(document))
-    elif output == "yaml":
-        click.echo(yaml.safe_dump(document, sort_keys=False), nl=False)
-    else:
-        print_plan(made, request, shown, sizes, document["summary"]["planningSeconds"])
+    return Asked(request, sizes)
 
 
 def _parse(option: str, file: BinaryIO, parse: Callable[[bytes], _Parsed]) -> _Parsed:

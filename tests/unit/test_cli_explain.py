@@ -1,0 +1,176 @@
+"""kafka-rebalance explain: sentences and fields, for the plan, a broker and a partition."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from kafka_rebalance.cli.main import main
+from kafka_rebalance.errors import Refused
+from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
+from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
+from kafka_rebalance.planning import PartitionInput, PlanRequest, Strategy
+from kafka_rebalance.planning.explain import Explanation, Why
+
+CLUSTER = {
+    "brokers": [{"id": 0, "rack": "a"}, {"id": 1, "rack": "b"}, {"id": 2, "rack": "c"}, {"id": 3, "rack": "a"}],
+    "partitions": [
+        {"topic": "t-x", "partition": 0, "replicas": [0, 1]},
+        {"topic": "t-x", "partition": 1, "replicas": [0, 1]},
+        {"topic": "t-x", "partition": 2, "replicas": [0, 3]},
+        {"topic": "t-x", "partition": 3, "replicas": [0, 9]},
+        {"topic": "u", "partition": 5, "replicas": [1, 0]},
+        {"topic": "u", "partition": 7, "replicas": [1, 0]},
+    ],
+}
+
+
+def run(*arguments: str, cluster: Any = CLUSTER) -> tuple[Any, str, str]:
+    code: Any = 0
+    argv = ["kafka-rebalance", "explain", "--cluster", "-", *arguments]
+    with CliRunner().isolation(input=json.dumps(cluster).encode()) as streams, patch.object(sys, "argv", argv):
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code
+        return code, streams[0].getvalue().decode(), streams[1].getvalue().decode()
+
+
+def told(*arguments: str) -> dict[str, Any]:
+    code, out, err = run("-o", "json", *arguments)
+    assert code == 0, err
+    document = json.loads(out)
+    assert isinstance(document, dict)
+    return document
+
+
+class TestPlan:
+    def test_in_words(self) -> None:
+        """Share, reasons and certificate, with numbers."""
+        why = told()["why"]
+        assert "Fair share: 12 replicas over 4 brokers are 3 for each." in why
+        assert "1 of 5 that leave: the broker is not in the cluster." in why
+        assert "5 replicas move. Proved: no plan that meets the same goals moves fewer." in why
+
+    def test_fields(self) -> None:
+        document = told()
+        assert document["plan"]["replicaMoves"] == 5
+        assert document["brokers"][0] | {"leadersAfter": 0} == {
+            "id": 0,
+            "rack": "a",
+            "mayHold": True,
+            "before": 6,
+            "after": 3,
+            "share": {"low": 3, "high": 3, "replicas": 12, "brokers": 4},
+            "leaving": 3,
+            "leavingBecause": {"RackRule": 1, "Share": 2},
+            "arriving": 0,
+            "leadersBefore": 4,
+            "leadersAfter": 0,
+        }
+
+    def test_yaml_says_the_same(self) -> None:
+        assert yaml.safe_load(run("-o", "yaml")[1]) == told()
+
+    def test_nothing_moves(self) -> None:
+        settled = {
+            "brokers": [{"id": 0}, {"id": 1}],
+            "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 0]}],
+        }
+        out = run(cluster=settled)[1]
+        assert "Nothing moves: no list has to change." in out
+        assert "t-0 stays on 1,0." in run("--partition", "t-0", cluster=settled)[1]
+
+    def test_options_of_plan_count(self) -> None:
+        """--decommission, for one, and whatever else plan takes."""
+        document = told("--decommission", "1", "--broker", "1")
+        assert document["broker"]["leavingBecause"] == {"NotTarget": 4}
+        assert "It shall hold nothing: decommissioned, or not among the brokers to be used." in document["why"]
+
+
+class TestPartition:
+    def test_the_rack_rule(self) -> None:
+        """A topic's name may have hyphens."""
+        document = told("--partition", "t-x-2")
+        assert document["partition"] == {"topic": "t-x", "partition": 2, "current": [0, 3], "target": [3, 2]}
+        assert document["leaving"] == [{"broker": 0, "why": "RackRule"}]
+        assert document["arriving"] == [2]
+        assert (
+            "The copy on broker 0 leaves: rack a holds 2 of its copies, and the rack rule allows 1." in document["why"]
+        )
+        assert {row["id"]: row["fit"] for row in document["brokers"]} == {
+            0: "Held",
+            1: "GetsNothing",
+            2: "Chosen",
+            3: "Held",
+        }
+
+    def test_a_broker_that_is_gone(self) -> None:
+        assert "The copy on broker 9 leaves: the broker is not in the cluster." in told("--partition", "t-x-3")["why"]
+
+    def test_stays(self) -> None:
+        """Each of its brokers is spoken of."""
+        why = told("--partition", "t-x-0")["why"]
+        assert why == [
+            "t-x-0 stays on 0,1.",
+            "Broker 0 gives 3 of its 6 copies, others than this one.",
+            "Broker 1 gives 1 of its 4 copies, others than this one.",
+        ]
+
+    @pytest.mark.parametrize(
+        ("arguments", "code", "says"),
+        [
+            (["--partition", "t-x-9"], 3, "refused (UnknownPartition)"),
+            (["--broker", "7"], 3, "refused (UnknownBroker)"),
+            (["--partition", "t"], 2, "is not a topic-partition"),
+            (["--partition", "u-5", "--broker", "1"], 2, "either --partition or --broker"),
+        ],
+    )
+    def test_what_is_not_there(self, arguments: list[str], code: int, says: str) -> None:
+        exit_code, out, err = run(*arguments)
+        assert (exit_code, out) == (code, "")
+        assert says in err
+
+
+class TestOtherStrategies:
+    """What the request says counts, however the plan was made."""
+
+    def request(self, *lists: tuple[int, ...], **changes: Any) -> PlanRequest:
+        brokers = tuple(Broker(BrokerId(b), "a" if b < 2 else "b") for b in range(4))
+        partitions = tuple(PartitionInput(TopicPartition("t", n), replicas_of(*row)) for n, row in enumerate(lists))
+        return PlanRequest(brokers, partitions, frozenset(b.id for b in brokers), **changes)
+
+    def test_an_assignment(self) -> None:
+        """Neither racks nor counts are the reason where somebody has said where everything shall be."""
+        moved = PlannedPartition(TopicPartition("t", 0), replicas_of(0, 1), replicas_of(2, 3))
+        request = self.request((0, 1), strategy=Strategy.ASSIGNMENT)
+        explained = Explanation(request, Plan((moved,), lower_bound=0, optimal=False))
+        assert [d.why for d in explained.departures] == [Why.ASSIGNED] * 2
+
+    def test_fewer_replicas(self) -> None:
+        """Of two copies that leave one is not replaced."""
+        moved = PlannedPartition(TopicPartition("t", 0), replicas_of(0, 1, 2), replicas_of(2, 3))
+        explained = Explanation(
+            self.request((0, 1, 2), replication_factor=2), Plan((moved,), lower_bound=0, optimal=True)
+        )
+        assert sorted(d.why for d in explained.departures) == [Why.FEWER_REPLICAS, Why.SHARE]
+
+    def test_uneven_counts_have_no_share(self) -> None:
+        """What a plan does not even out is not called a share."""
+        request = self.request((0, 2), (0, 2), (0, 3), strategy=Strategy.FORCED_MOVES_ONLY)
+        explained = Explanation(request, Plan((), lower_bound=0, optimal=True))
+        assert explained.broker(0).share is None
+
+    def test_what_was_skipped(self) -> None:
+        tp = TopicPartition("t", 0)
+        request = self.request((0, 2))
+        explained = Explanation(request, Plan((), 0, optimal=True, skipped=(SkippedPartition(tp, "NoLeader"),)))
+        assert explained.partition(tp).skipped == "NoLeader"
+        with pytest.raises(Refused, match="t-1"):
+            explained.partition(TopicPartition("t", 1))
