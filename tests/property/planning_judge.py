@@ -9,7 +9,7 @@ from dataclasses import astuple, dataclass
 from ortools.graph.python import min_cost_flow
 from ortools.sat.python import cp_model
 
-from kafka_rebalance.model.plan import Plan
+from kafka_rebalance.model.plan import Plan, Spread
 from kafka_rebalance.model.topology import Replicas, TopicPartition
 from kafka_rebalance.planning import PlanRequest, RackAwareness
 
@@ -52,7 +52,14 @@ def check(request: PlanRequest, made: Plan) -> Metrics:
     assert made.rack_violations == metrics.rack_violations
     assert made.lower_bound <= metrics.moves
     assert made.optimal == (made.lower_bound == metrics.moves)
+    assert (made.before, made.after) == (_spread(request, before.values()), _spread(request, after.values()))
     return metrics
+
+
+def _spread(request: PlanRequest, lists: Iterable[Replicas]) -> Spread:
+    lists = list(lists)
+    counts = [sum(b in replicas for replicas in lists) for b in request.targets]
+    return Spread(min(counts), max(counts)) if lists else Spread(0, 0)
 
 
 def measure(

@@ -14,7 +14,7 @@ from itertools import chain
 
 import numpy as np
 
-from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
+from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition, Spread
 from kafka_rebalance.planning.copies import Copies
 from kafka_rebalance.planning.encoding import Encoded, build
 from kafka_rebalance.planning.instance import Indices, Instance
@@ -44,7 +44,8 @@ def plan(request: PlanRequest) -> Plan:
         sorted((SkippedPartition(p.tp, "NoLeader") for p in request.partitions if not p.has_leader), key=_tp)
     )
     if not encoded.partitions:
-        return Plan(partitions=(), lower_bound=0, optimal=True, skipped=skipped)
+        nothing = Spread(0, 0)
+        return Plan((), lower_bound=0, optimal=True, skipped=skipped, before=nothing, after=nothing)
     instance = encoded.instance
     solution = solve(instance, request.goals)
     return Plan(
@@ -53,6 +54,8 @@ def plan(request: PlanRequest) -> Plan:
         optimal=solution.moves == solution.lower_bound,
         rack_violations=instance.violations(solution.lists),
         skipped=skipped,
+        before=spread_of(instance, instance.holder),
+        after=spread_of(instance, solution.lists),
     )
 
 
@@ -70,6 +73,12 @@ def solve(instance: Instance, goals: Goals) -> Solution:
         lists = arrange(instance, copies.sets(), goals)
     flat = np.fromiter(chain.from_iterable(lists), dtype=np.int32, count=len(instance.holder))
     return Solution(flat, moves, sets.lower_bound)
+
+
+def spread_of(instance: Instance, holder: Indices) -> Spread:
+    """The fewest and the most copies of a broker that may hold some, in these lists."""
+    counts = np.bincount(holder, minlength=instance.brokers)[instance.eligible]
+    return Spread(int(counts.min()), int(counts.max()))
 
 
 def _changed(encoded: Encoded, lists: Indices) -> tuple[PlannedPartition, ...]:
