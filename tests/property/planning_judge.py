@@ -11,7 +11,7 @@ from ortools.sat.python import cp_model
 
 from kafka_rebalance.model.plan import Plan, Spread
 from kafka_rebalance.model.topology import Replicas, TopicPartition
-from kafka_rebalance.planning import PlanRequest, RackAwareness
+from kafka_rebalance.planning import Balance, PlanRequest, RackAwareness
 
 
 @dataclass(frozen=True)
@@ -188,6 +188,90 @@ def fewest_moves(request: PlanRequest, counts_above_racks: bool = False) -> tupl
     rest, moves = divmod(flow.optimal_cost(), step)
     high, low = divmod(rest, (2 * total + 1) ** 2 if not counts_above_racks else total + 1)
     return (low, high, moves) if counts_above_racks else (high, low, moves)
+
+
+Bought = tuple[int, int, int, int]
+"""(copies left on brokers that may hold nothing, rack violations, sum of squared counts, moves), in the order of their
+importance: Preferred has the violations behind the squares."""
+
+
+def check_budget(request: PlanRequest, made: Plan) -> Bought:
+    """Assert the rules that hold within a movement budget; what it bought."""
+    before = {p.tp: p.replicas for p in request.partitions if p.has_leader}
+    size = {p.tp: p.size_bytes for p in request.partitions}
+    after = result(request, made)
+    for tp, replicas in after.items():
+        assert len(replicas) == len(set(replicas)) == len(before[tp])
+        assert set(replicas) <= request.targets | set(before[tp])
+        if request.goals.leaders and replicas[0] not in request.targets:
+            assert not set(replicas) & request.targets, f"{tp} is led by a broker that it shall leave"
+    moves = sum(len(set(after[tp]) - set(before[tp])) for tp in after)
+    data = sum(size[tp] * len(set(after[tp]) - set(before[tp])) for tp in after)
+    assert request.goals.max_replica_moves is None or moves <= request.goals.max_replica_moves
+    assert request.goals.max_data_to_move is None or data <= request.goals.max_data_to_move
+    assert (moves, data) == (made.replica_moves, made.data_to_move_bytes)
+    staying = [tuple(b for b in replicas if b in request.targets) for replicas in after.values()]
+    stuck = sum(map(len, after.values())) - sum(map(len, staying))
+    racks = _racks(request)
+    over = 0
+    for replicas, kept in zip(after.values(), staying, strict=True):
+        held = Counter(racks[b] for b in kept if racks[b] is not None)
+        over += sum(max(0, n - _cap(racks, len(replicas))) for n in held.values())
+    assert over == made.rack_violations
+    squares = _sumsq(b for kept in staying for b in kept)
+    assert made.lower_bound <= moves
+    if made.imbalance is not None and request.goals.balance is not Balance.PER_TOPIC:
+        assert made.imbalance.squares == squares >= made.imbalance.least
+    preferred = request.goals.rack_awareness is RackAwareness.PREFERRED
+    return (stuck, squares, over, moves) if preferred else (stuck, over, squares, moves)
+
+
+def best_within_budget(request: PlanRequest) -> Bought:
+    """The exact lexicographic optimum within the request's budget, for tiny clusters."""
+    model = cp_model.CpModel()
+    racks, partitions = _racks(request), [p for p in request.partitions if p.has_leader]
+    on = {
+        (i, b): model.new_bool_var("")
+        for i, p in enumerate(partitions)
+        for b in sorted(request.targets | set(p.replicas))
+    }
+    over = []
+    for i, p in enumerate(partitions):
+        model.add(sum(var for (j, _), var in on.items() if j == i) == len(p.replicas))
+        for rack in {r for r in racks.values() if r is not None}:
+            beyond = model.new_int_var(0, len(p.replicas), "")
+            held = sum(on[i, b] for b in racks if racks[b] == rack)
+            model.add(beyond >= held - _cap(racks, len(p.replicas)))
+            over.append(beyond)
+    squares = []
+    for b in sorted(request.targets):
+        count = model.new_int_var(0, len(partitions), "")
+        squared = model.new_int_var(0, len(partitions) ** 2, "")
+        model.add(count == sum(on[i, b] for i in range(len(partitions))))
+        model.add_multiplication_equality(squared, [count, count])
+        squares.append(squared)
+    new = [(i, var) for (i, b), var in on.items() if b not in partitions[i].replicas]
+    goals = request.goals
+    if goals.max_replica_moves is not None:
+        model.add(sum(var for _, var in new) <= goals.max_replica_moves)
+    if goals.max_data_to_move is not None:
+        model.add(sum(partitions[i].size_bytes * var for i, var in new) <= goals.max_data_to_move)
+    stuck = sum(var for (_, b), var in on.items() if b not in request.targets)
+    order = [stuck, sum(over), sum(squares), sum(var for _, var in new)]
+    if goals.rack_awareness is RackAwareness.PREFERRED:
+        order[1:3] = order[2], order[1]
+    found = []
+    for level in order:
+        if isinstance(level, int):
+            found.append(level)
+            continue
+        model.minimize(level)
+        solver = cp_model.CpSolver()
+        solver.parameters.num_workers = 1
+        assert solver.solve(model) == cp_model.OPTIMAL
+        found.append(round(solver.objective_value))
+        model.add(level == found[-1])
+    return found[0], found[1], found[2], found[3]
 
 
 def levels(metrics: Metrics) -> tuple[int, ...]:

@@ -49,6 +49,15 @@ class Spread:
     most: int
 
 
+@dataclass(frozen=True, slots=True)
+class Imbalance:
+    """What a movement budget left: the sum of the target brokers' squared replica counts (of each topic's, where these
+    are balanced first), and a sum that is proved to be the least within the budget, or less."""
+
+    squares: int
+    least: int
+
+
 @dataclass(frozen=True)
 class Plan:
     """A plan with its certificate.
@@ -58,6 +67,9 @@ class Plan:
     ``lower_bound`` is a number of replica moves that no balanced plan can be below; ``optimal`` says that
     ``replica_moves`` is proved to equal the optimum. ``partitions`` holds the changed ones, sorted; in a
     run that superseded an earlier plan also those that the earlier plan moved and this one leaves (current = target).
+
+    ``imbalance`` is None unless a movement budget was reached. Then ``lower_bound`` is a number of moves that no plan
+    as even as this one is below, and ``optimal`` says that it is proved to be the best within the budget.
     """
 
     partitions: tuple[PlannedPartition, ...]
@@ -67,6 +79,7 @@ class Plan:
     skipped: tuple[SkippedPartition, ...] = ()
     before: Spread | None = None
     after: Spread | None = None
+    imbalance: Imbalance | None = None
 
     @cached_property
     def changed(self) -> int:

@@ -59,6 +59,13 @@ class Copies:
         copies.holder[gone] = holder[~np.isin(now, before)]
         return copies
 
+    @classmethod
+    def of_lists(cls, instance: Instance, lists: Indices) -> Copies:
+        """The copies in these lists, one behind the other, in whatever slots."""
+        copies = cls(instance, np.zeros(0, dtype=np.int64))
+        copies.holder = lists.copy()
+        return copies
+
     def tidy(self) -> None:
         """Put every copy that stays, or came home by a detour, into the slot that it had."""
         changed = np.flatnonzero(self.holder != self.instance.holder)

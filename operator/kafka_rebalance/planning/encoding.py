@@ -17,6 +17,9 @@ from kafka_rebalance.planning.request import PartitionInput, PlanRequest
 _INT32 = range(-(2**31), 2**31)
 """Broker ids are 32 bits wide in Kafka's protocol."""
 
+_LARGEST = 2**60
+"""A partition is taken to have no more bytes than an exbibyte."""
+
 
 @dataclass(frozen=True)
 class Encoded:
@@ -47,7 +50,16 @@ def build(request: PlanRequest) -> Encoded:
     racks = [rack_of.get(b) for b in brokers]
     holder = np.searchsorted(ids, flat)
     _check_lists(partitions, rf, holder)
-    return Encoded(encode(racks, eligible, rf, holder, request.goals.rack_awareness), tuple(partitions), brokers)
+    topic = _topics(partitions)
+    size = np.fromiter((min(p.size_bytes, _LARGEST) for p in partitions), dtype=np.int64, count=len(partitions))
+    instance = encode(racks, eligible, rf, holder, request.goals.rack_awareness, topic, size)
+    return Encoded(instance, tuple(partitions), brokers)
+
+
+def _topics(partitions: list[PartitionInput]) -> Ints:
+    """The number of each partition's topic; they are sorted by topic."""
+    begins = (before.tp.topic != after.tp.topic for before, after in pairwise(partitions))
+    return np.cumsum(np.fromiter(chain((0,), begins), dtype=np.int64, count=max(1, len(partitions)))[: len(partitions)])
 
 
 def _check_brokers(request: PlanRequest) -> None:

@@ -9,7 +9,7 @@ disabled all brokers are in that group. Partitions of one replication factor are
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -38,7 +38,8 @@ class Instance:
     ``rf`` [P]; ``holder`` [N] the lists, one behind the other; ``eligible`` [B]; ``group`` [B] (UNPLACED where not
     eligible); ``group_size`` [G]; ``kind`` [P] of ``kinds`` [K], the replication factors there are; ``room_of`` [K, G]
     is how many replicas of a partition a group takes without violating the rack rule; ``excess_of`` [K] how many of a
-    partition's replicas cannot be placed without.
+    partition's replicas cannot be placed without. ``topic`` [P] numbers the topics, whose partitions are neighbours;
+    ``size`` [P] are the bytes of one replica.
     """
 
     brokers: int
@@ -52,6 +53,8 @@ class Instance:
     room_of: Ints
     excess_of: Ints
     rack_awareness: RackAwareness
+    topic: Ints
+    size: Ints
 
     @cached_property
     def start(self) -> Ints:
@@ -136,8 +139,11 @@ def encode(
     rf: Ints,
     holder: NDArray[np.integer],
     rack_awareness: RackAwareness,
+    topic: Ints | None = None,
+    size: Ints | None = None,
 ) -> Instance:
-    """The instance of brokers 0..B-1, whose racks and eligibility are given, and lists of them."""
+    """The instance of brokers 0..B-1, whose racks and eligibility are given, and lists of them: one topic, no sizes,
+    unless said otherwise."""
     group, group_size = _groups(racks, eligible, rack_awareness)
     kinds, kind = np.unique(rf, return_inverse=True)
     free_group = len(group_size) - 1
@@ -157,6 +163,21 @@ def encode(
         room_of=room_of,
         excess_of=np.maximum(kinds - room_of.sum(axis=1), 0),
         rack_awareness=rack_awareness,
+        topic=np.zeros(len(rf), dtype=np.int64) if topic is None else topic,
+        size=np.zeros(len(rf), dtype=np.int64) if size is None else size,
+    )
+
+
+def without_racks(instance: Instance) -> Instance:
+    """The same, racks not looked at."""
+    size = np.array([int(instance.eligible.sum())])
+    return replace(
+        instance,
+        group=np.where(instance.eligible, 0, UNPLACED),
+        group_size=size,
+        room_of=np.minimum(instance.kinds, size)[:, None],
+        excess_of=np.zeros(len(instance.kinds), dtype=np.int64),
+        rack_awareness=RackAwareness.DISABLED,
     )
 
 

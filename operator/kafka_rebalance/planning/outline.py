@@ -29,7 +29,7 @@ class Outline:
 
 
 @dataclass(frozen=True)
-class _Crowds:
+class Crowds:
     """The groups that hold too many of a partition, those on the same brokers taken together.
 
     ``members`` [C] are their slots, crowd by crowd, ``which`` [C] is the kind of crowd; ``kind`` and ``group``,
@@ -51,7 +51,7 @@ def outline(instance: Instance, fair: Ints) -> Outline:
     stays = instance.eligible[instance.holder]
     kind = instance.kind[instance.owner]
     crowded = stays & (crowd > instance.room_of[kind, instance.group[instance.holder]])
-    crowds = _crowds(instance, np.flatnonzero(crowded))
+    crowds = crowds_of(instance, np.flatnonzero(crowded))
     # Copies that can stay as far as the rack rule goes, per kind and broker.
     cell = kind[stays & ~crowded] * instance.brokers + instance.holder[stays & ~crowded]
     keepable = np.bincount(cell, minlength=kinds * instance.brokers).reshape(kinds, instance.brokers)
@@ -71,7 +71,7 @@ def outline(instance: Instance, fair: Ints) -> Outline:
     net.add_arcs(inner[k, instance.group[b]], broker[b], keepable[k, b])
     room = instance.room_of[crowds.kind, crowds.group]
     net.add_arcs(inner[crowds.kind, crowds.group], crowd_node, room * crowds.count)
-    corner, corner_broker = _corners(instance, crowds)
+    corner, corner_broker = corners(instance, crowds)
     kept_in_crowd = net.add_arcs(crowd_node[corner], broker[corner_broker], crowds.count[corner])
     new = net.add_arcs(inner, pool[None, :], len(instance.holder), w_move)
     net.add_arcs(pool[instance.group[brokers]], broker[brokers], len(instance.holder))
@@ -82,12 +82,12 @@ def outline(instance: Instance, fair: Ints) -> Outline:
 
     target = np.zeros(instance.brokers, dtype=np.int64)
     target[brokers] = flow[into_broker:].reshape(3, len(brokers)).sum(axis=0)
-    keeps = _deal(crowds, corner, flow[kept_in_crowd])
+    keeps = deal_crowds(crowds, corner, flow[kept_in_crowd])
     leaving = np.concatenate([np.flatnonzero(~stays), crowds.members[~keeps]])
     return Outline(target, np.sort(leaving), int(flow[new].sum()))
 
 
-def _crowds(instance: Instance, slots: Ints) -> _Crowds:
+def crowds_of(instance: Instance, slots: Ints) -> Crowds:
     """Groups the crowded slots by partition and group, and equal crowds together."""
     owner, holder = instance.owner[slots].astype(np.int64), instance.holder[slots].astype(np.int64)
     group = instance.group[holder]
@@ -109,17 +109,17 @@ def _crowds(instance: Instance, slots: Ints) -> _Crowds:
     example = np.zeros(len(count), dtype=np.int64)
     example[name] = begin
     by_name = np.argsort(name[crowd], kind="stable")
-    return _Crowds(slots[by_name], name[crowd][by_name], instance.kind[owner[example]], group[example], count)
+    return Crowds(slots[by_name], name[crowd][by_name], instance.kind[owner[example]], group[example], count)
 
 
-def _corners(instance: Instance, crowds: _Crowds) -> tuple[Ints, Ints]:
+def corners(instance: Instance, crowds: Crowds) -> tuple[Ints, Ints]:
     """The brokers of each kind of crowd, as (kind of crowd, broker)."""
     size = np.bincount(crowds.which, minlength=len(crowds.count)) // np.maximum(crowds.count, 1)
     first = rank_within(crowds.which) < size[crowds.which]
     return crowds.which[first], instance.holder[crowds.members[first]].astype(np.int64)
 
 
-def _deal(crowds: _Crowds, corner: Ints, kept: Ints) -> NDArray[np.bool_]:
+def deal_crowds(crowds: Crowds, corner: Ints, kept: Ints) -> NDArray[np.bool_]:
     """Which crowded members stay, so that each broker keeps its number and no crowd more than its share.
 
     The crowds of a kind are a circle: each broker keeps its copies of as many crowds as are next on it.

@@ -14,14 +14,16 @@ from itertools import chain
 
 import numpy as np
 
-from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition, Spread
+from kafka_rebalance.model.plan import Imbalance, Plan, PlannedPartition, SkippedPartition, Spread
+from kafka_rebalance.planning.budget import buy, exceeds
 from kafka_rebalance.planning.copies import Copies
 from kafka_rebalance.planning.encoding import Encoded, build
 from kafka_rebalance.planning.instance import Indices, Instance
 from kafka_rebalance.planning.joint import better_sets
+from kafka_rebalance.planning.leftover import around_leftovers
 from kafka_rebalance.planning.order import arrange
 from kafka_rebalance.planning.request import Goals, PlanRequest
-from kafka_rebalance.planning.sets import fewest_moves
+from kafka_rebalance.planning.sets import Sets, fewest_moves
 from kafka_rebalance.planning.spread import spread
 
 EXACT_ORDER = 9_000
@@ -30,11 +32,14 @@ EXACT_ORDER = 9_000
 
 @dataclass(frozen=True)
 class Solution:
-    """``lists`` [N]: all lists one behind the other, as in the instance; the moves, and what they cannot be below."""
+    """``lists`` [N]: all lists one behind the other, as in the instance; the moves, and what they cannot be below;
+    whether nothing better is proved to exist; what a budget left."""
 
     lists: Indices
     moves: int
     lower_bound: int
+    optimal: bool
+    imbalance: Imbalance | None = None
 
 
 def plan(request: PlanRequest) -> Plan:
@@ -51,28 +56,50 @@ def plan(request: PlanRequest) -> Plan:
     return Plan(
         _changed(encoded, solution.lists),
         solution.lower_bound,
-        optimal=solution.moves == solution.lower_bound,
+        optimal=solution.optimal,
         rack_violations=instance.violations(solution.lists),
         skipped=skipped,
         before=spread_of(instance, instance.holder),
         after=spread_of(instance, solution.lists),
+        imbalance=solution.imbalance,
     )
 
 
 def solve(instance: Instance, goals: Goals) -> Solution:
     """The plan in arrays. The instance has at least one partition."""
     sets = fewest_moves(instance)
+    whole = _whole(instance, sets, goals)
+    if not exceeds(Copies.of_lists(instance, whole.lists), goals):
+        return whole
+    bought = buy(instance, sets.copies, goals)
+    lists = around_leftovers(bought.copies, goals, _ordered)
+    return Solution(lists, bought.copies.moves(), bought.fewest, bought.proved, bought.imbalance)
+
+
+def _whole(instance: Instance, sets: Sets, goals: Goals) -> Solution:
+    """The plan without a budget."""
     copies = sets.copies
     moves = copies.moves()
+    proved = moves == sets.lower_bound
     if len(instance.holder) > EXACT_ORDER:
-        return Solution(spread(copies, goals), moves, sets.lower_bound)
+        return Solution(spread(copies, goals), moves, sets.lower_bound, proved)
     lists = arrange(instance, copies.sets(), goals)
     better = better_sets(instance, copies.sets(), lists, goals)
     if better is not None:
-        copies = Copies.placed(instance, better)
-        lists = arrange(instance, copies.sets(), goals)
-    flat = np.fromiter(chain.from_iterable(lists), dtype=np.int32, count=len(instance.holder))
-    return Solution(flat, moves, sets.lower_bound)
+        lists = arrange(instance, Copies.placed(instance, better).sets(), goals)
+    return Solution(_flat(lists), moves, sets.lower_bound, proved)
+
+
+def _ordered(copies: Copies, goals: Goals) -> Indices:
+    """All lists, leaders first."""
+    instance = copies.instance
+    if len(instance.holder) > EXACT_ORDER:
+        return spread(copies, goals)
+    return _flat(arrange(instance, copies.sets(), goals))
+
+
+def _flat(lists: list[list[int]]) -> Indices:
+    return np.fromiter(chain.from_iterable(lists), dtype=np.int32)
 
 
 def spread_of(instance: Instance, holder: Indices) -> Spread:

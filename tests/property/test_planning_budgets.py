@@ -1,0 +1,173 @@
+"""Movement budgets: the best plan within so many moves or bytes, against an exact constraint solver."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from random import Random
+from unittest import mock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.property.planning_judge import best_within_budget, check_budget, result
+from tests.property.test_planning_properties import requests
+
+from kafka_rebalance.model.plan import Imbalance, Spread
+from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
+from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest, RackAwareness, budget_model, plan
+
+
+def within(request: PlanRequest, moves: int | None = None, data: int | None = None) -> PlanRequest:
+    return replace(request, goals=replace(request.goals, max_replica_moves=moves, max_data_to_move=data))
+
+
+def cluster(lists: list[list[int]], brokers: int, targets: set[int] | None = None, sizes: int = 0) -> PlanRequest:
+    """Partition i is on lists[i] and has i * sizes bytes."""
+    return PlanRequest(
+        tuple(Broker(BrokerId(b)) for b in range(brokers)),
+        tuple(
+            PartitionInput(TopicPartition("t", i), replicas_of(*row), size_bytes=i * sizes)
+            for i, row in enumerate(lists)
+        ),
+        frozenset(BrokerId(b) for b in (range(brokers) if targets is None else targets)),
+    )
+
+
+def random_request(random: Random, awareness: RackAwareness) -> PlanRequest:
+    """A small skewed cluster: mixed RF, racks, brokers without rack, departing ones, sizes."""
+    brokers = random.randint(2, 7)
+    names = [None, "a", "b", "c", "d"][: random.randint(1, 5)]
+    known = tuple(Broker(BrokerId(b), random.choice(names)) for b in range(brokers))
+    targets = [b for b in range(brokers) if random.random() < 0.8] or [0]
+    weight = [random.random() ** 2 + 0.02 for _ in range(brokers)]
+    partitions = []
+    for number in range(random.randint(1, 12)):
+        left, row = list(range(brokers)), []
+        for _ in range(random.randint(1, min(len(targets), 4))):
+            row.append(random.choices(left, [weight[b] for b in left])[0])
+            left.remove(row[-1])
+        tp = TopicPartition(random.choice("ab"), number * 3)
+        partitions.append(PartitionInput(tp, replicas_of(*row), size_bytes=random.randint(1, 9)))
+    return PlanRequest(known, tuple(partitions), frozenset(map(BrokerId, targets)), Goals(awareness))
+
+
+def against_the_oracle(random: Random, awareness: RackAwareness, *, data: bool, clusters: int) -> Counter[str]:
+    """How many plans are said to be proved, which then are exact; how many are, on all levels or but for moves."""
+    seen = Counter[str]()
+    while seen["asked"] < clusters:
+        request = random_request(random, awareness)
+        whole = plan(request)
+        if not (whole.data_to_move_bytes if data else whole.replica_moves):
+            continue
+        asked = within(request, data=random.randrange(whole.data_to_move_bytes))
+        asked = asked if data else within(request, random.randrange(whole.replica_moves))
+        made = plan(asked)
+        value, best = check_budget(asked, made), best_within_budget(asked)
+        assert value[0] == best[0], "as many forced moves as possible"
+        assert value >= best
+        if made.optimal:
+            assert value == best
+            assert made.lower_bound == made.replica_moves
+            assert made.imbalance is not None
+            assert made.imbalance.squares == made.imbalance.least
+        seen += Counter(asked=1, proved=made.optimal, exact=value == best, even=value[:3] == best[:3])
+    return seen
+
+
+class TestMoves:
+    @pytest.mark.parametrize("awareness", RackAwareness)
+    def test_small_clusters_are_exact(self, awareness: RackAwareness) -> None:
+        """Whatever was decided by the outline and whatever by the model: proved, and equal to the oracle."""
+        seen = against_the_oracle(Random(11), awareness, data=False, clusters=60)
+        assert seen["proved"] == seen["exact"] == seen["asked"]
+
+    @pytest.mark.parametrize(("awareness", "proved", "exact"), [("Enforced", 55, 58), ("Preferred", 46, 55)])
+    def test_the_outline_alone_is_hardly_ever_off(self, awareness: str, proved: int, exact: int) -> None:
+        """As in large clusters: what it says to be proved is exact, and most of the rest as well."""
+        with mock.patch.object(budget_model, "SMALL", 0):
+            seen = against_the_oracle(Random(13), RackAwareness(awareness), data=False, clusters=60)
+        assert seen["proved"] >= proved, seen
+        assert seen["exact"] >= exact, seen
+
+    @settings(max_examples=50, deadline=None)
+    @given(requests(most_partitions=20))
+    def test_a_budget_that_is_not_reached_changes_nothing(self, request_: PlanRequest) -> None:
+        """Exactly as many moves as the plan needs: the same plan, with the same certificate."""
+        made = plan(request_)
+        asked = within(request_, made.replica_moves, made.data_to_move_bytes)
+        assert plan(asked) == made
+        assert made.imbalance is None
+
+    @settings(max_examples=50, deadline=None)
+    @given(requests(most_partitions=20), st.integers(0, 6), st.booleans(), st.booleans())
+    def test_rules_hold_whatever_the_goals(self, request_: PlanRequest, k: int, leaders: bool, order: bool) -> None:
+        """Within the budget, and no departing broker leads a partition that has another."""
+        goals = replace(request_.goals, leaders=leaders, follower_order=order, max_replica_moves=k)
+        asked = replace(request_, goals=goals)
+        made = plan(asked)
+        check_budget(asked, made)
+        if not leaders:
+            assert all(p.current[0] not in p.target for p in made.partitions if p.leader_moves)
+
+    def test_more_moves_are_never_worse(self) -> None:
+        """From no move to the whole plan imbalance only falls; the ends are the present state and the plan."""
+        random = Random(5)
+        request = cluster([random.sample(range(9), 3) for _ in range(60)], 12)
+        whole = plan(request)
+        squares = []
+        for k in range(whole.replica_moves):
+            made = plan(within(request, k))
+            assert made.optimal
+            assert made.imbalance is not None
+            squares.append(made.imbalance.squares)
+            assert made.replica_moves == k
+        assert squares == sorted(squares, reverse=True)
+        assert len(set(squares)) == len(squares)
+        assert plan(within(request, whole.replica_moves - 1)).after != whole.before
+
+    def test_no_moves_still_evens_leaders(self) -> None:
+        """k = 0: no data moves, and every broker leads one partition instead of one broker three."""
+        request = cluster([[0, 1], [0, 2], [0, 3], [0, 1]], 4)
+        made = plan(within(request, 0))
+        assert made.replica_moves == 0
+        assert {r[0] for r in result(request, made).values()} == {BrokerId(b) for b in range(4)}
+        assert made.imbalance == Imbalance(16 + 4 + 1 + 1, 16 + 4 + 1 + 1)
+        assert (made.before, made.after) == (Spread(1, 4), Spread(1, 4))
+
+    def test_forced_moves_come_first(self) -> None:
+        """Broker 3 departs with two copies and broker 0 has too many: two moves empty broker 3."""
+        request = cluster([[0], [0], [0], [0], [3], [3]], 4, targets={0, 1, 2})
+        made = plan(within(request, 2))
+        assert sorted(p.current for p in made.partitions) == [replicas_of(3), replicas_of(3)]
+        assert (made.optimal, made.imbalance) == (True, Imbalance(16 + 1 + 1, 16 + 1 + 1))
+
+    @settings(max_examples=30, deadline=None)
+    @given(requests(most_partitions=20), st.integers(0, 6), st.randoms(use_true_random=False))
+    def test_the_order_of_listing_does_not_matter(self, request_: PlanRequest, k: int, random: st.DataObject) -> None:
+        """The same cluster in another order gives the same hash."""
+        brokers, partitions = list(request_.brokers), list(request_.partitions)
+        random.shuffle(brokers)
+        random.shuffle(partitions)
+        shuffled = replace(request_, brokers=tuple(brokers), partitions=tuple(partitions))
+        for moves, data in ((k, None), (None, 5 * k)):
+            assert plan(within(shuffled, moves, data)).hash == plan(within(request_, moves, data)).hash
+
+
+class TestData:
+    def test_small_clusters_are_exact(self) -> None:
+        """Never above the budget, and as good as the oracle."""
+        seen = against_the_oracle(Random(12), RackAwareness.ENFORCED, data=True, clusters=60)
+        assert seen["proved"] == seen["exact"] == seen["asked"]
+
+    def test_the_heuristic_of_large_clusters_is_mostly_as_even(self) -> None:
+        """Without the exact model: as many forced moves as possible, and two plans of three as even as any."""
+        with mock.patch.object(budget_model, "SMALL", 0):
+            seen = against_the_oracle(Random(14), RackAwareness.ENFORCED, data=True, clusters=60)
+        assert seen["even"] >= 40, seen
+
+    def test_small_partitions_move_rather_than_large_ones(self) -> None:
+        """Broker 0 has partitions of 0, 10, ..., 70 bytes and 60 bytes may move: 0, 10, 20 and 30 even the two."""
+        made = plan(within(cluster([[0]] * 8, 2, sizes=10), data=60))
+        assert sorted(p.size_bytes for p in made.partitions) == [0, 10, 20, 30]
+        assert made.after == Spread(4, 4)
