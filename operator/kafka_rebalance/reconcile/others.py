@@ -30,15 +30,16 @@ class Others:
         """When the topics that may not be read were last asked for."""
 
     def forget(self) -> None:
-        """Nothing is known until the next look."""
-        self._listed, self.foreign = {}, {}
+        """Nothing is reassigned by others, or nobody cares."""
+        self._listed, self.foreign, self._asked_at = {}, {}, {}
 
     async def look(self, spoken_for: Collection[TopicPartition], *, limited: bool) -> None:
         """List what is reassigned; where it is ``limited``, read those partitions too."""
-        self.forget()
+        self._listed, self.foreign = {}, {}
         listed = await self._admin.list_reassignments()
         self._listed = {tp: row for tp, row in listed.items() if tp not in spoken_for}
         if not self._listed or not limited:
+            self._asked_at = {}
             return
         topics = await self._those_readable({tp.topic for tp in self._listed})
         states = await self._admin.describe_partitions(topics) if topics else {}
@@ -52,8 +53,7 @@ class Others:
     @property
     def unreadable(self) -> str:
         """Topics that others are reassigning at full speed, for we may not read their configs; empty: none."""
-        topics = sorted({tp.topic for tp in self._listed} & set(self._asked_at))
-        if not topics:
+        if not (topics := sorted(self._asked_at)):
             return ""
         more = f" and {len(topics) - _NAMED} more" if len(topics) > _NAMED else ""
         return f"not allowed to describe the configs of topic {', '.join(topics[:_NAMED])}{more}, which others reassign"
@@ -65,9 +65,8 @@ class Others:
         if new and not await self._may_read(new):
             new = {topic for topic in sorted(new) if await self._may_read({topic})}
         self._readable = (self._readable | new) & topics
-        for topic in new:
-            self._asked_at.pop(topic, None)
-        return topics & self._readable
+        self._asked_at = {topic: at for topic, at in self._asked_at.items() if topic in topics - self._readable}
+        return set(self._readable)
 
     async def _may_read(self, topics: set[str]) -> bool:
         try:
