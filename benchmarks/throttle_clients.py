@@ -6,6 +6,7 @@ import struct
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Self
 
@@ -18,7 +19,9 @@ from benchmarks.throttle_stage import MEGABYTE, drop, moving
 
 THROTTLE = 20
 """Megabytes per second."""
-PAIRS = 6
+ROUNDS = 6
+FEW = 2
+"""Partitions that move at once, against all of them: a fetch brings up to 1 MiB of each."""
 SETTLING_SECONDS = 5
 MEASURED_SECONDS = 20
 RECORDS_PER_SECOND = 200
@@ -47,40 +50,47 @@ class Latency:
 
 
 def client_latency(world: World, _idle: float) -> Section:
-    """Periods with and without a rebalance in turn, the order changing from pair to pair, under one steady load."""
+    """Periods without a rebalance, with all at once and with few at once, in another order each round."""
     size = int(THROTTLE * MEGABYTE * (SETTLING_SECONDS + MEASURED_SECONDS) * 3) // MOVED_PARTITIONS
     moved = world.topic("moved", [[SOURCE]] * MOVED_PARTITIONS, size)
     used = world.topic("clients", REPLICAS, 1_000)
-    pairs = []
+    rounds = []
     with Clients(world.kafka, used, len(REPLICAS)) as clients:
-        for _ in range(2):
-            clients.measure()  # left out: a cold broker takes half a minute to keep up
-        _while_moving(world, moved, clients)  # left out too
-        for number in range(PAIRS):
-            if number % 2:
-                still = clients.measure()
-                busy = _while_moving(world, moved, clients)
-            else:
-                busy = _while_moving(world, moved, clients)
-                still = clients.measure()
-            pairs.append({"with": asdict(busy), "without": asdict(still)})
+        periods: dict[str, Callable[[], Latency]] = {
+            "without": clients.measure,
+            "with": lambda: _while_moving(world, moved, clients, MOVED_PARTITIONS),
+            "withFew": lambda: _while_moving(world, moved, clients, FEW),
+        }
+        for name in ("without", "without", "with"):
+            periods[name]()  # left out: a cold broker takes half a minute to keep up
+        for number in range(ROUNDS):
+            names = list(periods)
+            turned = names[number % len(names) :] + names[: number % len(names)]
+            found = {name: asdict(periods[name]()) for name in turned}
+            rounds.append({name: found[name] for name in names})
     for topic in (moved, used):
         drop(world, topic)
     rows = []
     for field, name in (("produce99", "produce p99"), ("read99", "end to end p99"), ("produce50", "produce median")):
-        busy, still = ([pair[when][field] for pair in pairs] for when in ("with", "without"))
-        ratios = [one / other for one, other in zip(busy, still, strict=True)]
-        rows.append([name, spread(still, 1), spread(busy, 1), spread(ratios)])
+        still = [found["without"][field] for found in rounds]
+        row = [name, spread(still, 1)]
+        for when in ("with", "withFew"):
+            busy = [found[when][field] for found in rounds]
+            row += [spread(busy, 1), spread([one / other for one, other in zip(busy, still, strict=True)])]
+        rows.append(row)
     note = (
         f"{RECORDS_PER_SECOND} records/s of {RECORD_BYTES} bytes, acks=all, three replicas, read by one consumer; "
-        f"another topic moves from one broker to two at {THROTTLE} MB/s; {PAIRS} pairs of {MEASURED_SECONDS} s each."
+        f"another topic moves from one broker to two at {THROTTLE} MB/s; {ROUNDS} rounds of {MEASURED_SECONDS} s each."
     )
-    columns = ("latency", "without, ms", "with a rebalance, ms", "ratio within a pair")
-    return Section("Clients beside a throttled rebalance", note, columns, rows, pairs)
+    columns = (
+        *("latency", "without, ms", f"with {MOVED_PARTITIONS} partitions at once, ms", "ratio within a round"),
+        *(f"with {FEW} at once, ms", "ratio within a round"),
+    )
+    return Section("Clients beside a throttled rebalance", note, columns, rows, rounds)
 
 
-def _while_moving(world: World, topic: str, clients: "Clients") -> Latency:
-    with moving(world, topic, DESTINATIONS, THROTTLE):
+def _while_moving(world: World, topic: str, clients: "Clients", at_once: int) -> Latency:
+    with moving(world, topic, DESTINATIONS, THROTTLE, at_once):
         return clients.measure()
 
 

@@ -48,13 +48,16 @@ def drop(world: World, topic: str) -> None:
 
 
 @contextlib.contextmanager
-def moving(world: World, topic: str, to: Sequence[int], megabytes: int) -> Iterator[tuple[Rebalance, Flow]]:
-    """A rebalance of a topic to these brokers, all its partitions at once; it has begun to copy.
+def moving(
+    world: World, topic: str, to: Sequence[int], megabytes: int, at_once: int = 100
+) -> Iterator[tuple[Rebalance, Flow]]:
+    """A rebalance of a topic to these brokers, so many partitions at once (by default 100); it has begun to copy.
 
     At the end it is deleted, which cancels the copies: what was copied is gone, and the topic is where it was. A topic
     must have more bytes than can be copied meanwhile.
     """
-    aim = {"throttle": throttle(megabytes), "brokers": {"include": list(to)}}
+    execution = {"parallelPartitionCount": at_once}
+    aim = {"throttle": throttle(megabytes), "brokers": {"include": list(to)}, "execution": execution}
     # Looked at before it is asked for: what is there then is no copy.
     with Flow(world.kafka, topic) as flow:
         rebalance = world.rebalance("move", topic, **aim)
