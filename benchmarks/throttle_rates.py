@@ -1,4 +1,7 @@
-"""The rate that each broker achieves, against the one that is configured."""
+"""The rate that each broker achieves, against the one that is configured and the one that Kafka's own tool achieves.
+
+What a broker makes of a rate is its own affair; the comparison tells that from what the operator does to it.
+"""
 
 import statistics
 from collections.abc import Callable, Iterator
@@ -6,9 +9,9 @@ from dataclasses import dataclass
 
 from e2e.world import World
 
-from benchmarks.throttle_flow import Look, window_rates
+from benchmarks.throttle_flow import Flow, Look, window_rates
 from benchmarks.throttle_report import Section, spread
-from benchmarks.throttle_stage import MEGABYTE, drop, moving
+from benchmarks.throttle_stage import MEGABYTE, drop, moved_by_kafka, moving
 
 WINDOW_SECONDS = {5: 60, 20: 30, 50: 20}
 """By megabytes per second: bytes come in fetches of 10 MB, and a window shall hold thirty of them or more."""
@@ -63,9 +66,13 @@ def achieved_rates(world: World, idle: float) -> Section:
     for shape in SHAPES:
         topic = world.topic("rates", [[shape.sources[at % len(shape.sources)]] for at in range(PARTITIONS)], size)
         for rate in rates:
-            found = _measure(world, topic, shape, rate)
-            values.append({"moves": shape.name, "configuredBytesPerSecond": rate * MEGABYTE, "windows": found})
-            rows += [_row(shape, rate, side, found[side], binds) for side, _, binds in shape.sides()]
+            with moving(world, topic, shape.destinations, rate) as (_, flow):
+                found = _measure(flow, shape, rate)
+            with moved_by_kafka(world, topic, shape.destinations, rate) as flow:
+                theirs = _measure(flow, shape, rate)
+            moves = {"moves": shape.name, "configuredBytesPerSecond": rate * MEGABYTE}
+            values.append({**moves, "windows": found, "windowsOfKafkasTool": theirs})
+            rows += [_row(shape, rate, side, found[side], theirs[side], binds) for side, _, binds in shape.sides()]
         drop(world, topic)
     skipped = "" if FASTEST in rates else f" {FASTEST} MB/s was left out: only {idle:.1f} cores were idle before."
     lengths = ", ".join(f"{WINDOW_SECONDS[rate]} s at {rate} MB/s" for rate in rates)
@@ -74,25 +81,31 @@ def achieved_rates(world: World, idle: float) -> Section:
         f"in {MORE_SECONDS + 1} windows that begin a second apart ({lengths}); the first {SETTLING_SECONDS} s are left "
         f"out.{skipped}"
     )
-    columns = ("moves", "configured MB/s", "side, broker", "MB/s", "median of configured", "all within 10 %")
+    columns = (
+        *("moves", "configured MB/s", "side, broker", "MB/s", "median of configured", "all within 10 %"),
+        *("Kafka's tool, MB/s", "ours / its median"),
+    )
     return Section("Achieved rate", note, columns, rows, values)
 
 
-def _measure(world: World, topic: str, shape: Shape, rate: int) -> dict[str, list[float]]:
+def _measure(flow: Flow, shape: Shape, rate: int) -> dict[str, list[float]]:
     """Bytes per second in every window, on each side."""
-    with moving(world, topic, shape.destinations, rate) as (_, flow):
-        begin = flow.begun() + SETTLING_SECONDS
-        end = begin + WINDOW_SECONDS[rate] + MORE_SECONDS
-        flow.wait_until(end)
-        looks = flow.looks
+    begin = flow.begun() + SETTLING_SECONDS
+    end = begin + WINDOW_SECONDS[rate] + MORE_SECONDS
+    flow.wait_until(end)
+    looks = flow.looks
     return {
         name: [round(value) for value in window_rates(looks, side, begin, end, WINDOW_SECONDS[rate])]
         for name, side, _ in shape.sides()
     }
 
 
-def _row(shape: Shape, rate: int, side: str, windows: list[float], binds: bool) -> list[str]:
-    megabytes = [value / MEGABYTE for value in windows]
+def _row(
+    shape: Shape, rate: int, side: str, windows: list[float], windows_of_theirs: list[float], binds: bool
+) -> list[str]:
+    megabytes, theirs = ([value / MEGABYTE for value in found] for found in (windows, windows_of_theirs))
     verdict = "yes" if all(abs(value / rate - 1) <= TOLERANCE for value in megabytes) else "no"
     share = f"{statistics.median(megabytes) / rate:.0%}"
-    return [shape.name, str(rate), side, spread(megabytes), share, verdict if binds else "has a share"]
+    against = f"{statistics.median(megabytes) / statistics.median(theirs):.2f}"
+    told = verdict if binds else "has a share"
+    return [shape.name, str(rate), side, spread(megabytes), share, told, spread(theirs), against]

@@ -1,6 +1,7 @@
 """What the throttle is measured on: four stock brokers, an API server, the operator, and moves between brokers."""
 
 import contextlib
+import json
 from collections.abc import Iterator, Sequence
 
 from e2e.bench.kafka import KafkaCluster
@@ -69,4 +70,26 @@ def moving(
         finally:
             rebalance.delete()
             rebalance.wait_gone(180)
+        wait_until(f"no copy of {topic} is left", lambda: not flow.copied_now(), timeout=180)
+
+
+@contextlib.contextmanager
+def moved_by_kafka(world: World, topic: str, to: Sequence[int], megabytes: int) -> Iterator[Flow]:
+    """The same moves at the same rate by Kafka's own tool, begun; cancelled at the end, its throttle taken away."""
+    file = world.kafka.directory / f"{topic}.json"
+    count = len(world.judge.describe_topics(topic))
+    rows = [{"topic": topic, "partition": at, "replicas": [to[at % len(to)]]} for at in range(count)]
+    file.write_text(json.dumps({"version": 1, "partitions": rows}))
+
+    def tool(*options: str) -> None:
+        where = ("--bootstrap-server", world.kafka.bootstrap_servers, "--reassignment-json-file", str(file))
+        world.kafka.run_tool("org.apache.kafka.tools.reassign.ReassignPartitionsCommand", *where, *options)
+
+    with Flow(world.kafka, topic) as flow:
+        tool("--execute", "--throttle", str(megabytes * MEGABYTE))
+        try:
+            flow.begun()
+            yield flow
+        finally:
+            tool("--cancel")
         wait_until(f"no copy of {topic} is left", lambda: not flow.copied_now(), timeout=180)
