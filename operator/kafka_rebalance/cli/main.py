@@ -28,6 +28,7 @@ _COMMANDS = {
         "Whether an operator can work as it is installed.",
     ),
     "doctor": ("kafka_rebalance.cli.doctor", "doctor", "What is wrong in a cluster and does not mend by itself."),
+    "execute": ("kafka_rebalance.cli.execute", "execute", "Have the operator carry out a reassignment file."),
     "explain": ("kafka_rebalance.cli.explain", "explain", "Why a plan moves what it moves, and nothing else."),
     "operator": ("kafka_rebalance.cli.operator", "operator", "Run the operator in the foreground."),
     "pipeline": ("kafka_rebalance.cli.pipeline", "pipeline", "Samples to Parquet, Spark to load model."),
@@ -41,6 +42,7 @@ _COMMANDS = {
     ),
     "steps": ("kafka_rebalance.cli.steps", "steps", "The small steps from one assignment to another."),
     "undo": ("kafka_rebalance.cli.undo", "undo", "Move back what a KafkaRebalance that has succeeded moved."),
+    "verify": ("kafka_rebalance.cli.verify", "verify", "Whether a reassignment file has been carried out."),
     "watch": ("kafka_rebalance.cli.watch", "watch", "Follow a running KafkaRebalance in the terminal."),
 }
 

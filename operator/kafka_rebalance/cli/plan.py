@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO
 
 import click
 import yaml
@@ -15,6 +15,7 @@ from kafka_rebalance.api.rebalance import Balance, KafkaRebalanceSpec, Strategy
 from kafka_rebalance.api.topics import TopicFilter
 from kafka_rebalance.api.v1alpha1 import parse_rebalance
 from kafka_rebalance.cli.bulk import without_collector
+from kafka_rebalance.cli.files import parsed
 from kafka_rebalance.cli.plan_table import print_plan
 from kafka_rebalance.cli.steps import BrokerList
 from kafka_rebalance.errors import Refused
@@ -25,14 +26,11 @@ from kafka_rebalance.model.cluster_file import (
     parse_cluster,
     parse_topics_to_move,
 )
-from kafka_rebalance.model.json_shapes import read_limited
 from kafka_rebalance.model.load_artifact import parse_load_model
 from kafka_rebalance.model.plan import Plan, PlannedPartition
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest, RackAwareness, eligible_brokers
 from kafka_rebalance.planning import plan as make_plan
-
-_Parsed = TypeVar("_Parsed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +95,10 @@ def asked_for(
     load_model: BinaryIO | None,
 ) -> Asked:
     """The request that the options of `plan` and of `explain` describe. A file that is wrong is wrong usage."""
-    described = _parse("--cluster", cluster, parse_cluster)
-    spec = _parse("--rebalance", rebalance, _read_spec) if rebalance else None
-    named = _parse("--topics-to-move-json-file", topics_file, parse_topics_to_move) if topics_file else None
-    loads = _parse("--load-model", load_model, parse_load_model).partitions if load_model else {}
+    described = parsed("--cluster", cluster, parse_cluster)
+    spec = parsed("--rebalance", rebalance, _read_spec) if rebalance else None
+    named = parsed("--topics-to-move-json-file", topics_file, parse_topics_to_move) if topics_file else None
+    loads = parsed("--load-model", load_model, parse_load_model).partitions if load_model else {}
     selected = _select(described, spec, named)
     _warn(described, selected)
     sizes = {p.tp: p.size_bytes for p in selected if p.size_bytes is not None}
@@ -114,20 +112,6 @@ def asked_for(
         goals=_goals(spec, options),
     )
     return Asked(request, sizes)
-
-
-def _parse(option: str, file: BinaryIO, parse: Callable[[bytes], _Parsed]) -> _Parsed:
-    """A malformed file is wrong usage: say which option's file, and where in it."""
-    try:
-        data = read_limited(file)
-        parsed = parse(data) if data else None
-    except OSError as unreadable:
-        raise click.BadParameter(f"cannot be read: {unreadable.strerror}", param_hint=option) from unreadable
-    except ValueError as wrong:
-        raise click.BadParameter(str(wrong), param_hint=option) from wrong
-    if parsed is None:
-        raise click.BadParameter("the file is empty", param_hint=option)
-    return parsed
 
 
 def _read_spec(data: bytes) -> KafkaRebalanceSpec:

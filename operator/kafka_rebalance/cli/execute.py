@@ -1,0 +1,124 @@
+"""kafka-rebalance execute: KIP-6's step after the plan. The operator carries it out: small steps, throttled, undoable.
+
+Prints what to apply, or applies it. Nothing is sent to Kafka: what is not in a KafkaRebalance nobody could suspend,
+throttle or roll back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, BinaryIO
+
+import click
+
+from kafka_rebalance.cli.connection import kafka_connection
+from kafka_rebalance.cli.files import parsed
+from kafka_rebalance.cli.manifests import (
+    Manifest,
+    Wanted,
+    lists_of,
+    of_assignment,
+    of_brokers,
+    read_base,
+    render,
+    rollback,
+    with_originals,
+)
+from kafka_rebalance.cli.resource import connected
+from kafka_rebalance.cli.steps import BrokerList
+from kafka_rebalance.errors import Refused
+from kafka_rebalance.kafka.admin import connect
+from kafka_rebalance.kafka.settings import ConnectionSettings
+from kafka_rebalance.kube.submission import submit
+from kafka_rebalance.model.cluster_file import parse_topics_to_move
+from kafka_rebalance.model.reassignment_file import Reassigned, read_reassignment, render_assignment
+from kafka_rebalance.model.topology import Replicas
+from kafka_rebalance.units import parse_quantity
+
+_FILE = "--reassignment-json-file"
+
+
+def _rate(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+    if value is not None:
+        try:
+            parse_quantity(value)
+        except ValueError as wrong:
+            raise click.BadParameter(str(wrong)) from wrong
+    return value
+
+
+@click.command("execute")
+@kafka_connection
+@click.option(_FILE, "file", type=click.File("rb"), help="The lists to bring about: plan's JSON, or Kafka's.")
+@click.option("--decommission-broker", "decommission", type=BrokerList(), help="Plan, and empty these brokers.")
+@click.option("--broker-list", "--brokers", "include", type=BrokerList(), help="Plan, and use these brokers only.")
+@click.option("--topics-to-move-json-file", "topics_file", type=click.File("rb"), help="Plan; Kafka's file of topics.")
+@click.option("--throttle", callback=_rate, help="Bytes per second per broker, like 50Mi or 50000000.")
+@click.option("--rebalance", type=click.File("rb"), help="A KafkaRebalance to begin with: credentials, execution, ….")
+@click.option("--name", help="Of the KafkaRebalance; made from what it asks for unless given.")
+@click.option("-n", "--namespace", default="default", show_default=True, help="Of the KafkaRebalance.")
+@click.option("--apply", is_flag=True, help="Create it, instead of printing it.")
+@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
+def execute(
+    connection: ConnectionSettings,
+    *,
+    file: BinaryIO | None,
+    decommission: Replicas | None,
+    include: Replicas | None,
+    topics_file: BinaryIO | None,
+    throttle: str | None,
+    rebalance: BinaryIO | None,
+    name: str | None,
+    namespace: str,
+    apply: bool,
+    output: str,
+) -> None:
+    """Have the operator carry out a reassignment file; or plan with the fewest moves, and carry that out.
+
+    Prints the KafkaRebalance that asks for it, for kubectl or Git; --apply creates it. For a file the present lists are
+    printed first, as Kafka's tool does.
+    """
+    planning = decommission is not None or include is not None or topics_file is not None
+    if (file is not None) == planning:
+        raise click.UsageError(
+            f"give either {_FILE}, or some of --decommission-broker, --broker-list and --topics-to-move-json-file"
+        )
+    base = parsed("--rebalance", rebalance, read_base) if rebalance else {}
+    if "kafka" not in base and connection.security_protocol != "PLAINTEXT":
+        raise click.UsageError("credentials are in Secrets: name these in the spec.kafka of a file for --rebalance")
+    wanted = Wanted(namespace, name, connection.bootstrap_servers, base, throttle)
+    if file is not None:
+        rows = asyncio.run(_present(connection, parsed(_FILE, file, read_reassignment)))
+        manifests = of_assignment(wanted, rows)
+        # What is printed to be applied must not be mixed with what is printed to be read.
+        click.echo(rollback(render_assignment(lists_of(rows))) + "\n", err=not apply)
+    else:
+        topics = parsed("--topics-to-move-json-file", topics_file, parse_topics_to_move) if topics_file else ()
+        manifests = of_brokers(wanted, decommission or (), include or (), topics)
+    if apply:
+        asyncio.run(_apply(manifests))
+    else:
+        click.echo(render(manifests, output), nl=output == "json")
+
+
+async def _present(connection: ConnectionSettings, rows: Sequence[Reassigned]) -> list[Reassigned]:
+    """The rows, checked against the live cluster, with what the partitions have now."""
+    if not rows:
+        raise Refused("NothingToDo", "the file lists no partition")
+    admin = connect(connection)
+    try:
+        states = await admin.describe_partitions({row.tp.topic for row in rows})
+        return with_originals(rows, states, (await admin.describe_cluster()).brokers)
+    finally:
+        await admin.close()
+
+
+async def _apply(manifests: list[Manifest]) -> None:
+    metadata: dict[str, Any] = manifests[-1]["metadata"]
+    async with connected(None) as kube:
+        await submit(kube, manifests)
+    name, namespace = metadata["name"], metadata["namespace"]
+    click.echo(
+        f"KafkaRebalance {namespace}/{name} created; follow it with: kafka-rebalance watch {name} -n {namespace}"
+    )

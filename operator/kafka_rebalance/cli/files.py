@@ -1,0 +1,26 @@
+"""Files that commands are given: what is wrong with one is wrong usage, said with the option and the place in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import BinaryIO, TypeVar
+
+import click
+
+from kafka_rebalance.model.json_shapes import read_limited
+
+_Parsed = TypeVar("_Parsed")
+
+
+def parsed(option: str, file: BinaryIO, parse: Callable[[bytes], _Parsed]) -> _Parsed:
+    """What a file holds. click.BadParameter where it cannot be read, is empty or malformed (the JSON path is named)."""
+    try:
+        data = read_limited(file)
+        found = parse(data) if data else None
+    except OSError as unreadable:
+        raise click.BadParameter(f"cannot be read: {unreadable.strerror}", param_hint=option) from unreadable
+    except ValueError as wrong:
+        raise click.BadParameter(str(wrong), param_hint=option) from wrong
+    if found is None:
+        raise click.BadParameter("the file is empty", param_hint=option)
+    return found
