@@ -28,7 +28,7 @@ FILE = {
     ],
 }
 CURRENT = (
-    '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2],"log_dirs":["any","any"]},'
+    '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2],"log_dirs":["/disk-1","/disk-2"]},'
     '{"topic":"t","partition":1,"replicas":[3,2],"log_dirs":["any","any"]}]}'
 )
 ROLLBACK = (

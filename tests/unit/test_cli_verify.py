@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from kafka_rebalance.cli import verify
 from kafka_rebalance.execution.throttle import FOLLOWER_LIST, FOLLOWER_RATE, LEADER_LIST, LEADER_RATE
-from kafka_rebalance.kafka.ports import ClusterInfo, ConfigSource, ConfigValue
+from kafka_rebalance.kafka.ports import ClusterInfo, ConfigSource, ConfigValue, LogDir
 from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, TopicPartition, replicas_of
 
 UNSET = ConfigValue(None, ConfigSource.DEFAULT)
@@ -45,6 +45,9 @@ class Cluster:
 
     async def topic_configs(self, topics: Any, names: Any) -> Any:
         return {topic: {name: self.lists.get(name, UNSET) for name in names} for topic in topics}
+
+    async def log_dirs(self, brokers: Any) -> Any:
+        return {b: (LogDir(f"/disk-{b}", {TopicPartition("t", 0): 1, TopicPartition("t", 7): 1}),) for b in brokers}
 
     async def close(self) -> None:
         self.closed = True

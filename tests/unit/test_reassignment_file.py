@@ -15,7 +15,7 @@ from kafka_rebalance.model.reassignment_file import (
     render_assignment,
     render_reassignment,
 )
-from kafka_rebalance.model.topology import TopicPartition, replicas_of
+from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
 
 ROW: dict[str, Any] = {"topic": "t", "partition": 0, "replicas": [2, 1]}
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -27,8 +27,8 @@ def file(*rows: dict[str, Any], **top: Any) -> bytes:
 
 class TestReading:
     def test_what_kafka_and_plan_write(self) -> None:
-        """log_dirs that are any, plan's summary, and a file without a version."""
-        rows = read_reassignment(file(ROW | {"partition": 1, "log_dirs": ["any", "any"]}, ROW, summary={}))
+        """log_dirs, plan's summary, and a file without a version."""
+        rows = read_reassignment(file(ROW | {"partition": 1, "log_dirs": ["any", "/d"]}, ROW, summary={}))
         assert rows == (Reassigned(T0, replicas_of(2, 1)), Reassigned(T1, replicas_of(2, 1)))
         assert parse_reassignment(json.dumps({"partitions": [ROW]}).encode()) == {T0: (2, 1)}
 
@@ -57,7 +57,6 @@ class TestReading:
             ),
             (file(ROW, ROW), Refused, r"partitions\[1\]: topic-partition t-0 is listed twice"),
             (file(ROW | {"replicas": [1, 1]}), Refused, r"partitions\[0\].replicas .* names a broker twice"),
-            (file(ROW | {"log_dirs": ["any", "/d"]}), Refused, r"log directories are the brokers' choice"),
         ],
     )
     def test_refused_with_the_place(self, data: bytes, error: type[Exception], says: str) -> None:
@@ -67,9 +66,9 @@ class TestReading:
 
 class TestPrinting:
     def test_as_kafkas_tool_prints_it(self) -> None:
-        """Sorted, without a blank, with log directories."""
-        text = render_assignment([(T1, replicas_of(3)), (T0, replicas_of(1, 2))])
+        """Sorted, without a blank, with the log directories that are known."""
+        text = render_assignment([(T1, replicas_of(3)), (T0, replicas_of(1, 2))], {(T0, BrokerId(2)): "/d"})
         assert text == (
-            '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2],"log_dirs":["any","any"]},'
+            '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2],"log_dirs":["any","/d"]},'
             '{"topic":"t","partition":1,"replicas":[3],"log_dirs":["any"]}]}'
         )

@@ -33,7 +33,7 @@ from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.kube.submission import submit
 from kafka_rebalance.model.cluster_file import parse_topics_to_move
 from kafka_rebalance.model.reassignment_file import Reassigned, read_reassignment, render_assignment
-from kafka_rebalance.model.topology import Replicas
+from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 from kafka_rebalance.units import parse_quantity
 
 _FILE = "--reassignment-json-file"
@@ -89,10 +89,10 @@ def execute(
         raise click.UsageError("credentials are in Secrets: name these in the spec.kafka of a file for --rebalance")
     wanted = Wanted(namespace, name, connection.bootstrap_servers, base, throttle)
     if file is not None:
-        rows = asyncio.run(_present(connection, parsed(_FILE, file, read_reassignment)))
+        rows, log_dirs = asyncio.run(_present(connection, parsed(_FILE, file, read_reassignment)))
         manifests = of_assignment(wanted, rows)
         # What is printed to be applied must not be mixed with what is printed to be read.
-        click.echo(rollback(render_assignment(lists_of(rows))) + "\n", err=not apply)
+        click.echo(rollback(render_assignment(lists_of(rows), log_dirs)) + "\n", err=not apply)
     else:
         topics = parsed("--topics-to-move-json-file", topics_file, parse_topics_to_move) if topics_file else ()
         manifests = of_brokers(wanted, decommission or (), include or (), topics)
@@ -102,14 +102,23 @@ def execute(
         click.echo(render(manifests, output), nl=output == "json")
 
 
-async def _present(connection: ConnectionSettings, rows: Sequence[Reassigned]) -> list[Reassigned]:
-    """The rows, checked against the live cluster, with what the partitions have now."""
+async def _present(
+    connection: ConnectionSettings, rows: Sequence[Reassigned]
+) -> tuple[list[Reassigned], dict[tuple[TopicPartition, BrokerId], str]]:
+    """The rows, checked against the live cluster, with what the partitions have now, and where on which broker."""
     if not rows:
         raise Refused("NothingToDo", "the file lists no partition")
     admin = connect(connection)
     try:
         states = await admin.describe_partitions({row.tp.topic for row in rows})
-        return with_originals(rows, states, (await admin.describe_cluster()).brokers)
+        live = (await admin.describe_cluster()).brokers
+        present = with_originals(rows, states, live)
+        holding = {b for row in present for b in row.original or ()}
+        dirs = await admin.log_dirs(sorted(holding & live.keys()))
+        asked = {row.tp for row in present}
+        return present, {
+            (tp, b): of.path for b, each in dirs.items() for of in each for tp in asked & of.replica_bytes.keys()
+        }
     finally:
         await admin.close()
 

@@ -3,12 +3,13 @@
     {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [0, 1], "original_replicas": [0, 2]}]}
 
 ``original_replicas`` is KIP-236's, and optional: what the partition has before, and what it is rolled back to.
+``log_dirs``, which Kafka's tool writes, is not read: in which of its directories a broker puts a copy is its choice.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +35,7 @@ def read_reassignment(data: bytes) -> tuple[Reassigned, ...]:
     """The rows of the file, sorted by partition.
 
     Raises ValueError with the JSON path where the shape is wrong, Refused (DuplicatePartition, DuplicateReplica) where
-    a partition or a broker is named twice, Refused (LogDirsUnsupported) where a log directory is chosen.
+    a partition or a broker is named twice.
     """
     document = decode_object(data)
     known_keys(document, _DOCUMENT_KEYS, "$")
@@ -61,9 +62,14 @@ def render_reassignment(rows: Iterable[Reassigned]) -> str:
     return _compact({"version": 1, "partitions": [_plain(row) | _original(row) for row in rows]})
 
 
-def render_assignment(lists: Iterable[tuple[TopicPartition, Replicas]]) -> str:
-    """One line, sorted, just as Kafka's tool prints an assignment."""
-    rows = [_plain(Reassigned(tp, replicas)) | {"log_dirs": [_ANY] * len(replicas)} for tp, replicas in sorted(lists)]
+def render_assignment(
+    lists: Iterable[tuple[TopicPartition, Replicas]], log_dirs: Mapping[tuple[TopicPartition, BrokerId], str]
+) -> str:
+    """One line, sorted, just as Kafka's tool prints an assignment: with the directories that are known."""
+    rows = [
+        _plain(Reassigned(tp, replicas)) | {"log_dirs": [log_dirs.get((tp, b), _ANY) for b in replicas]}
+        for tp, replicas in sorted(lists)
+    ]
     return _compact({"version": 1, "partitions": rows})
 
 
@@ -72,10 +78,6 @@ def _row(row: Any, path: str) -> Reassigned:
     topic = text(member(row, "topic", path), f"{path}.topic")
     tp = TopicPartition(topic, integer(member(row, "partition", path), f"{path}.partition of topic {topic}"))
     replicas = _replicas(member(row, "replicas", path), f"{path}.replicas of topic-partition {tp}")
-    if set(listed(row.get("log_dirs", []), f"{path}.log_dirs of topic-partition {tp}")) - {_ANY}:
-        raise Refused(
-            "LogDirsUnsupported", f"{path}.log_dirs of topic-partition {tp}: log directories are the brokers' choice"
-        )
     original = row.get("original_replicas")
     if original is not None:
         original = _replicas(original, f"{path}.original_replicas of topic-partition {tp}")

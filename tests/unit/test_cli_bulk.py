@@ -1,0 +1,27 @@
+"""No search for cycles while a command makes its values; afterwards all is as it was."""
+
+import gc
+
+import pytest
+
+from kafka_rebalance.cli.bulk import without_collector
+
+
+class TestWithoutCollector:
+    def test_only_meanwhile(self) -> None:
+        """Also where the work fails."""
+        with without_collector():
+            assert not gc.isenabled()
+        assert gc.isenabled()
+        with pytest.raises(ValueError, match="work"), without_collector():
+            raise ValueError("work")
+        assert gc.isenabled()
+
+    def test_who_has_switched_it_off_keeps_it_off(self) -> None:
+        gc.disable()
+        try:
+            with without_collector():
+                pass
+            assert not gc.isenabled()
+        finally:
+            gc.enable()
