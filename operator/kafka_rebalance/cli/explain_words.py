@@ -135,7 +135,7 @@ def _certificate(explained: Explanation) -> str:
 def _led_counts(led: Mapping[WhyLed, int]) -> str:
     said = {
         WhyLed.COPY_LEAVES: "because the leader's copy leaves",
-        WhyLed.SHARE: "because the leader leads too many",
+        WhyLed.SHARE: "because the leader ends with fewer",
         WhyLed.EXCHANGE: "in exchange for others",
     }
     return ": " + ", ".join(f"{led[why]} {said[why]}" for why in WhyLed if led.get(why)) if led else ""
