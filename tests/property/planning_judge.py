@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass
+from typing import Any
 
 from ortools.graph.python import min_cost_flow
 from ortools.sat.python import cp_model
@@ -272,6 +273,63 @@ def best_within_budget(request: PlanRequest) -> Bought:
         found.append(round(solver.objective_value))
         model.add(level == found[-1])
     return found[0], found[1], found[2], found[3]
+
+
+def value_by_topic(request: PlanRequest, made: Plan) -> tuple[int, ...]:
+    """What a plan that balances topics is worth, most important first."""
+    before = {p.tp: p.replicas for p in request.partitions if p.has_leader}
+    after = result(request, made)
+    topics = _sumsq((tp.topic, b) for tp, replicas in after.items() for b in replicas)
+    totals = _sumsq(b for replicas in after.values() for b in replicas)
+    moves = sum(len(set(after[tp]) - set(before[tp])) for tp in after)
+    return _topic_levels(request, made.rack_violations, topics, totals, moves)
+
+
+def _topic_levels(request: PlanRequest, racks: Any, topics: Any, totals: Any, moves: Any) -> tuple[Any, ...]:
+    both = request.goals.balance is Balance.BOTH
+    if request.goals.rack_awareness is RackAwareness.PREFERRED:
+        return (totals, topics, racks, moves) if both else (topics, racks, moves, totals)
+    return (racks, totals, topics, moves) if both else (racks, topics, moves, totals)
+
+
+def best_by_topic(request: PlanRequest) -> tuple[int, ...]:
+    """The exact lexicographic optimum of ``value_by_topic``, for tiny clusters."""
+    model = cp_model.CpModel()
+    racks, partitions = _racks(request), [p for p in request.partitions if p.has_leader]
+    on = {(i, b): model.new_bool_var("") for i in range(len(partitions)) for b in sorted(request.targets)}
+    over = []
+    for i, p in enumerate(partitions):
+        model.add(sum(on[i, b] for b in racks) == len(p.replicas))
+        for rack in {r for r in racks.values() if r is not None}:
+            beyond = model.new_int_var(0, len(p.replicas), "")
+            model.add(beyond >= sum(on[i, b] for b in racks if racks[b] == rack) - _cap(racks, len(p.replicas)))
+            over.append(beyond)
+
+    def square(terms: list[cp_model.IntVar]) -> cp_model.IntVar:
+        count = model.new_int_var(0, len(terms), "")
+        squared = model.new_int_var(0, len(terms) ** 2, "")
+        model.add(count == sum(terms))
+        model.add_multiplication_equality(squared, [count, count])
+        return squared
+
+    names = sorted({p.tp.topic for p in partitions})
+    cells = {
+        (t, b): [on[i, b] for i, p in enumerate(partitions) if p.tp.topic == t] for t in names for b in request.targets
+    }
+    totals = [square([on[i, b] for i in range(len(partitions))]) for b in sorted(request.targets)]
+    moves = sum(var for (i, b), var in on.items() if b not in partitions[i].replicas)
+    found = []
+    for level in _topic_levels(request, sum(over), sum(map(square, cells.values())), sum(totals), moves):
+        if isinstance(level, int):
+            found.append(level)
+            continue
+        model.minimize(level)
+        solver = cp_model.CpSolver()
+        solver.parameters.num_workers = 1
+        assert solver.solve(model) == cp_model.OPTIMAL
+        found.append(round(solver.objective_value))
+        model.add(level == found[-1])
+    return tuple(found)
 
 
 def levels(metrics: Metrics) -> tuple[int, ...]:

@@ -70,6 +70,8 @@ class Plan:
 
     ``imbalance`` is None unless a movement budget was reached. Then ``lower_bound`` is a number of moves that no plan
     as even as this one is below, and ``optimal`` says that it is proved to be the best within the budget.
+
+    ``uneven_topics`` is how many topics are less even than they could be alone, because totals come first (Both).
     """
 
     partitions: tuple[PlannedPartition, ...]
@@ -80,6 +82,7 @@ class Plan:
     before: Spread | None = None
     after: Spread | None = None
     imbalance: Imbalance | None = None
+    uneven_topics: int = 0
 
     @cached_property
     def changed(self) -> int:

@@ -19,12 +19,12 @@ from kafka_rebalance.planning.budget_outline import BudgetOutline
 from kafka_rebalance.planning.construct import construct
 from kafka_rebalance.planning.copies import Copies
 from kafka_rebalance.planning.drain import drain
-from kafka_rebalance.planning.exchange import CopyExchanges
-from kafka_rebalance.planning.instance import Instance, Ints, without_racks
+from kafka_rebalance.planning.exchange import GivenCounts
+from kafka_rebalance.planning.flow import even_square_sum
+from kafka_rebalance.planning.instance import Instance, without_racks
 from kafka_rebalance.planning.lighter import lighter
-from kafka_rebalance.planning.outline import Outline
 from kafka_rebalance.planning.request import Balance, Goals, RackAwareness
-from kafka_rebalance.planning.trim import Budget, Trim, data_of, squares_of, value_of
+from kafka_rebalance.planning.trim import Budget, Trim, data_of, squares_of, topic_squares_of, value_of
 
 _EFFORT = 200
 """How many looks for a chain are taken at most, for counts that are given."""
@@ -40,18 +40,13 @@ _UNLIMITED = 2**200
 
 @dataclass(frozen=True)
 class Bought:
-    """The copies; a number of moves that no plan as good as this one is below, an imbalance that none within the budget
-    is below; whether the plan is proved to be the best."""
+    """The copies; a number of moves that no plan as good as this one is below; the imbalance that remains; whether the
+    plan is proved to be the best."""
 
     copies: Copies
     fewest: int
-    least: int
+    imbalance: Imbalance
     proved: bool
-
-    @property
-    def imbalance(self) -> Imbalance:
-        """What remains."""
-        return Imbalance(squares_of(self.copies), self.least)
 
 
 def exceeds(full: Copies, goals: Goals) -> bool:
@@ -63,10 +58,22 @@ def exceeds(full: Copies, goals: Goals) -> bool:
 def buy(instance: Instance, full: Copies, goals: Goals) -> Bought:
     """The best within the budget, which the whole plan exceeds."""
     moves = full.moves() if goals.max_replica_moves is None else max(0, goals.max_replica_moves)
+    if goals.balance is not Balance.TOTAL:
+        return trimmed(Copies.of_lists(instance, full.holder), goals, moves)
     purchases = Purchases(instance, full)
     if goals.max_data_to_move is None:
         return purchases.within(moves)
     return purchases.within_data(moves, max(0, goals.max_data_to_move))
+
+
+def trimmed(full: Copies, goals: Goals, moves: int) -> Bought:
+    """The most useful moves of the plan: where topics are balanced nothing better is known."""
+    data = _UNLIMITED if goals.max_data_to_move is None else max(0, goals.max_data_to_move)
+    copies = Trim(full, goals.balance).within(Budget(moves, data))
+    squares = topic_squares_of if goals.balance is Balance.PER_TOPIC else squares_of
+    drained = not (copies.counts()[~full.instance.eligible]).any()
+    imbalance = Imbalance(squares(copies), min(squares(copies), squares(full)) if drained else 0)
+    return Bought(copies, 0, imbalance, proved=moves == 0)
 
 
 class Purchases:
@@ -115,7 +122,8 @@ class Purchases:
         best = None if bought.proved else exactly(found, moves, data)
         if best is None:
             return bought
-        return Bought(best if value_of(best) < value_of(found) else found, best.moves(), squares_of(best), proved=True)
+        kept = best if value_of(best) < value_of(found) else found
+        return Bought(kept, kept.moves(), Imbalance(squares_of(kept), squares_of(kept)), proved=True)
 
     def _estimate(self, most: int, data: int) -> int:
         """For how many moves the bytes are about enough, if brokers give away their smallest copies."""
@@ -142,8 +150,11 @@ class Purchases:
         squares, least = squares_of(copies), self._outline.least(moves)
         fewest = self._outline.fewest(squares, copies.moves())
         if not self._repaired(copies, moves):
-            return Bought(copies, fewest, _even(int(copies.counts()[copies.instance.eligible].sum()), copies), False)
-        return Bought(copies, fewest, least, squares == least and fewest == copies.moves())
+            held = copies.counts()[self._instance.eligible]
+            even = even_square_sum(int(held.sum()), len(held))
+            return Bought(copies, fewest, Imbalance(squares, even), proved=False)
+        proved = squares == least and fewest == copies.moves()
+        return Bought(copies, fewest, Imbalance(squares, least), proved)
 
     def _repaired(self, copies: Copies, moves: int) -> bool:
         """Whether as many copies as possible left where they must not be."""
@@ -181,25 +192,6 @@ class Purchases:
         plan = self._outline.outline(self._outline.point(moves), moves)
         filled = construct(self._strict, plan)
         if filled.moves() > plan.lower_bound or (filled.counts() != plan.target).any():
-            _Given(filled, plan).improve(_EFFORT)
+            GivenCounts(filled, plan.target).improve(_EFFORT)
         filled.tidy()
         return Copies.of_lists(self._instance, filled.holder)
-
-
-def _even(total: int, copies: Copies) -> int:
-    """The least sum of squares of so many copies on all brokers that may hold some."""
-    brokers = int(copies.instance.eligible.sum())
-    low, more = divmod(total, brokers)
-    return (brokers - more) * low * low + more * (low + 1) * (low + 1)
-
-
-class _Given(CopyExchanges):
-    """The fewest moves for counts that are given: fairness is being near to them."""
-
-    def __init__(self, copies: Copies, plan: Outline) -> None:
-        super().__init__(copies)
-        self._target = plan.target[np.flatnonzero(copies.instance.eligible)]
-
-    def counts(self) -> Ints:
-        """How far above the given counts the brokers are."""
-        return super().counts() - self._target

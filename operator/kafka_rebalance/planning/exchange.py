@@ -119,3 +119,15 @@ class CopyExchanges(Exchanges):
         price = leaves.astype(np.int64) - arrives
         best = np.lexsort((scramble(slots, turn), self._instance.position[slots] == 0, price))[0]
         return int(slots[best]), int(price[best])
+
+
+class GivenCounts(CopyExchanges):
+    """The fewest moves for counts that are given [B]: fairness is being near to them."""
+
+    def __init__(self, copies: Copies, target: Ints) -> None:
+        super().__init__(copies)
+        self._target = target[self._brokers]
+
+    def counts(self) -> Ints:
+        """How far above the given counts the brokers are."""
+        return super().counts() - self._target

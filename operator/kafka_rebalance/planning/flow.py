@@ -75,6 +75,12 @@ def level_weights(gains: Sequence[int], nodes: int, soft: int = 0) -> list[int]:
     return [math.prod(bound + 1 for bound in bounds[i + 1 :]) for i in range(len(bounds))]
 
 
+def all_strict(gains: Sequence[int], nodes: int, levels: int) -> bool:
+    """Whether the first so many levels outweigh all below them, the others being lowered as far as need be."""
+    bounds = [max(1, gain) for gain in gains[:levels]] + [1] * (len(gains) - levels)
+    return math.prod(bound + 1 for bound in bounds) * nodes < COST_LIMIT
+
+
 def convex_segments(centre: Ints, limit: Ints) -> tuple[Ints, Ints, Ints]:
     """The function k*k on 0..limit as linear pieces: unit steps around the centre, doubling away from it.
 
@@ -96,3 +102,9 @@ def convex_segments(centre: Ints, limit: Ints) -> tuple[Ints, Ints, Ints]:
 def square_sum(counts: Ints) -> int:
     """Sum of squares: what max-min fair counts minimise."""
     return int((counts * counts).sum())
+
+
+def even_square_sum(total: int, parts: int) -> int:
+    """The least sum of squares of so many parts with that total."""
+    low, more = divmod(total, parts)
+    return (parts - more) * low * low + more * (low + 1) * (low + 1)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from kafka_rebalance.planning.flow import square_sum
+from kafka_rebalance.planning.flow import even_square_sum, square_sum
 from kafka_rebalance.planning.instance import Instance
 from kafka_rebalance.planning.placement import Placed
 from kafka_rebalance.planning.request import Goals, RackAwareness
@@ -71,14 +71,9 @@ def _bounds(instance: Instance, goals: Goals) -> Score:
     pairs = int((instance.rf > 1).sum()) if goals.follower_order else 0
     current = Counter(_first(instance))
     most = -(-len(instance.rf) // brokers)
-    leaders = _even_square_sum(len(instance.rf), brokers)
+    leaders = even_square_sum(len(instance.rf), brokers)
     surplus = sum(max(0, n - most) if instance.eligible[b] else n for b, n in current.items())
-    return leaders, _even_square_sum(pairs, max(1, brokers * (brokers - 1))), surplus
-
-
-def _even_square_sum(total: int, parts: int) -> int:
-    low, more = divmod(total, parts)
-    return (parts - more) * low * low + more * (low + 1) * (low + 1)
+    return leaders, even_square_sum(pairs, max(1, brokers * (brokers - 1))), surplus
 
 
 class _JointModel:

@@ -1,7 +1,9 @@
 """The planner: the order of objectives of the design, one line each. Everything is decided by what it is given.
 
 1. hard rules and the rack rule, 2. fair replica counts  -> balance.fair_counts
-3. fewest moves among all placements with such counts    -> sets.fewest_moves
+3. fewest moves among all placements with such counts    -> sets.fewest_moves; where topics are balanced 2. and 3. are
+                                                            topics.balanced_by_topic; what a movement budget leaves of
+                                                            them: budget.buy
 4. leaders, 5. follower order, 6. fewest leader changes  -> order.arrange, exact for the replica sets of 3;
                                                             joint.better_sets chooses among those in small clusters;
                                                             spread.spread in large ones, exact for 4 and then 6
@@ -22,9 +24,10 @@ from kafka_rebalance.planning.instance import Indices, Instance
 from kafka_rebalance.planning.joint import better_sets
 from kafka_rebalance.planning.leftover import around_leftovers
 from kafka_rebalance.planning.order import arrange
-from kafka_rebalance.planning.request import Goals, PlanRequest
+from kafka_rebalance.planning.request import Balance, Goals, PlanRequest
 from kafka_rebalance.planning.sets import Sets, fewest_moves
 from kafka_rebalance.planning.spread import spread
+from kafka_rebalance.planning.topics import balanced_by_topic, uneven_topics
 
 EXACT_ORDER = 9_000
 """Up to so many replicas leaders and pairs are decided together, by a flow: some tenths of a second."""
@@ -62,18 +65,25 @@ def plan(request: PlanRequest) -> Plan:
         before=spread_of(instance, instance.holder),
         after=spread_of(instance, solution.lists),
         imbalance=solution.imbalance,
+        uneven_topics=_uneven(instance, solution, request.goals),
     )
 
 
 def solve(instance: Instance, goals: Goals) -> Solution:
     """The plan in arrays. The instance has at least one partition."""
-    sets = fewest_moves(instance)
+    sets = replica_sets(instance, goals)
     whole = _whole(instance, sets, goals)
     if not exceeds(Copies.of_lists(instance, whole.lists), goals):
         return whole
     bought = buy(instance, sets.copies, goals)
     lists = around_leftovers(bought.copies, goals, _ordered)
     return Solution(lists, bought.copies.moves(), bought.fewest, bought.proved, bought.imbalance)
+
+
+def replica_sets(instance: Instance, goals: Goals) -> Sets:
+    """Which brokers hold each partition, without a budget."""
+    total = goals.balance is Balance.TOTAL
+    return fewest_moves(instance) if total else balanced_by_topic(instance, goals.balance)
 
 
 def _whole(instance: Instance, sets: Sets, goals: Goals) -> Solution:
@@ -84,7 +94,8 @@ def _whole(instance: Instance, sets: Sets, goals: Goals) -> Solution:
     if len(instance.holder) > EXACT_ORDER:
         return Solution(spread(copies, goals), moves, sets.lower_bound, proved)
     lists = arrange(instance, copies.sets(), goals)
-    better = better_sets(instance, copies.sets(), lists, goals)
+    total = goals.balance is Balance.TOTAL
+    better = better_sets(instance, copies.sets(), lists, goals) if total else None
     if better is not None:
         lists = arrange(instance, Copies.placed(instance, better).sets(), goals)
     return Solution(_flat(lists), moves, sets.lower_bound, proved)
@@ -100,6 +111,12 @@ def _ordered(copies: Copies, goals: Goals) -> Indices:
 
 def _flat(lists: list[list[int]]) -> Indices:
     return np.fromiter(chain.from_iterable(lists), dtype=np.int32)
+
+
+def _uneven(instance: Instance, solution: Solution, goals: Goals) -> int:
+    """How many topics had to give way, where totals come first."""
+    both = goals.balance is Balance.BOTH and solution.imbalance is None
+    return uneven_topics(Copies.of_lists(instance, solution.lists)) if both else 0
 
 
 def spread_of(instance: Instance, holder: Indices) -> Spread:

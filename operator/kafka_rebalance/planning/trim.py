@@ -164,6 +164,14 @@ def squares_of(copies: Copies) -> int:
     return square_sum(copies.counts()[copies.instance.eligible])
 
 
+def topic_squares_of(copies: Copies) -> int:
+    """The same with each topic counted for itself."""
+    instance = copies.instance
+    here = instance.eligible[copies.holder]
+    cell = instance.topic[instance.owner[here]] * instance.brokers + copies.holder[here]
+    return square_sum(np.unique(cell, return_counts=True)[1])
+
+
 def data_of(copies: Copies) -> int:
     """Bytes that the moved copies fetch."""
     sizes: list[int] = copies.instance.size[copies.instance.owner[copies.moved()]].tolist()

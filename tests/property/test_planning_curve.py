@@ -1,0 +1,64 @@
+"""The trade-off curve: what each number of moves makes of a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.property.planning_judge import check_budget
+from tests.property.test_planning_properties import requests
+
+from kafka_rebalance.model.plan import Spread
+from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
+from kafka_rebalance.planning import Balance, PartitionInput, PlanRequest, plan
+from kafka_rebalance.planning.curve import CurvePoint, curve
+
+
+def on_two(rows: list[int], targets: set[int]) -> PlanRequest:
+    return PlanRequest(
+        tuple(Broker(BrokerId(b)) for b in range(3)),
+        tuple(PartitionInput(TopicPartition("t", i), replicas_of(b), size_bytes=5) for i, b in enumerate(rows)),
+        frozenset(map(BrokerId, targets)),
+    )
+
+
+class TestCurve:
+    def test_an_example_by_hand(self) -> None:
+        """Broker 2 departs with one partition, broker 0 has five and broker 1 none: the first move is not asked for."""
+        found = curve(on_two([0, 0, 0, 0, 0, 2], {0, 1}))
+        assert found == (
+            CurvePoint(1, Spread(1, 5), 26, 5, optimal=True),
+            CurvePoint(2, Spread(2, 4), 20, 10, optimal=True),
+            CurvePoint(3, Spread(3, 3), 18, 15, optimal=True),
+        )
+
+    def test_what_is_balanced_is_one_point(self) -> None:
+        """Nothing to gain, nothing to pay; nor where there is nothing at all."""
+        assert curve(on_two([0, 1], {0, 1})) == (CurvePoint(0, Spread(1, 1), 2, 0, optimal=True),)
+        assert curve(on_two([], {0, 1})) == (CurvePoint(0, Spread(0, 0), 0, 0, optimal=True),)
+
+    @settings(max_examples=40, deadline=None)
+    @given(requests(most_partitions=15), st.sampled_from(Balance), st.integers(-1, 6))
+    def test_from_what_has_to_move_to_the_whole_plan(
+        self, request_: PlanRequest, balance: Balance, points: int
+    ) -> None:
+        """More moves are never less even, and the last point is the plan."""
+        asked = replace(request_, goals=replace(request_.goals, balance=balance))
+        found = curve(asked, points)
+        assert len(found) <= max(2, points)
+        whole = plan(asked)
+        assert found[-1].moves == whole.replica_moves
+        assert (found[-1].spread, found[-1].optimal) == (whole.after, whole.optimal)
+        for before, after in pairwise(found):
+            assert before.moves < after.moves
+            assert before.squares >= after.squares
+
+    @pytest.mark.parametrize("k", [1, 2])
+    def test_a_point_is_a_plan_with_that_budget(self, k: int) -> None:
+        """What the curve promises for k moves is what the budget k gives."""
+        request = on_two([0, 0, 0, 0, 0, 2], {0, 1})
+        asked = replace(request, goals=replace(request.goals, max_replica_moves=k))
+        assert check_budget(asked, plan(asked))[2] == curve(request)[k - 1].squares

@@ -1,0 +1,146 @@
+"""Balance of each topic, and of topics and totals at once, against an exact constraint solver."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from random import Random
+from unittest import mock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.property.planning_judge import best_by_topic, check, check_budget, result, value_by_topic
+from tests.property.test_planning_budgets import random_request
+from tests.property.test_planning_properties import requests
+
+from kafka_rebalance.model.plan import Spread
+from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
+from kafka_rebalance.planning import Balance, Goals, PartitionInput, PlanRequest, RackAwareness, plan, topics
+
+BY_TOPIC = [Balance.PER_TOPIC, Balance.BOTH]
+
+
+def balanced(request: PlanRequest, balance: Balance) -> PlanRequest:
+    return replace(request, goals=replace(request.goals, balance=balance))
+
+
+def against_the_oracle(balance: Balance, seed: int, clusters: int) -> Counter[str]:
+    """How many plans are exact on all levels, or on all but the last; asserts that what is proved is."""
+    random, seen = Random(seed), Counter[str]()
+    for _ in range(clusters):
+        request = balanced(random_request(random, random.choice(list(RackAwareness))), balance)
+        made = plan(request)
+        check(request, made)
+        value, best = value_by_topic(request, made), best_by_topic(request)
+        assert value >= best
+        seen += Counter(asked=1, exact=value == best, nearly=value[:-1] == best[:-1], proved=made.optimal)
+    return seen
+
+
+class TestAgainstTheOracle:
+    @pytest.mark.parametrize("balance", BY_TOPIC)
+    def test_every_level_is_the_exact_optimum(self, balance: Balance) -> None:
+        """Racks, squares of topics and totals in their order, moves."""
+        seen = against_the_oracle(balance, 21, 60)
+        assert seen["exact"] == seen["proved"] == seen["asked"]
+
+    @pytest.mark.parametrize(("balance", "exact"), [(Balance.PER_TOPIC, 54), (Balance.BOTH, 60)])
+    def test_the_outline_of_large_clusters(self, balance: Balance, exact: int) -> None:
+        """All but the last level (of PerTopic: the totals) are exact, that one hardly ever is not."""
+        with mock.patch.object(topics, "SMALL", 0):
+            seen = against_the_oracle(balance, 22, 60)
+        assert seen["nearly"] == seen["proved"] == seen["asked"]
+        assert seen["exact"] >= exact, seen
+
+
+class TestRules:
+    def test_per_topic_evens_what_total_does_not(self) -> None:
+        """Two topics, each on one broker: the total is even already, the topics are not."""
+        request = PlanRequest(
+            (Broker(BrokerId(0)), Broker(BrokerId(1))),
+            tuple(
+                PartitionInput(TopicPartition(t, i), replicas_of(b)) for t, b in (("a", 0), ("b", 1)) for i in (0, 1)
+            ),
+            frozenset({BrokerId(0), BrokerId(1)}),
+        )
+        assert plan(request).replica_moves == 0
+        for balance in BY_TOPIC:
+            made = plan(balanced(request, balance))
+            assert made.replica_moves == 2
+            after = result(request, made)
+            assert Counter((tp.topic, r[0]) for tp, r in after.items()) == Counter(
+                {(t, b): 1 for t in "ab" for b in (BrokerId(0), BrokerId(1))}
+            )
+
+    def test_topics_give_way_to_totals(self) -> None:
+        """The lone broker of rack b holds every partition of a, more than a share: Both lets it hold less of b."""
+        racks = {0: "a", 1: "a", 2: "b"}
+        rows = [("a", i, (i % 2, 2)) for i in range(4)] + [("b", i, (i % 3,)) for i in range(3)]
+        request = PlanRequest(
+            tuple(Broker(BrokerId(b), rack) for b, rack in racks.items()),
+            tuple(PartitionInput(TopicPartition(t, i), replicas_of(*row)) for t, i, row in rows),
+            frozenset(map(BrokerId, racks)),
+        )
+        alone, both = (plan(balanced(request, balance)) for balance in BY_TOPIC)
+        assert (alone.replica_moves, alone.uneven_topics) == (0, 0)
+        assert (both.replica_moves, both.uneven_topics) == (1, 1)
+        assert both.after == Spread(3, 4)
+
+    @settings(max_examples=40, deadline=None)
+    @given(requests(most_partitions=15))
+    def test_a_single_topic_is_its_own_total(self, request_: PlanRequest) -> None:
+        """All three balances are one and the same, up to ties."""
+        one = tuple(replace(p, tp=TopicPartition("t", p.tp.partition)) for p in request_.partitions)
+        metrics = {
+            (m.rack_violations, m.count_sumsq, m.moves)
+            for m in (
+                check(asked, plan(asked)) for asked in (balanced(replace(request_, partitions=one), b) for b in Balance)
+            )
+        }
+        assert len(metrics) == 1
+
+    @settings(max_examples=40, deadline=None)
+    @given(requests(most_partitions=15), st.sampled_from(BY_TOPIC), st.randoms(use_true_random=False))
+    def test_order_does_not_matter_and_a_planned_state_is_empty(
+        self, request_: PlanRequest, balance: Balance, random: st.DataObject
+    ) -> None:
+        """The same hash for the same cluster; planning again changes nothing."""
+        asked = balanced(request_, balance)
+        made = plan(asked)
+        partitions = list(asked.partitions)
+        random.shuffle(partitions)
+        assert plan(replace(asked, partitions=tuple(partitions))).hash == made.hash
+        after = result(asked, made)
+        again = tuple(replace(p, replicas=after.get(p.tp, p.replicas)) for p in asked.partitions)
+        assert plan(replace(asked, partitions=again)).replica_moves == 0
+
+    @settings(max_examples=40, deadline=None)
+    @given(requests(most_partitions=12))
+    def test_another_topic_changes_nothing_elsewhere(self, request_: PlanRequest) -> None:
+        """PerTopic: with a topic more, moves and evenness of the others are what they were."""
+        asked = balanced(replace(request_, goals=Goals(RackAwareness.DISABLED)), Balance.PER_TOPIC)
+        first = min(asked.targets)
+        more = tuple(PartitionInput(TopicPartition("z", i), (first,)) for i in range(3))
+        larger = replace(asked, partitions=asked.partitions + more)
+        others = plan(larger)
+        moves = sum(len(p.added) for p in others.partitions if p.tp.topic != "z")
+        assert moves == plan(asked).replica_moves
+        counts = Counter((tp.topic, b) for tp, r in result(larger, others).items() for b in r if tp.topic != "z")
+        before = Counter((tp.topic, b) for tp, r in result(asked, plan(asked)).items() for b in r)
+        assert sorted(counts.values()) == sorted(before.values())
+
+
+class TestWithABudget:
+    @settings(max_examples=40, deadline=None)
+    @given(requests(most_partitions=15), st.sampled_from(BY_TOPIC), st.integers(0, 5))
+    def test_within_it(self, request_: PlanRequest, balance: Balance, k: int) -> None:
+        """Never more moves than allowed, as many forced ones as possible; a budget not reached changes nothing."""
+        whole = plan(balanced(request_, balance))
+        asked = replace(request_, goals=replace(request_.goals, balance=balance, max_replica_moves=k))
+        made = plan(asked)
+        stuck = check_budget(asked, made)[0]
+        forced = sum(b not in request_.targets for p in request_.partitions if p.has_leader for b in p.replicas)
+        assert stuck == max(0, forced - k)
+        if whole.replica_moves <= k:
+            assert made == whole
