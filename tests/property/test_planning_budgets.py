@@ -153,6 +153,36 @@ class TestMoves:
         for moves, data in ((k, None), (None, 5 * k)):
             assert plan(within(shuffled, moves, data)).hash == plan(within(request_, moves, data)).hash
 
+    @settings(max_examples=30, deadline=None)
+    @given(requests(most_partitions=12), st.integers(0, 6), st.randoms(use_true_random=False))
+    def test_no_broker_is_preferred_for_its_id(self, request_: PlanRequest, k: int, random: st.DataObject) -> None:
+        """Whatever the ids, so many moves buy the same."""
+        ids = sorted({b.id for b in request_.brokers} | {b for p in request_.partitions for b in p.replicas})
+        names = list(ids)
+        random.shuffle(names)
+        name = dict(zip(ids, names, strict=True))
+        other = replace(
+            request_,
+            brokers=tuple(replace(b, id=name[b.id]) for b in request_.brokers),
+            partitions=tuple(replace(p, replicas=tuple(name[b] for b in p.replicas)) for p in request_.partitions),
+            targets=frozenset(name[b] for b in request_.targets),
+        )
+        one, two = within(request_, k), within(other, k)
+        assert check_budget(one, plan(one)) == check_budget(two, plan(two))
+
+    @pytest.mark.parametrize(
+        ("moves", "data"), [(-1, None), (None, -1), (0, 0), (2**70, 0), (3, 2**70), (2**70, 2**70)]
+    )
+    def test_hostile_budgets(self, moves: int | None, data: int | None) -> None:
+        """Below nothing is nothing; more than there is is no budget."""
+        request = cluster([[0], [0], [0], [9], [9]], 3, sizes=2**40)
+        made = plan(within(request, moves, data))
+        bought = max(0, min(3 if moves is None else moves, 4))
+        if data is not None and data <= 0:
+            assert made.data_to_move_bytes == 0
+        else:
+            assert made.replica_moves == min(bought, plan(request).replica_moves)
+
 
 class TestData:
     def test_small_clusters_are_exact(self) -> None:

@@ -57,7 +57,7 @@ def exceeds(full: Copies, goals: Goals) -> bool:
 
 def buy(instance: Instance, full: Copies, goals: Goals) -> Bought:
     """The best within the budget, which the whole plan exceeds."""
-    moves = full.moves() if goals.max_replica_moves is None else max(0, goals.max_replica_moves)
+    moves = full.moves() if goals.max_replica_moves is None else min(max(0, goals.max_replica_moves), full.moves())
     if goals.balance is not Balance.TOTAL:
         return trimmed(Copies.of_lists(instance, full.holder), goals, moves)
     purchases = Purchases(instance, full)
@@ -90,14 +90,10 @@ class Purchases:
 
     def within(self, moves: int) -> Bought:
         """The best within so many moves, fewer than the whole plan's."""
-        found = self._topped_up(Copies.of_lists(self._instance, self._instance.holder), moves)
-        best = value_of(found)
-        for copies in self._candidates(moves):
-            value = value_of(copies)
-            if value < best:
-                found, best = copies, value
-            if self._bought(found, moves).proved:
-                break
+        candidates = self._candidates(moves)
+        found = next(candidates)
+        while not self._bought(found, moves).proved and (other := next(candidates, None)) is not None:
+            found = min(found, other, key=value_of)
         return self._settled(found, self._bought(found, moves), moves, None)
 
     def within_data(self, moves: int, data: int) -> Bought:
@@ -182,6 +178,7 @@ class Purchases:
             drained = drain(self._instance, moves)
             if drained is not None:
                 yield drained
+        yield self._topped_up(Copies.of_lists(self._instance, self._instance.holder), moves)
 
     def _topped_up(self, copies: Copies, moves: int, data: int = _UNLIMITED) -> Copies:
         budget = Budget(moves - copies.moves(), data - data_of(copies))

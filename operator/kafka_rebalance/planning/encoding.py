@@ -17,8 +17,8 @@ from kafka_rebalance.planning.request import PartitionInput, PlanRequest
 _INT32 = range(-(2**31), 2**31)
 """Broker ids are 32 bits wide in Kafka's protocol."""
 
-_LARGEST = 2**60
-"""A partition is taken to have no more bytes than an exbibyte."""
+_LARGEST = 2**50
+"""A partition is taken to have no more bytes than a pebibyte."""
 
 
 @dataclass(frozen=True)
