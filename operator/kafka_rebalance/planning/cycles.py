@@ -119,11 +119,15 @@ class Exchanges(ABC):
                 for undone, back in reversed(done):
                     self.exchange(undone, back)
                 # Two exchanges of one partition can be in each other's way: without the others it is asked again.
-                self.cost[a, d] = self.cheapest(a, d, turn)[1] if done else price
+                self.raise_cost(a, d, self.cheapest(a, d, turn)[1] if done else price)
                 return []
             done.append((slot, a))
             self.exchange(slot, d)
         return [slot for slot, _ in done]
+
+    def raise_cost(self, a: int, d: int, price: int) -> None:
+        """What an exchange from a to d turned out to cost."""
+        self.cost[a, d] = price
 
     @abstractmethod
     def counts(self) -> Ints:

@@ -105,12 +105,24 @@ class CopyExchanges(Exchanges):
                 a = self._number[now[row[here], place][fit]]
                 np.minimum.at(self.cost, (a, self._number[target[here][fit]]), price)
 
+    def raise_cost(self, a: int, d: int, price: int) -> None:
+        """Where nothing can go from a into the group of d, nothing can go to any of that group."""
+        super().raise_cost(a, d, price)
+        group = self._instance.group[self._brokers]
+        if price == NEVER and not self._copies.open_groups(self._on(a))[:, group[d]].any():
+            self.cost[a, group == group[d]] = NEVER
+
+    def _on(self, a: int) -> Ints:
+        """The slots whose copies are on a now."""
+        here = int(self._brokers[a])
+        slots = self._by_broker[self._begin[here] : self._begin[here + 1]]
+        slots = np.unique(np.concatenate([slots, np.array(self._came.get(a, []), dtype=np.int64)]))
+        return np.asarray(slots[self._copies.holder[slots] == here])
+
     def cheapest(self, a: int, d: int, turn: int) -> tuple[int, int]:
         """The slot whose copy goes from a to d at the least cost, followers first."""
         copies, here, there = self._copies, int(self._brokers[a]), int(self._brokers[d])
-        slots = self._by_broker[self._begin[here] : self._begin[here + 1]]
-        slots = np.unique(np.concatenate([slots, np.array(self._came.get(a, []), dtype=np.int64)]))
-        slots = slots[copies.holder[slots] == here]
+        slots = self._on(a)
         slots = slots[copies.fits(slots, np.full(len(slots), there))]
         if not len(slots):
             return -1, NEVER
