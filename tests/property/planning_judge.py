@@ -12,7 +12,7 @@ from ortools.sat.python import cp_model
 
 from kafka_rebalance.model.plan import Plan, Spread
 from kafka_rebalance.model.topology import Replicas, TopicPartition
-from kafka_rebalance.planning import Balance, PlanRequest, RackAwareness
+from kafka_rebalance.planning import Balance, PlanRequest, RackAwareness, Strategy
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,13 @@ def result(request: PlanRequest, made: Plan) -> dict[TopicPartition, Replicas]:
 def check(request: PlanRequest, made: Plan) -> Metrics:
     """Assert every hard rule and that the plan tells the truth about itself; its metrics."""
     before = {p.tp: p.replicas for p in request.partitions if p.has_leader}
+    pinned = {p.tp for p in request.partitions if p.pinned}
     after = result(request, made)
     for tp, replicas in after.items():
-        assert len(replicas) == len(before[tp]), f"{tp} has another replication factor"
+        assert tp not in pinned or replicas == before[tp], f"{tp} is pinned"
+        if tp in pinned:
+            continue
+        assert len(replicas) == (request.replication_factor or len(before[tp])), f"{tp} has another replication factor"
         assert len(set(replicas)) == len(replicas), f"{tp} is on one broker twice"
         assert set(replicas) <= request.targets, f"{tp} is on a broker that may hold nothing"
     assert list(made.partitions) == sorted(made.partitions)
@@ -52,7 +56,10 @@ def check(request: PlanRequest, made: Plan) -> Metrics:
     assert made.leader_moves == metrics.leader_changes
     assert made.rack_violations == metrics.rack_violations
     assert made.lower_bound <= metrics.moves
-    assert made.optimal == (made.lower_bound == metrics.moves)
+    if request.strategy in {Strategy.GENERATE, Strategy.ASSIGNMENT}:  # not chosen for their moves: nothing is proved
+        assert (made.lower_bound, made.optimal) == (metrics.moves, metrics.moves == 0)
+    else:
+        assert made.optimal == (made.lower_bound == metrics.moves)
     assert (made.before, made.after) == (_spread(request, before.values()), _spread(request, after.values()))
     return metrics
 
@@ -66,12 +73,13 @@ def _spread(request: PlanRequest, lists: Iterable[Replicas]) -> Spread:
 def measure(
     request: PlanRequest, before: Mapping[TopicPartition, Replicas], after: Mapping[TopicPartition, Replicas]
 ) -> Metrics:
+    movable = [p.tp for p in request.partitions if p.has_leader and not p.pinned]
     return Metrics(
-        rack_violations=sum(_violations(request, replicas) for replicas in after.values()),
-        count_sumsq=_sumsq(b for replicas in after.values() for b in replicas),
+        rack_violations=sum(list_violations(request, after[tp]) for tp in movable),
+        count_sumsq=_sumsq(b for replicas in after.values() for b in replicas if b in request.targets),
         moves=sum(len(set(after[tp]) - set(before[tp])) for tp in after),
-        leader_sumsq=_sumsq(replicas[0] for replicas in after.values()),
-        pair_sumsq=_sumsq(replicas[:2] for replicas in after.values() if len(replicas) > 1),
+        leader_sumsq=_sumsq(replicas[0] for replicas in after.values() if replicas[0] in request.targets),
+        pair_sumsq=_sumsq(after[tp][:2] for tp in movable if len(after[tp]) > 1),
         leader_changes=sum(after[tp][0] != before[tp][0] for tp in after),
     )
 
@@ -80,26 +88,26 @@ def _sumsq(things: Iterable[object]) -> int:
     return sum(n * n for n in Counter(things).values())
 
 
-def _racks(request: PlanRequest) -> dict[int, str | None]:
+def target_racks(request: PlanRequest) -> dict[int, str | None]:
     seen = request.goals.rack_awareness is not RackAwareness.DISABLED
     return {b.id: b.rack if seen else None for b in request.brokers if b.id in request.targets}
 
 
-def _cap(racks: Mapping[int, str | None], rf: int) -> int:
+def rack_cap(racks: Mapping[int, str | None], rf: int) -> int:
     count = len({r for r in racks.values() if r is not None}) + sum(r is None for r in racks.values())
     return max(1, -(-rf // count))
 
 
-def _violations(request: PlanRequest, replicas: Replicas) -> int:
-    racks = _racks(request)
-    held = Counter(racks[b] for b in replicas if racks[b] is not None)
-    return sum(max(0, n - _cap(racks, len(replicas))) for n in held.values())
+def list_violations(request: PlanRequest, replicas: Replicas) -> int:
+    racks = target_racks(request)
+    held = Counter(racks[b] for b in replicas if racks.get(b) is not None)
+    return sum(max(0, n - rack_cap(racks, len(replicas))) for n in held.values())
 
 
 def optimum(request: PlanRequest) -> Metrics:
     """The exact lexicographic optimum of all six levels, for tiny clusters."""
     model = cp_model.CpModel()
-    racks, brokers = _racks(request), sorted(request.targets)
+    racks, brokers = target_racks(request), sorted(request.targets)
     partitions = [p for p in request.partitions if p.has_leader]
     on = {(i, b): model.new_bool_var("") for i in range(len(partitions)) for b in brokers}
     lead = {(i, b): model.new_bool_var("") for i in range(len(partitions)) for b in brokers}
@@ -113,7 +121,7 @@ def optimum(request: PlanRequest) -> Metrics:
         model.add(sum(lead[i, b] for b in brokers) == 1)
         for rack in {r for r in racks.values() if r is not None}:
             beyond = model.new_int_var(0, rf, "")
-            model.add(beyond >= sum(on[i, b] for b in brokers if racks[b] == rack) - _cap(racks, rf))
+            model.add(beyond >= sum(on[i, b] for b in brokers if racks[b] == rack) - rack_cap(racks, rf))
             over.append(beyond)
         for a in brokers:
             model.add(lead[i, a] <= on[i, a])
@@ -161,9 +169,12 @@ def fewest_moves(request: PlanRequest, counts_above_racks: bool = False) -> tupl
     Nothing is taken together here, so it is slow and plain: partition -> rack or lone broker -> broker -> sink, with a
     cost for a replica above the rack's cap, square costs for a broker's replicas, and a cost for every new one.
     """
-    racks = _racks(request)
-    partitions = [p for p in request.partitions if p.has_leader]
-    total = sum(len(p.replicas) for p in partitions)
+    racks = target_racks(request)
+    partitions = [p for p in request.partitions if p.has_leader and not p.pinned]
+    staying = Counter(b for p in request.partitions if p.has_leader and p.pinned for b in p.replicas)
+    factor = {p.tp: request.replication_factor or len(p.replicas) for p in partitions}
+    moved = sum(factor.values())
+    total = moved + sum(staying.values())
     move, step = 1, total + 1
     over = step * (2 * total + 1) ** 2 if not counts_above_racks else step
     square = step if not counts_above_racks else step * (total + 1)
@@ -172,23 +183,24 @@ def fewest_moves(request: PlanRequest, counts_above_racks: bool = False) -> tupl
     node = len(broker_node)
     for p in partitions:
         node = source = node + 1
-        flow.set_node_supply(source, len(p.replicas))
+        flow.set_node_supply(source, factor[p.tp])
         for rack in {racks[b] or b for b in broker_node}:
             members = [b for b in broker_node if (racks[b] or b) == rack]
-            cap = _cap(racks, len(p.replicas)) if isinstance(rack, str) else 1
+            cap = rack_cap(racks, factor[p.tp]) if isinstance(rack, str) else 1
             node += 1
             flow.add_arc_with_capacity_and_unit_cost(source, node, cap, 0)
             flow.add_arc_with_capacity_and_unit_cost(source, node, len(members), over)
             for b in members:
                 flow.add_arc_with_capacity_and_unit_cost(node, broker_node[b], 1, 0 if b in p.replicas else move)
-    flow.set_node_supply(0, -total)
-    for n in broker_node.values():
-        for k in range(len(partitions)):
+    flow.set_node_supply(0, -moved)
+    for b, n in broker_node.items():
+        for k in range(staying[b], staying[b] + len(partitions)):
             flow.add_arc_with_capacity_and_unit_cost(n, 0, 1, (2 * k + 1) * square)
     assert flow.solve() == flow.OPTIMAL
     rest, moves = divmod(flow.optimal_cost(), step)
     high, low = divmod(rest, (2 * total + 1) ** 2 if not counts_above_racks else total + 1)
-    return (low, high, moves) if counts_above_racks else (high, low, moves)
+    constant = sum(n * n for b, n in staying.items() if b in request.targets)
+    return (low, high + constant, moves) if counts_above_racks else (high, low + constant, moves)
 
 
 Bought = tuple[int, int, int, int]
@@ -213,11 +225,11 @@ def check_budget(request: PlanRequest, made: Plan) -> Bought:
     assert (moves, data) == (made.replica_moves, made.data_to_move_bytes)
     staying = [tuple(b for b in replicas if b in request.targets) for replicas in after.values()]
     stuck = sum(map(len, after.values())) - sum(map(len, staying))
-    racks = _racks(request)
+    racks = target_racks(request)
     over = 0
     for replicas, kept in zip(after.values(), staying, strict=True):
         held = Counter(racks[b] for b in kept if racks[b] is not None)
-        over += sum(max(0, n - _cap(racks, len(replicas))) for n in held.values())
+        over += sum(max(0, n - rack_cap(racks, len(replicas))) for n in held.values())
     assert over == made.rack_violations
     squares = _sumsq(b for kept in staying for b in kept)
     assert made.lower_bound <= moves
@@ -230,7 +242,7 @@ def check_budget(request: PlanRequest, made: Plan) -> Bought:
 def best_within_budget(request: PlanRequest) -> Bought:
     """The exact lexicographic optimum within the request's budget, for tiny clusters."""
     model = cp_model.CpModel()
-    racks, partitions = _racks(request), [p for p in request.partitions if p.has_leader]
+    racks, partitions = target_racks(request), [p for p in request.partitions if p.has_leader]
     on = {
         (i, b): model.new_bool_var("")
         for i, p in enumerate(partitions)
@@ -242,7 +254,7 @@ def best_within_budget(request: PlanRequest) -> Bought:
         for rack in {r for r in racks.values() if r is not None}:
             beyond = model.new_int_var(0, len(p.replicas), "")
             held = sum(on[i, b] for b in racks if racks[b] == rack)
-            model.add(beyond >= held - _cap(racks, len(p.replicas)))
+            model.add(beyond >= held - rack_cap(racks, len(p.replicas)))
             over.append(beyond)
     squares = []
     for b in sorted(request.targets):
@@ -295,14 +307,14 @@ def _topic_levels(request: PlanRequest, racks: Any, topics: Any, totals: Any, mo
 def best_by_topic(request: PlanRequest) -> tuple[int, ...]:
     """The exact lexicographic optimum of ``value_by_topic``, for tiny clusters."""
     model = cp_model.CpModel()
-    racks, partitions = _racks(request), [p for p in request.partitions if p.has_leader]
+    racks, partitions = target_racks(request), [p for p in request.partitions if p.has_leader]
     on = {(i, b): model.new_bool_var("") for i in range(len(partitions)) for b in sorted(request.targets)}
     over = []
     for i, p in enumerate(partitions):
         model.add(sum(on[i, b] for b in racks) == len(p.replicas))
         for rack in {r for r in racks.values() if r is not None}:
             beyond = model.new_int_var(0, len(p.replicas), "")
-            model.add(beyond >= sum(on[i, b] for b in racks if racks[b] == rack) - _cap(racks, len(p.replicas)))
+            model.add(beyond >= sum(on[i, b] for b in racks if racks[b] == rack) - rack_cap(racks, len(p.replicas)))
             over.append(beyond)
 
     def square(terms: list[cp_model.IntVar]) -> cp_model.IntVar:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 from hypothesis import given, settings
-from tests.property.planning_judge import _cap, _racks, _violations, result
+from tests.property.planning_judge import list_violations, rack_cap, result, target_racks
 from tests.property.test_planning_properties import requests
 
 from kafka_rebalance.cli import explain_words as words
@@ -29,7 +29,7 @@ class Told:
 
     def crowd(self, replicas, broker):
         """How many of the replicas the rack rule counts in the broker's rack."""
-        racks = _racks(self.request)
+        racks = target_racks(self.request)
         if racks[broker] is None:
             return 1
         return sum(b in racks and racks[b] == racks[broker] for b in replicas)
@@ -93,7 +93,7 @@ class TestMoves:
                 assert d.rack_held == told.crowd(told.before[d.tp], b) > d.rack_room
                 assert told.crowd([x for x in told.after[d.tp] if x != b], b) < d.rack_held
                 rack_size = told.crowd(sorted(request_.targets), b)
-                assert d.rack_room == min(_cap(_racks(request_), len(told.before[d.tp])), rack_size)
+                assert d.rack_room == min(rack_cap(target_racks(request_), len(told.before[d.tp])), rack_size)
             assert d.why is not Why.SHARE or told.held[b] > told.holds[b]
             assert d.why is not Why.EXCHANGE or told.held[b] <= told.holds[b]
 
@@ -116,7 +116,7 @@ class TestMoves:
                 fine = [row for row in instead if told.crowd(row, b) <= max(1, _room(told, p, b))]
                 assert bool(fine) == (fit is not Fit.RACK_FULL)
                 if fine:
-                    assert min(_violations(request_, row) for row in instead) <= _violations(request_, p.target)
+                    assert min(list_violations(request_, row) for row in instead) <= list_violations(request_, p.target)
                     assert (fit is Fit.GETS_OTHERS) == (arrivals[b] > 0)
 
     @settings(max_examples=200, deadline=None)
@@ -134,7 +134,7 @@ class TestMoves:
 
 
 def _room(told: Told, p, broker):
-    racks = _racks(told.request)
+    racks = target_racks(told.request)
     if racks[broker] is None:
         return len(p.target)
-    return min(_cap(racks, len(p.target)), sum(rack == racks[broker] for rack in racks.values()))
+    return min(rack_cap(racks, len(p.target)), sum(rack == racks[broker] for rack in racks.values()))

@@ -63,6 +63,7 @@ class Plan:
     """A plan with its certificate.
 
     ``before`` and ``after`` are the spreads it starts from and ends with (None in plans stored by earlier versions).
+    ``reason`` says in one CamelCase word why a plan is empty although something could be moved.
 
     ``lower_bound`` is a number of replica moves that no balanced plan can be below; ``optimal`` says that
     ``replica_moves`` is proved to equal the optimum. ``partitions`` holds the changed ones, sorted; in a
@@ -83,6 +84,7 @@ class Plan:
     after: Spread | None = None
     imbalance: Imbalance | None = None
     uneven_topics: int = 0
+    reason: str = ""
 
     @cached_property
     def changed(self) -> int:

@@ -18,22 +18,23 @@ Ints = NDArray[np.int64]
 
 
 def fair_counts(instance: Instance) -> Ints:
-    """One vector [B] of counts with the least sum of squares (0 for brokers that may hold nothing).
+    """One vector [B] of counts that, with what stays, has the least sum of squares (0 for brokers not eligible).
 
-    All such vectors are max-min fair, and differ from each other by at most 1 per broker.
+    All such vectors are max-min fair, and differ from each other by at most 1 per broker. Takes a wide instance.
     """
     brokers = np.flatnonzero(instance.eligible)
-    total = int(instance.rf.sum())
+    base = instance.base[brokers]
+    total = int(instance.rf.sum() + base.sum())
     limit = np.full(len(brokers), len(instance.rf), dtype=np.int64)
-    counts = np.minimum(np.full(len(brokers), total // len(brokers), dtype=np.int64), limit)
+    counts = np.clip(total // len(brokers) - base, 0, limit)
     best: int | None = None
     while True:
         found = _solve(instance, brokers, counts, limit)
         near = bool((np.abs(found - counts) <= 1).all())
         # The pieces never undercut k*k and meet it at the centre, so equal value means the centre was optimal.
-        if near or square_sum(found) == best:
+        if near or square_sum(base + found) == best:
             break
-        counts, best = found, square_sum(found)
+        counts, best = found, square_sum(base + found)
     fair = np.zeros(instance.brokers, dtype=np.int64)
     fair[brokers] = found
     return fair
@@ -44,7 +45,7 @@ def _solve(instance: Instance, brokers: Ints, centre: Ints, limit: Ints) -> Ints
     sink = net.add_nodes(1, -int(instance.rf.sum()))
     broker_node = net.add_nodes(len(brokers))
     which, width, slope = convex_segments(centre, limit)
-    out = net.add_arcs(broker_node[which], sink, width, slope)
+    out = net.add_arcs(broker_node[which], sink, width, slope + 2 * instance.base[brokers][which])
     group = instance.group[brokers]
     members = np.bincount(instance.kind)
     for rf, count, room, excess in zip(instance.kinds, members, instance.room_of, instance.excess_of, strict=True):
@@ -64,17 +65,17 @@ def _solve(instance: Instance, brokers: Ints, centre: Ints, limit: Ints) -> Ints
     return counts
 
 
-def add_fair_counts(net: Network, nodes: Ints, sink: Ints, fair: Ints, weight: int, tie: Ints) -> None:
-    """Arcs from the brokers' nodes to the sink that only fairest counts can use at the least cost.
+def add_fair_counts(net: Network, nodes: Ints, sink: Ints, fair: Ints, base: Ints, weight: int, tie: Ints) -> None:
+    """Arcs from the brokers' nodes to the sink that only counts as fair as ``fair``, on top of ``base``, use cheaply.
 
     Fair vectors differ by at most 1 per broker and any increasing step cost leads to the same vectors. ``tie`` [B] is
     added to the steps: of equally fair vectors the one with the least of it is taken.
     """
-    steps = fair_steps(fair)
+    steps = fair_steps(base + fair)
     net.add_arcs(nodes, sink, np.maximum(fair - 1, 0), 0)
     for step in (0, 1):
         k = fair + step
-        rank = np.searchsorted(steps, k) + 1
+        rank = np.searchsorted(steps, base + k) + 1
         net.add_arcs(nodes, sink, (k >= 1).astype(np.int64), rank * weight + tie)
 
 
@@ -86,7 +87,7 @@ def fair_steps(fair: Ints) -> Ints:
 def spare_ranks(instance: Instance) -> Ints:
     """The order [B] in which brokers get a spare copy: largest current count first, then lowest id."""
     brokers = np.flatnonzero(instance.eligible)
-    current = np.bincount(instance.holder, minlength=instance.brokers)
+    current = instance.base + np.bincount(instance.holder, minlength=instance.brokers)
     ranked = brokers[np.argsort(-current[brokers], kind="stable")]
     ranks = np.zeros(instance.brokers, dtype=np.int64)
     ranks[ranked] = np.arange(len(ranked))

@@ -36,8 +36,8 @@ class CopyExchanges(Exchanges):
         self._price(np.arange(len(holder)))
 
     def counts(self) -> Ints:
-        """Copies per broker that may hold some."""
-        return self._copies.counts()[self._brokers]
+        """Copies per broker that may hold some, with what stays as it is."""
+        return (self._instance.base + self._copies.counts())[self._brokers]
 
     def reprice(self, slots: Ints) -> None:
         """Price the slots' whole partitions anew."""

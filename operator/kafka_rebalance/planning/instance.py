@@ -4,6 +4,9 @@ Brokers and partitions become indices in sorted order; the replica lists lie one
 *slot* being an index into it. A *group* is what the rack rule counts in: every rack is one group; the brokers without
 a rack share one more group, which has no cap (each of them is its own rack, exempt from anti-affinity). With racks
 disabled all brokers are in that group. Partitions of one replication factor are of one *kind*.
+
+An instance is *wide* where some list is longer than the replication factor its partition shall have: which of its
+replicas go is still to be decided (``narrowing``). Only what says so takes a wide one.
 """
 
 from __future__ import annotations
@@ -39,7 +42,8 @@ class Instance:
     eligible); ``group_size`` [G]; ``kind`` [P] of ``kinds`` [K], the replication factors there are; ``room_of`` [K, G]
     is how many replicas of a partition a group takes without violating the rack rule; ``excess_of`` [K] how many of a
     partition's replicas cannot be placed without. ``topic`` [P] numbers the topics, whose partitions are neighbours;
-    ``size`` [P] are the bytes of one replica.
+    ``size`` [P] are the bytes of one replica. ``listed`` [P] is how long the lists are: ``rf`` unless wide.
+    ``base`` and ``led`` [B] are replicas and leaders of partitions that stay as they are: counts are fair with them.
     """
 
     brokers: int
@@ -55,16 +59,24 @@ class Instance:
     rack_awareness: RackAwareness
     topic: Ints
     size: Ints
+    listed: Ints
+    base: Ints
+    led: Ints
 
     @cached_property
     def start(self) -> Ints:
         """The first slot of each partition [P]."""
-        return np.cumsum(self.rf) - self.rf
+        return np.cumsum(self.listed) - self.listed
 
     @cached_property
     def owner(self) -> Indices:
         """The partition of each slot [N]."""
-        return np.repeat(np.arange(len(self.rf), dtype=np.int32), self.rf)
+        return np.repeat(np.arange(len(self.rf), dtype=np.int32), self.listed)
+
+    @cached_property
+    def wide(self) -> bool:
+        """Whether some list is longer than the replication factor its partition shall have."""
+        return bool((self.listed != self.rf).any())
 
     @cached_property
     def position(self) -> Indices:
@@ -80,6 +92,22 @@ class Instance:
     def excess(self) -> Ints:
         """``excess_of`` for each partition [P]."""
         return self.excess_of[self.kind]
+
+    def part(self, chosen: Bools) -> Instance:
+        """Only the chosen [P] partitions; the others stay as they are and count."""
+        slots = chosen[self.owner]
+        others, leads = self.holder[~slots], self.holder[self.start[~chosen]]
+        return replace(
+            self,
+            rf=self.rf[chosen],
+            listed=self.listed[chosen],
+            kind=self.kind[chosen],
+            topic=self.topic[chosen],
+            size=self.size[chosen],
+            holder=self.holder[slots],
+            base=self.base + np.bincount(others, minlength=self.brokers),
+            led=self.led + np.bincount(leads, minlength=self.brokers),
+        )
 
     def rows(self, values: Indices, partitions: NDArray[np.integer]) -> NDArray[np.int32]:
         """The slots' values of these partitions, a row each; short rows are filled up with a negative number."""
@@ -139,11 +167,18 @@ def encode(
     rf: Ints,
     holder: NDArray[np.integer],
     rack_awareness: RackAwareness,
+    *,
     topic: Ints | None = None,
     size: Ints | None = None,
+    listed: Ints | None = None,
+    base: Ints | None = None,
+    led: Ints | None = None,
 ) -> Instance:
-    """The instance of brokers 0..B-1, whose racks and eligibility are given, and lists of them: one topic, no sizes,
-    unless said otherwise."""
+    """The instance of brokers 0..B-1, whose racks and eligibility are given, and lists of them.
+
+    None: ``topic`` one topic, ``size`` no bytes, ``listed`` as ``rf``, ``base`` and ``led`` nothing stays as it is.
+    """
+    nothing = np.zeros(len(racks), dtype=np.int64)
     group, group_size = _groups(racks, eligible, rack_awareness)
     kinds, kind = np.unique(rf, return_inverse=True)
     free_group = len(group_size) - 1
@@ -165,6 +200,9 @@ def encode(
         rack_awareness=rack_awareness,
         topic=np.zeros(len(rf), dtype=np.int64) if topic is None else topic,
         size=np.zeros(len(rf), dtype=np.int64) if size is None else size,
+        listed=rf if listed is None else listed,
+        base=nothing if base is None else base,
+        led=nothing if led is None else led,
     )
 
 

@@ -45,10 +45,11 @@ def score(instance: Instance, lists: Sequence[Sequence[int]], goals: Goals) -> S
 def better_sets(instance: Instance, placed: Placed, lists: Sequence[Sequence[int]], goals: Goals) -> Placed | None:
     """Replica sets as fair and as cheap as ``placed`` whose best order beats ``lists``; None where there are none.
 
-    None, too, where the cluster is not small or ``lists`` meets the bounds that hold for any sets.
+    None, too, where the cluster is not small, other partitions stay as they are and count, or ``lists`` meets the
+    bounds that hold for any sets.
     """
     brokers = int(instance.eligible.sum())
-    if not goals.leaders or len(instance.rf) * brokers * (brokers - 1) > SMALL:
+    if not goals.leaders or len(instance.rf) * brokers * (brokers - 1) > SMALL or instance.base.any():
         return None
     present = set(zip(instance.owner.tolist(), instance.holder.tolist(), strict=True))
     if present == set(zip(placed[0].tolist(), placed[1].tolist(), strict=True)):

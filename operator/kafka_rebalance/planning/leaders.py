@@ -54,7 +54,8 @@ class Leaders(Exchanges):
             values[slots], values[first] = values[first], values[slots]
 
     def _led(self) -> Ints:
-        return np.bincount(self.lists[self._start], minlength=self._instance.brokers).astype(np.int64)
+        """Leaders per broker, with those that stay as they are [B]."""
+        return self._instance.led + np.bincount(self.lists[self._start], minlength=self._instance.brokers)
 
     def balance(self) -> None:
         """Even leaders, then the fewest changes."""
@@ -71,10 +72,13 @@ class Leaders(Exchanges):
                 if self.improve(effort) or self._even():
                     break
 
-    def _hand_over(self) -> int:
-        """From those who lead too many to those who lead too few; gives what no even arrangement changes fewer of."""
+    def _hand_over(self) -> int | None:
+        """From those who lead too many to those who lead too few; gives what no even arrangement changes fewer of.
+
+        None: not known, for other partitions stay as they are.
+        """
         leader = np.where(self._gone & self._free, NOBODY, self.lists[self._start]).astype(np.int64)
-        stays = np.bincount(leader[leader >= 0], minlength=self._instance.brokers)
+        stays = self._counted(leader)
         shares = self._shares()
         wanted = needs(stays, shares).total
         before = self.lists.copy(), self._fresh.copy(), leader.copy()
@@ -86,6 +90,8 @@ class Leaders(Exchanges):
         if done < wanted:
             self._two_steps(leader, shares)
         self._appoint(np.flatnonzero(leader == NOBODY))
+        if self._instance.led.any():
+            return None
         low, spare = divmod(len(leader), len(self._brokers))
         kept = np.minimum(stays, low).sum() + min(spare, int((stays > low).sum()))
         return len(leader) - int(kept) + wanted - done
@@ -115,7 +121,7 @@ class Leaders(Exchanges):
         self._take(np.concatenate([first[one], last[two]]), leader)
 
     def _counted(self, leader: Ints) -> Ints:
-        return np.bincount(leader[leader >= 0], minlength=self._instance.brokers).astype(np.int64)
+        return self._instance.led + np.bincount(leader[leader >= 0], minlength=self._instance.brokers)
 
     def _may_lead(self, slots: Ints, leader: Ints) -> Bools:
         """All but the leaders themselves."""
@@ -146,8 +152,9 @@ class Leaders(Exchanges):
 
     def _shares(self) -> Shares:
         """Even counts between what each broker has to lead and what it can."""
-        brokers, partitions, free = self._instance.brokers, len(self._start), self._free
-        least = np.bincount(self.lists[self._start[~free]], minlength=brokers)
+        brokers, led, free = self._instance.brokers, self._instance.led, self._free
+        partitions = len(self._start) + int(led.sum())
+        least = led + np.bincount(self.lists[self._start[~free]], minlength=brokers)
         copies = np.bincount(self.lists[self._followers], minlength=brokers)
         most = least + copies + np.bincount(self.lists[self._start[free]], minlength=brokers)
         low, high = 0, partitions

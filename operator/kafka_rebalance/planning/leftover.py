@@ -46,6 +46,7 @@ def _without(instance: Instance, stays: np.ndarray[tuple[int], np.dtype[np.bool_
     return replace(
         instance,
         rf=rf[alive],
+        listed=rf[alive],
         holder=instance.holder[stays],
         kind=kind.astype(np.int64),
         kinds=kinds,

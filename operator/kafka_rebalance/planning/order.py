@@ -36,7 +36,7 @@ class _Sets:
 
 
 def arrange(instance: Instance, placed: Placed, goals: Goals) -> list[list[int]]:
-    """An ordered list of broker indices per partition."""
+    """An ordered list of broker indices per partition. Takes a wide instance, and sets of its replication factors."""
     sets = _sets(instance, placed)
     leaders, counts = _leaders(instance, sets, goals)
     if not goals.follower_order:
@@ -65,9 +65,8 @@ def _sets(instance: Instance, placed: Placed) -> _Sets:
         )
     )
     widest = int(instance.rf.max(initial=0))
-    rank = np.array(
-        [present.get(k, widest) for k in (owner.astype(np.int64) * brokers + holder).tolist()], dtype=np.int64
-    )
+    new = int(instance.listed.max(initial=0))
+    rank = np.array([present.get(k, new) for k in (owner.astype(np.int64) * brokers + holder).tolist()], dtype=np.int64)
     order = np.lexsort((holder, rank, owner))
     owner, holder, rank = owner[order], holder[order], rank[order]
     start = np.cumsum(instance.rf) - instance.rf
@@ -76,7 +75,7 @@ def _sets(instance: Instance, placed: Placed) -> _Sets:
     now = np.full((partitions, 2), -1, dtype=np.int64)
     top = instance.position < 2
     now[instance.owner[top], instance.position[top]] = instance.holder[top]
-    retained = np.bincount(owner[rank < widest], minlength=partitions).astype(np.int64)
+    retained = np.bincount(owner[rank < new], minlength=partitions).astype(np.int64)
     return _Sets(table, retained, now[:, 0], now[:, 1])
 
 
@@ -99,7 +98,8 @@ def _leaders(instance: Instance, sets: _Sets, goals: Goals) -> tuple[Ints, Ints]
     p, b, cost = _candidates(sets, goals)
     partitions, brokers = len(instance.rf), instance.brokers
     limit = np.bincount(b, minlength=brokers).astype(np.int64)
-    centre = np.minimum(partitions // max(1, int(instance.eligible.sum())), limit)
+    level = (partitions + int(instance.led.sum())) // max(1, int(instance.eligible.sum()))
+    centre = np.clip(level - instance.led, 0, limit)
     best: int | None = None
     while True:
         net = Network()
@@ -107,18 +107,19 @@ def _leaders(instance: Instance, sets: _Sets, goals: Goals) -> tuple[Ints, Ints]
         broker = net.add_nodes(brokers)
         sink = net.add_nodes(1, -partitions)
         changes = 2 * (brokers + 1)
-        w_leader, w_change, w_new = level_weights([2 * partitions, changes, changes], net.nodes)
+        steepest = 2 * (partitions + int(instance.led.max(initial=0)))
+        w_leader, w_change, w_new = level_weights([steepest, changes, changes], net.nodes)
         price = np.where(cost > 0, w_change, 0) + np.where(cost > 1, w_new, 0)
         arcs = net.add_arcs(partition[p], broker[b], 1, price)
         which, width, slope = convex_segments(centre, limit)
-        net.add_arcs(broker[which], sink, width, slope * w_leader)
+        net.add_arcs(broker[which], sink, width, (slope + 2 * instance.led[which]) * w_leader)
         used = net.solve()[arcs] > 0
         counts = np.bincount(b[used], minlength=brokers).astype(np.int64)
-        if (np.abs(counts - centre) <= 1).all() or square_sum(counts) == best:
+        if (np.abs(counts - centre) <= 1).all() or square_sum(instance.led + counts) == best:
             leaders = np.full(partitions, -1, dtype=np.int64)
             leaders[p[used]] = b[used]
             return leaders, counts
-        centre, best = counts, square_sum(counts)
+        centre, best = counts, square_sum(instance.led + counts)
 
 
 def _pairs(instance: Instance, sets: _Sets, goals: Goals, leader_counts: Ints) -> tuple[Ints, Ints]:
@@ -148,14 +149,21 @@ def _pairs(instance: Instance, sets: _Sets, goals: Goals, leader_counts: Ints) -
         sink = net.add_nodes(1, -len(instance.rf))
         visits = 2 * min(len(instance.rf), len(key) + 1)
         # A simple cycle passes each leader once, so at most two pairs of it.
-        gains = [len(fair_steps(leader_counts)), 4 * brokers * int(limit.max(initial=0)), visits, visits, visits]
+        gains = [
+            len(fair_steps(instance.led + leader_counts)),
+            4 * brokers * int(limit.max(initial=0)),
+            visits,
+            visits,
+            visits,
+        ]
         w_leader, w_pair, w_change, w_new, w_second = level_weights(gains, net.nodes, soft=2)
         price = np.where(leader_cost > 0, w_change, 0) + np.where(leader_cost > 1, w_new, 0) + second_cost * w_second
         arcs = net.add_arcs(partition[p], pair_node[pair], 1, price)
         which, wide, slope = convex_segments(centre, limit)
         slope = np.where(counted[which], slope * w_pair, 0)  # a single replica forms no pair
         net.add_arcs(pair_node[which], leader[pair_leader[which]], wide, slope)
-        add_fair_counts(net, leader, sink, leader_counts, w_leader, np.zeros(brokers, dtype=np.int64))
+        no_tie = np.zeros(brokers, dtype=np.int64)
+        add_fair_counts(net, leader, sink, leader_counts, instance.led, w_leader, no_tie)
         used = net.solve()[arcs] > 0
         counts = np.bincount(pair[used], minlength=len(key)).astype(np.int64)
         value = square_sum(counts[counted])

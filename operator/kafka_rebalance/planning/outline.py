@@ -64,7 +64,7 @@ def outline(instance: Instance, fair: Ints) -> Outline:
     crowd_node = net.add_nodes(len(crowds.count))
     sink = net.add_nodes(1, -len(instance.holder))
     # A simple cycle enters and leaves each pool at most once.
-    gains = [len(fair_steps(fair[brokers])), 2 * (groups + 1), 2 * len(brokers)]
+    gains = [len(fair_steps((instance.base + fair)[brokers])), 2 * (groups + 1), 2 * len(brokers)]
     w_balance, w_move, w_tie = level_weights(gains, net.nodes, soft=1)
     net.add_arcs(source[:, None], inner, instance.room_of * members[:, None])
     k, b = np.nonzero(keepable)
@@ -77,7 +77,7 @@ def outline(instance: Instance, fair: Ints) -> Outline:
     net.add_arcs(pool[instance.group[brokers]], broker[brokers], len(instance.holder))
     tie = spare_ranks(instance)[brokers] * w_tie
     into_broker = net.arcs
-    add_fair_counts(net, broker[brokers], sink, fair[brokers], w_balance, tie)
+    add_fair_counts(net, broker[brokers], sink, fair[brokers], instance.base[brokers], w_balance, tie)
     flow = net.solve()
 
     target = np.zeros(instance.brokers, dtype=np.int64)

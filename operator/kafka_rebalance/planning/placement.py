@@ -28,7 +28,10 @@ _PATIENT_ROUNDS = 6
 
 
 def place(instance: Instance, fair: Ints) -> Placed:
-    """Replica sets with the counts of ``fair`` (or an equally fair vector) and the fewest moves, sorted by owner."""
+    """Replica sets with the counts of ``fair`` (or an equally fair vector) and the fewest moves, sorted by owner.
+
+    Takes a wide instance: of a list that is too long those stay that make the others move the least.
+    """
     spelled = np.zeros(len(instance.rf), dtype=np.bool_)
     rounds = 0
     while True:
@@ -67,7 +70,8 @@ class _PlacementNetwork:
         self._add_group_arcs(wanted)
         self._add_broker_arcs()
         tie = self._tie[self._brokers] * self._w_tie
-        add_fair_counts(self._net, self._broker[self._brokers], self._sink, fair[self._brokers], self._w_balance, tie)
+        base, nodes = instance.base[self._brokers], self._broker[self._brokers]
+        add_fair_counts(self._net, nodes, self._sink, fair[self._brokers], base, self._w_balance, tie)
         self._flow = self._net.solve()
 
     def _set_weights(self, fair: Ints) -> None:
@@ -75,7 +79,7 @@ class _PlacementNetwork:
         self._tie = spare_ranks(instance)
         # A simple cycle passes every broker, pool and the sink once: at most this many arcs that cost anything.
         arcs = 2 * (len(self._brokers) + len(instance.group_size) + 1)
-        gains = [len(fair_steps(fair[self._brokers])), arcs, arcs, arcs, 2 * len(self._brokers)]
+        gains = [len(fair_steps((instance.base + fair)[self._brokers])), arcs, arcs, arcs, 2 * len(self._brokers)]
         weights = level_weights(gains, self._net.nodes, soft=2)
         self._w_balance, self._w_rack, self._w_move, self._w_leader, self._w_tie = weights
 

@@ -1,68 +1,71 @@
 """The planner: the order of objectives of the design, one line each. Everything is decided by what it is given.
 
 1. hard rules and the rack rule, 2. fair replica counts  -> balance.fair_counts
-3. fewest moves among all placements with such counts    -> sets.fewest_moves; where topics are balanced 2. and 3. are
+3. fewest moves among all placements with such counts    -> sets.fewest_moves; where lists shrink narrowing.narrow
+                                                            comes before; where topics are balanced 2. and 3. are
                                                             topics.balanced_by_topic; what a movement budget leaves of
                                                             them: budget.buy
 4. leaders, 5. follower order, 6. fewest leader changes  -> order.arrange, exact for the replica sets of 3;
                                                             joint.better_sets chooses among those in small clusters;
                                                             spread.spread in large ones, exact for 4 and then 6
+
+That is the strategy MinimalMovement; each other one is a module of its own.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import chain
 
 import numpy as np
 
-from kafka_rebalance.model.plan import Imbalance, Plan, PlannedPartition, SkippedPartition, Spread
+from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition, Spread
+from kafka_rebalance.planning.assignment import check_assignment
 from kafka_rebalance.planning.budget import buy, exceeds
 from kafka_rebalance.planning.copies import Copies
 from kafka_rebalance.planning.encoding import Encoded, build
+from kafka_rebalance.planning.forced import repair
+from kafka_rebalance.planning.gain import GAIN_TOO_SMALL, gains_too_little
+from kafka_rebalance.planning.generate import generate
 from kafka_rebalance.planning.instance import Indices, Instance
 from kafka_rebalance.planning.joint import better_sets
 from kafka_rebalance.planning.leftover import around_leftovers
+from kafka_rebalance.planning.narrowing import narrow
 from kafka_rebalance.planning.order import arrange
-from kafka_rebalance.planning.request import Balance, Goals, PlanRequest
+from kafka_rebalance.planning.preferred import elect
+from kafka_rebalance.planning.request import Balance, Goals, PlanRequest, Strategy
 from kafka_rebalance.planning.sets import Sets, fewest_moves
+from kafka_rebalance.planning.solution import EXACT_ORDER, Solution, arranged, new_copies
 from kafka_rebalance.planning.spread import spread
 from kafka_rebalance.planning.topics import balanced_by_topic, uneven_topics
 
-EXACT_ORDER = 9_000
-"""Up to so many replicas leaders and pairs are decided together, by a flow: some tenths of a second."""
-
-
-@dataclass(frozen=True)
-class Solution:
-    """``lists`` [N]: all lists one behind the other, as in the instance; the moves, and what they cannot be below;
-    whether nothing better is proved to exist; what a budget left."""
-
-    lists: Indices
-    moves: int
-    lower_bound: int
-    optimal: bool
-    imbalance: Imbalance | None = None
-
 
 def plan(request: PlanRequest) -> Plan:
-    """The balanced plan with the fewest moves, proved. Raises Refused where the request contradicts itself."""
+    """The plan that the strategy makes, with its certificate. Raises Refused where the request contradicts itself."""
+    if request.strategy is Strategy.ASSIGNMENT:
+        check_assignment(request)
     encoded = build(request)
+    instance = encoded.instance
     skipped = tuple(
         sorted((SkippedPartition(p.tp, "NoLeader") for p in request.partitions if not p.has_leader), key=_tp)
     )
+    before = spread_of(instance, instance.holder)
     if not encoded.partitions:
-        nothing = Spread(0, 0)
-        return Plan((), lower_bound=0, optimal=True, skipped=skipped, before=nothing, after=nothing)
-    instance = encoded.instance
-    solution = solve(instance, request.goals)
+        return Plan((), lower_bound=0, optimal=True, skipped=skipped, before=before, after=before)
+    solution = _STRATEGIES[request.strategy](request, encoded)
+    if request.strategy is Strategy.MINIMAL_MOVEMENT and gains_too_little(
+        instance, solution, request.goals.minimum_gain
+    ):
+        violations = instance.violations(instance.holder)
+        return Plan((), 0, True, violations, skipped, before=before, after=before, reason=GAIN_TOO_SMALL)
     return Plan(
         _changed(encoded, solution.lists),
         solution.lower_bound,
         optimal=solution.optimal,
-        rack_violations=instance.violations(solution.lists),
+        rack_violations=replace(instance, listed=instance.rf).violations(solution.lists),
         skipped=skipped,
-        before=spread_of(instance, instance.holder),
+        before=before,
         after=spread_of(instance, solution.lists),
         imbalance=solution.imbalance,
         uneven_topics=_uneven(instance, solution, request.goals),
@@ -70,13 +73,17 @@ def plan(request: PlanRequest) -> Plan:
 
 
 def solve(instance: Instance, goals: Goals) -> Solution:
-    """The plan in arrays. The instance has at least one partition."""
+    """MinimalMovement in arrays. The instance has at least one partition; a wide one has no budget."""
+    if instance.wide:
+        narrowed = narrow(instance)
+        lists = _best_order(instance, fewest_moves(narrowed.instance).copies, goals)
+        return Solution(lists, new_copies(instance, lists), narrowed.lower_bound)
     sets = replica_sets(instance, goals)
-    whole = _whole(instance, sets, goals)
+    whole = Solution(_best_order(instance, sets.copies, goals), sets.copies.moves(), sets.lower_bound)
     if not exceeds(Copies.of_lists(instance, whole.lists), goals):
         return whole
     bought = buy(instance, sets.copies, goals)
-    lists = around_leftovers(bought.copies, goals, _ordered)
+    lists = around_leftovers(bought.copies, goals, _in_order)
     return Solution(lists, bought.copies.moves(), bought.fewest, bought.proved, bought.imbalance)
 
 
@@ -86,31 +93,20 @@ def replica_sets(instance: Instance, goals: Goals) -> Sets:
     return fewest_moves(instance) if total else balanced_by_topic(instance, goals.balance)
 
 
-def _whole(instance: Instance, sets: Sets, goals: Goals) -> Solution:
-    """The plan without a budget."""
-    copies = sets.copies
-    moves = copies.moves()
-    proved = moves == sets.lower_bound
-    if len(instance.holder) > EXACT_ORDER:
-        return Solution(spread(copies, goals), moves, sets.lower_bound, proved)
-    lists = arrange(instance, copies.sets(), goals)
-    total = goals.balance is Balance.TOTAL
-    better = better_sets(instance, copies.sets(), lists, goals) if total else None
-    if better is not None:
-        lists = arrange(instance, Copies.placed(instance, better).sets(), goals)
-    return Solution(_flat(lists), moves, sets.lower_bound, proved)
-
-
-def _ordered(copies: Copies, goals: Goals) -> Indices:
-    """All lists, leaders first."""
+def _best_order(present: Instance, copies: Copies, goals: Goals) -> Indices:
+    """The lists in order, of these copies or, in small clusters, of equally good ones. ``present`` may be wide."""
     instance = copies.instance
     if len(instance.holder) > EXACT_ORDER:
         return spread(copies, goals)
-    return _flat(arrange(instance, copies.sets(), goals))
+    lists = arrange(present, copies.sets(), goals)
+    better = better_sets(instance, copies.sets(), lists, goals) if goals.balance is Balance.TOTAL else None
+    if better is not None:
+        lists = arrange(present, better, goals)
+    return np.fromiter(chain.from_iterable(lists), dtype=np.int32, count=len(instance.holder))
 
 
-def _flat(lists: list[list[int]]) -> Indices:
-    return np.fromiter(chain.from_iterable(lists), dtype=np.int32)
+def _in_order(copies: Copies, goals: Goals) -> Indices:
+    return arranged(copies.instance, copies, goals)
 
 
 def _uneven(instance: Instance, solution: Solution, goals: Goals) -> int:
@@ -120,21 +116,49 @@ def _uneven(instance: Instance, solution: Solution, goals: Goals) -> int:
 
 
 def spread_of(instance: Instance, holder: Indices) -> Spread:
-    """The fewest and the most copies of a broker that may hold some, in these lists."""
-    counts = np.bincount(holder, minlength=instance.brokers)[instance.eligible]
-    return Spread(int(counts.min()), int(counts.max()))
+    """The fewest and the most copies of a broker that may hold some, in these lists and what stays as it is."""
+    counts = (instance.base + np.bincount(holder, minlength=instance.brokers))[instance.eligible]
+    return Spread(int(counts.min()), int(counts.max())) if len(counts) else Spread(0, 0)
+
+
+def _given(encoded: Encoded, lists: Indices) -> Solution:
+    """Lists that were not chosen for their moves: the certificate is what they need."""
+    moves = new_copies(encoded.instance, lists)
+    return Solution(lists, moves, moves, proved=not moves)
+
+
+def _generated(request: PlanRequest, encoded: Encoded) -> Solution:
+    factors = dict(zip((p.tp for p in encoded.partitions), encoded.instance.rf.tolist(), strict=True))
+    return _given(encoded, encoded.flat(generate(request, factors)))
+
+
+_STRATEGIES: Mapping[Strategy, Callable[[PlanRequest, Encoded], Solution]] = {
+    Strategy.MINIMAL_MOVEMENT: lambda request, encoded: solve(encoded.instance, request.goals),
+    Strategy.FORCED_MOVES_ONLY: lambda _, encoded: repair(encoded.instance),
+    Strategy.GENERATE: _generated,
+    Strategy.ASSIGNMENT: lambda request, encoded: _given(encoded, encoded.flat(request.assignment)),
+    Strategy.PREFERRED_LEADERS: lambda request, encoded: elect(encoded.instance, request.goals),
+}
 
 
 def _changed(encoded: Encoded, lists: Indices) -> tuple[PlannedPartition, ...]:
     """The partitions whose list is another one now."""
     instance = encoded.instance
-    changed = np.unique(instance.owner[lists != instance.holder])
-    begin, end = instance.start[changed].tolist(), (instance.start + instance.rf)[changed].tolist()
+    begin = np.cumsum(instance.rf) - instance.rf
+    if instance.wide:
+        kept = instance.rf == instance.listed
+        same = lists[np.repeat(kept, instance.rf)] == instance.holder[kept[instance.owner]]
+        differs = ~kept
+        differs[np.repeat(np.flatnonzero(kept), instance.rf[kept])[~same]] = True
+        changed = np.flatnonzero(differs)
+    else:
+        changed = np.unique(instance.owner[lists != instance.holder])
+    ends = (begin + instance.rf)[changed].tolist()
     flat = encoded.ids(lists)
     partitions = map(encoded.partitions.__getitem__, changed.tolist())
     return tuple(
         PlannedPartition(p.tp, p.replicas, flat[a:b], p.topic_id, p.size_bytes)
-        for p, a, b in zip(partitions, begin, end, strict=True)
+        for p, a, b in zip(partitions, begin[changed].tolist(), ends, strict=True)
     )
 
 

@@ -58,7 +58,7 @@ def _fast(instance: Instance, fair: Ints) -> Sets | None:
     """None where the fast way does not know the rules that matter, or does not come to an end."""
     if instance.rack_awareness is RackAwareness.PREFERRED:
         strict = replace(instance, rack_awareness=RackAwareness.ENFORCED)
-        if square_sum(fair_counts(strict)) != square_sum(fair):
+        if square_sum(strict.base + fair_counts(strict)) != square_sum(strict.base + fair):
             return None  # balance and racks are at odds: violations have to be weighed
         instance = strict
     if instance.excess_of.any() or int(instance.eligible.sum()) > MOST_BROKERS:
@@ -69,7 +69,8 @@ def _fast(instance: Instance, fair: Ints) -> Sets | None:
     copies = construct(instance, plan)
     proved = copies.moves() == plan.lower_bound and bool((copies.counts() == plan.target).all())
     proved = proved or CopyExchanges(copies).improve(_EFFORT)
-    if not proved and (len(instance.holder) <= EXACT or square_sum(copies.counts()) != square_sum(fair)):
+    as_fair = square_sum(instance.base + copies.counts()) == square_sum(instance.base + fair)
+    if not proved and (len(instance.holder) <= EXACT or not as_fair):
         return None
     copies.tidy()
     return Sets(copies, copies.moves() if proved else plan.lower_bound)
@@ -78,7 +79,8 @@ def _fast(instance: Instance, fair: Ints) -> Sets | None:
 def _nothing_to_do(instance: Instance, fair: Ints) -> bool:
     """Whether all copies may stay: on brokers that may hold them, as fair as can be, no rack rule broken."""
     counts = np.bincount(instance.holder, minlength=instance.brokers)
-    if counts[~instance.eligible].any() or square_sum(counts) != square_sum(fair):
+    base = instance.base
+    if counts[~instance.eligible].any() or square_sum(base + counts) != square_sum(base + fair):
         return False
     room = instance.room_of[instance.kind[instance.owner], instance.group[instance.holder]]
     return bool((instance.crowd(instance.holder) <= room).all())

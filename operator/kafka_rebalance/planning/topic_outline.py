@@ -114,7 +114,7 @@ class _CellNetwork:
         out, which = self._add_cells(net, cell, broker, cells, w_topic)
         tie = spare_ranks(instance)[brokers] * w_tie
         if self._fair is not None:
-            add_fair_counts(net, broker, sink, self._fair, w_total, tie)
+            add_fair_counts(net, broker, sink, self._fair, instance.base[brokers], w_total, tie)
         else:
             total = cells.sum(axis=0)
             of, wide, slope = convex_segments(total, np.full(len(total), len(instance.rf)))

@@ -117,7 +117,8 @@ class _TopicNetwork:
     def _add_totals(self, totals: Ints) -> None:
         tie = spare_ranks(self._instance)[self._brokers] * self._weight["tie"]
         if self._both:
-            add_fair_counts(self._net, self._broker, self._sink, self._fair, self._weight["total"], tie)
+            base = self._instance.base[self._brokers]
+            add_fair_counts(self._net, self._broker, self._sink, self._fair, base, self._weight["total"], tie)
             return
         limit = np.full(len(totals), len(self._instance.rf), dtype=np.int64)
         which, width, slope = convex_segments(totals, limit)

@@ -124,6 +124,7 @@ def _part(instance: Instance, partitions: slice, slots: slice, used: Ints, kind:
     return replace(
         instance,
         rf=instance.rf[partitions],
+        listed=instance.rf[partitions],
         holder=instance.holder[slots],
         kind=kind,
         kinds=instance.kinds[used],

@@ -1,0 +1,46 @@
+"""Kafka's from-scratch rule, against what Kafka's own class made of the same numbers.
+
+``generate.json`` was recorded by calling Kafka 4.3.1's class ``StripedReplicaPlacer``, which is what
+``kafka-reassign-partitions.sh --generate`` asks, with a ``java.util.Random`` whose ``nextInt(bound)`` is the remainder
+of the CRC-32 of the topic's name by the bound.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
+from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest, RackAwareness, Strategy, plan
+from kafka_rebalance.planning.generate import drawn_for, striped
+
+CASES = json.loads((Path(__file__).parent / "generate.json").read_text())["cases"]
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["topic"] for case in CASES])
+class TestRecorded:
+    def test_rule(self, case: dict[str, Any]) -> None:
+        """Every list of the topic, in Kafka's order."""
+        racks = {BrokerId(b): rack for b, rack in case["brokers"]}
+        factors = [case["replicationFactor"]] * len(case["lists"])
+        found = striped(racks, factors, drawn_for(case["topic"]))
+        assert found == [replicas_of(*row) for row in case["lists"]]
+
+    def test_plan(self, case: dict[str, Any]) -> None:
+        """The plan leads there from anywhere, whatever numbers its partitions have, and proves nothing."""
+        some = replicas_of(*(b for b, _ in case["brokers"][: case["replicationFactor"]]))
+        names = [TopicPartition(case["topic"], 3 * i) for i in range(len(case["lists"]))]
+        request = PlanRequest(
+            tuple(Broker(BrokerId(b), rack) for b, rack in case["brokers"]),
+            tuple(PartitionInput(tp, some) for tp in reversed(names)),
+            frozenset(BrokerId(b) for b, _ in case["brokers"]),
+            Goals(RackAwareness.ENFORCED),
+            Strategy.GENERATE,
+        )
+        made = plan(request)
+        after = {p.tp: p.target for p in made.partitions}
+        assert [after.get(tp, some) for tp in names] == [replicas_of(*row) for row in case["lists"]]
+        assert made.optimal == (made.replica_moves == 0)

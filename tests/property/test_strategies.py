@@ -1,0 +1,322 @@
+"""The strategies, replication factors and pinned partitions, against judges that share no code with the planner."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from unittest import mock
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from ortools.sat.python import cp_model
+from tests.property.planning_judge import check, fewest_moves, list_violations, measure, rack_cap, result, target_racks
+from tests.property.test_planning_properties import requests
+
+from kafka_rebalance.errors import Refused
+from kafka_rebalance.model.plan import Plan
+from kafka_rebalance.model.topology import Replicas, TopicPartition
+from kafka_rebalance.planning import Goals, PlanRequest, RackAwareness, Strategy, forced, narrowing, plan, planner, sets
+from kafka_rebalance.planning import solution as solutions
+
+
+@contextmanager
+def as_if_large() -> Iterator[None]:
+    """However small the cluster, what is for large ones is used, but not what gives up a proof."""
+    with (
+        mock.patch.object(sets, "SMALL", 0),
+        mock.patch.object(planner, "EXACT_ORDER", 0),
+        mock.patch.object(solutions, "EXACT_ORDER", 0),
+        mock.patch.object(forced, "_PORTION", 12),
+    ):
+        yield
+
+
+SIZES = pytest.mark.parametrize("size", [nullcontext, as_if_large], ids=["small", "large"])
+
+
+@st.composite
+def with_pins(draw: st.DrawFn, most_partitions: int = 30) -> PlanRequest:
+    """Some topics' partitions are pinned."""
+    request = draw(requests(most_partitions, most_brokers=9))
+    pinned = draw(st.sets(st.sampled_from(sorted({p.tp for p in request.partitions})))) if request.partitions else set()
+    return replace(request, partitions=tuple(replace(p, pinned=p.tp in pinned) for p in request.partitions))
+
+
+@st.composite
+def with_factor(draw: st.DrawFn) -> PlanRequest:
+    """One replication factor for all that is not pinned; lists are longer, shorter and as long."""
+    request = draw(with_pins())
+    return replace(request, replication_factor=draw(st.integers(1, min(len(request.targets), 4))))
+
+
+def everything(request: PlanRequest) -> tuple[int, int, int]:
+    return fewest_moves(request, request.goals.rack_awareness is RackAwareness.PREFERRED)
+
+
+def lists(request: PlanRequest) -> dict[TopicPartition, Replicas]:
+    return {p.tp: p.replicas for p in request.partitions if p.has_leader}
+
+
+def again(request: PlanRequest, made: Plan) -> Plan:
+    """The plan of the planned state."""
+    after = result(request, made)
+    partitions = tuple(replace(p, replicas=after.get(p.tp, p.replicas)) for p in request.partitions)
+    return plan(replace(request, partitions=partitions))
+
+
+@SIZES
+class TestMinimalMovement:
+    @settings(max_examples=150, deadline=None)
+    @given(request_=with_pins())
+    def test_pinned_partitions_stay_and_count(self, size: type, request_: PlanRequest) -> None:
+        """The others are balanced around them, with the fewest moves."""
+        with size():
+            made = plan(request_)
+            assert made.optimal
+            metrics = check(request_, made)
+            assert (metrics.rack_violations, metrics.count_sumsq, metrics.moves) == everything(request_)
+            assert again(request_, made).partitions == ()
+
+    @settings(max_examples=200, deadline=None)
+    @given(request_=with_factor())
+    def test_a_replication_factor_is_reached_with_the_fewest_moves(self, size: type, request_: PlanRequest) -> None:
+        """Dropped are those without which the rest moves the least; what grows gets its replicas where they are due."""
+        with size():
+            made = plan(request_)
+            assert made.optimal
+            metrics = check(request_, made)
+            assert (metrics.rack_violations, metrics.count_sumsq, metrics.moves) == everything(request_)
+            assert again(request_, made).partitions == ()
+
+
+class TestLargeShrinking:
+    @settings(max_examples=200, deadline=None)
+    @given(with_factor())
+    def test_the_bound_holds_and_is_met_or_told(self, request_: PlanRequest) -> None:
+        """Beyond the exact flow what stays is the largest choice there is room for: as fair, nearly as few moves."""
+        with as_if_large(), mock.patch.object(narrowing, "EXACT", 0):
+            made = plan(request_)
+        metrics = check(request_, made)
+        violations, fair, moves = everything(request_)
+        assert (metrics.rack_violations, metrics.count_sumsq) == (violations, fair)
+        assert made.lower_bound <= moves <= metrics.moves
+
+
+def repaired(request: PlanRequest) -> tuple[int, int, int, int]:
+    """(violations, moves, leaders lost, sum of squared counts) of the best repair, level by level."""
+    model = cp_model.CpModel()
+    racks, brokers = target_racks(request), sorted(request.targets)
+    partitions = [p for p in request.partitions if p.has_leader and not p.pinned]
+    factor = {p.tp: request.replication_factor or len(p.replicas) for p in partitions}
+    on = {(p.tp, b): model.new_bool_var("") for p in partitions for b in brokers}
+    over = []
+    for p in partitions:
+        model.add(sum(on[p.tp, b] for b in brokers) == factor[p.tp])
+        for rack in {r for r in racks.values() if r is not None}:
+            beyond = model.new_int_var(0, factor[p.tp], "")
+            model.add(beyond >= sum(on[p.tp, b] for b in brokers if racks[b] == rack) - rack_cap(racks, factor[p.tp]))
+            over.append(beyond)
+    staying = Counter(b for p in request.partitions if p.has_leader and p.pinned for b in p.replicas)
+    squares = []
+    for b in brokers:
+        count = model.new_int_var(staying[b], staying[b] + len(partitions), "")
+        model.add(count == staying[b] + sum(on[p.tp, b] for p in partitions))
+        square = model.new_int_var(0, (staying[b] + len(partitions)) ** 2, "")
+        model.add_multiplication_equality(square, [count, count])
+        squares.append(square)
+    levels = [
+        sum(over),
+        sum(on[p.tp, b] for p in partitions for b in brokers if b not in p.replicas),
+        sum(1 - on[p.tp, p.replicas[0]] if p.replicas[0] in request.targets else 1 for p in partitions),
+        sum(squares),
+    ]
+    found = []
+    for level in levels:
+        if not isinstance(level, int):
+            model.minimize(level)
+            solver = cp_model.CpSolver()
+            solver.parameters.num_workers = 1
+            assert solver.solve(model) == cp_model.OPTIMAL
+            found.append(round(solver.objective_value))
+            model.add(level == found[-1])
+        else:
+            found.append(level)
+    return found[0], found[1], found[2], found[3]
+
+
+@SIZES
+class TestForcedMovesOnly:
+    @settings(max_examples=100, deadline=None)
+    @given(request_=with_factor() | with_pins(most_partitions=10))
+    def test_what_is_broken_is_mended_and_nothing_else_moves(self, size: type, request_: PlanRequest) -> None:
+        """The fewest violations, then the fewest moves, then leaders that stay; small: then the evenest counts."""
+        asked = replace(request_, strategy=Strategy.FORCED_MOVES_ONLY)
+        with size():
+            made = plan(asked)
+        metrics = check(asked, made)
+        violations, moves, leaders, counts = repaired(asked)
+        assert made.optimal
+        assert (metrics.rack_violations, metrics.moves, metrics.leader_changes) == (violations, moves, leaders)
+        assert metrics.count_sumsq >= counts
+        assert metrics.count_sumsq == counts or size is as_if_large
+
+    @settings(max_examples=150, deadline=None)
+    @given(request_=with_factor() | with_pins())
+    def test_what_is_whole_stays_as_it_is(self, size: type, request_: PlanRequest) -> None:
+        """A list that changes loses or gets a replica; those that stay keep their order, and the leader if it stays."""
+        asked = replace(request_, strategy=Strategy.FORCED_MOVES_ONLY)
+        with size():
+            made = plan(asked)
+            assert again(asked, made).partitions == ()
+        for p in made.partitions:
+            stay = [b for b in p.current if b in p.target]
+            assert set(p.target) != set(p.current)
+            assert [b for b in p.target if b in p.current] == stay or p.current[0] not in p.target
+            assert p.target[0] == p.current[0] or p.current[0] not in p.target
+
+
+def fewest_leader_squares(request: PlanRequest) -> tuple[int, int]:
+    """(sum of squared leader counts, leader changes) of the best order, by a solver that knows nothing of flows."""
+    model = cp_model.CpModel()
+    partitions = [p for p in request.partitions if p.has_leader and not p.pinned and set(p.replicas) & request.targets]
+    lead = {(p.tp, b): model.new_bool_var("") for p in partitions for b in p.replicas if b in request.targets}
+    for p in partitions:
+        model.add_exactly_one(lead[p.tp, b] for b in p.replicas if b in request.targets)
+    staying = Counter(p.replicas[0] for p in request.partitions if p.has_leader and p.pinned)
+    squares = []
+    for b in sorted(request.targets):
+        count = model.new_int_var(0, staying[b] + len(partitions), "")
+        model.add(count == staying[b] + sum(lead[p.tp, b] for p in partitions if (p.tp, b) in lead))
+        square = model.new_int_var(0, (staying[b] + len(partitions)) ** 2, "")
+        model.add_multiplication_equality(square, [count, count])
+        squares.append(square)
+    found = []
+    for level in (sum(squares), sum(1 - lead.get((p.tp, p.replicas[0]), 0) for p in partitions)):
+        if isinstance(level, int):
+            found.append(level)
+            continue
+        model.minimize(level)
+        solver = cp_model.CpSolver()
+        solver.parameters.num_workers = 1
+        assert solver.solve(model) == cp_model.OPTIMAL
+        found.append(round(solver.objective_value))
+        model.add(level == found[-1])
+    return found[0], found[1]
+
+
+@SIZES
+class TestPreferredLeaders:
+    @settings(max_examples=100, deadline=None)
+    @given(request_=with_pins(most_partitions=15), follower_order=st.booleans())
+    def test_leaders_get_as_even_as_the_sets_allow(
+        self, size: type, request_: PlanRequest, follower_order: bool
+    ) -> None:
+        """No data moves; leaders are on brokers that may hold something wherever one does, and as even as can be."""
+        goals = replace(request_.goals, leaders=False, follower_order=follower_order)
+        asked = replace(request_, strategy=Strategy.PREFERRED_LEADERS, goals=goals)
+        with size():
+            made = plan(asked)
+        assert (made.replica_moves, made.lower_bound, made.optimal) == (0, 0, True)
+        before, after = lists(asked), result(asked, made)
+        pinned = {p.tp for p in asked.partitions if p.pinned}
+        for tp, replicas in after.items():
+            assert sorted(replicas) == sorted(before[tp])
+            assert replicas[0] in asked.targets or not set(replicas) & asked.targets or tp in pinned
+            assert replicas == before[tp] or (tp not in pinned and set(replicas) & asked.targets)
+        squares, changes = fewest_leader_squares(asked)
+        metrics = measure(asked, before, after)
+        assert metrics.leader_sumsq == squares
+        if not follower_order:
+            assert metrics.leader_changes == changes or size is as_if_large
+            assert again(asked, made).partitions == ()
+        assert metrics.leader_changes >= changes
+
+
+class TestGivenLists:
+    @settings(max_examples=100, deadline=None)
+    @given(with_factor())
+    def test_generate_is_a_whole_assignment(self, request_: PlanRequest) -> None:
+        """Distinct eligible brokers, the replication factor asked for, pinned partitions untouched, the same again."""
+        aware = request_.goals.rack_awareness is not RackAwareness.DISABLED
+        racks = {b.rack is None for b in request_.brokers if b.id in request_.targets}
+        assume(not aware or len(racks) == 1)
+        asked = replace(request_, strategy=Strategy.GENERATE)
+        made = plan(asked)
+        check(asked, made)
+        assert again(asked, made).partitions == ()
+
+    @settings(max_examples=100, deadline=None)
+    @given(with_pins(), st.data())
+    def test_an_assignment_is_carried_out_to_the_letter(self, request_: PlanRequest, data: st.DataObject) -> None:
+        """What is named becomes what it says; what is not stays, wherever it is."""
+        wanted: Mapping[TopicPartition, Replicas] = {
+            p.tp: tuple(data.draw(st.permutations(sorted(request_.targets)))[: len(p.replicas)])
+            for p in request_.partitions
+            if not p.pinned and data.draw(st.booleans())
+        }
+        asked = replace(request_, strategy=Strategy.ASSIGNMENT, assignment=wanted)
+        made = plan(asked)
+        before, after = lists(asked), result(asked, made)
+        assert after == {tp: wanted.get(tp, replicas) for tp, replicas in before.items()}
+        metrics = measure(asked, before, after)
+        assert (made.replica_moves, made.lower_bound, made.optimal) == (metrics.moves, metrics.moves, not metrics.moves)
+        assert made.rack_violations == metrics.rack_violations
+
+
+class TestMinimumGain:
+    @settings(max_examples=150, deadline=None)
+    @given(with_factor() | with_pins(), st.integers(1, 100))
+    def test_what_is_forced_is_made_and_what_gains_little_is_not(self, request_: PlanRequest, gain: int) -> None:
+        """The plan is the one without a minimum or, where nothing is forced and it gains less, empty with a reason."""
+        plain = plan(request_)
+        made = plan(replace(request_, goals=replace(request_.goals, minimum_gain=gain)))
+        nothing_forced = plan(replace(request_, strategy=Strategy.FORCED_MOVES_ONLY)).partitions == ()
+        before, after = lists(request_), result(request_, plain)
+        fullest = [
+            max(Counter(b for row in found.values() for b in row)[b] for b in request_.targets)
+            for found in (before, after)
+        ]
+        too_little = nothing_forced and bool(before) and (fullest[0] - fullest[1]) * 100 < gain * fullest[0]
+        movable = any(p.has_leader and not p.pinned for p in request_.partitions)
+        if too_little and movable:
+            assert (made.partitions, made.reason, made.lower_bound, made.optimal) == ((), "GainTooSmall", 0, True)
+            pinned = {p.tp for p in request_.partitions if p.pinned}
+            left = [list_violations(request_, row) for tp, row in before.items() if tp not in pinned]
+            assert made.rack_violations == sum(left)
+        else:
+            assert made == plain
+
+
+class TestRefusals:
+    @settings(max_examples=100, deadline=None)
+    @given(with_factor(), st.integers(1, 4))
+    def test_never_below_min_insync(self, request_: PlanRequest, min_insync: int) -> None:
+        """A replication factor that min.insync.replicas does not allow is refused, naming a partition."""
+        asked = replace(request_, partitions=tuple(replace(p, min_insync=min_insync) for p in request_.partitions))
+        factor = asked.replication_factor or 1
+        too_low = [
+            p.tp
+            for p in asked.partitions
+            if p.has_leader and not p.pinned and factor < len(p.replicas) and factor < min_insync
+        ]
+        if not too_low:
+            check(asked, plan(asked))
+            return
+        with pytest.raises(Refused, match=r"min\.insync\.replicas") as refused:
+            plan(asked)
+        assert refused.value.reason == "BelowMinInsyncReplicas"
+        assert str(min(too_low)) in refused.value.message
+
+    @settings(max_examples=50, deadline=None)
+    @given(requests(), st.integers(1, 9))
+    def test_more_replicas_than_brokers(self, request_: PlanRequest, factor: int) -> None:
+        """Refused before anything is placed, by every strategy that places."""
+        movable = [p for p in request_.partitions if p.has_leader]
+        assume(movable and factor > len(request_.targets))
+        for strategy in (Strategy.MINIMAL_MOVEMENT, Strategy.FORCED_MOVES_ONLY, Strategy.GENERATE):
+            with pytest.raises(Refused) as refused:
+                plan(replace(request_, replication_factor=factor, strategy=strategy, goals=Goals()))
+            assert refused.value.reason == "InsufficientBrokers"
