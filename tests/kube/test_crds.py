@@ -43,7 +43,18 @@ class TestRefusals:
             ({"throttle": {"unlimited": False}}, "spec.throttle.unlimited: "),
             ({"brokers": {"include": [1, 2], "decommission": [2]}}, "spec.brokers: Invalid value: a broker cannot be"),
             ({"brokers": {"decommission": [2, 2]}}, "spec.brokers.decommission[1]: Duplicate value: 2"),
-            ({"strategy": "Generate"}, 'spec.strategy: Unsupported value: "Generate"'),
+            ({"strategy": "Better"}, 'spec.strategy: Unsupported value: "Better"'),
+            ({"strategy": "Assignment"}, "spec: Invalid value: assignment is needed by the strategy Assignment"),
+            ({"assignment": {"configMapRef": {"name": "a"}}}, "spec: Invalid value: assignment is needed by the strat"),
+            ({"strategy": "PreferredLeaders", "replicationFactor": 3}, "spec: Invalid value: replicationFactor needs"),
+            ({"strategy": "PreferredLeaders", "goals": {"leaders": False}}, "spec: Invalid value: goals.leaders: fal"),
+            ({"strategy": "Generate", "goals": {"balance": "Both"}}, "spec: Invalid value: goals.balance, maxReplica"),
+            ({"strategy": "ForcedMovesOnly", "goals": {"maxReplicaMoves": 5}}, "spec: Invalid value: goals.balance, "),
+            ({"goals": {"minimumGain": 101}}, "spec.goals.minimumGain: "),
+            ({"goals": {"maxDataToMove": "0"}}, "spec.goals.maxDataToMove: "),
+            ({"replicationFactor": 0}, "spec.replicationFactor: "),
+            ({"topics": {"pinned": ["["]}}, "spec.topics.pinned[0]: Invalid value: "),
+            ({"offlinePolicy": "Wait"}, 'spec.offlinePolicy: Unsupported value: "Wait"'),
             ({"kafka": {"bootstrapServers": "nowhere"}}, "spec.kafka.bootstrapServers: "),
             ({"kafka": {"bootstrapServers": "a:1", "sasl": {"mechanism": "PLAIN"}}}, "spec.kafka.sasl.secretRef: "),
         ],
@@ -102,9 +113,19 @@ class TestTaken:
                 "tls": {"caSecretRef": {"name": "ca"}, "clientSecretRef": {"name": "client"}},
                 "sasl": {"mechanism": "SCRAM-SHA-256", "secretRef": {"name": "user"}},
             },
-            "topics": {"include": ["orders-.*"] * 100, "exclude": ["legacy-(a|b)"]},
+            "topics": {"include": ["orders-.*"] * 100, "exclude": ["legacy-(a|b)"], "pinned": ["audit-.*"] * 100},
             "brokers": {"include": list(range(1000)), "decommission": list(range(1000, 1200))},
-            "goals": {"rackAwareness": "Preferred", "leaders": False, "followerOrder": False, "balance": "Total"},
+            "goals": {
+                "rackAwareness": "Preferred",
+                "leaders": False,
+                "followerOrder": False,
+                "balance": "PerTopic",
+                "maxReplicaMoves": 500,
+                "maxDataToMove": "2Ti",
+                "minimumGain": 5,
+            },
+            "replicationFactor": 3,
+            "offlinePolicy": "Refuse",
             "execution": {"suspend": True, "parallelReplicaCount": 3, "stallTimeout": "1h30m"},
             "throttle": {"leaderRate": "50Mi", "followerRate": 1048576},
             "deletionPolicy": "Revert",
@@ -112,6 +133,21 @@ class TestTaken:
         namespace.apply("KafkaRebalance", full)
         namespace.apply("KafkaRebalance", {**full, "throttle": {"unlimited": True}, "deletionPolicy": "Abandon"})
         assert namespace.get("kafkarebalances")["spec"]["deletionPolicy"] == "Abandon"
+
+    @pytest.mark.parametrize(
+        "spec",
+        [
+            {"strategy": "Assignment", "assignment": {"configMapRef": {"name": "lists"}}},
+            {"strategy": "ForcedMovesOnly", "replicationFactor": 2},
+            {"strategy": "Generate", "goals": {"rackAwareness": "Disabled"}},
+            {"strategy": "PreferredLeaders", "goals": {"followerOrder": False}},
+        ],
+    )
+    def test_strategies(self, namespace: Namespace, spec: dict[str, Any]) -> None:
+        namespace.apply("KafkaRebalance", spec)
+        found = namespace.get("kafkarebalances")["spec"]
+        assert (found["strategy"], found["offlinePolicy"]) == (spec["strategy"], "Skip")
+        assert found["goals"]["minimumGain"] == 0
 
     def test_unset_rates(self, namespace: Namespace) -> None:
         namespace.apply("KafkaReassignmentThrottle", {"leaderRate": -1, "followerRate": "50Mi", "freeze": True})

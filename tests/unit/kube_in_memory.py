@@ -3,7 +3,7 @@
 import copy
 import itertools
 
-from kafka_rebalance.errors import Refused
+from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.kube.errors import Conflict, Forbidden, NotFound
 
 
@@ -20,6 +20,7 @@ class KubeInMemory:
         self.resources = {}
         self.secrets = {}
         self.config_maps = {}
+        self.user_config_maps = {}
         self.writes = []
         self.events = []
         self.rivals = []
@@ -117,6 +118,11 @@ class KubeInMemory:
         if (namespace, name) not in self.secrets:
             raise Refused("SecretNotFound", f"Secret {namespace}/{name} does not exist")
         return self.secrets[namespace, name]
+
+    async def read_config_map(self, namespace, name):
+        if (namespace, name) not in self.user_config_maps:
+            raise Transient("ConfigMapNotFound", f"ConfigMap {namespace}/{name} does not exist", retry_after=15)
+        return self.user_config_maps[namespace, name]
 
     async def get_config_map(self, name):
         return copy.deepcopy(self.config_maps.get(name))

@@ -350,8 +350,20 @@ class TestRefusals:
             ([], {**CLUSTER, "brokers": [{"id": 0, "rak": "a"}]}, 2, "brokers[0]: unknown key 'rak'"),
             (["--brokers", "0,2147483648"], CLUSTER, 2, "2147483648 is not between 0 and 2147483647"),
             (["--decommission=-1"], CLUSTER, 2, "-1 is not between 0 and 2147483647"),
-            (["--strategy", "Generate"], CLUSTER, 2, "MinimalMovement"),
-            (["--balance", "PerTopic"], CLUSTER, 2, "Total"),
+            (["--strategy", "Better"], CLUSTER, 2, "MinimalMovement"),
+            (["--strategy", "Generate"], CLUSTER, 3, "broker 3 has no rack and others have"),
+            (["--strategy", "Assignment"], CLUSTER, 2, "--assignment-json-file is needed"),
+            (["--strategy", "PreferredLeaders", "--replication-factor", "3"], CLUSTER, 2, "--replication-factor needs"),
+            (
+                ["--strategy", "ForcedMovesOnly", "--minimum-gain", "3"],
+                CLUSTER,
+                2,
+                "are for --strategy MinimalMovement",
+            ),
+            (["--replication-factor", "5"], CLUSTER, 3, "t-0 has 5 replicas, only 4 eligible brokers"),
+            (["--max-data-to-move", "much"], CLUSTER, 2, "--max-data-to-move"),
+            (["--pin-topics", "("], CLUSTER, 2, "--pin-topics"),
+            (["--balance", "Fair"], CLUSTER, 2, "Total"),
         ],
     )
     def test_it_is_named_and_nothing_is_printed(self, arguments: list[str], cluster: Any, code: int, says: str) -> None:
@@ -380,3 +392,71 @@ class TestRefusals:
         done = run("--cluster", "-", "--topics-to-move-json-file", str(topics), stdin=json.dumps(CLUSTER).encode())
         assert (done.returncode, done.stdout) == (3, b"")
         assert b"nope" in done.stderr
+
+
+class TestStrategies:
+    """The options mirror the fields of the resource."""
+
+    def test_given_lists(self, tmp_path: Path) -> None:
+        """Kafka's own file is planned to the letter; what it does not name stays."""
+        file = tmp_path / "lists.json"
+        rows = [{"topic": "t", "partition": 0, "replicas": [2, 3], "log_dirs": ["any", "any"]}]
+        file.write_text(json.dumps({"version": 1, "partitions": rows}))
+        document = planned("--strategy", "Assignment", "--assignment-json-file", str(file))
+        assert document["partitions"] == [{"topic": "t", "partition": 0, "replicas": [2, 3]}]
+        assert (document["summary"]["replicaMoves"], document["summary"]["optimal"]) == (2, False)
+
+    @pytest.mark.parametrize(
+        ("row", "says"),
+        [
+            ({"topic": "x", "partition": 0, "replicas": [0]}, "x-0, which is not selected"),
+            ({"topic": "t", "partition": 9, "replicas": [0, 1]}, "t-9, which is not selected"),
+            ({"topic": "t", "partition": 0, "replicas": [0, 9]}, "t-0 names broker 9; known"),
+            ({"topic": "t", "partition": 0, "replicas": [2, 3]}, "t-0 names broker 3, which may hold nothing"),
+            ({"topic": "t", "partition": 0, "replicas": [0]}, "t-0 has 1 replicas where it shall have 2"),
+            ({"topic": "t", "partition": 0, "replicas": [0, 0]}, "names a broker twice"),
+            ({"topic": "u", "partition": 5, "replicas": [2, 0]}, "u-5 would change it, and its topic is pinned"),
+        ],
+    )
+    def test_lists_that_cannot_be_given(self, tmp_path: Path, row: dict[str, Any], says: str) -> None:
+        """The partition is named."""
+        file = tmp_path / "lists.json"
+        file.write_text(json.dumps({"version": 1, "partitions": [row]}))
+        options = ("--strategy", "Assignment", "--decommission", "3", "--pin-topics", "u")
+        done = run("--cluster", "-", *options, "--assignment-json-file", str(file), stdin=json.dumps(CLUSTER).encode())
+        assert done.returncode == 3
+        assert says in done.stderr.decode()
+        assert done.stdout == b""
+
+    def test_replication_factor(self) -> None:
+        """Three replicas for all: one new copy each, and one that leaves each full broker; one: half of them move."""
+        assert planned("--replication-factor", "3")["summary"]["replicaMoves"] == 6
+        summary = planned("--replication-factor", "1")["summary"]
+        assert (summary["partitionsChanged"], summary["replicaMoves"], summary["optimal"]) == (4, 2, True)
+
+    def test_forced_moves_only(self) -> None:
+        """Only what is on the broker that shall be empty moves."""
+        summary = planned("--strategy", "ForcedMovesOnly", "--decommission", "1")["summary"]
+        assert (summary["replicaMoves"], summary["lowerBound"], summary["optimal"]) == (4, 4, True)
+        assert planned("--strategy", "ForcedMovesOnly")["partitions"] == []
+
+    def test_leaders_only(self) -> None:
+        """No copies; two leaders each, as it was."""
+        assert planned("--strategy", "PreferredLeaders")["summary"]["replicaMoves"] == 0
+
+    def test_pins_and_gain(self) -> None:
+        """Pinned topics stay; a plan that gains less than asked for is empty and says why."""
+        rows = planned("--pin-topics", "u")["partitions"]
+        assert {row["topic"] for row in rows} == {"t"}
+        summary = planned("--minimum-gain", "60")["summary"]
+        assert (summary["replicaMoves"], summary["reason"]) == (0, "GainTooSmall")
+        assert "reason" not in planned("--minimum-gain", "50")["summary"]
+
+    def test_the_resource_says_the_same(self, tmp_path: Path) -> None:
+        """Strategy, replication factor, pinned topics and minimum gain are read from it."""
+        spec = {"kafka": {"bootstrapServers": "kafka:9092"}, "replicationFactor": 3, "topics": {"pinned": ["u"]}}
+        file = tmp_path / "krb.yaml"
+        file.write_text(yaml.safe_dump({**RESOURCE, "spec": spec}))
+        assert planned("--rebalance", str(file)) | {"summary": 0} == planned(
+            "--replication-factor", "3", "--pin-topics", "u"
+        ) | {"summary": 0}

@@ -19,7 +19,7 @@ from kafka_rebalance.kube.codec import (
     pack,
 )
 from kafka_rebalance.kube.errors import StoredStateCorrupt
-from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
+from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition, Spread
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
 from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
 
@@ -47,6 +47,17 @@ class TestPlans:
         after = decode_plan(encode_plan(before))
         assert after == before
         assert after.hash == before.hash
+
+    def test_spreads_and_the_reason_of_an_empty_plan(self) -> None:
+        made = replace(plan(3), before=Spread(2, 9), after=Spread(4, 5), reason="GainTooSmall")
+        assert decode_plan(encode_plan(made)) == made
+
+    def test_written_without_spreads(self) -> None:
+        """A plan of an earlier version tells nothing about them."""
+        raw = json.loads(gzip.decompress(encode_plan(plan(3))))
+        for added in ("before", "after", "reason"):
+            del raw[added]
+        assert decode_plan(pack(raw)) == plan(3)
 
     def test_deterministic(self) -> None:
         assert encode_plan(plan(100)) == encode_plan(plan(100))

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -194,6 +195,15 @@ class TestState:
         assert message.startswith("1 of 2 partitions")
         assert statuses(mine) == ("True", "False", "False")
         assert find_condition(status_of(mine).conditions, ConditionType.SUCCEEDED).status == "True"
+
+    def test_a_plan_that_is_not_worth_its_moves_says_so(self):
+        """Nothing to do is not the same as balanced: the goal that held it back is named."""
+        mine = work(opened=False, closed=RunOutcome.SUCCEEDED, progress=replace(MOVED, partitions_total=0))
+        assert said(mine) == ("NothingToDo", "the cluster is as asked for: no partition has to change")
+        mine.plan_reason = "GainTooSmall"
+        reason, message = said(mine)
+        assert reason == "NothingToDo"
+        assert message.startswith("GainTooSmall: balance would take less than goals.minimumGain (0 %)")
 
     def test_after_a_restart_a_success_says_what_it_said(self):
         """Nothing is counted anew for a run that is over."""

@@ -8,6 +8,7 @@ import pytest
 from tests.unit.kube_in_memory import KubeInMemory
 
 from kafka_rebalance.api.v1alpha1 import FINALIZER, REASSIGNMENT_THROTTLES, parse_throttle
+from kafka_rebalance.errors import Transient
 from kafka_rebalance.kube.errors import Conflict
 from kafka_rebalance.reconcile.resources import Resources
 from kafka_rebalance.reconcile.throttle_report import ThrottleView
@@ -124,3 +125,20 @@ class TestReportThrottle:
         for _ in range(2):
             assert not await resources.report_throttle(mine, "c", mine, ThrottleView(replicas=1))
             assert not await resources.report_throttle(mine, "c", mine)
+
+
+class TestConfigMaps:
+    """The lists of the strategy Assignment are looked for again while they are not there."""
+
+    @pytest.mark.parametrize("there", [{}, {("n", "lists"): {"other.json": "{}"}}])
+    async def test_what_lacks_is_named(self, there):
+        kube = KubeInMemory()
+        kube.user_config_maps = there
+        with pytest.raises(Transient, match="ConfigMap n/lists") as missing:
+            await Resources(kube, lambda: None).config_map_key("n", "lists", "a.json")
+        assert missing.value.reason == "ConfigMapNotFound"
+
+    async def test_the_key_is_read(self):
+        kube = KubeInMemory()
+        kube.user_config_maps["n", "lists"] = {"a.json": "{}"}
+        assert await Resources(kube, lambda: None).config_map_key("n", "lists", "a.json") == "{}"

@@ -16,6 +16,10 @@
 - apiGroups: [""]
   resources: [secrets]
   verbs: [get]
+# Likewise: the lists of the strategy Assignment.
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [get]
 {{- end }}
 
 {{/* Where all namespaces are watched. */}}

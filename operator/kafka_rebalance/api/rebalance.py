@@ -13,10 +13,14 @@ from pydantic import ConfigDict, Field, model_validator
 from kafka_rebalance.api.connection import Kafka
 from kafka_rebalance.api.execution import Approval, DeletionPolicy, Execution, Rollback, Throttle
 from kafka_rebalance.api.fields import (
+    MAX_INT32,
     ApiModel,
     BrokerSet,
+    ByteCount,
     FewBrokers,
+    ObjectName,
     Regexes,
+    SecretKey,
     disjoint,
     rule,
     rules,
@@ -27,6 +31,10 @@ class Strategy(StrEnum):
     """How targets are chosen."""
 
     MINIMAL_MOVEMENT = "MinimalMovement"
+    FORCED_MOVES_ONLY = "ForcedMovesOnly"
+    GENERATE = "Generate"
+    ASSIGNMENT = "Assignment"
+    PREFERRED_LEADERS = "PreferredLeaders"
 
 
 class RackAwareness(StrEnum):
@@ -41,15 +49,45 @@ class Balance(StrEnum):
     """Over what replicas are counted."""
 
     TOTAL = "Total"
+    PER_TOPIC = "PerTopic"
+    BOTH = "Both"
+
+
+class OfflinePolicy(StrEnum):
+    """What a partition without a leader means for the plan."""
+
+    SKIP = "Skip"
+    REFUSE = "Refuse"
 
 
 class Topics(ApiModel):
-    """Which topics may be touched."""
+    """Which topics may be touched, and which of them stay as they are all the same."""
 
     include: Regexes = Field(
         default=(), description="RE2 expressions that match whole topic names. Empty: every topic, internal ones too."
     )
     exclude: Regexes = Field(default=(), description="RE2 expressions that match whole topic names. Wins over include.")
+    pinned: Regexes = Field(
+        default=(),
+        description="RE2 expressions that match whole topic names. Those selected stay as they are, and count: the "
+        "others are balanced around them.",
+    )
+
+
+class ConfigMapKeyRef(ApiModel):
+    """One key of a ConfigMap in the namespace of the resource."""
+
+    name: ObjectName = Field(description="Name of a ConfigMap in the namespace of this resource.")
+    key: SecretKey = Field(default="assignment.json", description="Key in the ConfigMap that holds the JSON.")
+
+
+class Assignment(ApiModel):
+    """The lists of the strategy Assignment."""
+
+    config_map_ref: ConfigMapKeyRef = Field(
+        description="Kafka's reassignment JSON. It is read when the plan is made: a change of the ConfigMap alone does "
+        "not plan anew, naming another one does."
+    )
 
 
 class Brokers(ApiModel):
@@ -85,24 +123,69 @@ class Goals(ApiModel):
         "Preferred: as far as the fairest counts allow. Disabled: racks are ignored.",
     )
     balance: Balance = Field(
-        default=Balance.TOTAL, description="Total: every broker holds the same number of replicas, give or take one."
+        default=Balance.TOTAL,
+        description="Total: every broker holds the same number of replicas, give or take one. PerTopic: of each topic. "
+        "Both: of each topic, and in total as far as that allows.",
     )
     leaders: bool = Field(default=True, description="Spread preferred leaders evenly. Costs no data.")
     follower_order: bool = Field(
         default=True, description="Spread the first followers of each broker's leaders evenly. Costs no data."
     )
+    max_replica_moves: Annotated[int, Field(ge=0, le=MAX_INT32)] | None = Field(
+        default=None, description="The plan moves at most so many replicas: the best within that. Absent: no limit."
+    )
+    max_data_to_move: ByteCount | None = Field(
+        default=None, description="The plan copies at most so many bytes: the best within that. Absent: no limit."
+    )
+    minimum_gain: Annotated[int, Field(ge=0, le=100)] = Field(
+        default=0,
+        description="Percent of the fullest broker's replicas. A plan that forces nothing and takes less than that off "
+        "it is empty. 0: any gain will do.",
+    )
+
+
+_ONLY_BALANCING = "goals.balance, maxReplicaMoves, maxDataToMove and minimumGain are for the strategy MinimalMovement"
+_LISTS_FOR_ASSIGNMENT = "assignment is needed by the strategy Assignment, and by no other"
+_NO_COPIES = "replicationFactor needs copies, and the strategy PreferredLeaders makes none"
+_LEADERS_WANTED = "goals.leaders: false leaves the strategy PreferredLeaders nothing to do"
 
 
 class KafkaRebalanceSpec(ApiModel):
     """What shall be where, and how to get there."""
 
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule("(self.strategy == 'Assignment') == has(self.assignment)", _LISTS_FOR_ASSIGNMENT),
+            rule("self.strategy != 'PreferredLeaders' || !has(self.replicationFactor)", _NO_COPIES),
+            rule("self.strategy != 'PreferredLeaders' || self.goals.leaders", _LEADERS_WANTED),
+            rule(
+                "self.strategy == 'MinimalMovement' || (!has(self.goals.maxReplicaMoves)"
+                " && !has(self.goals.maxDataToMove) && self.goals.minimumGain == 0 && self.goals.balance == 'Total')",
+                _ONLY_BALANCING,
+            ),
+        )
+    )
+
     kafka: Kafka = Field(description="The Kafka cluster. Cannot be changed.")
     strategy: Strategy = Field(
         default=Strategy.MINIMAL_MOVEMENT,
-        description="MinimalMovement: of all balanced assignments the one that moves the fewest replicas.",
+        description="MinimalMovement: of all balanced assignments the one that moves the fewest replicas. "
+        "ForcedMovesOnly: only what is broken: replicas on brokers that shall hold none, or against the rack rule. "
+        "Generate: anew, by the rule of Kafka's own tool. Assignment: the lists of spec.assignment. "
+        "PreferredLeaders: only the order within lists; no data moves.",
     )
     topics: Topics = Field(default=Topics(), description="Which topics may be touched. Absent: all.")
     brokers: Brokers = Field(default=Brokers(), description="Which brokers may hold replicas. Absent: all live ones.")
+    replication_factor: Annotated[int, Field(ge=1, le=32767)] | None = Field(
+        default=None,
+        description="Replicas that each selected partition shall have. Absent: as many as it has. Refused where it "
+        "would fall below min.insync.replicas.",
+    )
+    assignment: Assignment | None = Field(default=None, description="The lists of the strategy Assignment.")
+    offline_policy: OfflinePolicy = Field(
+        default=OfflinePolicy.SKIP,
+        description="Skip: a partition without a leader is left alone and named. Refuse: nothing is planned meanwhile.",
+    )
     goals: Goals = Field(default=Goals(), description="What a good assignment is.")
     execution: Execution = Field(
         default=Execution(), description="How fast it may go. Changes act on the running rebalance."
@@ -125,3 +208,18 @@ class KafkaRebalanceSpec(ApiModel):
         description="Of two rebalances that want the same partitions the higher goes first. A running one gives way "
         "at its next rest points. Each whole hour of waiting counts as one more among those that wait.",
     )
+
+    @model_validator(mode="after")
+    def _fields_of_the_strategy(self) -> Self:
+        goals, strategy = self.goals, self.strategy
+        if (strategy is Strategy.ASSIGNMENT) != (self.assignment is not None):
+            raise ValueError(_LISTS_FOR_ASSIGNMENT)
+        if strategy is Strategy.PREFERRED_LEADERS and self.replication_factor is not None:
+            raise ValueError(_NO_COPIES)
+        if strategy is Strategy.PREFERRED_LEADERS and not goals.leaders:
+            raise ValueError(_LEADERS_WANTED)
+        limited = goals.max_replica_moves is not None or goals.max_data_to_move is not None
+        balancing = limited or goals.minimum_gain or goals.balance is not Balance.TOTAL
+        if strategy is not Strategy.MINIMAL_MOVEMENT and balancing:
+            raise ValueError(_ONLY_BALANCING)
+        return self

@@ -60,6 +60,13 @@ class ResourceStatus(ApiModel):
         return {"status": self.model_dump(mode="json", by_alias=True)}
 
 
+class SpreadStatus(ApiModel):
+    """How far apart brokers are."""
+
+    fewest: Count = Field(description="The fewest replicas that a broker holds of what is balanced.")
+    most: Count = Field(description="The most replicas that a broker holds of what is balanced.")
+
+
 class PlanStatus(ApiModel):
     """The plan being carried out."""
 
@@ -69,8 +76,16 @@ class PlanStatus(ApiModel):
     )
     partitions: Count = Field(description="Partitions that change.")
     replica_moves: Count = Field(description="Replicas placed on a broker that did not hold the partition.")
-    lower_bound: Count = Field(description="Moves that no balanced plan can be below.")
+    lower_bound: Count = Field(
+        description="Moves that no plan that does what the strategy asks can be below. Of Generate and Assignment: the "
+        "moves that these very lists need."
+    )
     optimal: bool = Field(description="Whether replicaMoves is proved to be the optimum.")
+    before: SpreadStatus | None = Field(default=None, description="The brokers' replicas before the plan.")
+    after: SpreadStatus | None = Field(default=None, description="The same after it: what imbalance remains.")
+    reason: ShortText | None = Field(
+        default=None, description="Why the plan is empty although something could be moved, in one CamelCase word."
+    )
     leader_moves: Count = Field(description="Partitions whose preferred leader changes.")
     data_to_move: Count = Field(description="Bytes that new replicas have to fetch.")
     data_source: ShortText | None = Field(

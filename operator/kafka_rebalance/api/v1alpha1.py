@@ -21,6 +21,7 @@ from kafka_rebalance.api.rebalance import (
     Brokers,
     Goals,
     KafkaRebalanceSpec,
+    OfflinePolicy,
     RackAwareness,
     Strategy,
     Topics,
@@ -39,6 +40,7 @@ from kafka_rebalance.api.status import (
     ReplicaProgress,
     ResourceStatus,
     SkippedRow,
+    SpreadStatus,
     ThrottleStatus,
 )
 from kafka_rebalance.api.throttle import (
@@ -83,6 +85,7 @@ __all__ = [
     "KafkaRebalanceSpec",
     "KafkaRebalanceStatus",
     "ObjectMeta",
+    "OfflinePolicy",
     "PartitionProgress",
     "PlanStatus",
     "Progress",
@@ -94,6 +97,7 @@ __all__ = [
     "SecretKeyRef",
     "SecretRef",
     "SkippedRow",
+    "SpreadStatus",
     "Strategy",
     "Throttle",
     "ThrottleDisplay",
@@ -233,9 +237,8 @@ def planning_hash(spec: KafkaRebalanceSpec) -> str:
     Only what differs from the defaults counts, and no order: a new field in a later version, or the same lists
     written differently, must not supersede a plan that is being carried out.
     """
-    part = spec.model_dump(
-        mode="json", by_alias=True, exclude_defaults=True, include={"strategy", "topics", "brokers", "goals"}
-    )
+    planned = {"strategy", "topics", "brokers", "goals", "replication_factor", "assignment", "offline_policy"}
+    part = spec.model_dump(mode="json", by_alias=True, exclude_defaults=True, include=planned)
     for section in ("topics", "brokers"):
         part[section] = {name: sorted(set(values)) for name, values in part.get(section, {}).items() if values}
     text = json.dumps(part, sort_keys=True, separators=(",", ":"))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
 import click
 import yaml
 
-from kafka_rebalance.api.rebalance import Balance, KafkaRebalanceSpec, Strategy
+from kafka_rebalance.api.rebalance import Goals as SpecGoals
+from kafka_rebalance.api.rebalance import KafkaRebalanceSpec
 from kafka_rebalance.api.topics import TopicFilter
 from kafka_rebalance.api.v1alpha1 import parse_rebalance
 from kafka_rebalance.cli.bulk import without_collector
@@ -27,10 +28,21 @@ from kafka_rebalance.model.cluster_file import (
     parse_topics_to_move,
 )
 from kafka_rebalance.model.load_artifact import parse_load_model
-from kafka_rebalance.model.plan import Plan, PlannedPartition
+from kafka_rebalance.model.plan import Plan, PlannedPartition, Spread
+from kafka_rebalance.model.reassignment_file import parse_reassignment
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
-from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest, RackAwareness, eligible_brokers
+from kafka_rebalance.planning import (
+    Balance,
+    Goals,
+    PartitionInput,
+    PlanRequest,
+    RackAwareness,
+    Strategy,
+    eligible_brokers,
+)
 from kafka_rebalance.planning import plan as make_plan
+from kafka_rebalance.reconcile.planning import planning_goals
+from kafka_rebalance.units import parse_quantity
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +51,27 @@ class _Options:
 
     brokers: Replicas | None
     decommission: Replicas | None
-    topics: frozenset[str] | None
     rack_awareness: str | None
+    strategy: str | None
+    balance: str | None
+    replication_factor: int | None
+    max_replica_moves: int | None
+    max_data_to_move: int | None
+    minimum_gain: int | None
+    pinned: tuple[str, ...]
+
+
+class _Quantity(click.ParamType[int]):
+    """Bytes as a Kubernetes quantity."""
+
+    name = "quantity"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The bytes; a usage error where it is no quantity."""
+        try:
+            return value if isinstance(value, int) else parse_quantity(value)
+        except ValueError as wrong:
+            self.fail(str(wrong), param, ctx)
 
 
 @click.command("plan")
@@ -52,6 +83,12 @@ class _Options:
 @click.option("--strategy", type=click.Choice([s.value for s in Strategy]), help="How targets are chosen.")
 @click.option("--balance", type=click.Choice([b.value for b in Balance]), help="Over what replicas are counted.")
 @click.option("--rack-awareness", type=click.Choice([r.value for r in RackAwareness]), help="What racks mean.")
+@click.option("--replication-factor", type=click.IntRange(1, 32767), help="Replicas of each partition; else as it is.")
+@click.option("--assignment-json-file", "assignment", type=click.File("rb"), help="Of --strategy Assignment.")
+@click.option("--max-replica-moves", type=click.IntRange(min=0), help="Movement budget: the best plan within it.")
+@click.option("--max-data-to-move", type=_Quantity(), help="The same in bytes, like 2Ti.")
+@click.option("--minimum-gain", type=click.IntRange(0, 100), help="Percent off the fullest broker; less: no plan.")
+@click.option("--pin-topics", multiple=True, help="RE2 expression: these topics stay, and count. May be repeated.")
 @click.option("--load-model", type=click.File("rb"), help="Sizes for partitions that the cluster file has none for.")
 @click.option("--all", "everything", is_flag=True, help="Print unchanged partitions as well.")
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
@@ -89,9 +126,15 @@ def asked_for(
     brokers: Replicas | None,
     decommission: Replicas | None,
     topics_file: BinaryIO | None,
-    strategy: str | None,  # noqa: ARG001 - there is one; click refuses any other by name
-    balance: str | None,  # noqa: ARG001
+    strategy: str | None,
+    balance: str | None,
     rack_awareness: str | None,
+    replication_factor: int | None,
+    assignment: BinaryIO | None,
+    max_replica_moves: int | None,
+    max_data_to_move: int | None,
+    minimum_gain: int | None,
+    pin_topics: tuple[str, ...],
     load_model: BinaryIO | None,
 ) -> Asked:
     """The request that the options of `plan` and of `explain` describe. A file that is wrong is wrong usage."""
@@ -103,14 +146,25 @@ def asked_for(
     _warn(described, selected)
     sizes = {p.tp: p.size_bytes for p in selected if p.size_bytes is not None}
     sizes = {p.tp: loads[p.tp].size_bytes for p in selected if p.tp in loads} | sizes
-    partitions = tuple(PartitionInput(p.tp, p.replicas, size_bytes=sizes.get(p.tp, 0)) for p in selected)
-    options = _Options(brokers, decommission, named, rack_awareness)
+    budget = (max_replica_moves, max_data_to_move, minimum_gain)
+    options = _Options(
+        brokers, decommission, rack_awareness, strategy, balance, replication_factor, *budget, pin_topics
+    )
+    pinned = _pinned({p.tp.topic for p in selected}, spec, options)
+    partitions = tuple(
+        PartitionInput(p.tp, p.replicas, size_bytes=sizes.get(p.tp, 0), pinned=p.tp.topic in pinned) for p in selected
+    )
+    lists = parsed("--assignment-json-file", assignment, parse_reassignment) if assignment else None
     request = PlanRequest(
         brokers=described.brokers,
         partitions=partitions,
         targets=_targets(described, spec, options),
         goals=_goals(spec, options),
+        strategy=_strategy(spec, options),
+        replication_factor=replication_factor or (spec.replication_factor if spec else None),
+        assignment=lists or {},
     )
+    _check_options(request, given_lists=lists is not None)
     return Asked(request, sizes)
 
 
@@ -173,11 +227,46 @@ def _targets(described: ClusterFile, spec: KafkaRebalanceSpec | None, options: _
 
 
 def _goals(spec: KafkaRebalanceSpec | None, options: _Options) -> Goals:
-    racks = options.rack_awareness
-    if spec is None:
-        return Goals(RackAwareness(racks or RackAwareness.ENFORCED))
-    goals = spec.goals
-    return Goals(RackAwareness(racks or goals.rack_awareness.value), goals.leaders, goals.follower_order)
+    goals = planning_goals(spec.goals if spec else SpecGoals())
+    if options.rack_awareness is not None:
+        goals = replace(goals, rack_awareness=RackAwareness(options.rack_awareness))
+    if options.balance is not None:
+        goals = replace(goals, balance=Balance(options.balance))
+    if options.max_replica_moves is not None:
+        goals = replace(goals, max_replica_moves=options.max_replica_moves)
+    if options.max_data_to_move is not None:
+        goals = replace(goals, max_data_to_move=options.max_data_to_move)
+    if options.minimum_gain is not None:
+        goals = replace(goals, minimum_gain=options.minimum_gain)
+    return goals
+
+
+def _strategy(spec: KafkaRebalanceSpec | None, options: _Options) -> Strategy:
+    named = options.strategy or (spec.strategy.value if spec else None)
+    return Strategy(named) if named else Strategy.MINIMAL_MOVEMENT
+
+
+def _pinned(topics: set[str], spec: KafkaRebalanceSpec | None, options: _Options) -> set[str]:
+    patterns = options.pinned or (spec.topics.pinned if spec else ())
+    try:
+        pins = TopicFilter(patterns) if patterns else None
+    except ValueError as wrong:
+        raise click.BadParameter(str(wrong), param_hint="--pin-topics") from wrong
+    return set(pins.select(topics)) if pins is not None else set()
+
+
+def _check_options(request: PlanRequest, *, given_lists: bool) -> None:
+    """What the API server's rules refuse of a resource is wrong usage here."""
+    goals, strategy = request.goals, request.strategy
+    if given_lists != (strategy is Strategy.ASSIGNMENT):
+        raise click.UsageError("--assignment-json-file is needed by --strategy Assignment, and by no other")
+    if strategy is Strategy.PREFERRED_LEADERS and request.replication_factor is not None:
+        raise click.UsageError("--replication-factor needs copies, and --strategy PreferredLeaders makes none")
+    limited = goals.max_replica_moves is not None or goals.max_data_to_move is not None
+    if strategy is not Strategy.MINIMAL_MOVEMENT and (limited or goals.minimum_gain or goals.balance != Balance.TOTAL):
+        raise click.UsageError(
+            "--balance, --max-replica-moves, --max-data-to-move and --minimum-gain are for --strategy MinimalMovement"
+        )
 
 
 def _shown(made: Plan, partitions: tuple[PartitionInput, ...]) -> list[PlannedPartition]:
@@ -204,5 +293,11 @@ def _document(
             "sizesUnknown": sum(p.tp not in sizes for p in made.partitions),
             "planningSeconds": round(seconds, 6),
             "hash": made.hash,
+            **({"before": _spread(made.before), "after": _spread(made.after)} if made.before and made.after else {}),
+            **({"reason": made.reason} if made.reason else {}),
         },
     }
+
+
+def _spread(found: Spread) -> dict[str, int]:
+    return {"fewest": found.fewest, "most": found.most}

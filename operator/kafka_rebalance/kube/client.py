@@ -25,7 +25,7 @@ from kubernetes import client, config
 from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.fields import format_time
 from kafka_rebalance.api.v1alpha1 import API_VERSION, GROUP, VERSION, ObjectMeta
-from kafka_rebalance.errors import Permanent, Refused
+from kafka_rebalance.errors import Permanent, Refused, Transient
 from kafka_rebalance.kube.errors import Forbidden, NotFound, Terminating, from_response, unreachable
 
 COMPONENT = "kafka-rebalance-operator"
@@ -149,6 +149,17 @@ class KubeClient:
             if found is None or "deletionTimestamp" in found["metadata"]:
                 return True
         return False
+
+    async def read_config_map(self, namespace: str, name: str) -> dict[str, str]:
+        """The keys of any ConfigMap. Transient("ConfigMapNotFound") names it: it may be applied a moment later."""
+        what = f"ConfigMap {namespace}/{name}"
+        try:
+            found = await self._json("GET", f"/api/v1/namespaces/{quote(namespace)}/configmaps/{quote(name)}")
+        except NotFound as error:
+            raise Transient("ConfigMapNotFound", f"{what} does not exist", retry_after=15) from error
+        except Forbidden as error:
+            raise Permanent("ConfigMapForbidden", f"the operator's account may not read {what}") from error
+        return found.get("data") or {}
 
     async def read_secret(self, namespace: str, name: str) -> dict[str, bytes]:
         """The decoded keys. Refused("SecretNotFound") names the Secret; its content is in no message."""

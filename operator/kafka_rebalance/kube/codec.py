@@ -19,7 +19,7 @@ from itertools import groupby, islice
 from typing import Any
 
 from kafka_rebalance.kube.errors import StoredStateCorrupt
-from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
+from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition, Spread
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
 from kafka_rebalance.model.topology import Replicas, TopicPartition
 
@@ -81,6 +81,9 @@ def encode_plan(plan: Plan) -> bytes:
             "optimal": plan.optimal,
             "rackViolations": plan.rack_violations,
             "skipped": [[s.tp.topic, s.tp.partition, s.reason] for s in plan.skipped],
+            "before": _spread_numbers(plan.before),
+            "after": _spread_numbers(plan.after),
+            "reason": plan.reason,
             "topics": topics,
         }
     )
@@ -108,7 +111,18 @@ def decode_plan(payload: bytes) -> Plan:
             skipped=tuple(
                 SkippedPartition(TopicPartition(topic, number), reason) for topic, number, reason in raw["skipped"]
             ),
+            before=_spread(raw.get("before")),
+            after=_spread(raw.get("after")),
+            reason=raw.get("reason", ""),
         )
+
+
+def _spread_numbers(spread: Spread | None) -> list[int] | None:
+    return [spread.fewest, spread.most] if spread is not None else None
+
+
+def _spread(numbers: list[int] | None) -> Spread | None:
+    return Spread(*numbers) if numbers is not None else None
 
 
 @_collector_paused()

@@ -43,6 +43,7 @@ WATCHED: tuple[Rule, ...] = (
     Rule(GROUP, (f"{REBALANCES}/status", f"{REASSIGNMENT_THROTTLES}/status"), ("patch",)),
     _EVENTS,
     Rule("", ("secrets",), ("get",)),  # those that a resource names; their names are the users' choice
+    Rule("", ("configmaps",), ("get",)),  # likewise: the lists of the strategy Assignment
 )
 """In each namespace that is watched."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 
 from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.v1alpha1 import KafkaRebalanceSpec, planning_hash
@@ -22,9 +22,17 @@ from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
-from kafka_rebalance.model.topology import BrokerId, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, TopicPartition
 from kafka_rebalance.reconcile.lifecycle import Clock, Lifecycle
-from kafka_rebalance.reconcile.planning import live_sizes, make_plan, refuse_stale, select, with_earlier_errands
+from kafka_rebalance.reconcile.planning import (
+    Asked,
+    live_sizes,
+    make_plan,
+    read_assignment,
+    refuse_stale,
+    select,
+    with_earlier_errands,
+)
 from kafka_rebalance.reconcile.records import Stores, open_run
 from kafka_rebalance.reconcile.resources import Resources
 from kafka_rebalance.reconcile.work import Barrier, Planned, Work
@@ -33,6 +41,7 @@ log = logging.getLogger(__name__)
 
 _QUEUE_SECONDS = 2.0
 _UNCORDON_SECONDS = 30.0
+_MIN_INSYNC = "min.insync.replicas"
 _PROOF_SECONDS = 2.0
 """Between the two readings that prove a broker empty."""
 
@@ -137,7 +146,7 @@ class Runs:
         earlier = (*work.errands, *_errands_of(inherited.values()))
         refuse_stale(earlier, partitions)
         load = await self._load(info)
-        made = await make_plan(spec, info, selected, load)
+        made = await make_plan(spec, info, selected, load, await self._asked(work, spec, selected))
         plan = with_earlier_errands(made, earlier, partitions)
         await asyncio.to_thread(lambda: plan.hash)  # computed once, off the event loop
         run = Run(
@@ -159,6 +168,22 @@ class Runs:
         if before is not None and before.undo:
             await self._resources.clear_undo(work)
         return Planned(open_run(run, plan, ref, stored), load)
+
+    async def _asked(
+        self, work: Work, spec: KafkaRebalanceSpec, selected: Mapping[TopicPartition, PartitionState]
+    ) -> Asked:
+        """What the spec refers to, as it is now: it is not looked at again before the next plan."""
+        lists: Mapping[TopicPartition, Replicas] = {}
+        if spec.assignment is not None:
+            namespace, ref = work.rebalance.metadata.namespace, spec.assignment.config_map_ref
+            text = await self._resources.config_map_key(namespace, ref.name, ref.key)
+            source = f"key {ref.key!r} of ConfigMap {namespace}/{ref.name}"
+            lists = await asyncio.to_thread(read_assignment, text, source)
+        min_insync: dict[str, int] = {}
+        if spec.replication_factor is not None:
+            configs = await self._admin.topic_configs({tp.topic for tp in selected}, [_MIN_INSYNC])
+            min_insync = {topic: int(found[_MIN_INSYNC].value or 1) for topic, found in configs.items()}
+        return Asked(lists, min_insync)
 
     async def _forget_older(self, work: Work, run: Run) -> None:
         """Plans and origins of the resource that no record names any more. Left behind, they go with the next."""
@@ -184,7 +209,7 @@ class Runs:
         opened = planned.opened
         work.run, work.open, work.direction = opened.run, opened, Direction.FORWARD
         work.verdicts, work.progress, work.drained = {}, None, None
-        work.data_source = planned.source.source
+        work.data_source, work.plan_reason = planned.source.source, opened.plan.reason
         loads = planned.source.partitions
         work.expected_rates = {e.tp: loads[e.tp].bytes_in_per_second or 0.0 for e in opened.errands if e.tp in loads}
         if opened.run.planning_hash != work.planning_hash:

@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
+from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.topics import TopicFilter
-from kafka_rebalance.api.v1alpha1 import KafkaRebalanceSpec
-from kafka_rebalance.errors import Transient
+from kafka_rebalance.api.v1alpha1 import Goals as SpecGoals
+from kafka_rebalance.api.v1alpha1 import KafkaRebalanceSpec, OfflinePolicy
+from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.execution.decide import FOREIGN, WEDGED, Errand
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
+from kafka_rebalance.model.cluster_file import parse_reassignment
 from kafka_rebalance.model.load import LoadModel, PartitionLoad
 from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
-from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, TopicPartition
+from kafka_rebalance.planning.request import Balance as PlanningBalance
 from kafka_rebalance.planning.request import Goals, PartitionInput, PlanRequest, eligible_brokers
 from kafka_rebalance.planning.request import RackAwareness as PlanningRackAwareness
+from kafka_rebalance.planning.request import Strategy as PlanningStrategy
 from kafka_rebalance.reconcile.solving import solve
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a spec asks for in other places: the lists it refers to, and what topics demand of its replication factor.
+
+    ``min_insync`` is the effective min.insync.replicas per topic; absent: 1.
+    """
+
+    assignment: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
+    min_insync: Mapping[str, int] = field(default_factory=dict)
 
 
 def select(
@@ -32,11 +48,13 @@ async def make_plan(
     info: ClusterInfo,
     selected: Mapping[TopicPartition, PartitionState],
     load: LoadModel,
+    asked: Asked,
 ) -> Plan:
     """A plan for the selected partitions as they are.
 
-    Refused names what the cluster cannot give. Transient("ClusterUnhealthy") where a broker that holds replicas is
-    away: it may just be restarting, and nobody said that it shall be emptied.
+    Refused names what the cluster cannot give, or with offlinePolicy Refuse the partitions without a leader.
+    Transient("ClusterUnhealthy") where a broker that holds replicas is away: it may just be restarting, and nobody
+    said that it shall be emptied.
     """
     # A list that somebody else is just changing is no list to plan from: it has copies too many.
     resting = {tp: state for tp, state in selected.items() if not state.in_flight}
@@ -56,21 +74,64 @@ async def make_plan(
             f"{names} replicas but not live; planned on their return. If gone for good: spec.brokers.decommission",
             retry_after=15,
         )
+    if spec.offline_policy is OfflinePolicy.REFUSE:
+        _refuse_offline(resting)
+    pins = TopicFilter(spec.topics.pinned) if spec.topics.pinned else None
+    pinned = {topic for topic in {tp.topic for tp in resting} if pins is not None and pins.matches(topic)}
     request = PlanRequest(
         brokers=live,
         partitions=tuple(
-            PartitionInput(tp, state.replicas, state.topic_id, load.size_bytes(tp), state.leader is not None)
+            PartitionInput(
+                tp,
+                state.replicas,
+                state.topic_id,
+                load.size_bytes(tp),
+                has_leader=state.leader is not None,
+                pinned=tp.topic in pinned,
+                min_insync=asked.min_insync.get(tp.topic, 1),
+            )
             for tp, state in sorted(resting.items())
         ),
         targets=targets,
-        goals=Goals(
-            rack_awareness=PlanningRackAwareness(spec.goals.rack_awareness.value),
-            leaders=spec.goals.leaders,
-            follower_order=spec.goals.follower_order,
-        ),
+        goals=planning_goals(spec.goals),
+        strategy=PlanningStrategy(spec.strategy.value),
+        replication_factor=spec.replication_factor,
+        # Those in flight are left to whoever moves them, named here or not.
+        assignment={tp: row for tp, row in asked.assignment.items() if tp in resting or tp not in selected},
     )
     made = await solve(request)
     return replace(made, skipped=(*made.skipped, *busy))
+
+
+def planning_goals(goals: SpecGoals) -> Goals:
+    """The spec's goals as the planner takes them."""
+    return Goals(
+        rack_awareness=PlanningRackAwareness(goals.rack_awareness.value),
+        leaders=goals.leaders,
+        follower_order=goals.follower_order,
+        balance=PlanningBalance(goals.balance.value),
+        max_replica_moves=goals.max_replica_moves,
+        max_data_to_move=goals.max_data_to_move,
+        minimum_gain=goals.minimum_gain,
+    )
+
+
+def read_assignment(text: str, source: str) -> dict[TopicPartition, Replicas]:
+    """The lists in Kafka's reassignment JSON. Refused("AssignmentInvalid") names ``source`` and the place in it."""
+    try:
+        return parse_reassignment(text.encode())
+    except ValueError as wrong:
+        raise Refused(Reason.ASSIGNMENT_INVALID, f"{source}: {wrong}") from wrong
+    except Refused as wrong:
+        raise Refused(Reason.ASSIGNMENT_INVALID, f"{source}: {wrong.message}") from wrong
+
+
+def _refuse_offline(partitions: Mapping[TopicPartition, PartitionState]) -> None:
+    offline = sorted(tp for tp, state in partitions.items() if state.leader is None)
+    if offline:
+        examples = ", ".join(str(tp) for tp in offline[:5])
+        told = f"{len(offline)} partitions have no leader: {examples}; spec.offlinePolicy: Skip leaves them alone"
+        raise Refused(Reason.OFFLINE_PARTITIONS, told)
 
 
 def refuse_stale(earlier: Iterable[Errand], partitions: Mapping[TopicPartition, PartitionState]) -> None:

@@ -23,6 +23,7 @@ from kafka_rebalance.api.v1alpha1 import (
     ReplicaProgress,
     ResourceStatus,
     SkippedRow,
+    SpreadStatus,
     ThrottleStatus,
 )
 from kafka_rebalance.api.v1alpha1 import (
@@ -31,8 +32,10 @@ from kafka_rebalance.api.v1alpha1 import (
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.decide import Direction, Kind
 from kafka_rebalance.execution.progress import ReplicaBytes
+from kafka_rebalance.model.plan import Spread
 from kafka_rebalance.model.run import RunOutcome
 from kafka_rebalance.model.topology import ClusterState
+from kafka_rebalance.planning.gain import GAIN_TOO_SMALL
 from kafka_rebalance.reconcile.work import Barrier, Work
 from kafka_rebalance.units import format_bytes, format_duration, format_duration_range, format_rate
 
@@ -247,7 +250,11 @@ def _state_at_rest(work: Work) -> tuple[Summary, str, str]:
         reason, message = said if said and known else (Reason.SUCCEEDED, "every partition is at its target")
         return Summary.DONE, reason, message
     if work.progress.partitions_total == 0:
-        return Summary.DONE, Reason.NOTHING_TO_DO, f"the cluster is as asked for: no partition has to change{left}"
+        why = "the cluster is as asked for: no partition has to change"
+        if work.plan_reason == GAIN_TOO_SMALL:
+            gain = work.rebalance.spec.goals.minimum_gain
+            why = f"{GAIN_TOO_SMALL}: balance would take less than goals.minimumGain ({gain} %) off the fullest broker"
+        return Summary.DONE, Reason.NOTHING_TO_DO, f"{why}{left}"
     total = work.progress.partitions_total
     return Summary.DONE, Reason.SUCCEEDED, f"{total - count} of {total} partitions are at their targets{left}"
 
@@ -263,11 +270,18 @@ def _plan(work: Work, source_said: str | None) -> PlanStatus:
         replica_moves=plan.replica_moves,
         lower_bound=plan.lower_bound,
         optimal=plan.optimal,
+        before=_spread(plan.before),
+        after=_spread(plan.after),
+        reason=plan.reason or None,
         leader_moves=plan.leader_moves,
         data_to_move=plan.data_to_move_bytes,
         data_source=work.data_source or source_said,
         eta=format_duration(work.eta_seconds) if work.eta_seconds is not None else None,
     )
+
+
+def _spread(found: Spread | None) -> SpreadStatus | None:
+    return SpreadStatus(fewest=found.fewest, most=found.most) if found is not None else None
 
 
 def _progress(work: Work, now: datetime) -> ProgressStatus | None:

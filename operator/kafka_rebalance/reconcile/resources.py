@@ -18,7 +18,7 @@ from kafka_rebalance.api.v1alpha1 import (
     ResourceStatus,
     parse_metadata,
 )
-from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.execution.progress import ReplicaBytes
 from kafka_rebalance.kube.client import Json, KubeClient
 from kafka_rebalance.kube.errors import Conflict, Forbidden
@@ -107,6 +107,13 @@ class Resources:
         """Whether that very resource is still there."""
         body = await self._kube.get(plural, namespace, name)
         return body is not None and body["metadata"]["uid"] == uid
+
+    async def config_map_key(self, namespace: str, name: str, key: str) -> str:
+        """One key of a ConfigMap. Transient("ConfigMapNotFound") where the key, or all of it, lacks."""
+        data = await self._kube.read_config_map(namespace, name)
+        if key not in data:
+            raise Transient("ConfigMapNotFound", f"ConfigMap {namespace}/{name} has no key {key!r}", retry_after=15)
+        return data[key]
 
     async def goes_with_its_surroundings(self, work: Work) -> bool:
         """Whether the namespace or our CRD is being deleted too. Not known (no right to look): no."""

@@ -109,6 +109,7 @@ class Work:
     throttle_problem: RebalanceError | None = None
     relieved: int = 0
     data_source: str = ""
+    plan_reason: str = ""
     eta_seconds: float | None = None
     cordon_seen: set[BrokerId] = field(default_factory=set)
     empty_since: float | None = None

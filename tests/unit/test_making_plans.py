@@ -1,0 +1,109 @@
+"""From a spec and the live cluster to what the planner is asked."""
+
+import json
+
+import pytest
+
+from kafka_rebalance.api.v1alpha1 import parse_rebalance
+from kafka_rebalance.errors import Refused
+from kafka_rebalance.kafka.ports import ClusterInfo
+from kafka_rebalance.model.load import LoadModel
+from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, TopicPartition, replicas_of
+from kafka_rebalance.reconcile.planning import Asked, make_plan, read_assignment, select
+
+INFO = ClusterInfo("c", {BrokerId(b): Broker(BrokerId(b)) for b in range(1, 5)})
+SIZES = LoadModel("LogDirs", None, {}, "c")
+
+
+def spec(**parts):
+    metadata = {"name": "r", "namespace": "n", "uid": "u"}
+    return parse_rebalance({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "k:1"}, **parts}}).spec
+
+
+def cluster(*lists, topic="t", offline=(), busy=()):
+    states = {}
+    for number, row in enumerate(lists):
+        tp, ids = TopicPartition(topic, number), replicas_of(*row)
+        leader = None if number in offline else ids[0]
+        adding = (BrokerId(4),) if number in busy else ()
+        states[tp] = PartitionState(tp, "id", ids, frozenset(ids), leader, adding=adding)
+    return states
+
+
+async def planned(asked_for, states, asked=Asked()):  # noqa: B008 - frozen
+    made = await make_plan(asked_for, INFO, select(asked_for, states), SIZES, asked)
+    return {str(p.tp): list(p.target) for p in made.partitions}, made
+
+
+class TestStrategies:
+    async def test_given_lists(self):
+        """What the ConfigMap says; a partition that others are moving is left to them."""
+        lists = {TopicPartition("t", n): replicas_of(3, 4) for n in range(2)}
+        asked_for = spec(strategy="Assignment", assignment={"configMapRef": {"name": "a"}})
+        changed, made = await planned(asked_for, cluster([1, 2], [1, 2], busy=[1]), Asked(lists))
+        assert changed == {"t-0": [3, 4]}
+        assert [(str(s.tp), s.reason) for s in made.skipped] == [("t-1", "ForeignReassignment")]
+
+    async def test_lists_of_topics_that_are_not_selected(self):
+        """A name that the cluster does not have, or the filter leaves out, is a mistake that is named."""
+        asked_for = spec(strategy="Assignment", assignment={"configMapRef": {"name": "a"}}, topics={"include": ["x"]})
+        with pytest.raises(Refused, match="t-0"):
+            await planned(asked_for, cluster([1, 2]), Asked({TopicPartition("t", 0): replicas_of(3, 4)}))
+
+    async def test_forced_moves_only(self):
+        """Only what is on the broker that shall be empty; the leader that goes is followed by who leads least."""
+        asked_for = spec(strategy="ForcedMovesOnly", brokers={"decommission": [1]})
+        changed, _ = await planned(asked_for, cluster([1, 2], [2, 3], [2, 3]))
+        assert changed == {"t-0": [4, 2]}
+
+    async def test_pinned_topics(self):
+        """They stay, and the others make room for them."""
+        states = cluster([1], [1], topic="audit") | cluster([1], [2], [3], [4])
+        changed, _ = await planned(spec(topics={"pinned": ["aud.*"]}), states)
+        assert changed.keys() == {"t-0"}
+
+    async def test_min_insync(self):
+        """What the topic demands is never taken from it."""
+        with pytest.raises(Refused) as refused:
+            await planned(spec(replicationFactor=1), cluster([1, 2]), Asked(min_insync={"t": 2}))
+        assert refused.value.reason == "BelowMinInsyncReplicas"
+
+    async def test_minimum_gain(self):
+        """An empty plan that says why."""
+        changed, made = await planned(spec(goals={"minimumGain": 60}), cluster([1], [1], [2], [3]))
+        assert (changed, made.reason) == ({}, "GainTooSmall")
+
+
+class TestOfflinePolicy:
+    async def test_skip(self):
+        """A partition without a leader is named and left alone."""
+        _, made = await planned(spec(), cluster([1, 2], [1, 2], offline=[1]))
+        assert [(str(s.tp), s.reason) for s in made.skipped] == [("t-1", "NoLeader")]
+
+    async def test_refuse(self):
+        """Nothing is planned while there is one."""
+        with pytest.raises(Refused, match="t-1") as refused:
+            await planned(spec(offlinePolicy="Refuse"), cluster([1, 2], [1, 2], offline=[1]))
+        assert refused.value.reason == "OfflinePartitions"
+
+
+class TestAssignmentText:
+    def test_kafkas_json(self):
+        rows = [{"topic": "t", "partition": 0, "replicas": [2, 1], "log_dirs": ["any", "any"]}]
+        text = json.dumps({"version": 1, "partitions": rows})
+        assert read_assignment(text, "it") == {TopicPartition("t", 0): replicas_of(2, 1)}
+
+    @pytest.mark.parametrize(
+        ("text", "says"),
+        [
+            ("{", "key 'k' of ConfigMap n/a: not JSON"),
+            ('{"version": 2, "partitions": []}', "version: 2 is not 1"),
+            ('{"partitions": [{"topic": "t", "partition": 0, "replicas": []}]}', "partitions[0].replicas"),
+            ('{"partitions": [{"topic": "t", "partition": 0, "replicas": [1, 1]}]}', "names a broker twice"),
+        ],
+    )
+    def test_what_is_wrong_is_named(self, text, says):
+        with pytest.raises(Refused) as refused:
+            read_assignment(text, "key 'k' of ConfigMap n/a")
+        assert refused.value.reason == "AssignmentInvalid"
+        assert says in refused.value.message
