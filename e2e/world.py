@@ -116,6 +116,14 @@ class World:
         self.kube.apply(json.dumps({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": data}))
         return unique
 
+    def config_map(self, name: str, **data: str) -> str:
+        """Apply a ConfigMap; its name."""
+        unique = self.unique(name)
+        self._objects.append(("configmaps", unique, NAMESPACE))
+        metadata = {"name": unique, "namespace": NAMESPACE}
+        self.kube.apply(json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}))
+        return unique
+
     def planned(self, rebalance: "Rebalance", before: Mapping[Key, PartitionState]) -> Any:
         """What `kafka-rebalance plan` makes, offline, of the same resource and these partitions."""
         cluster = {
