@@ -25,8 +25,7 @@ class TestRecorded:
     def test_rule(self, case: dict[str, Any]) -> None:
         """Every list of the topic, in Kafka's order."""
         racks = {BrokerId(b): rack for b, rack in case["brokers"]}
-        factors = [case["replicationFactor"]] * len(case["lists"])
-        found = striped(racks, factors, drawn_for(case["topic"]))
+        found = striped(racks, case["replicationFactor"], len(case["lists"]), drawn_for(case["topic"]))
         assert found == [replicas_of(*row) for row in case["lists"]]
 
     def test_plan(self, case: dict[str, Any]) -> None:
@@ -44,3 +43,20 @@ class TestRecorded:
         after = {p.tp: p.target for p in made.partitions}
         assert [after.get(tp, some) for tp in names] == [replicas_of(*row) for row in case["lists"]]
         assert made.optimal == (made.replica_moves == 0)
+
+
+def test_replication_factors_may_differ_within_a_topic() -> None:
+    """Lists are those of the largest; the others are their beginnings. Kafka's class itself knows one per topic."""
+    racks = {BrokerId(b): f"r{b}" for b in range(3)}
+    rows = [replicas_of(0, 1, 2)[: 3 if i == 4 else 1] for i in range(9)]
+    request = PlanRequest(
+        tuple(Broker(b, rack) for b, rack in racks.items()),
+        tuple(PartitionInput(TopicPartition("t", i), row) for i, row in enumerate(rows)),
+        frozenset(racks),
+        strategy=Strategy.GENERATE,
+    )
+    after = {p.tp.partition: p.target for p in plan(request).partitions}
+    whole = striped(racks, 3, 9, drawn_for("t"))
+    assert [after.get(i, row) for i, row in enumerate(rows)] == [
+        row[: len(old)] for row, old in zip(whole, rows, strict=True)
+    ]

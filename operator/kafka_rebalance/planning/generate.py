@@ -10,7 +10,7 @@ and one that Kafka's own class makes from the same numbers.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeVar
@@ -28,8 +28,9 @@ Draw = Callable[[int], int]
 def generate(request: PlanRequest, factors: Mapping[TopicPartition, int]) -> dict[TopicPartition, Replicas]:
     """A list for every partition given, skipped and pinned ones too: each topic is placed as a whole.
 
-    ``factors`` are the replication factors of those that change. Raises Refused(RackUnknown) where some brokers have
-    a rack and some have none, as Kafka's tool does.
+    ``factors`` are the replication factors of those that change. Where they differ within a topic, lists are made for
+    the largest, and the others take the first of theirs: the rule knows one per topic. Raises Refused(RackUnknown)
+    where some brokers have a rack and some have none, as Kafka's tool does.
     """
     racks = _racks(request)
     lists: dict[TopicPartition, Replicas] = {}
@@ -37,7 +38,8 @@ def generate(request: PlanRequest, factors: Mapping[TopicPartition, int]) -> dic
     for topic, members in groupby(partitions, key=lambda p: p.tp.topic):
         rows = list(members)
         wanted = [min(factors.get(p.tp, len(p.replicas)), len(racks)) for p in rows]
-        lists |= zip((p.tp for p in rows), striped(racks, wanted, drawn_for(topic)), strict=True)
+        found = striped(racks, max(wanted), len(rows), drawn_for(topic))
+        lists |= {p.tp: row[:count] for p, row, count in zip(rows, found, wanted, strict=True)}
     return lists
 
 
@@ -47,10 +49,10 @@ def drawn_for(topic: str) -> Draw:
     return lambda bound: number % bound
 
 
-def striped(racks: Mapping[BrokerId, str | None], factors: Iterable[int], draw: Draw) -> list[Replicas]:
+def striped(racks: Mapping[BrokerId, str | None], factor: int, partitions: int, draw: Draw) -> list[Replicas]:
     """One topic's lists, partition by partition, as Kafka's StripedReplicaPlacer makes them from these numbers."""
     stripes = _Stripes(racks, draw)
-    return [stripes.place(factor) for factor in factors]
+    return [stripes.place(factor) for _ in range(partitions)]
 
 
 def _racks(request: PlanRequest) -> dict[BrokerId, str | None]:
