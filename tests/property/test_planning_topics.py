@@ -53,6 +53,23 @@ class TestAgainstTheOracle:
         assert seen["nearly"] == seen["proved"] == seen["asked"]
         assert seen["exact"] >= exact, seen
 
+    def test_topics_alone(self) -> None:
+        """With very many topics each is planned alone: as good, but for the totals."""
+        with mock.patch.object(topics, "SMALL", 0), mock.patch.object(topics, "MOST_CELLS", 0):
+            seen = against_the_oracle(Balance.PER_TOPIC, 23, 40)
+        assert seen["nearly"] == seen["proved"] == seen["asked"]
+
+    def test_spare_copies_of_topics_alone_even_the_totals(self) -> None:
+        """Twelve topics of one partition leave broker 9; each goes where the fewest copies are by then."""
+        request = PlanRequest(
+            tuple(Broker(BrokerId(b)) for b in (0, 1, 2, 9)),
+            tuple(PartitionInput(TopicPartition(f"t{i}", 0), replicas_of(9)) for i in range(12)),
+            frozenset(BrokerId(b) for b in (0, 1, 2)),
+            Goals(balance=Balance.PER_TOPIC),
+        )
+        with mock.patch.object(topics, "SMALL", 0), mock.patch.object(topics, "MOST_CELLS", 0):
+            assert plan(request).after == Spread(4, 4)
+
 
 class TestRules:
     def test_per_topic_evens_what_total_does_not(self) -> None:

@@ -85,9 +85,10 @@ def fair_steps(fair: Ints) -> Ints:
 
 
 def spare_ranks(instance: Instance) -> Ints:
-    """The order [B] in which brokers get a spare copy: largest current count first, then lowest id."""
+    """The order [B] in which brokers get a spare copy: the favoured or largest current count first, then lowest id."""
     brokers = np.flatnonzero(instance.eligible)
     current = instance.base + np.bincount(instance.holder, minlength=instance.brokers)
+    current = current if instance.favour is None else instance.favour
     ranked = brokers[np.argsort(-current[brokers], kind="stable")]
     ranks = np.zeros(instance.brokers, dtype=np.int64)
     ranks[ranked] = np.arange(len(ranked))

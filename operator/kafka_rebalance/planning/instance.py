@@ -44,6 +44,7 @@ class Instance:
     partition's replicas cannot be placed without. ``topic`` [P] numbers the topics, whose partitions are neighbours;
     ``size`` [P] are the bytes of one replica. ``listed`` [P] is how long the lists are: ``rf`` unless wide.
     ``base`` and ``led`` [B] are replicas and leaders of partitions that stay as they are: counts are fair with them.
+    ``favour`` [B]: the higher, the sooner a broker gets a spare copy (None: the most copies now).
     """
 
     brokers: int
@@ -62,6 +63,7 @@ class Instance:
     listed: Ints
     base: Ints
     led: Ints
+    favour: Ints | None = None
 
     @cached_property
     def start(self) -> Ints:

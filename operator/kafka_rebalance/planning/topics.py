@@ -32,6 +32,9 @@ MOST_CHOICES = 2_000_000
 """Up to so many (partition, broker) choices it decides as well where nothing else proves the fewest moves: about a
 minute."""
 
+MOST_CELLS = 20_000
+"""Up to so many (topic, broker) cells PerTopic's totals are evened with all topics in sight: some seconds."""
+
 _EFFORT = 200
 """How many looks for a chain are taken at most, for each topic."""
 
@@ -43,7 +46,7 @@ def balanced_by_topic(instance: Instance, balance: Balance) -> Sets:
     odd = instance.rack_awareness is RackAwareness.PREFERRED or bool(instance.excess_of.any())
     if len(instance.holder) <= SMALL or (odd and (balance is Balance.BOTH or _choices(instance) <= MOST_CHOICES)):
         return _by_flow(instance, balance)
-    if odd:
+    if balance is Balance.PER_TOPIC and (odd or _cells(instance) > MOST_CELLS):
         return _each_alone(instance)
     found = _by_outline(instance, balance)
     if found.copies.moves() > found.lower_bound and balance is Balance.BOTH and _choices(instance) <= MOST_CHOICES:
@@ -63,6 +66,10 @@ def uneven_topics(copies: Copies) -> int:
     return uneven
 
 
+def _cells(instance: Instance) -> int:
+    return (int(instance.topic[-1]) + 1) * int(instance.eligible.sum())
+
+
 def _choices(instance: Instance) -> int:
     return len(instance.rf) * int(instance.eligible.sum())
 
@@ -74,12 +81,14 @@ def _by_flow(instance: Instance, balance: Balance) -> Sets:
 
 
 def _each_alone(instance: Instance) -> Sets:
-    """Each topic for itself; the totals are what they are."""
+    """Each topic for itself, its spare copies on the brokers that have the fewest copies by then."""
     holder, lower_bound = instance.holder.copy(), 0
+    totals = np.bincount(holder, minlength=instance.brokers)
     for slots, part in _parts(instance):
-        alone = fewest_moves(part)
+        alone = fewest_moves(replace(part, favour=-totals))
         holder[slots] = alone.copies.holder
         lower_bound += alone.lower_bound
+        totals += alone.copies.counts() - np.bincount(part.holder, minlength=instance.brokers)
     return Sets(Copies.of_lists(instance, holder), lower_bound)
 
 
