@@ -46,8 +46,8 @@ def rows(most: int) -> list[Row]:
     ]
     found = [(0, 0, "goldens", "planner")]
     found += [(partitions, SIZES[partitions], what, "planner") for partitions, whats in ours for what in whats]
-    for tool, most in UP_TO.items():
-        found += [(p, b, what, tool) for p, b in SIZES.items() if p <= most for what in COMPARED]
+    for tool, largest in UP_TO.items():
+        found += [(p, b, what, tool) for p, b in SIZES.items() if p <= largest for what in COMPARED]
     return [row for row in found if row[0] <= most]
 
 

@@ -11,6 +11,7 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
+from kafka_rebalance.planning.chains import PairChains
 from kafka_rebalance.planning.copies import Copies, rank_within, scramble
 from kafka_rebalance.planning.instance import Indices, Instance, Ints
 from kafka_rebalance.planning.leaders import Leaders
@@ -28,6 +29,7 @@ def spread(copies: Copies, goals: Goals) -> Indices:
         return _in_present_order(copies, leaders.lists)
     for place in range(1, int(copies.instance.rf.max(initial=0)) - 1):
         _even_place(copies.instance, leaders.lists, place)
+        _chain_place(copies.instance, leaders.lists, place)
     return leaders.lists
 
 
@@ -77,6 +79,28 @@ def _even_place(instance: Instance, lists: Indices, place: int) -> None:
         few &= rank_within(leader[p] + number[lists[other]]) < allowed
         p, other = p[few], other[few]
         lists[here[p]], lists[other] = lists[other], lists[here[p]]
+
+
+def _chain_place(instance: Instance, lists: Indices, place: int) -> None:
+    """The evenest pairs for these leaders, once no single swap helps any more. Changes ``lists``."""
+    chosen = np.flatnonzero(instance.rf > place + 1)
+    counted = np.flatnonzero(instance.rf > place)
+    number = np.cumsum(instance.eligible) - 1
+    brokers = int(instance.eligible.sum())
+    behind = np.arange(place + 1, int(instance.rf[chosen].max(initial=0)))
+    slots = instance.start[chosen] + place
+    others = np.where(behind < instance.rf[chosen][:, None], instance.start[chosen][:, None] + behind, slots[:, None])
+    leader = number[lists[instance.start]]
+    here = leader[counted] * brokers + number[lists[instance.start[counted] + place]]
+    other = leader[chosen][:, None] * brokers + number[lists[others]]
+    if brokers * brokers <= _TABLE:
+        possible, counts = brokers * brokers, np.bincount(here, minlength=brokers * brokers)
+    else:
+        known = np.unique(np.concatenate([here, other.ravel()]))
+        here, other, possible = np.searchsorted(known, here), np.searchsorted(known, other), len(known)
+        counts = np.bincount(here, minlength=possible)
+    here = here[instance.rf[counted] > place + 1].astype(np.int32)
+    PairChains(leader[chosen], here, other.astype(np.int32), counts).run(lists, slots, others)
 
 
 class _PairCounts:
