@@ -27,6 +27,24 @@ class Metrics:
     leader_changes: int
 
 
+def fewest_pair_squares(lists: Iterable[Replicas]) -> int:
+    """The least sum of squared (leader, second) counts for these leaders, by a flow over every partition."""
+    rows = [row for row in lists if len(row) > 1]
+    pairs = sorted({(row[0], b) for row in rows for b in row[1:]})
+    node = {pair: len(rows) + i for i, pair in enumerate(pairs)}
+    solver, sink = min_cost_flow.SimpleMinCostFlow(), len(rows) + len(pairs)
+    for p, row in enumerate(rows):
+        solver.set_node_supply(p, 1)
+        for b in row[1:]:
+            solver.add_arc_with_capacity_and_unit_cost(p, node[row[0], b], 1, 0)
+    for pair in pairs:
+        for k in range(sum(pair[0] == row[0] and pair[1] in row[1:] for row in rows)):
+            solver.add_arc_with_capacity_and_unit_cost(node[pair], sink, 1, 2 * k + 1)
+    solver.set_node_supply(sink, -len(rows))
+    assert solver.solve() == solver.OPTIMAL
+    return int(solver.optimal_cost())
+
+
 def result(request: PlanRequest, made: Plan) -> dict[TopicPartition, Replicas]:
     """Every partition's list after the plan, the skipped ones left out."""
     after = {p.tp: p.replicas for p in request.partitions if p.has_leader}

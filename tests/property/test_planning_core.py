@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.property.planning_judge import check, fewest_moves, optimum, result
+from tests.property.planning_judge import check, fewest_moves, fewest_pair_squares, optimum, result
 from tests.property.test_planning_properties import requests
 
 from kafka_rebalance.errors import Refused
@@ -93,6 +93,15 @@ class TestOrder:
         assert metrics.leader_changes == exact.leader_changes
         if not leaders:
             assert all(p.current[0] not in p.target for p in made.partitions if p.leader_moves)
+
+    @settings(max_examples=200, deadline=None)
+    @given(requests(most_partitions=60, most_brokers=7))
+    def test_pairs_are_as_even_as_the_leaders_allow(self, request_: PlanRequest) -> None:
+        """No choice of seconds behind these leaders has a smaller sum of squares."""
+        made = fast(request_)
+        lists = result(request_, made).values()
+        squares = check(request_, made).pair_sumsq
+        assert squares == fewest_pair_squares(lists)
 
     def test_a_copy_that_comes_home_by_a_detour_is_in_its_place(self) -> None:
         """Chains may bring a copy back in another's slot; whether a leader has stayed is told by its slot."""
