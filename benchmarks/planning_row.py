@@ -22,7 +22,7 @@ from kafka_rebalance.planning.planner import Solution, solve
 from kafka_rebalance.planning.request import Goals
 
 RUNS = 5
-ENOUGH_SECONDS = 20.0
+ENOUGH_SECONDS = 12.0
 """No further run of a row begins after that."""
 
 
