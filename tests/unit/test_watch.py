@@ -7,7 +7,7 @@ import kopf
 import pytest
 from e2e.bench.waiting import wait_until
 
-from kafka_rebalance.app.watch import Watch
+from kafka_rebalance.app.watch import Watch, login
 
 
 @pytest.fixture
@@ -65,3 +65,29 @@ class TestAge:
         let_go.set()
         await asyncio.to_thread(wait_until, "it beats again", lambda: (watch.age or 9) < 0.5)
         await watch.stop()
+
+
+class TestLogin:
+    ACCOUNT = kopf.ConnectionInfo(server="https://kubernetes.default.svc", token="secret")
+
+    @pytest.fixture(autouse=True)
+    def in_a_pod(self, monkeypatch):
+        monkeypatch.setattr(kopf, "login_with_kubeconfig", lambda **_: None)
+        monkeypatch.setattr(kopf, "login_with_service_account", lambda **_: self.ACCOUNT)
+        monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+
+    @pytest.mark.parametrize(
+        ("host", "server"), [("10.96.0.1", "https://10.96.0.1:6443"), ("fd00::1", "https://[fd00::1]:6443")]
+    )
+    def test_needs_no_dns(self, monkeypatch, host, server):
+        """A Pod whose name server is away still watches."""
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
+        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "6443")
+        found = login()
+        assert (found.server, found.token) == (server, "secret")
+
+    def test_a_kubeconfig_comes_first(self, monkeypatch):
+        """As in every other client."""
+        other = kopf.ConnectionInfo(server="https://elsewhere")
+        monkeypatch.setattr(kopf, "login_with_kubeconfig", lambda **_: other)
+        assert login() is other

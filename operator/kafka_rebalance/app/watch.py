@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Any
 
 import kopf
@@ -99,9 +101,6 @@ class Watch:
     def _registry(self) -> kopf.OperatorRegistry:
         registry = kopf.OperatorRegistry()
 
-        def login(**kwargs: Any) -> Any:
-            return kopf.login_with_kubeconfig(**kwargs) or kopf.login_with_service_account(**kwargs)
-
         kopf.on.login(registry=registry)(login)
         for plural in (REBALANCES, REASSIGNMENT_THROTTLES):
             kopf.on.event(GROUP, VERSION, plural, registry=registry)(self._handler(plural))
@@ -113,6 +112,21 @@ class Watch:
             self._loop.call_soon_threadsafe(self._seen, plural, body, event["type"] == "DELETED")
 
         return handler
+
+
+def login(**kwargs: Any) -> kopf.ConnectionInfo | None:
+    """From the kubeconfig, else as the Pod's account: at the address that Kubernetes gives every container.
+
+    kopf would ask DNS for that address; every other client of the API server goes without, and so do our other calls.
+    """
+    found = kopf.login_with_kubeconfig(**kwargs)
+    if found is not None:
+        return found
+    found = kopf.login_with_service_account(**kwargs)
+    host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT", "443")
+    if found is None or not host:
+        return found
+    return replace(found, server=f"https://{f'[{host}]' if ':' in host else host}:{port}")
 
 
 def _settings(*, clusterwide: bool) -> kopf.OperatorSettings:
