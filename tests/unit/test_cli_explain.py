@@ -129,7 +129,7 @@ class TestPartition:
             (["--partition", "t-x-9"], 3, "refused (UnknownPartition)"),
             (["--broker", "7"], 3, "refused (UnknownBroker)"),
             (["--partition", "t"], 2, "is not a topic-partition"),
-            (["--partition", "u-5", "--broker", "1"], 2, "either --partition or --broker"),
+            (["--partition", "u-5", "--broker", "1"], 2, "one of --partition, --broker and --curve"),
         ],
     )
     def test_what_is_not_there(self, arguments: list[str], code: int, says: str) -> None:
@@ -174,3 +174,26 @@ class TestOtherStrategies:
         assert explained.partition(tp).skipped == "NoLeader"
         with pytest.raises(Refused, match="t-1"):
             explained.partition(TopicPartition("t", 1))
+
+
+class TestCurve:
+    def test_from_what_has_to_move_to_the_whole_plan(self) -> None:
+        """Two copies have to go (a rack twice, a broker that is gone); the last point is the plan."""
+        document = told("--curve", "3")
+        points = document["curve"]
+        assert [point["moves"] for point in points] == [2, 3, 5]
+        assert points[-1]["moves"] == document["plan"]["replicaMoves"]
+        assert points[-1]["spread"] == {"fewest": 3, "most": 3}
+        assert sorted(point["squares"] for point in points)[::-1] == [point["squares"] for point in points]
+
+    def test_as_a_table(self) -> None:
+        _, out, _ = run("--curve", "2")
+        assert "REPLICAS PER BROKER" in out
+        assert "3-3" in out
+
+    @pytest.mark.parametrize("option", [("--balance", "Both"), ("--max-replica-moves", "1"), ("--pin-topics", "u")])
+    def test_plans_that_count_otherwise_are_not_explained(self, option: tuple[str, str]) -> None:
+        """Shares of a total would be no reason there."""
+        code, out, err = run(*option)
+        assert (code, out) == (3, "")
+        assert "refused (NotExplained)" in err

@@ -19,7 +19,7 @@ from kafka_rebalance.kube.codec import (
     pack,
 )
 from kafka_rebalance.kube.errors import StoredStateCorrupt
-from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition, Spread
+from kafka_rebalance.model.plan import Imbalance, Plan, PlannedPartition, SkippedPartition, Spread
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
 from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
 
@@ -52,10 +52,14 @@ class TestPlans:
         made = replace(plan(3), before=Spread(2, 9), after=Spread(4, 5), reason="GainTooSmall")
         assert decode_plan(encode_plan(made)) == made
 
+    def test_what_a_budget_left(self) -> None:
+        made = replace(plan(3), imbalance=Imbalance(29, 28), uneven_topics=3)
+        assert decode_plan(encode_plan(made)) == made
+
     def test_written_without_spreads(self) -> None:
         """A plan of an earlier version tells nothing about them."""
         raw = json.loads(gzip.decompress(encode_plan(plan(3))))
-        for added in ("before", "after", "reason"):
+        for added in ("before", "after", "reason", "imbalance", "unevenTopics"):
             del raw[added]
         assert decode_plan(pack(raw)) == plan(3)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,16 @@ from tests.property.planning_judge import check, levels, result
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
-from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest, RackAwareness, eligible_brokers, plan
+from kafka_rebalance.planning import (
+    Balance,
+    Goals,
+    PartitionInput,
+    PlanRequest,
+    RackAwareness,
+    Strategy,
+    eligible_brokers,
+    plan,
+)
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "placement.json").read_text())["cases"]
 LEVELS = ["rack_violations", "count_sumsq", "moves", "leader_sumsq", "pair_sumsq", "leader_changes"]
@@ -255,3 +265,23 @@ class TestEligibleBrokers:
         """Somebody has to hold the data."""
         with pytest.raises(Refused, match="no broker is left"):
             eligible_brokers(self.BROKERS, self.ids(0), self.ids(0))
+
+
+class TestCombinations:
+    @pytest.mark.parametrize(
+        "goals", [Goals(balance=Balance.BOTH), Goals(max_replica_moves=1), Goals(max_data_to_move=1)]
+    )
+    @pytest.mark.parametrize(
+        ("changes", "named"),
+        [
+            ({"replication_factor": 2}, "a replicationFactor"),
+            ({"strategy": Strategy.FORCED_MOVES_ONLY}, "the strategy ForcedMovesOnly"),
+            ({"partitions": (PartitionInput(TopicPartition("t", 0), replicas_of(1), pinned=True),)}, "pinned topics"),
+        ],
+    )
+    def test_what_is_not_planned_together_is_refused(self, goals: Goals, changes: dict[str, Any], named: str) -> None:
+        """By name: nothing is left out without a word."""
+        request = replace(cluster([[1], [1], [1]], {1: None, 2: None}, goals=goals), **changes)
+        with pytest.raises(Refused, match=f"goals.* cannot be combined with {named}") as refused:
+            plan(request)
+        assert refused.value.reason == "GoalsNotCombined"

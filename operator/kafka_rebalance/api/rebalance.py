@@ -125,7 +125,7 @@ class Goals(ApiModel):
     balance: Balance = Field(
         default=Balance.TOTAL,
         description="Total: every broker holds the same number of replicas, give or take one. PerTopic: of each topic. "
-        "Both: of each topic, and in total as far as that allows.",
+        "Both: in total, and of each topic as far as that allows.",
     )
     leaders: bool = Field(default=True, description="Spread preferred leaders evenly. Costs no data.")
     follower_order: bool = Field(

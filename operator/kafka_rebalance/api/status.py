@@ -83,6 +83,10 @@ class PlanStatus(ApiModel):
     optimal: bool = Field(description="Whether replicaMoves is proved to be the optimum.")
     before: SpreadStatus | None = Field(default=None, description="The brokers' replicas before the plan.")
     after: SpreadStatus | None = Field(default=None, description="The same after it: what imbalance remains.")
+    budget_reached: bool | None = Field(
+        default=None,
+        description="True where maxReplicaMoves or maxDataToMove left imbalance that more moves would mend.",
+    )
     reason: ShortText | None = Field(
         default=None, description="Why the plan is empty although something could be moved, in one CamelCase word."
     )

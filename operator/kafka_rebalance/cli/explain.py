@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -15,9 +16,13 @@ from kafka_rebalance.cli import explain_words as words
 from kafka_rebalance.cli.bulk import without_collector
 from kafka_rebalance.cli.plan import asked_for
 from kafka_rebalance.cli.plan import plan as plan_command
+from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.topology import TopicPartition
+from kafka_rebalance.planning import Balance, PlanRequest
 from kafka_rebalance.planning import plan as make_plan
+from kafka_rebalance.planning.curve import curve
 from kafka_rebalance.planning.explain import BrokerAccount, Explanation, PartitionAccount, Share
+from kafka_rebalance.units import format_bytes
 
 _UNLIMITED = 10**6
 _PARTITION = re.compile(r"(?P<topic>.+)-(?P<partition>\d{1,10})")
@@ -38,16 +43,20 @@ class _Partition(click.ParamType[TopicPartition]):
 @click.command("explain")
 @click.option("--partition", type=_Partition(), metavar="TOPIC-PARTITION", help="Explain this one.")
 @click.option("--broker", type=click.IntRange(min=0), metavar="ID", help="Explain what this one gives and gets.")
+@click.option("--curve", "points", type=click.IntRange(2, 100), metavar="POINTS", help="What balance costs in moves.")
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
 @without_collector()
-def explain(*, partition: TopicPartition | None, broker: int | None, output: str, **given: Any) -> None:
+def explain(
+    *, partition: TopicPartition | None, broker: int | None, points: int | None, output: str, **given: Any
+) -> None:
     """Say why a plan moves what it moves: of the whole plan, of a partition or of a broker.
 
     Takes the options of plan, and explains the plan that it makes of them.
     """
-    if partition is not None and broker is not None:
-        raise click.UsageError("give either --partition or --broker")
+    if sum(asked is not None for asked in (partition, broker, points)) > 1:
+        raise click.UsageError("give one of --partition, --broker and --curve")
     request = asked_for(**given).request
+    _check_explained(request)
     explained = Explanation(request, make_plan(request))
     if partition is not None:
         document = _partition(explained, explained.partition(partition))
@@ -55,6 +64,8 @@ def explain(*, partition: TopicPartition | None, broker: int | None, output: str
         document = _broker(explained, explained.broker(broker))
     else:
         document = _whole(explained)
+        if points:
+            document["curve"] = [asdict(point) for point in curve(request, points)]
     if output == "json":
         click.echo(json.dumps(document))
     elif output == "yaml":
@@ -65,6 +76,19 @@ def explain(*, partition: TopicPartition | None, broker: int | None, output: str
 
 # Whatever can be planned can be explained.
 explain.params[:0] = [option for option in plan_command.params if option.name not in {"everything", "output"}]
+
+
+def _check_explained(request: PlanRequest) -> None:
+    """Shares and counts are those of one total; nothing is said of plans that count otherwise."""
+    goals = request.goals
+    told = {
+        f"goals.balance {goals.balance}": goals.balance is not Balance.TOTAL,
+        "a movement budget": goals.max_replica_moves is not None or goals.max_data_to_move is not None,
+        "a minimum gain": goals.minimum_gain > 0,
+        "pinned topics": any(p.pinned for p in request.partitions),
+    }
+    if beyond := [what for what, asked in told.items() if asked]:
+        raise Refused("NotExplained", f"plans with {beyond[0]} are not explained")
 
 
 def _whole(explained: Explanation) -> dict[str, Any]:
@@ -154,6 +178,17 @@ def _print(document: dict[str, Any]) -> None:
     rows = document.get("brokers", ())
     if rows:
         console.print("", _table(rows))
+    if points := document.get("curve"):
+        console.print("", _curve_table(points))
+
+
+def _curve_table(points: list[dict[str, Any]]) -> Table:
+    table = Table(*("MOVES", "REPLICAS PER BROKER", "SUM OF SQUARES", "DATA", "PROVED"), box=None)
+    for point in points:
+        spread, proved = point["spread"], "yes" if point["optimal"] else "no"
+        counts = f"{spread['fewest']}-{spread['most']}"
+        table.add_row(str(point["moves"]), counts, str(point["squares"]), format_bytes(point["data_bytes"]), proved)
+    return table
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, BinaryIO
 
 import click
@@ -294,6 +294,8 @@ def _document(
             "planningSeconds": round(seconds, 6),
             "hash": made.hash,
             **({"before": _spread(made.before), "after": _spread(made.after)} if made.before and made.after else {}),
+            **({"imbalance": asdict(made.imbalance)} if made.imbalance else {}),
+            **({"unevenTopics": made.uneven_topics} if made.uneven_topics else {}),
             **({"reason": made.reason} if made.reason else {}),
         },
     }

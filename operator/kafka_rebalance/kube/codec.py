@@ -19,7 +19,7 @@ from itertools import groupby, islice
 from typing import Any
 
 from kafka_rebalance.kube.errors import StoredStateCorrupt
-from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition, Spread
+from kafka_rebalance.model.plan import Imbalance, Plan, PlannedPartition, SkippedPartition, Spread
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
 from kafka_rebalance.model.topology import Replicas, TopicPartition
 
@@ -84,6 +84,8 @@ def encode_plan(plan: Plan) -> bytes:
             "before": _spread_numbers(plan.before),
             "after": _spread_numbers(plan.after),
             "reason": plan.reason,
+            "imbalance": [plan.imbalance.squares, plan.imbalance.least] if plan.imbalance is not None else None,
+            "unevenTopics": plan.uneven_topics,
             "topics": topics,
         }
     )
@@ -114,6 +116,8 @@ def decode_plan(payload: bytes) -> Plan:
             before=_spread(raw.get("before")),
             after=_spread(raw.get("after")),
             reason=raw.get("reason", ""),
+            imbalance=Imbalance(*raw["imbalance"]) if raw.get("imbalance") is not None else None,
+            uneven_topics=raw.get("unevenTopics", 0),
         )
 
 

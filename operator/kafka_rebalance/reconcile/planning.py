@@ -12,9 +12,9 @@ from kafka_rebalance.api.v1alpha1 import KafkaRebalanceSpec, OfflinePolicy
 from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.execution.decide import FOREIGN, WEDGED, Errand
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
-from kafka_rebalance.model.cluster_file import parse_reassignment
 from kafka_rebalance.model.load import LoadModel, PartitionLoad
 from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
+from kafka_rebalance.model.reassignment_file import parse_reassignment
 from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, TopicPartition
 from kafka_rebalance.planning.request import Balance as PlanningBalance
 from kafka_rebalance.planning.request import Goals, PartitionInput, PlanRequest, eligible_brokers

@@ -272,6 +272,7 @@ def _plan(work: Work, source_said: str | None) -> PlanStatus:
         optimal=plan.optimal,
         before=_spread(plan.before),
         after=_spread(plan.after),
+        budget_reached=True if plan.imbalance is not None else None,
         reason=plan.reason or None,
         leader_moves=plan.leader_moves,
         data_to_move=plan.data_to_move_bytes,
