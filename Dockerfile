@@ -23,13 +23,12 @@ FROM ${BASE_IMAGE} AS dependencies
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_COMPILE=1 PIP_ROOT_USER_ACTION=ignore PIP_CACHE_DIR=/var/cache/pip
 WORKDIR /src
 COPY --from=requirements /requirements/operator ./operator.txt
-# The environment has no pip of its own: the base's installs into it. Two things go again that take 120 MB and that nothing
-# here imports: what ortools has pandas for, and a second Kubernetes client beside the first.
+# The environment has no pip of its own: the base's installs into it. The Kubernetes client's second, asynchronous half goes
+# again: nothing here imports it.
 RUN --mount=type=cache,target=/var/cache/pip --mount=type=secret,id=ca_bundle \
     if [ -s /run/secrets/ca_bundle ]; then export PIP_CERT=/run/secrets/ca_bundle; fi; \
     python -m venv --without-pip /opt/venv \
     && pip --python /opt/venv/bin/python install --requirement operator.txt \
-    && pip --python /opt/venv/bin/python uninstall --yes pandas \
     && rm -r /opt/venv/lib/python3*/site-packages/kubernetes/aio
 
 

@@ -13,9 +13,13 @@ from e2e.node.release import ROOT
 pytestmark = pytest.mark.node
 
 CLUSTER = {
-    "brokers": [{"id": number, "rack": None} for number in range(1, 5)],
-    "partitions": [{"topic": "t", "partition": at, "replicas": [1, 2]} for at in range(4)],
+    "brokers": [{"id": number, "rack": None} for number in range(1, 6)],
+    "partitions": [
+        {"topic": "t", "partition": at, "replicas": replicas}
+        for at, replicas in enumerate([[1, 2], [1, 3], [2, 1], [1, 2], [2, 3], [3, 1]])
+    ],
 }
+"""Its plan asks both solvers, for flows and for constraints."""
 
 
 @pytest.mark.parametrize("tag", [OPERATOR, PIPELINE])
@@ -37,7 +41,7 @@ class TestBoth:
         assert version in docker.run(tag, "--version").stdout
 
     def test_plans_locked_up(self, docker: Docker, tag: str) -> None:
-        """The whole program is there: the planner's solver too, although what it brings along was thinned out."""
+        """The whole program is there: both of the planner's solvers too."""
         done = docker.run(tag, "plan", "--cluster", "-", "-o", "json", stdin=json.dumps(CLUSTER))
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["summary"]["optimal"]
