@@ -70,6 +70,7 @@ class TestInFlight:
         """Taken away without a word, as with its node: the next Pod waits for the Lease to expire and goes on."""
         rebalance, plan = _in_flight(world, "killed", STANDSTILL)
         former = operator.pod()["metadata"]["name"]
+        operator.freeze()  # the kubelet asks it to end, however little time it gives: it shall not hear that
         world.kube.kubectl("delete", "pod", former, "-n", NAMESPACE, "--grace-period=0", "--force")
         operator.wait_led_by_another(former)
         assert "waiting for the lease held by" in operator.logs()
@@ -143,10 +144,11 @@ class TestPipeline:
         }
         values.write_text(yaml.safe_dump({"pipeline": pipeline, "strategy": {"type": "Recreate"}}))
         operator.upgrade(f"--values {values}")
+        topic = world.skewed("modelled", *[BIG] * 6)
         assert "rows" in operator.complete("sample-now", f"{NAME}-sample-main")
         assert "partitions" in operator.complete("model-now", f"{NAME}-load-model")
         assert list(lake.glob("models/*/load-model.json.gz"))
-        rebalance, plan = _in_flight(world, "modelled", CRAWL)
+        rebalance, plan = _in_flight(world, "modelled", CRAWL, topic)
         assert rebalance.status["plan"]["dataSource"] == "LoadModel"
         rebalance.patch(throttle=FAST)
         _assert_carried_out(world, rebalance, plan)
@@ -171,9 +173,11 @@ class TestUninstalled:
         world.assert_tidy()
 
 
-def _in_flight(world: World, name: str, throttle: Mapping[str, str]) -> tuple[Rebalance, dict[str, Any]]:
-    """A rebalance with copies in flight that do not arrive for a while, and what was planned."""
-    topic = world.skewed(name, *[BIG] * 6)
+def _in_flight(
+    world: World, name: str, throttle: Mapping[str, str], topic: str = ""
+) -> tuple[Rebalance, dict[str, Any]]:
+    """A rebalance of a topic, or a new one, with copies in flight that do not arrive for a while; what was planned."""
+    topic = topic or world.skewed(name, *[BIG] * 6)
     before = world.judge.describe_topics(topic)
     rebalance = world.rebalance(name, topic, throttle=throttle)
     plan = world.planned(rebalance, before)
