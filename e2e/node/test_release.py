@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.node, pytest.mark.brokers]
 
 STANDSTILL = {"leaderRate": "16Ki", "followerRate": "16Ki"}
 """A copy of a BIG partition takes two minutes: what is in flight stays so until the rate is raised."""
-IMPATIENT = ("livenessProbe.periodSeconds=1", "livenessProbe.timeoutSeconds=1", "livenessProbe.failureThreshold=3")
+IMPATIENT = ("livenessProbe.periodSeconds=1", "livenessProbe.timeoutSeconds=2", "livenessProbe.failureThreshold=5")
 
 
 class TestInstalled:
@@ -105,10 +105,15 @@ class TestInFlight:
         """Nothing in the process turns: the kubelet finds out by /livez and starts it again, in the same Pod."""
         rebalance, plan = _in_flight(world, "hung", STANDSTILL)
         before = operator.pod()["metadata"]["name"]
+
+        def restarts() -> int:
+            return int(operator.pod()["status"]["containerStatuses"][0]["restartCount"])
+
+        so_far = restarts()
         operator.freeze()
 
         def restarted() -> bool:
-            return bool(operator.pod()["status"]["containerStatuses"][0]["restartCount"] == 1)
+            return restarts() > so_far
 
         wait_until("the kubelet restarts it", restarted, timeout=120)
         operator.start()
