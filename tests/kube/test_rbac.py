@@ -122,7 +122,7 @@ class TestNothingBeyond:
             ("delete", "kafkarebalances.kafkarebalance.dev"),
             ("update", "kafkarebalances.kafkarebalance.dev"),
             ("list", "secrets"),
-            ("get", "configmaps"),
+            ("list", "configmaps"),
             ("create", "configmaps"),
             ("get", "pods"),
             ("get", "events"),
@@ -140,6 +140,6 @@ class TestNothingBeyond:
 
     async def test_refusals_are_recognised(self, namespace: Namespace, operator: KubeClient) -> None:
         elsewhere = KubeClient(operator._api.configuration, namespace.name)
-        with pytest.raises(Forbidden, match="cannot get resource"):
-            await elsewhere.get_config_map("x")
+        with pytest.raises(Forbidden, match="cannot list resource"):
+            await elsewhere.list_config_maps({})
         await elsewhere.close()

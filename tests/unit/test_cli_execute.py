@@ -109,6 +109,21 @@ class TestAssignment:
         assert world.cluster.closed
         assert world.kube.created == {}
 
+    def test_lists_of_another_length_ask_for_that_replication_factor(self, world: World) -> None:
+        """It is never changed unless asked; to two numbers at once it cannot be."""
+        world.cluster.states[state(0, 1).tp] = state(0, 1)
+        assert world.printed(*FROM_FILE)[1]["spec"]["replicationFactor"] == 2
+        world.cluster.states[state(1, 3, 2).tp] = state(1, 3, 2, 1)
+        assert world.printed(*FROM_FILE)[1]["spec"]["replicationFactor"] == 2
+
+    def test_lists_of_two_lengths_are_refused_where_they_change_it(self, world: World, tmp_path: Path) -> None:
+        rows = [{**row, "replicas": row["replicas"][: 1 + at]} for at, row in enumerate(FILE["partitions"])]
+        file = tmp_path / "mixed.json"
+        file.write_text(json.dumps({**FILE, "partitions": rows}))
+        code, out, err = world.run("--bootstrap-servers", "kafka:9092", "--reassignment-json-file", str(file))
+        assert (code, out) == (3, "")
+        assert "refused (MixedFactors)" in err
+
     def test_rollback_is_printed_as_kafka_prints_it(self, world: World) -> None:
         """On stderr where stdout is for kubectl."""
         code, out, err = world.run(*FROM_FILE)

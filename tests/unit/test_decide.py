@@ -235,6 +235,13 @@ class TestAtRest:
         found = verdict_on(state(1, 2), errand=errand, min_insync=2)
         assert (found.kind, found.reason) == (Kind.WAITING, "MinInsyncReplicas")
 
+    def test_a_larger_replication_factor_stays_where_the_topic_asks_for_it_now(self):
+        """The way back would turn producers away."""
+        errand = Errand(TP, "id-1", replicas_of(1), replicas_of(1), replicas_of(1, 2, 3))
+        found = verdict_on(state(1, 2, 3), ROLLBACK, errand=errand, min_insync=2)
+        assert (found.kind, found.reason) == (Kind.SKIPPED, "BelowMinInsyncReplicas")
+        assert verdict_on(state(1, 2, 3), ROLLBACK, errand=errand, min_insync=1).call == Alter(replicas_of(1))
+
     def test_a_rollback_that_cannot_be_done_is_named(self):
         """OriginalBrokerGone: skipped, so that teardown ends."""
         found = verdict_on(state(4, 2, 3), ROLLBACK, alive=[2, 3, 4, 5, 6])

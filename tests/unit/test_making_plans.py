@@ -1,15 +1,17 @@
 """From a spec and the live cluster to what the planner is asked."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from kafka_rebalance.api.v1alpha1 import parse_rebalance
-from kafka_rebalance.errors import Refused
+from kafka_rebalance.errors import Refused, Transient
+from kafka_rebalance.execution.decide import Errand
 from kafka_rebalance.kafka.ports import ClusterInfo
 from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, TopicPartition, replicas_of
-from kafka_rebalance.reconcile.planning import Asked, make_plan, read_assignment, select
+from kafka_rebalance.reconcile.planning import Asked, make_plan, read_assignment, refuse_stale, select
 
 INFO = ClusterInfo("c", {BrokerId(b): Broker(BrokerId(b)) for b in range(1, 5)})
 SIZES = LoadModel("LogDirs", None, {}, "c")
@@ -69,9 +71,39 @@ class TestStrategies:
         assert refused.value.reason == "BelowMinInsyncReplicas"
 
     async def test_minimum_gain(self):
-        """An empty plan that says why."""
+        """An empty plan that says why; where there is nothing to gain there is nothing to say."""
         changed, made = await planned(spec(goals={"minimumGain": 60}), cluster([1], [1], [2], [3]))
         assert (changed, made.reason) == ({}, "GainTooSmall")
+        changed, made = await planned(spec(goals={"minimumGain": 60}), cluster([1], [2], [3], [4]))
+        assert (changed, made.reason) == ({}, "")
+
+    @pytest.mark.parametrize(
+        ("asked_for", "reason"),
+        [
+            ({"goals": {"maxReplicaMoves": 0}}, "BudgetReached"),
+            ({"topics": {"pinned": ["t"]}}, "Pinned"),
+            ({"strategy": "PreferredLeaders"}, "NotMoved"),
+        ],
+    )
+    async def test_what_stays_on_a_broker_to_be_emptied_is_named(self, asked_for, reason):
+        """Else the run would plan again for it, for ever."""
+        _, made = await planned(spec(brokers={"decommission": [1]}, **asked_for), cluster([1], [2]))
+        assert [(str(s.tp), s.reason) for s in made.skipped] == [("t-0", reason)]
+
+
+class TestStaleMetadata:
+    ERRAND = Errand(TopicPartition("t", 0), "id", replicas_of(1), replicas_of(1), replicas_of(1, 2, 3))
+
+    def test_a_copy_too_many(self):
+        """Of a cancel that metadata does not show yet."""
+        errand = replace(self.ERRAND, target=replicas_of(2))
+        with pytest.raises(Transient, match="t-0 still shows"):
+            refuse_stale([errand], cluster([1, 2]))
+
+    @pytest.mark.parametrize("present", [(1, 2), (1, 2, 3)])
+    def test_copies_that_a_larger_replication_factor_asked_for(self, present):
+        """They are meant to stay, so another plan can be made from them."""
+        refuse_stale([self.ERRAND], cluster(present))
 
 
 class TestOfflinePolicy:

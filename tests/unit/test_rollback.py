@@ -26,6 +26,13 @@ class TestRollbackTarget:
         """Untouched, reordered, above the replication factor, half way or complete: the origin, leader first."""
         assert rollback_target(ORIGIN, TARGET, state(*present), ALIVE) == ORIGIN
 
+    @pytest.mark.parametrize("present", [(1, 4), (4, 1), (4, 5, 6)])
+    def test_copies_that_a_larger_replication_factor_asked_for_stay_with_revert(self, present):
+        """Each is a step that is complete; a rollback takes them away."""
+        found = rollback_target(replicas_of(1), TARGET, state(*present), ALIVE, only_in_flight=True)
+        assert isinstance(found, Skip)
+        assert rollback_target(replicas_of(1), TARGET, state(*present), ALIVE) == (1,)
+
     @pytest.mark.parametrize("dead", [{1}, {2}, {1, 2}])
     def test_a_dead_original_is_never_added_back(self, dead):
         """The partition stays as it is, and the message names the broker."""

@@ -18,7 +18,7 @@ from kafka_rebalance.cli.plan import asked_for
 from kafka_rebalance.cli.plan import plan as plan_command
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.topology import TopicPartition
-from kafka_rebalance.planning import Balance, PlanRequest
+from kafka_rebalance.planning import Balance, PlanRequest, Strategy
 from kafka_rebalance.planning import plan as make_plan
 from kafka_rebalance.planning.curve import curve
 from kafka_rebalance.planning.explain import BrokerAccount, Explanation, PartitionAccount, Share
@@ -57,6 +57,8 @@ def explain(
         raise click.UsageError("give one of --partition, --broker and --curve")
     request = asked_for(**given).request
     _check_explained(request)
+    if points and (request.strategy is not Strategy.MINIMAL_MOVEMENT or request.replication_factor is not None):
+        raise Refused("NotExplained", "there is a curve for MinimalMovement without a replication factor only")
     explained = Explanation(request, make_plan(request))
     if partition is not None:
         document = _partition(explained, explained.partition(partition))

@@ -44,7 +44,22 @@ def of_assignment(wanted: Wanted, rows: Sequence[Reassigned]) -> list[Manifest]:
     name = wanted.name or _name("reassign", wanted, text)
     lists = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _metadata(wanted, name), "data": {KEY: text}}
     assignment = {"configMapRef": {"name": name, "key": KEY}}
-    return [lists, _rebalance(wanted, name, strategy="Assignment", assignment=assignment)]
+    return [lists, _rebalance(wanted, name, strategy="Assignment", assignment=assignment, **_factor(rows))]
+
+
+def _factor(rows: Sequence[Reassigned]) -> dict[str, int]:
+    """``replicationFactor``, where the lists change it: it is never changed unless asked. Refused (MixedFactors)."""
+    if all(row.original is None or len(row.original) == len(row.replicas) for row in rows):
+        return {}
+    factors = {len(row.replicas): row.tp for row in rows}
+    if len(factors) > 1:
+        one, other = sorted(factors)[:2]
+        raise Refused(
+            "MixedFactors",
+            f"topic-partition {factors[one]} gets {one} replicas and {factors[other]} {other}: one rebalance changes "
+            "the replication factor to one number; split the file",
+        )
+    return {"replicationFactor": factors.popitem()[0]}
 
 
 def of_brokers(

@@ -12,7 +12,13 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from kafka_rebalance.execution.rollback import ORIGINAL_BROKER_GONE, PREFERRED_LEADER_GONE, Skip, rollback_target
+from kafka_rebalance.execution.rollback import (
+    BELOW_MIN_INSYNC,
+    ORIGINAL_BROKER_GONE,
+    PREFERRED_LEADER_GONE,
+    Skip,
+    rollback_target,
+)
 from kafka_rebalance.execution.steps import (
     Alter,
     Call,
@@ -205,6 +211,10 @@ def _judge_at_rest(
     min_insync = seen.min_insync.get(errand.tp.topic)
     if min_insync is None:
         return Verdict(Kind.WAITING, "MetadataMissing", "no broker told min.insync.replicas; asking again")
+    grown = direction is not Direction.FORWARD and len(goal) < min(len(errand.target), len(state.replicas))
+    if grown and len(goal) < min_insync:
+        message = f"min.insync.replicas is {min_insync}: nobody could produce with {len(goal)} replicas"
+        return Verdict(Kind.SKIPPED, BELOW_MIN_INSYNC, message)
     # Never more are demanded than there would be: one replica with min.insync.replicas=2 was so before us.
     min_insync = min(min_insync, max(len(errand.origin), len(goal)))
     rules = StepRules(parallel_replicas, min_insync, alive)

@@ -10,6 +10,8 @@ from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas
 
 ORIGINAL_BROKER_GONE = "OriginalBrokerGone"
 """A replica cannot be put back where it was."""
+BELOW_MIN_INSYNC = "BelowMinInsyncReplicas"
+"""The replication factor that was there before is below what the topic asks for now."""
 PREFERRED_LEADER_GONE = "PreferredLeaderGone"
 """The replicas are back, but the one that shall lead them is not live."""
 
@@ -43,6 +45,9 @@ def rollback_target(
     present = set(state.replicas)
     if only_in_flight and state.replicas == target:
         return left_in_place
+    grows = len(origin) < len(target)
+    if only_in_flight and grows and len(state.replicas) <= len(target):
+        return left_in_place  # each copy that a larger replication factor asks for is a step of its own
     above = len(state.replicas) > len(origin)
     has_all = set(origin) <= present
     gone = [b for b in origin if b not in alive and (b not in present or (above and b not in state.isr))]

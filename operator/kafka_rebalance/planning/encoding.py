@@ -136,6 +136,8 @@ def _check_goals(request: PlanRequest) -> None:
         )
         if given
     ]
+    if goals.minimum_gain:
+        others.append("minimumGain")
     if asked and others:
         raise Refused("GoalsNotCombined", f"goals.{asked[0]} cannot be combined with {others[0]}")
 

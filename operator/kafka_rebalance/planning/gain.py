@@ -19,6 +19,8 @@ def gains_too_little(instance: Instance, solution: Solution, minimum_gain: int) 
     """
     if not minimum_gain or instance.wide or forced_moves(instance).any():
         return False
+    if np.array_equal(solution.lists, instance.holder):
+        return False  # there is nothing to gain, and nothing to be told about it
     before, after = _fullest(instance, instance.holder), _fullest(instance, solution.lists)
     return (before - after) * 100 < minimum_gain * before
 

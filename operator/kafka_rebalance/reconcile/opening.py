@@ -16,7 +16,7 @@ from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.decide import Direction, Errand
 from kafka_rebalance.execution.progress import seconds_at_throttle
 from kafka_rebalance.execution.queue import Place
-from kafka_rebalance.execution.rollback import ORIGINAL_BROKER_GONE, PREFERRED_LEADER_GONE
+from kafka_rebalance.execution.rollback import BELOW_MIN_INSYNC, ORIGINAL_BROKER_GONE, PREFERRED_LEADER_GONE
 from kafka_rebalance.execution.throttle import ClusterRates
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.load import LoadModel
@@ -113,7 +113,9 @@ class Runs:
                 await self._lifecycle.close(work, _outcome(work), successor=work.heir or None)
                 await self._lifecycle.let_go(work)
             elif work.going_back:
-                await self._lifecycle.undone(work, wholly=not work.skipped)
+                await self._lifecycle.undone(
+                    work, wholly=not {errand.tp for errand in work.errands} & set(work.skipped)
+                )
             elif await self._drained(work):
                 await self._lifecycle.close(work, RunOutcome.SUCCEEDED)
 
@@ -272,7 +274,8 @@ def _outcome(work: Work) -> RunOutcome:
         return RunOutcome.ROLLED_BACK_PARTIALLY
     if work.direction is Direction.REVERT:
         return RunOutcome.REVERTED
-    partially = any(v.reason in {ORIGINAL_BROKER_GONE, PREFERRED_LEADER_GONE} for v in work.verdicts.values())
+    unlike_before = {ORIGINAL_BROKER_GONE, PREFERRED_LEADER_GONE, BELOW_MIN_INSYNC}
+    partially = any(v.reason in unlike_before for v in work.verdicts.values())
     return RunOutcome.ROLLED_BACK_PARTIALLY if partially else RunOutcome.ROLLED_BACK
 
 

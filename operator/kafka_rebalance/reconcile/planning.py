@@ -34,6 +34,12 @@ class Asked:
     min_insync: Mapping[str, int] = field(default_factory=dict)
 
 
+PINNED = "Pinned"
+BUDGET_REACHED = "BudgetReached"
+NOT_MOVED = "NotMoved"
+"""Why a partition stays on a broker that shall be emptied: NotMoved where the strategy does not move it."""
+
+
 def select(
     spec: KafkaRebalanceSpec, partitions: Mapping[TopicPartition, PartitionState]
 ) -> dict[TopicPartition, PartitionState]:
@@ -100,7 +106,17 @@ async def make_plan(
         assignment={tp: row for tp, row in asked.assignment.items() if tp in resting or tp not in selected},
     )
     made = await solve(request)
-    return replace(made, skipped=(*made.skipped, *busy))
+    staying = _left_on(decommission, request, made)
+    return replace(made, skipped=(*made.skipped, *busy, *staying))
+
+
+def _left_on(leaving: frozenset[BrokerId], request: PlanRequest, made: Plan) -> Iterable[SkippedPartition]:
+    """What the plan knowingly leaves on brokers that shall be emptied: planning again would leave it there, too."""
+    told = {p.tp for p in made.partitions} | {row.tp for row in made.skipped}
+    for p in request.partitions:
+        if leaving.intersection(p.replicas) and p.tp not in told:
+            reason = PINNED if p.pinned else BUDGET_REACHED if made.imbalance is not None else NOT_MOVED
+            yield SkippedPartition(p.tp, reason)
 
 
 def planning_goals(goals: SpecGoals) -> Goals:
@@ -140,8 +156,8 @@ def refuse_stale(earlier: Iterable[Errand], partitions: Mapping[TopicPartition, 
     Planned from such a list, the partition would keep a replica too many for ever.
     """
     for errand in earlier:
-        state = partitions.get(errand.tp)
-        if state is not None and len(state.replicas) > len(errand.origin) and set(state.replicas) <= errand.known:
+        state, most = partitions.get(errand.tp), max(len(errand.origin), len(errand.target))
+        if state is not None and len(state.replicas) > most and set(state.replicas) <= errand.known:
             raise Transient("MetadataStale", f"{errand.tp} still shows {list(state.replicas)}; reading again", 1.0)
 
 

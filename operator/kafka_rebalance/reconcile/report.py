@@ -254,9 +254,12 @@ def _state_at_rest(work: Work) -> tuple[Summary, str, str]:
         if work.plan_reason == GAIN_TOO_SMALL:
             gain = work.rebalance.spec.goals.minimum_gain
             why = f"{GAIN_TOO_SMALL}: balance would take less than goals.minimumGain ({gain} %) off the fullest broker"
+        elif work.open is not None and work.open.plan.imbalance is not None:
+            why = "goals.maxReplicaMoves or goals.maxDataToMove allow no move that would help"
         return Summary.DONE, Reason.NOTHING_TO_DO, f"{why}{left}"
     total = work.progress.partitions_total
-    return Summary.DONE, Reason.SUCCEEDED, f"{total - count} of {total} partitions are at their targets{left}"
+    alone = sum(v.kind is Kind.SKIPPED for v in work.verdicts.values())
+    return Summary.DONE, Reason.SUCCEEDED, f"{total - alone} of {total} partitions are at their targets{left}"
 
 
 def _plan(work: Work, source_said: str | None) -> PlanStatus:
