@@ -240,7 +240,7 @@ class TestAtRest:
         errand = Errand(TP, "id-1", replicas_of(1), replicas_of(1), replicas_of(1, 2, 3))
         found = verdict_on(state(1, 2, 3), ROLLBACK, errand=errand, min_insync=2)
         assert (found.kind, found.reason) == (Kind.SKIPPED, "BelowMinInsyncReplicas")
-        assert verdict_on(state(1, 2, 3), ROLLBACK, errand=errand, min_insync=1).call == Alter(replicas_of(1))
+        assert verdict_on(state(1, 2, 3), ROLLBACK, errand=errand, min_insync=1, r=2).call == Alter(replicas_of(1))
 
     def test_a_rollback_that_cannot_be_done_is_named(self):
         """OriginalBrokerGone: skipped, so that teardown ends."""

@@ -151,6 +151,8 @@ def asked_for(
         brokers, decommission, rack_awareness, strategy, balance, replication_factor, *budget, pin_topics
     )
     pinned = _pinned({p.tp.topic for p in selected}, spec, options)
+    if options.pinned and not pinned:
+        click.echo("warning: nothing is pinned: --pin-topics matches no topic", err=True)
     partitions = tuple(
         PartitionInput(p.tp, p.replicas, size_bytes=sizes.get(p.tp, 0), pinned=p.tp.topic in pinned) for p in selected
     )
@@ -165,6 +167,9 @@ def asked_for(
         assignment=lists or {},
     )
     _check_options(request, given_lists=lists is not None)
+    if request.goals.max_data_to_move is not None and (unknown := sorted(p.tp for p in selected if p.tp not in sizes)):
+        told = f"the sizes of {len(unknown)} partitions are not known, {unknown[0]} for one"
+        raise Refused("SizesUnknown", f"a budget of bytes needs sizes, and {told}: add them, or --load-model")
     return Asked(request, sizes)
 
 

@@ -23,6 +23,7 @@ from kafka_rebalance.planning.exchange import GivenCounts
 from kafka_rebalance.planning.flow import even_square_sum
 from kafka_rebalance.planning.instance import Instance, without_racks
 from kafka_rebalance.planning.lighter import lighter
+from kafka_rebalance.planning.mend import mended
 from kafka_rebalance.planning.request import Balance, Goals, RackAwareness
 from kafka_rebalance.planning.trim import Budget, Trim, data_of, squares_of, topic_squares_of, value_of
 
@@ -174,10 +175,9 @@ class Purchases:
             asked -= taken - moves
             if asked < 0:
                 break
-        if moves <= self._outline.forced:
-            drained = drain(self._instance, moves)
-            if drained is not None:
-                yield drained
+        drained = drain(self._instance, min(moves, self._outline.forced))
+        if drained is not None:
+            yield self._topped_up(mended(drained, moves - drained.moves()), moves)
         yield self._topped_up(Copies.of_lists(self._instance, self._instance.holder), moves)
 
     def _topped_up(self, copies: Copies, moves: int, data: int = _UNLIMITED) -> Copies:
