@@ -143,7 +143,9 @@ class TestFiles:
         again = both.ours("execute", "--reassignment-json-file", ours)
         assert again.stderr.startswith("refused (OriginalReplicasDiffer)")
 
-        back = both.file("back.json", asked.stderr.split("\n\n")[1])
+        # Kafka's tool asks for the directories as soon as it has begun, and now and then a broker that has only just
+        # been told of a replica refuses that (4.3.1: InvalidReplicaAssignment, with the reassignment under way).
+        back = both.file("back.json", re.sub(r'"/[^"]*"', '"any"', asked.stderr.split("\n\n")[1]))
         both.tool("--execute", "--reassignment-json-file", back)
         wait_until(
             "all is back", lambda: not both.ours("verify", "--reassignment-json-file", back).returncode, every=0.5

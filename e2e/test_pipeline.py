@@ -130,7 +130,8 @@ class TestModelOfARealCluster:
             assert load.bytes_in_max is not None
             assert load.covered_seconds == pytest.approx(end - start, abs=0.001)
             assert load.bytes_in_per_second * load.covered_seconds == pytest.approx(produced, rel=0.25)
-            assert load.bytes_in_max < 2 * RECORD * RECORDS_PER_SECOND / PARTITIONS
+            # Between two samples; on a busy machine records come in heaps.
+            assert load.bytes_in_per_second <= load.bytes_in_max < 4 * RECORD * RECORDS_PER_SECOND / PARTITIONS
 
     def test_the_model_belongs_to_this_cluster(
         self, cluster: KafkaCluster, sampled: tuple[LoadModel, Production, Path]
