@@ -17,7 +17,7 @@ _HEAD = """\
 # Reference
 
 Generated from `operator/kafka_rebalance/api` by `make crds`; do not edit. `kubectl explain krb.spec` says the same.
-Rates and sizes are bytes, written as Kubernetes quantities of whole numbers (`50Mi`); durations are written like `15m` or `1h30m`.
+Rates and sizes are bytes, written as whole Kubernetes quantities (`50Mi`); durations are written like `15m` or `1h30m`.
 """
 
 
