@@ -221,6 +221,22 @@ def fewest_moves(request: PlanRequest, counts_above_racks: bool = False) -> tupl
     return (low, high + constant, moves) if counts_above_racks else (high, low + constant, moves)
 
 
+def one_after_the_other(model: cp_model.CpModel, levels: Iterable[Any]) -> tuple[int, ...]:
+    """The least of each level (an expression, or a number where nothing is open), given those before it."""
+    found = []
+    for level in levels:
+        if isinstance(level, int):
+            found.append(level)
+            continue
+        model.minimize(level)
+        solver = cp_model.CpSolver()
+        solver.parameters.num_workers = 1
+        assert solver.solve(model) == cp_model.OPTIMAL
+        found.append(round(solver.objective_value))
+        model.add(level == found[-1])
+    return tuple(found)
+
+
 Bought = tuple[int, int, int, int]
 """(copies left on brokers that may hold nothing, rack violations, sum of squared counts, moves), in the order of their
 importance: Preferred has the violations behind the squares."""
@@ -291,18 +307,8 @@ def best_within_budget(request: PlanRequest) -> Bought:
     order = [stuck, sum(over), sum(squares), sum(var for _, var in new)]
     if goals.rack_awareness is RackAwareness.PREFERRED:
         order[1:3] = order[2], order[1]
-    found = []
-    for level in order:
-        if isinstance(level, int):
-            found.append(level)
-            continue
-        model.minimize(level)
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = 1
-        assert solver.solve(model) == cp_model.OPTIMAL
-        found.append(round(solver.objective_value))
-        model.add(level == found[-1])
-    return found[0], found[1], found[2], found[3]
+    first, second, third, fourth = one_after_the_other(model, order)
+    return first, second, third, fourth
 
 
 def value_by_topic(request: PlanRequest, made: Plan) -> tuple[int, ...]:
@@ -348,18 +354,8 @@ def best_by_topic(request: PlanRequest) -> tuple[int, ...]:
     }
     totals = [square([on[i, b] for i in range(len(partitions))]) for b in sorted(request.targets)]
     moves = sum(var for (i, b), var in on.items() if b not in partitions[i].replicas)
-    found = []
-    for level in _topic_levels(request, sum(over), sum(map(square, cells.values())), sum(totals), moves):
-        if isinstance(level, int):
-            found.append(level)
-            continue
-        model.minimize(level)
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = 1
-        assert solver.solve(model) == cp_model.OPTIMAL
-        found.append(round(solver.objective_value))
-        model.add(level == found[-1])
-    return tuple(found)
+    order = _topic_levels(request, sum(over), sum(map(square, cells.values())), sum(totals), moves)
+    return one_after_the_other(model, order)
 
 
 def levels(metrics: Metrics) -> tuple[int, ...]:

@@ -12,7 +12,16 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from ortools.sat.python import cp_model
-from tests.property.planning_judge import check, fewest_moves, list_violations, measure, rack_cap, result, target_racks
+from tests.property.planning_judge import (
+    check,
+    fewest_moves,
+    list_violations,
+    measure,
+    one_after_the_other,
+    rack_cap,
+    result,
+    target_racks,
+)
 from tests.property.test_planning_properties import requests
 
 from kafka_rebalance.errors import Refused
@@ -73,17 +82,15 @@ class TestMinimalMovement:
     @given(request_=with_pins())
     def test_pinned_partitions_stay_and_count(self, size: type, request_: PlanRequest) -> None:
         """The others are balanced around them, with the fewest moves."""
-        with size():
-            made = plan(request_)
-            assert made.optimal
-            metrics = check(request_, made)
-            assert (metrics.rack_violations, metrics.count_sumsq, metrics.moves) == everything(request_)
-            assert again(request_, made).partitions == ()
+        self.assert_the_best(size, request_)
 
     @settings(max_examples=200, deadline=None)
     @given(request_=with_factor())
     def test_a_replication_factor_is_reached_with_the_fewest_moves(self, size: type, request_: PlanRequest) -> None:
         """Dropped are those without which the rest moves the least; what grows gets its replicas where they are due."""
+        self.assert_the_best(size, request_)
+
+    def assert_the_best(self, size: type, request_: PlanRequest) -> None:
         with size():
             made = plan(request_)
             assert made.optimal
@@ -133,18 +140,8 @@ def repaired(request: PlanRequest) -> tuple[int, int, int, int]:
         sum(1 - on[p.tp, p.replicas[0]] if p.replicas[0] in request.targets else 1 for p in partitions),
         sum(squares),
     ]
-    found = []
-    for level in levels:
-        if not isinstance(level, int):
-            model.minimize(level)
-            solver = cp_model.CpSolver()
-            solver.parameters.num_workers = 1
-            assert solver.solve(model) == cp_model.OPTIMAL
-            found.append(round(solver.objective_value))
-            model.add(level == found[-1])
-        else:
-            found.append(level)
-    return found[0], found[1], found[2], found[3]
+    violations, moves, changes, evenness = one_after_the_other(model, levels)
+    return violations, moves, changes, evenness
 
 
 @SIZES
@@ -193,18 +190,9 @@ def fewest_leader_squares(request: PlanRequest) -> tuple[int, int]:
         square = model.new_int_var(0, (staying[b] + len(partitions)) ** 2, "")
         model.add_multiplication_equality(square, [count, count])
         squares.append(square)
-    found = []
-    for level in (sum(squares), sum(1 - lead.get((p.tp, p.replicas[0]), 0) for p in partitions)):
-        if isinstance(level, int):
-            found.append(level)
-            continue
-        model.minimize(level)
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = 1
-        assert solver.solve(model) == cp_model.OPTIMAL
-        found.append(round(solver.objective_value))
-        model.add(level == found[-1])
-    return found[0], found[1]
+    changes = sum(1 - lead.get((p.tp, p.replicas[0]), 0) for p in partitions)
+    evenness, changed = one_after_the_other(model, (sum(squares), changes))
+    return evenness, changed
 
 
 @SIZES

@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from kafka_rebalance.cli import explain_words as words
-from kafka_rebalance.cli.bulk import without_collector
 from kafka_rebalance.cli.plan import asked_for
 from kafka_rebalance.cli.plan import plan as plan_command
 from kafka_rebalance.errors import Refused
+from kafka_rebalance.model.bulk import without_collector
 from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.planning import Balance, PlanRequest, Strategy
 from kafka_rebalance.planning import plan as make_plan

@@ -15,12 +15,12 @@ from kafka_rebalance.api.rebalance import Goals as SpecGoals
 from kafka_rebalance.api.rebalance import KafkaRebalanceSpec
 from kafka_rebalance.api.topics import TopicFilter
 from kafka_rebalance.api.v1alpha1 import parse_rebalance
-from kafka_rebalance.cli.bulk import without_collector
 from kafka_rebalance.cli.files import parsed
 from kafka_rebalance.cli.plan_table import print_plan
 from kafka_rebalance.cli.steps import BrokerList
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.execution.windows import check
+from kafka_rebalance.model.bulk import without_collector
 from kafka_rebalance.model.cluster_file import (
     ClusterFile,
     ClusterPartition,

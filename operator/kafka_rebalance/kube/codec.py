@@ -7,7 +7,6 @@ partitions): call it off the event loop. Plan and origins of 200,000 partitions,
 
 from __future__ import annotations
 
-import gc
 import gzip
 import json
 import zlib
@@ -19,6 +18,7 @@ from itertools import groupby, islice
 from typing import Any
 
 from kafka_rebalance.kube.errors import StoredStateCorrupt
+from kafka_rebalance.model.bulk import without_collector
 from kafka_rebalance.model.plan import Imbalance, Plan, PlannedPartition, SkippedPartition, Spread
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
 from kafka_rebalance.model.topology import Replicas, TopicPartition
@@ -29,18 +29,6 @@ _COLUMNS = 2
 _RUN = 1
 _LEVEL = 5
 """Of gzip: 6 takes twice as long on a large plan for 2 % less."""
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """What is made here is no garbage, and looking for garbage among millions of new objects takes most of the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def pack(value: Any) -> bytes:
@@ -57,7 +45,7 @@ def unpack(payload: bytes) -> Any:
         raise StoredStateCorrupt(f"a stored record cannot be read: {error}") from error
 
 
-@_collector_paused()
+@without_collector()
 def encode_plan(plan: Plan) -> bytes:
     """A plan with its certificate."""
     topics = []
@@ -91,7 +79,7 @@ def encode_plan(plan: Plan) -> bytes:
     )
 
 
-@_collector_paused()
+@without_collector()
 def decode_plan(payload: bytes) -> Plan:
     """StoredStateCorrupt where it is not a plan of ours."""
     with _corrupt_unless_ours("plan"):
@@ -129,7 +117,7 @@ def _spread(numbers: list[int] | None) -> Spread | None:
     return Spread(*numbers) if numbers is not None else None
 
 
-@_collector_paused()
+@without_collector()
 def encode_origins(origins: Iterable[Origin]) -> bytes:
     """Origins in the order in which they were recorded, topic by topic."""
     topics = []
@@ -147,7 +135,7 @@ def encode_origins(origins: Iterable[Origin]) -> bytes:
     return pack({"format": _COLUMNS, "topics": topics})
 
 
-@_collector_paused()
+@without_collector()
 def decode_origins(payload: bytes) -> list[Origin]:
     """In the order in which they were recorded; StoredStateCorrupt where it is not a record of ours."""
     with _corrupt_unless_ours("record of origins"):

@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from kafka_rebalance.cli.bulk import without_collector
+from kafka_rebalance.model.bulk import without_collector
 
 
 class TestWithoutCollector:
