@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from kafka_rebalance.model.plan import Spread
 from kafka_rebalance.planning.budget import Purchases, trimmed
 from kafka_rebalance.planning.copies import Copies
 from kafka_rebalance.planning.encoding import build
+from kafka_rebalance.planning.forced import forced_moves
 from kafka_rebalance.planning.instance import Instance
-from kafka_rebalance.planning.planner import replica_sets, spread_of
+from kafka_rebalance.planning.planner import replica_sets
 from kafka_rebalance.planning.request import Balance, Goals, PlanRequest, RackAwareness
+from kafka_rebalance.planning.solution import spread_of
 from kafka_rebalance.planning.trim import data_of, squares_of, topic_squares_of
 
 
@@ -42,7 +42,7 @@ def curve(request: PlanRequest, points: int = 11) -> tuple[CurvePoint, ...]:
     full = Copies.of_lists(instance, sets.copies.holder)
     whole = full.moves()
     last = _point(full, goals, optimal=whole == sets.lower_bound)
-    forced = min(forced_moves(instance), whole)
+    forced = min(_least_moves(instance), whole)
     parts = max(2, points) - 1
     steps = sorted({forced + (whole - forced) * i // parts for i in range(parts)} - {whole})
     purchases = Purchases(instance, full) if goals.balance is Balance.TOTAL and steps else None
@@ -50,19 +50,11 @@ def curve(request: PlanRequest, points: int = 11) -> tuple[CurvePoint, ...]:
     return (*(_point(bought.copies, goals, optimal=bought.proved) for bought in found), last)
 
 
-def forced_moves(instance: Instance) -> int:
+def _least_moves(instance: Instance) -> int:
     """How many copies have to leave where they are, whatever the counts (Preferred racks force nothing)."""
-    stays = instance.eligible[instance.holder]
-    departing = len(stays) - int(stays.sum())
     if instance.rack_awareness is RackAwareness.PREFERRED:
-        return departing
-    groups = len(instance.group_size)
-    cell = instance.owner[stays].astype(np.int64) * groups + instance.group[instance.holder[stays]]
-    cell, held = np.unique(cell, return_counts=True)
-    owner, group = cell // groups, cell % groups
-    room = instance.room_of[instance.kind[owner], group]
-    beyond = np.bincount(owner, np.maximum(held - room, 0), minlength=len(instance.rf))
-    return departing + int(np.maximum(beyond - instance.excess, 0).sum())
+        return int((~instance.eligible[instance.holder]).sum())
+    return int(forced_moves(instance).sum())
 
 
 def _point(copies: Copies, goals: Goals, *, optimal: bool) -> CurvePoint:

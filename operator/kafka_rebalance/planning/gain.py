@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from kafka_rebalance.planning.forced import forced_moves
-from kafka_rebalance.planning.instance import Indices, Instance
-from kafka_rebalance.planning.solution import Solution
+from kafka_rebalance.planning.instance import Instance
+from kafka_rebalance.planning.solution import Solution, spread_of
 
 GAIN_TOO_SMALL = "GainTooSmall"
 """Why a plan is empty though moving would even out the counts."""
@@ -21,10 +21,5 @@ def gains_too_little(instance: Instance, solution: Solution, minimum_gain: int) 
         return False
     if np.array_equal(solution.lists, instance.holder):
         return False  # there is nothing to gain, and nothing to be told about it
-    before, after = _fullest(instance, instance.holder), _fullest(instance, solution.lists)
+    before, after = (spread_of(instance, lists).most for lists in (instance.holder, solution.lists))
     return (before - after) * 100 < minimum_gain * before
-
-
-def _fullest(instance: Instance, lists: Indices) -> int:
-    counts = instance.base + np.bincount(lists, minlength=instance.brokers)
-    return int(counts[instance.eligible].max())

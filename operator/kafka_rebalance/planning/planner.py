@@ -20,7 +20,7 @@ from itertools import chain
 
 import numpy as np
 
-from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition, Spread
+from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
 from kafka_rebalance.planning.assignment import check_assignment
 from kafka_rebalance.planning.budget import buy, exceeds
 from kafka_rebalance.planning.copies import Copies
@@ -36,7 +36,7 @@ from kafka_rebalance.planning.order import arrange
 from kafka_rebalance.planning.preferred import elect
 from kafka_rebalance.planning.request import Balance, Goals, PlanRequest, Strategy
 from kafka_rebalance.planning.sets import Sets, fewest_moves
-from kafka_rebalance.planning.solution import EXACT_ORDER, Solution, arranged, new_copies
+from kafka_rebalance.planning.solution import EXACT_ORDER, Solution, arranged, new_copies, spread_of
 from kafka_rebalance.planning.spread import spread
 from kafka_rebalance.planning.topics import balanced_by_topic, uneven_topics
 
@@ -113,12 +113,6 @@ def _uneven(instance: Instance, solution: Solution, goals: Goals) -> int:
     """How many topics had to give way, where totals come first."""
     both = goals.balance is Balance.BOTH and solution.imbalance is None
     return uneven_topics(Copies.of_lists(instance, solution.lists)) if both else 0
-
-
-def spread_of(instance: Instance, holder: Indices) -> Spread:
-    """The fewest and the most copies of a broker that may hold some, in these lists and what stays as it is."""
-    counts = (instance.base + np.bincount(holder, minlength=instance.brokers))[instance.eligible]
-    return Spread(int(counts.min()), int(counts.max())) if len(counts) else Spread(0, 0)
 
 
 def _given(encoded: Encoded, lists: Indices) -> Solution:

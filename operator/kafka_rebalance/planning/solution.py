@@ -1,4 +1,4 @@
-"""What a strategy answers, and the order within lists whose brokers are decided."""
+"""What a strategy answers, how even that is, and the order within lists whose brokers are decided."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import chain
 
 import numpy as np
 
-from kafka_rebalance.model.plan import Imbalance
+from kafka_rebalance.model.plan import Imbalance, Spread
 from kafka_rebalance.planning.copies import Copies
 from kafka_rebalance.planning.instance import Indices, Instance
 from kafka_rebalance.planning.order import arrange
@@ -51,3 +51,9 @@ def new_copies(present: Instance, lists: Indices) -> int:
     owner = np.repeat(np.arange(len(present.rf)), present.rf)
     held = present.owner.astype(np.int64) * present.brokers + present.holder
     return int((~np.isin(owner * present.brokers + lists, held)).sum())
+
+
+def spread_of(instance: Instance, holder: Indices) -> Spread:
+    """The fewest and the most copies of a broker that may hold some, in these lists and what stays as it is."""
+    counts = (instance.base + np.bincount(holder, minlength=instance.brokers))[instance.eligible]
+    return Spread(int(counts.min()), int(counts.max())) if len(counts) else Spread(0, 0)
