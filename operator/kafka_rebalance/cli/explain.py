@@ -85,7 +85,7 @@ def _check_explained(request: PlanRequest) -> None:
     goals = request.goals
     told = {
         f"goals.balance {goals.balance}": goals.balance is not Balance.TOTAL,
-        "a movement budget": goals.max_replica_moves is not None or goals.max_data_to_move is not None,
+        "a movement budget": goals.limited,
         "a minimum gain": goals.minimum_gain > 0,
         "pinned topics": any(p.pinned for p in request.partitions),
     }

@@ -267,8 +267,8 @@ def _check_options(request: PlanRequest, *, given_lists: bool) -> None:
         raise click.UsageError("--assignment-json-file is needed by --strategy Assignment, and by no other")
     if strategy is Strategy.PREFERRED_LEADERS and request.replication_factor is not None:
         raise click.UsageError("--replication-factor needs copies, and --strategy PreferredLeaders makes none")
-    limited = goals.max_replica_moves is not None or goals.max_data_to_move is not None
-    if strategy is not Strategy.MINIMAL_MOVEMENT and (limited or goals.minimum_gain or goals.balance != Balance.TOTAL):
+    balancing = goals.limited or goals.minimum_gain or goals.balance != Balance.TOTAL
+    if strategy is not Strategy.MINIMAL_MOVEMENT and balancing:
         raise click.UsageError(
             "--balance, --max-replica-moves, --max-data-to-move and --minimum-gain are for --strategy MinimalMovement"
         )

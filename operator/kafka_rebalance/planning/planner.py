@@ -80,7 +80,7 @@ def solve(instance: Instance, goals: Goals) -> Solution:
         return Solution(lists, new_copies(instance, lists), narrowed.lower_bound)
     sets = replica_sets(instance, goals)
     whole = Solution(_best_order(instance, sets.copies, goals), sets.copies.moves(), sets.lower_bound)
-    if not exceeds(Copies.of_lists(instance, whole.lists), goals):
+    if not goals.limited or not exceeds(Copies.of_lists(instance, whole.lists), goals):
         return whole
     bought = buy(instance, sets.copies, goals)
     lists = around_leftovers(bought.copies, goals, _in_order)

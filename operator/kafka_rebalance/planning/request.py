@@ -56,6 +56,11 @@ class Goals:
     max_data_to_move: int | None = None
     minimum_gain: int = 0
 
+    @property
+    def limited(self) -> bool:
+        """Whether there is a movement budget."""
+        return self.max_replica_moves is not None or self.max_data_to_move is not None
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionInput:
