@@ -106,7 +106,7 @@ async def make_plan(
         assignment={tp: row for tp, row in asked.assignment.items() if tp in resting or tp not in selected},
     )
     made = await solve(request)
-    staying = _left_on(decommission, request, made)
+    staying = _left_on(decommission, request, made) if decommission else ()
     return replace(made, skipped=(*made.skipped, *busy, *staying))
 
 
