@@ -8,41 +8,36 @@ fewer than the first. A leader's pairs are the evenest there are when no chain i
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kafka_rebalance.planning.instance import Indices, Ints
-
-Nodes = NDArray[np.int32]
+from kafka_rebalance.planning.pairs import Nodes, Pairs
 
 NONE = -1
 
 
 class PairChains:
-    """A node is a pair; partition i of leader ``leader`` [C] is at node ``here`` [C] and could be at ``other`` [C, A].
+    """The chains of ``pairs`` [K nodes]."""
 
-    ``counts`` [K] is how many partitions are at each node, those included that cannot be anywhere else.
-    """
+    def __init__(self, pairs: Pairs) -> None:
+        self._pairs, self._counts = pairs, pairs.counts
+        self._of = np.zeros(len(pairs.counts), dtype=np.int32)  # the leader of each node
+        self._of[pairs.here] = pairs.leader
+        self._of[pairs.other] = pairs.leader[:, None]
+        self._real = np.zeros(len(pairs.counts), dtype=np.bool_)  # nodes that partitions can come to or leave
+        self._real[pairs.here] = self._real[pairs.other] = True
 
-    def __init__(self, leader: Ints, here: Nodes, other: Nodes, counts: Ints) -> None:
-        self._leader, self._here, self._other, self._counts = leader, here, other, counts
-        self._of = np.zeros(len(counts), dtype=np.int32)  # the leader of each node
-        self._of[here] = leader
-        self._of[other] = leader[:, None]
-        self._real = np.zeros(len(counts), dtype=np.bool_)  # nodes that partitions can come to or leave
-        self._real[here] = self._real[other] = True
-
-    def run(self, lists: Indices, slots: Ints, others: Ints) -> None:
-        """Carry out every chain: swaps what ``lists`` has at ``slots`` [C] and ``others`` [C, A]."""
-        leaders = int(self._leader.max(initial=-1)) + 1
+    def run(self, lists: Indices) -> None:
+        """Carry out every chain. Changes ``lists``."""
+        leaders = int(self._pairs.leader.max(initial=-1)) + 1
         real = np.flatnonzero(self._real)
-        fewest = np.full(leaders, np.iinfo(np.int64).max // 2)
+        fewest = np.full(leaders, np.iinfo(np.int32).max // 2, dtype=np.int32)
         np.minimum.at(fewest, self._of[real], self._counts[real])
-        level = np.zeros(leaders, dtype=np.int64)
+        level = np.zeros(leaders, dtype=np.int32)
         np.maximum.at(level, self._of[real], self._counts[real])
         while (active := level >= fewest + 2).any():
             real = real[active[self._of[real]]]
-            ends, via = self._search(np.flatnonzero(active[self._leader]), real, level)
-            self._carry_out(ends, via, lists, slots, others)
+            ends, via = self._search(np.flatnonzero(active[self._pairs.leader]), real, level)
+            self._carry_out(ends, via, lists)
             active[self._of[ends]] = False
             # Where no chain began at this count any more, those of the next lower one are asked.
             below = real[self._counts[real] < level[self._of[real]]]
@@ -50,14 +45,14 @@ class PairChains:
             level[active] = 0
             np.maximum.at(level, self._of[below], self._counts[below])
 
-    def _search(self, partitions: Ints, real: Ints, level: Ints) -> tuple[Ints, Nodes]:
+    def _search(self, partitions: Ints, real: Ints, level: Nodes) -> tuple[Ints, Nodes]:
         """Nodes at the level from which a chain leads to one with two fewer, and the swap to make at each node.
 
         A swap is partition * A + which of its others. No two of the chains share a node.
         """
-        width = self._other.shape[1]
+        width = self._pairs.other.shape[1]
         swap = (partitions[:, None] * width + np.arange(width)).ravel().astype(np.int32)
-        begin, to = np.repeat(self._here[partitions], width), self._other[partitions].ravel()
+        begin, to = np.repeat(self._pairs.here[partitions], width), self._pairs.other[partitions].ravel()
         via = np.full(len(self._counts), NONE, dtype=np.int32)
         low = real[self._counts[real] <= level[self._of[real]] - 2]
         root = np.zeros(len(self._counts), dtype=np.int32)
@@ -82,16 +77,14 @@ class PairChains:
         first = np.unique(np.concatenate(roots), return_index=True)[1]  # the shortest chain to each
         return np.concatenate(ends)[first].astype(np.int64), via
 
-    def _carry_out(self, ends: Ints, via: Nodes, lists: Indices, slots: Ints, others: Ints) -> None:
-        width = self._other.shape[1]
+    def _carry_out(self, ends: Ints, via: Nodes, lists: Indices) -> None:
+        width = self._pairs.other.shape[1]
         np.subtract.at(self._counts, ends, 1)
         node = ends
         while len(node):
             row, column = np.divmod(via[node], width)
-            to = self._other[row, column].astype(np.int64)
-            self._other[row, column], self._here[row] = node, to
-            here, there = slots[row], others[row, column]
-            lists[here], lists[there] = lists[there], lists[here]
+            to = self._pairs.other[row, column].astype(np.int64)
+            self._pairs.swap(row, column, lists)
             last = via[to] == NONE
             self._counts[to[last]] += 1
             node = to[~last]

@@ -30,7 +30,7 @@ UNPLACED = -1
 _NOBODY = -2
 """Fills the rows of partitions with fewer replicas than the widest in ``rows``."""
 
-_CHUNK = 2**21
+_CHUNK = 2**16
 """How many cells of ``rows`` exist at a time; it bounds the memory, whatever the replication factors."""
 
 
@@ -121,6 +121,15 @@ class Instance:
         slots = np.minimum(self.start[partitions][:, None] + places, len(values) - 1)
         return np.where(places < lengths[:, None], values[slots], np.int32(_NOBODY))
 
+    def put(self, values: Indices, partitions: NDArray[np.integer], rows: Indices) -> None:
+        """Write what ``rows`` would read."""
+        if len(self.kinds) == 1:
+            values.reshape(len(self.rf), -1)[partitions] = rows
+            return
+        places = np.arange(rows.shape[1])
+        inside = places < self.rf[partitions][:, None]
+        values[(self.start[partitions][:, None] + places)[inside]] = rows[inside]
+
     def chunks(self, partitions: NDArray[np.integer]) -> Iterator[Ints]:
         """Positions in ``partitions``, in pieces whose rows are of like width and fit into memory."""
         one_kind = len(self.kinds) == 1
@@ -141,15 +150,12 @@ class Instance:
         group = self.group.astype(np.int32)[holder]
         everyone = np.arange(len(self.rf))
         for piece in self.chunks(everyone):
-            groups = self.rows(group, piece)
+            groups = np.ascontiguousarray(self.rows(group, piece).T)  # a row for each place: long rows are fast
             same = np.zeros(groups.shape, dtype=np.int32)
-            for column in range(groups.shape[1]):
-                same += groups == groups[:, column : column + 1]
+            for other in groups:
+                same += groups == other
             same[groups < 0] = 0
-            lengths = self.rf[piece]
-            places = np.arange(groups.shape[1])
-            inside = places < lengths[:, None]
-            found[(self.start[piece][:, None] + places)[inside]] = same[inside]
+            self.put(found, piece, same.T)
         return found
 
     def violations(self, holder: Indices) -> int:
