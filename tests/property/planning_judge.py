@@ -45,9 +45,19 @@ def fewest_pair_squares(lists: Iterable[Replicas]) -> int:
     return int(solver.optimal_cost())
 
 
+def present(request: PlanRequest) -> dict[TopicPartition, Replicas]:
+    """The lists that count: those without a leader do where they are pinned."""
+    return {p.tp: p.replicas for p in request.partitions if p.has_leader or p.pinned}
+
+
+def staying(request: PlanRequest) -> list[Replicas]:
+    """The lists of pinned partitions."""
+    return [p.replicas for p in request.partitions if p.pinned]
+
+
 def result(request: PlanRequest, made: Plan) -> dict[TopicPartition, Replicas]:
-    """Every partition's list after the plan, the skipped ones left out."""
-    after = {p.tp: p.replicas for p in request.partitions if p.has_leader}
+    """Every partition's list after the plan, those that do not count left out."""
+    after = present(request)
     for p in made.partitions:
         assert after[p.tp] == p.current, f"{p.tp} was planned from another list"
         assert p.target != p.current, f"{p.tp} is unchanged"
@@ -57,7 +67,7 @@ def result(request: PlanRequest, made: Plan) -> dict[TopicPartition, Replicas]:
 
 def check(request: PlanRequest, made: Plan) -> Metrics:
     """Assert every hard rule and that the plan tells the truth about itself; its metrics."""
-    before = {p.tp: p.replicas for p in request.partitions if p.has_leader}
+    before = present(request)
     pinned = {p.tp for p in request.partitions if p.pinned}
     after = result(request, made)
     for tp, replicas in after.items():
@@ -189,10 +199,10 @@ def fewest_moves(request: PlanRequest, counts_above_racks: bool = False) -> tupl
     """
     racks = target_racks(request)
     partitions = [p for p in request.partitions if p.has_leader and not p.pinned]
-    staying = Counter(b for p in request.partitions if p.has_leader and p.pinned for b in p.replicas)
+    held = Counter(b for replicas in staying(request) for b in replicas)
     factor = {p.tp: request.replication_factor or len(p.replicas) for p in partitions}
     moved = sum(factor.values())
-    total = moved + sum(staying.values())
+    total = moved + sum(held.values())
     move, step = 1, total + 1
     over = step * (2 * total + 1) ** 2 if not counts_above_racks else step
     square = step if not counts_above_racks else step * (total + 1)
@@ -212,12 +222,12 @@ def fewest_moves(request: PlanRequest, counts_above_racks: bool = False) -> tupl
                 flow.add_arc_with_capacity_and_unit_cost(node, broker_node[b], 1, 0 if b in p.replicas else move)
     flow.set_node_supply(0, -moved)
     for b, n in broker_node.items():
-        for k in range(staying[b], staying[b] + len(partitions)):
+        for k in range(held[b], held[b] + len(partitions)):
             flow.add_arc_with_capacity_and_unit_cost(n, 0, 1, (2 * k + 1) * square)
     assert flow.solve() == flow.OPTIMAL
     rest, moves = divmod(flow.optimal_cost(), step)
     high, low = divmod(rest, (2 * total + 1) ** 2 if not counts_above_racks else total + 1)
-    constant = sum(n * n for b, n in staying.items() if b in request.targets)
+    constant = sum(n * n for b, n in held.items() if b in request.targets)
     return (low, high + constant, moves) if counts_above_racks else (high, low + constant, moves)
 
 

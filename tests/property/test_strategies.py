@@ -18,8 +18,10 @@ from tests.property.planning_judge import (
     list_violations,
     measure,
     one_after_the_other,
+    present,
     rack_cap,
     result,
+    staying,
     target_racks,
 )
 from tests.property.test_planning_properties import requests
@@ -63,10 +65,6 @@ def with_factor(draw: st.DrawFn) -> PlanRequest:
 
 def everything(request: PlanRequest) -> tuple[int, int, int]:
     return fewest_moves(request, request.goals.rack_awareness is RackAwareness.PREFERRED)
-
-
-def lists(request: PlanRequest) -> dict[TopicPartition, Replicas]:
-    return {p.tp: p.replicas for p in request.partitions if p.has_leader}
 
 
 def again(request: PlanRequest, made: Plan) -> Plan:
@@ -126,12 +124,12 @@ def repaired(request: PlanRequest) -> tuple[int, int, int, int]:
             beyond = model.new_int_var(0, factor[p.tp], "")
             model.add(beyond >= sum(on[p.tp, b] for b in brokers if racks[b] == rack) - rack_cap(racks, factor[p.tp]))
             over.append(beyond)
-    staying = Counter(b for p in request.partitions if p.has_leader and p.pinned for b in p.replicas)
+    held = Counter(b for replicas in staying(request) for b in replicas)
     squares = []
     for b in brokers:
-        count = model.new_int_var(staying[b], staying[b] + len(partitions), "")
-        model.add(count == staying[b] + sum(on[p.tp, b] for p in partitions))
-        square = model.new_int_var(0, (staying[b] + len(partitions)) ** 2, "")
+        count = model.new_int_var(held[b], held[b] + len(partitions), "")
+        model.add(count == held[b] + sum(on[p.tp, b] for p in partitions))
+        square = model.new_int_var(0, (held[b] + len(partitions)) ** 2, "")
         model.add_multiplication_equality(square, [count, count])
         squares.append(square)
     levels = [
@@ -182,12 +180,12 @@ def fewest_leader_squares(request: PlanRequest) -> tuple[int, int]:
     lead = {(p.tp, b): model.new_bool_var("") for p in partitions for b in p.replicas if b in request.targets}
     for p in partitions:
         model.add_exactly_one(lead[p.tp, b] for b in p.replicas if b in request.targets)
-    staying = Counter(p.replicas[0] for p in request.partitions if p.has_leader and p.pinned)
+    held = Counter(replicas[0] for replicas in staying(request))
     squares = []
     for b in sorted(request.targets):
-        count = model.new_int_var(0, staying[b] + len(partitions), "")
-        model.add(count == staying[b] + sum(lead[p.tp, b] for p in partitions if (p.tp, b) in lead))
-        square = model.new_int_var(0, (staying[b] + len(partitions)) ** 2, "")
+        count = model.new_int_var(0, held[b] + len(partitions), "")
+        model.add(count == held[b] + sum(lead[p.tp, b] for p in partitions if (p.tp, b) in lead))
+        square = model.new_int_var(0, (held[b] + len(partitions)) ** 2, "")
         model.add_multiplication_equality(square, [count, count])
         squares.append(square)
     changes = sum(1 - lead.get((p.tp, p.replicas[0]), 0) for p in partitions)
@@ -208,7 +206,7 @@ class TestPreferredLeaders:
         with size():
             made = plan(asked)
         assert (made.replica_moves, made.lower_bound, made.optimal) == (0, 0, True)
-        before, after = lists(asked), result(asked, made)
+        before, after = present(asked), result(asked, made)
         pinned = {p.tp for p in asked.partitions if p.pinned}
         for tp, replicas in after.items():
             assert sorted(replicas) == sorted(before[tp])
@@ -247,7 +245,7 @@ class TestGivenLists:
         }
         asked = replace(request_, strategy=Strategy.ASSIGNMENT, assignment=wanted)
         made = plan(asked)
-        before, after = lists(asked), result(asked, made)
+        before, after = present(asked), result(asked, made)
         assert after == {tp: wanted.get(tp, replicas) for tp, replicas in before.items()}
         metrics = measure(asked, before, after)
         assert (made.replica_moves, made.lower_bound, made.optimal) == (metrics.moves, metrics.moves, not metrics.moves)
@@ -265,7 +263,7 @@ class TestMinimumGain:
         plain = plan(request_)
         made = plan(replace(request_, goals=replace(request_.goals, minimum_gain=gain)))
         nothing_forced = plan(replace(request_, strategy=Strategy.FORCED_MOVES_ONLY)).partitions == ()
-        before, after = lists(request_), result(request_, plain)
+        before, after = present(request_), result(request_, plain)
         fullest = [
             max(Counter(b for row in found.values() for b in row)[b] for b in request_.targets)
             for found in (before, after)

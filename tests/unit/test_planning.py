@@ -11,7 +11,7 @@ import pytest
 from tests.property.planning_judge import check, levels, result
 
 from kafka_rebalance.errors import Refused
-from kafka_rebalance.model.plan import Plan
+from kafka_rebalance.model.plan import Plan, Spread
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
 from kafka_rebalance.planning import (
     Balance,
@@ -212,6 +212,16 @@ class TestSelection:
         made = plan(PlanRequest(brokers, partitions, frozenset({BrokerId(0), BrokerId(1)})))
         assert [(s.tp, s.reason) for s in made.skipped] == [(TopicPartition("t", 0), "NoLeader")]
         assert made.replica_moves == 1
+
+    @pytest.mark.parametrize("has_leader", [True, False])
+    def test_a_pinned_partition_counts_whether_it_has_a_leader_or_not(self, has_leader: bool) -> None:
+        """Its replica is on its broker all the same, and its leader comes back there: the other makes room."""
+        pinned = PartitionInput(TopicPartition("p", 0), replicas_of(0), has_leader=has_leader, pinned=True)
+        other = PartitionInput(TopicPartition("t", 0), replicas_of(0))
+        brokers = (Broker(BrokerId(0)), Broker(BrokerId(1)))
+        made = plan(PlanRequest(brokers, (pinned, other), frozenset({BrokerId(0), BrokerId(1)})))
+        assert [(p.tp, p.target) for p in made.partitions] == [(other.tp, replicas_of(1))]
+        assert (made.before, made.after) == (Spread(0, 2), Spread(1, 1))
 
     def test_nothing_selected_is_an_empty_plan(self) -> None:
         """No partitions, no moves, proved."""

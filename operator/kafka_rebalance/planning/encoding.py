@@ -2,7 +2,7 @@
 
 A replica that a larger replication factor asks for stands in the list as one on a broker that is not there: it has to
 leave it, like any replica of a broker that is gone. A smaller one makes the instance wide. Pinned partitions are no
-part of the instance; what they hold and lead is its ``base`` and ``led``.
+part of the instance; what they hold and lead, now or when their leader is back, is its ``base`` and ``led``.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Encoded:
 def build(request: PlanRequest) -> Encoded:
     """Check the request and encode it. Raises Refused naming the partition, broker or goal at fault."""
     _check_goals(request)
-    partitions = [p for p in request.partitions if p.has_leader]
+    partitions = [p for p in request.partitions if p.has_leader or p.pinned]
     if any(before.tp > after.tp for before, after in pairwise(partitions)):
         partitions.sort(key=lambda p: p.tp)
     _check_brokers(request)

@@ -64,9 +64,9 @@ class Goals:
 
 @dataclass(frozen=True, slots=True)
 class PartitionInput:
-    """One selected partition. Without a leader it is skipped: its data cannot be copied.
+    """One selected partition. Without a leader it is skipped, and does not count: its data cannot be copied.
 
-    A ``pinned`` one stays as it is and counts: the others are balanced around it.
+    A ``pinned`` one stays as it is and counts, with a leader or without: the others are balanced around it.
     """
 
     tp: TopicPartition
