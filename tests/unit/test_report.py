@@ -18,7 +18,8 @@ from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.model.topology import ClusterState, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reconcile.records import open_run
-from kafka_rebalance.reconcile.report import build_status, ready_reason, waiting_summary
+from kafka_rebalance.reconcile.report import build_status
+from kafka_rebalance.reconcile.state import ready_reason, waiting_summary
 from kafka_rebalance.reconcile.work import Hold, Work
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)

@@ -17,7 +17,7 @@ from kafka_rebalance.execution.progress import (
 )
 from kafka_rebalance.execution.steps import Alter
 from kafka_rebalance.model.topology import ClusterState, TopicPartition
-from kafka_rebalance.reconcile.report import waiting_summary
+from kafka_rebalance.reconcile.state import waiting_summary
 from kafka_rebalance.reconcile.work import Work
 from kafka_rebalance.units import format_duration, format_rate
 

@@ -24,7 +24,8 @@ from kafka_rebalance.kube.client import Json, KubeClient
 from kafka_rebalance.kube.errors import Conflict, Forbidden
 from kafka_rebalance.model.run import RunOutcome
 from kafka_rebalance.model.topology import ClusterState
-from kafka_rebalance.reconcile.report import build_status, ready_reason
+from kafka_rebalance.reconcile.report import build_status
+from kafka_rebalance.reconcile.state import ready_reason
 from kafka_rebalance.reconcile.throttle_report import NOTHING_IN_FORCE, ThrottleView, build_throttle_status
 from kafka_rebalance.reconcile.work import Work
 

@@ -1,0 +1,142 @@
+"""What the state of a rebalance is: one word, which is the reason of Ready, and a sentence for people. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from kafka_rebalance.api.conditions import ConditionType, Reason
+from kafka_rebalance.api.conditions import Verdict as Summary
+from kafka_rebalance.api.v1alpha1 import ResourceStatus
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.execution.decide import Direction, Kind
+from kafka_rebalance.model.run import RunOutcome
+from kafka_rebalance.planning.gain import GAIN_TOO_SMALL
+from kafka_rebalance.reconcile.work import Barrier, Work
+from kafka_rebalance.units import format_bytes
+
+
+def state_of(work: Work, stalled: str | None) -> tuple[Summary, str, str]:
+    """Ready's reason is the STATE column; what a person must act on comes first."""
+    if work.problem is not None:
+        retried = ""
+        if isinstance(work.problem, Transient):
+            retried = "; trying again"
+        return Summary.STUCK, work.problem.reason, work.problem.message + retried
+    if work.spec_problem is not None and not work.rebalance.metadata.deleting:
+        unread = f"{work.spec_problem.message}; what was asked for before still holds"
+        return Summary.STUCK, work.spec_problem.reason, unread
+    if work.open is None:
+        return _state_at_rest(work)
+    if work.throttle_problem is not None:
+        return Summary.STUCK, work.throttle_problem.reason, work.throttle_problem.message
+    if work.throttle_refused and not work.rebalance.metadata.deleting:
+        then = "; no new copy starts there: lower the rate, or raise that throttle"
+        return Summary.STUCK, Reason.REPLICATION_THROTTLE_LOWER, work.throttle_refused + then
+    if stalled is not None:
+        return Summary.STUCK, Reason.STALLED, stalled
+    waits = waiting_summary(work) or work.throttle_refused or work.throttle_trouble
+    if work.rebalance.metadata.deleting:
+        return _state_of_teardown(work, waits)
+    if work.replanning is not None:
+        return _state_of_replanning(work, work.replanning)
+    if work.hold is not None:
+        return Summary.IN_PROGRESS, work.hold.reason, f"{work.hold.message}; {_draining(work)}"
+    if work.finished and not waits:
+        waits = "everything has arrived; the throttle is being taken away"
+    if work.going_back:
+        return Summary.IN_PROGRESS, Reason.UNDOING, waits or _moving_back(work)
+    if work.too_slow:
+        return Summary.STUCK, Reason.THROTTLE_TOO_LOW, work.too_slow
+    return Summary.IN_PROGRESS, Reason.REBALANCING, waits or "moving replicas in small steps"
+
+
+def ready_reason(status: ResourceStatus) -> tuple[str, str] | None:
+    """Reason and message of Ready: the state."""
+    return next(((c.reason, c.message) for c in status.conditions if c.type == ConditionType.READY), None)
+
+
+def waiting_summary(work: Work) -> str:
+    """Why partitions wait, copies in flight too: reasons with counts and one example each, the most frequent first."""
+    waiting = [(tp, v) for tp, v in sorted(work.verdicts.items()) if v.kind in {Kind.WAITING, Kind.IN_FLIGHT}]
+    reasons = [(v.reason, tp, v.message) for tp, v in waiting if v.reason not in {"", "Paused"}]
+    reasons += [("DiskFull", tp, f"broker {broker} has no room for it") for tp, broker in sorted(work.no_room.items())]
+    counts = Counter(reason for reason, _, _ in reasons)
+    examples: dict[str, str] = {}
+    for reason, tp, message in reasons:
+        examples.setdefault(reason, f"{tp}: {message}")
+    return "; ".join(f"{reason} ({count}, e.g. {examples[reason]})" for reason, count in counts.most_common(3))
+
+
+def _state_of_teardown(work: Work, waits: str) -> tuple[Summary, str, str]:
+    if work.barrier is Barrier.TOO_LARGE:
+        most = format_bytes(work.rebalance.spec.rollback.max_data or 0)
+        asked = "raise spec.rollback.maxData to move it back, or set spec.deletionPolicy to Revert or Abandon"
+        told = f"the rollback would move {format_bytes(work.bytes_to_move_back)}, more than maxData ({most}): {asked}"
+        return Summary.STUCK, Reason.ROLLBACK_TOO_LARGE, told
+    if work.barrier is Barrier.HEIR:
+        told = f"{work.heir_name} covers the same partitions and goes on from here; cancelling what is in flight"
+        return Summary.IN_PROGRESS, Reason.TAKEN_OVER, told
+    if work.direction is Direction.REVERT:
+        return Summary.IN_PROGRESS, Reason.REVERTING, waits or "cancelling what is in flight"
+    if work.hold is not None:
+        return Summary.IN_PROGRESS, Reason.ROLLING_BACK, f"{work.hold.reason}: {work.hold.message}; {_draining(work)}"
+    if work.finished and not waits:
+        waits = "everything is back; the throttle is being taken away"
+    return Summary.IN_PROGRESS, Reason.ROLLING_BACK, waits or _moving_back(work)
+
+
+def _state_of_replanning(work: Work, why: Reason) -> tuple[Summary, str, str]:
+    if work.settled and work.queued:
+        return Summary.IN_PROGRESS, Reason.QUEUED, work.queue_message
+    said = {
+        Reason.SUPERSEDED: "the spec changed",
+        Reason.DRIFTED: "others have changed more of the plan than spec.approval.driftBudget",
+        Reason.NOT_DRAINED: "a broker to be emptied has got new replicas",
+    }
+    then = "planning anew" if work.settled else "cancelling what is in flight, then planning anew"
+    reason = Reason.DRIFTED if why is Reason.DRIFTED else Reason.SUPERSEDED
+    return Summary.IN_PROGRESS, reason, f"{said[why]}: {then}"
+
+
+def _draining(work: Work) -> str:
+    return "no new step is started" if work.at_rest else "no new step is started; what is in flight finishes"
+
+
+def _moving_back(work: Work) -> str:
+    """Said first: how much the rollback copies, and how long that takes at least."""
+    return f"moving everything back to where it was before the run: {format_bytes(work.bytes_to_move_back)} to copy"
+
+
+def _state_at_rest(work: Work) -> tuple[Summary, str, str]:
+    if work.wants_plan and (work.queued or work.unseen):
+        return Summary.IN_PROGRESS, Reason.QUEUED, work.queue_message
+    run = work.run
+    ended_well = {RunOutcome.SUCCEEDED, RunOutcome.UNDONE}
+    closed_well = run is not None and (run.outcome in ended_well or (run.undo and not run.open))
+    if run is None or not closed_well or run.planning_hash != work.planning_hash:
+        return Summary.IN_PROGRESS, Reason.PLANNING, "reading the cluster and making a plan"
+    if run.outcome is RunOutcome.ROLLED_BACK_PARTIALLY:
+        rows = [f"{tp} ({v.reason})" for tp, v in list(work.skipped.items())[:10]]
+        named = f": {', '.join(rows)}" if rows else ""
+        message = f"not everything could be moved back{named}; the origins are kept"
+        return Summary.STUCK, Reason.ROLLED_BACK_PARTIALLY, message
+    if run.outcome is RunOutcome.UNDONE:
+        return Summary.DONE, Reason.UNDONE, "replicas and their order are as they were before the run"
+    count = len(work.skipped)
+    left = f"; {count} partitions were left alone, see status.skipped" if count else ""
+    if work.progress is None:  # finished before this process started: say what was said
+        said = ready_reason(work.rebalance.status)
+        known = said is not None and said[0] in {Reason.SUCCEEDED, Reason.NOTHING_TO_DO}
+        reason, message = said if said and known else (Reason.SUCCEEDED, "every partition is at its target")
+        return Summary.DONE, reason, message
+    if work.progress.partitions_total == 0:
+        why = "the cluster is as asked for: no partition has to change"
+        if work.plan_reason == GAIN_TOO_SMALL:
+            gain = work.rebalance.spec.goals.minimum_gain
+            why = f"{GAIN_TOO_SMALL}: balance would take less than goals.minimumGain ({gain} %) off the fullest broker"
+        elif work.open is not None and work.open.plan.imbalance is not None:
+            why = "goals.maxReplicaMoves or goals.maxDataToMove allow no move that would help"
+        return Summary.DONE, Reason.NOTHING_TO_DO, f"{why}{left}"
+    total = work.progress.partitions_total
+    alone = sum(v.kind is Kind.SKIPPED for v in work.verdicts.values())
+    return Summary.DONE, Reason.SUCCEEDED, f"{total - alone} of {total} partitions are at their targets{left}"
