@@ -48,8 +48,8 @@ class TestPlans:
         assert after == before
         assert after.hash == before.hash
 
-    def test_spreads_and_the_reason_of_an_empty_plan(self) -> None:
-        made = replace(plan(3), before=Spread(2, 9), after=Spread(4, 5), reason="GainTooSmall")
+    def test_spreads_the_reason_of_an_empty_plan_and_where_sizes_come_from(self) -> None:
+        made = replace(plan(3), before=Spread(2, 9), after=Spread(4, 5), reason="GainTooSmall", data_source="LogDirs")
         assert decode_plan(encode_plan(made)) == made
 
     def test_what_a_budget_left(self) -> None:
@@ -59,7 +59,7 @@ class TestPlans:
     def test_written_without_spreads(self) -> None:
         """A plan of an earlier version tells nothing about them."""
         raw = json.loads(gzip.decompress(encode_plan(plan(3))))
-        for added in ("before", "after", "reason", "imbalance", "unevenTopics"):
+        for added in ("before", "after", "reason", "dataSource", "imbalance", "unevenTopics"):
             del raw[added]
         assert decode_plan(pack(raw)) == plan(3)
 

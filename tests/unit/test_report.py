@@ -20,7 +20,7 @@ from kafka_rebalance.model.topology import ClusterState, PartitionState, TopicPa
 from kafka_rebalance.reconcile.records import open_run
 from kafka_rebalance.reconcile.report import build_status
 from kafka_rebalance.reconcile.state import ready_reason, waiting_summary
-from kafka_rebalance.reconcile.work import Hold, Work
+from kafka_rebalance.reconcile.work import Ended, Hold, Work
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 FLYING = Verdict(Kind.IN_FLIGHT, step=replicas_of(3, 1, 2), started=True)
@@ -201,10 +201,15 @@ class TestState:
         """Nothing to do is not the same as balanced: the goal that held it back is named."""
         mine = work(opened=False, closed=RunOutcome.SUCCEEDED, progress=replace(MOVED, partitions_total=0))
         assert said(mine) == ("NothingToDo", "the cluster is as asked for: no partition has to change")
-        mine.plan_reason = "GainTooSmall"
-        reason, message = said(mine)
-        assert reason == "NothingToDo"
-        assert message.startswith("GainTooSmall: balance would take less than goals.minimumGain (0 %)")
+        for why_empty, begins in (
+            ("GainTooSmall", "GainTooSmall: balance would take less than goals.minimumGain (0 %)"),
+            ("BudgetReached", "goals.maxReplicaMoves or goals.maxDataToMove allow no move that would help"),
+        ):
+            mine.ended = Ended(why_empty, left_alone=2)
+            reason, message = said(mine)
+            assert reason == "NothingToDo"
+            assert message.startswith(begins)
+            assert message.endswith("; 2 partitions were left alone, see status.skipped")
 
     def test_after_a_restart_a_success_says_what_it_said(self):
         """Nothing is counted anew for a run that is over."""

@@ -72,6 +72,7 @@ def encode_plan(plan: Plan) -> bytes:
             "before": _spread_numbers(plan.before),
             "after": _spread_numbers(plan.after),
             "reason": plan.reason,
+            "dataSource": plan.data_source,
             "imbalance": [plan.imbalance.squares, plan.imbalance.least] if plan.imbalance is not None else None,
             "unevenTopics": plan.uneven_topics,
             "topics": topics,
@@ -104,6 +105,7 @@ def decode_plan(payload: bytes) -> Plan:
             before=_spread(raw.get("before")),
             after=_spread(raw.get("after")),
             reason=raw.get("reason", ""),
+            data_source=raw.get("dataSource", ""),
             imbalance=Imbalance(*raw["imbalance"]) if raw.get("imbalance") is not None else None,
             uneven_topics=raw.get("unevenTopics", 0),
         )

@@ -63,7 +63,8 @@ class Plan:
     """A plan with its certificate.
 
     ``before`` and ``after`` are the spreads it starts from and ends with (None in plans stored by earlier versions).
-    ``reason`` says in one CamelCase word why a plan is empty although something could be moved.
+    ``reason`` says in one CamelCase word why a plan is empty although something could be moved; ``data_source`` where the
+    sizes come from (LoadModel, LogDirs; empty where that is not known).
 
     ``lower_bound`` is a number of replica moves that no balanced plan can be below; ``optimal`` says that
     ``replica_moves`` is proved to equal the optimum. ``partitions`` holds the changed ones, sorted; in a
@@ -85,6 +86,7 @@ class Plan:
     imbalance: Imbalance | None = None
     uneven_topics: int = 0
     reason: str = ""
+    data_source: str = ""
 
     @cached_property
     def changed(self) -> int:

@@ -186,6 +186,7 @@ class ClusterEngine:
         """Take over the plans that are made, and have those made whose turn it is."""
         for work in works:
             await self._runs.collect(work)
+            await self._runs.recall(work, info.cluster_id)
         if any(work.open is not None or work.wants_plan for work in works):
             everything = await self._observer.everything()
             name_heirs(works, everything)

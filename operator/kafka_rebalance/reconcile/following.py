@@ -54,7 +54,7 @@ def stalled(work: Work, now: float) -> str | None:
 
 def _too_slow(work: Work, cluster: ClusterState, measured: Mapping[TopicPartition, float]) -> str:
     """Said before, where the load model knows the rates, and during: a throttle below what is produced never ends."""
-    rates = {**work.expected_rates, **measured}
+    rates = {**(work.expected_rates or {}), **measured}
     if work.open is None or not rates or work.rates.unlimited:
         return ""
     limits = work.limits

@@ -111,8 +111,7 @@ class Lifecycle:
         if work.rebalance.metadata.deleting:
             await self._resources.announce(work, outcome)
         work.run = closed
-        skipped = work.open.plan.skipped if work.open else ()
-        log.info("%s: %s (%d partitions left alone)", work.name, outcome, len(work.skipped) or len(skipped))
+        log.info("%s: %s (%d partitions left alone)", work.name, outcome, len(work.skipped))
         work.close()
         work.place = None
 

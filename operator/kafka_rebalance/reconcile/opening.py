@@ -9,6 +9,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 
 from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.v1alpha1 import KafkaRebalanceSpec, planning_hash
@@ -33,7 +34,7 @@ from kafka_rebalance.reconcile.planning import (
     select,
     with_earlier_errands,
 )
-from kafka_rebalance.reconcile.records import Stores, open_run
+from kafka_rebalance.reconcile.records import OpenRun, Stores, open_run
 from kafka_rebalance.reconcile.resources import Resources
 from kafka_rebalance.reconcile.work import Barrier, Planned, Work
 
@@ -149,7 +150,7 @@ class Runs:
         refuse_stale(earlier, partitions)
         load = await self._load(info)
         made = await make_plan(spec, info, selected, load, await self._asked(work, spec, selected))
-        plan = with_earlier_errands(made, earlier, partitions)
+        plan = replace(with_earlier_errands(made, earlier, partitions), data_source=load.source)
         await asyncio.to_thread(lambda: plan.hash)  # computed once, off the event loop
         run = Run(
             uid=work.uid,
@@ -170,6 +171,12 @@ class Runs:
         if before is not None and before.undo:
             await self._resources.clear_undo(work)
         return Planned(open_run(run, plan, ref, stored), load)
+
+    async def recall(self, work: Work, cluster_id: str) -> None:
+        """After a restart: what is produced to what moves, by the pipeline's load model. It is not stored with the plan."""
+        if work.open is not None and work.expected_rates is None:
+            loads = await self._load_models(cluster_id)
+            work.expected_rates = _expected_rates(work.open, loads) if loads is not None else {}
 
     async def _asked(
         self, work: Work, spec: KafkaRebalanceSpec, selected: Mapping[TopicPartition, PartitionState]
@@ -211,9 +218,7 @@ class Runs:
         opened = planned.opened
         work.run, work.open, work.direction = opened.run, opened, Direction.FORWARD
         work.verdicts, work.progress, work.drained = {}, None, None
-        work.data_source, work.plan_reason = planned.source.source, opened.plan.reason
-        loads = planned.source.partitions
-        work.expected_rates = {e.tp: loads[e.tp].bytes_in_per_second or 0.0 for e in opened.errands if e.tp in loads}
+        work.expected_rates = _expected_rates(opened, planned.loads)
         if opened.run.planning_hash != work.planning_hash:
             work.replanning = Reason.SUPERSEDED
         log.info(
@@ -259,6 +264,12 @@ class Runs:
             cordoned = ", ".join(str(b) for b in work.run.cordoned)
             work.drain_message += f"; {cordoned} stay cordoned, nothing new is placed there"
         return True
+
+
+def _expected_rates(opened: OpenRun, loads: LoadModel) -> dict[TopicPartition, float]:
+    """Bytes per second that are produced to each partition of the run, as far as they are known."""
+    known = ((e.tp, loads.bytes_in_per_second(e.tp)) for e in opened.errands)
+    return {tp: rate for tp, rate in known if rate}
 
 
 def _errands_of(origins: Iterable[Origin]) -> Iterable[Errand]:

@@ -61,7 +61,7 @@ def build_status(
         return status
     return status.model_copy(
         update={
-            "plan": _plan(work, before.plan.data_source if before.plan else None),
+            "plan": _plan(work),
             "progress": _progress(work, now),
             "throttle": ThrottleStatus(
                 leader_rate=work.rates.general.leader,
@@ -131,7 +131,7 @@ def _throttle_condition(work: Work, put: Callable[[ConditionType, bool, str, str
         put(ConditionType.THROTTLE_APPLIED, False, Reason.PENDING, "no replica is being copied yet")
 
 
-def _plan(work: Work, source_said: str | None) -> PlanStatus:
+def _plan(work: Work) -> PlanStatus:
     if work.open is None:
         raise RuntimeError("no run is open")
     plan = work.open.plan
@@ -148,7 +148,7 @@ def _plan(work: Work, source_said: str | None) -> PlanStatus:
         reason=plan.reason or None,
         leader_moves=plan.leader_moves,
         data_to_move=plan.data_to_move_bytes,
-        data_source=work.data_source or source_said,
+        data_source=plan.data_source or None,
         eta=format_duration(work.eta_seconds) if work.eta_seconds is not None else None,
     )
 

@@ -9,8 +9,9 @@ from kafka_rebalance.api.conditions import Verdict as Summary
 from kafka_rebalance.api.v1alpha1 import ResourceStatus
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.decide import Direction, Kind
-from kafka_rebalance.model.run import RunOutcome
+from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.planning.gain import GAIN_TOO_SMALL
+from kafka_rebalance.reconcile.planning import BUDGET_REACHED
 from kafka_rebalance.reconcile.work import Barrier, Work
 from kafka_rebalance.units import format_bytes
 
@@ -116,27 +117,51 @@ def _state_at_rest(work: Work) -> tuple[Summary, str, str]:
     if run is None or not closed_well or run.planning_hash != work.planning_hash:
         return Summary.IN_PROGRESS, Reason.PLANNING, "reading the cluster and making a plan"
     if run.outcome is RunOutcome.ROLLED_BACK_PARTIALLY:
-        rows = [f"{tp} ({v.reason})" for tp, v in list(work.skipped.items())[:10]]
-        named = f": {', '.join(rows)}" if rows else ""
-        message = f"not everything could be moved back{named}; the origins are kept"
-        return Summary.STUCK, Reason.ROLLED_BACK_PARTIALLY, message
+        return Summary.STUCK, Reason.ROLLED_BACK_PARTIALLY, _not_back(work)
     if run.outcome is RunOutcome.UNDONE:
         return Summary.DONE, Reason.UNDONE, "replicas and their order are as they were before the run"
-    count = len(work.skipped)
-    left = f"; {count} partitions were left alone, see status.skipped" if count else ""
-    if work.progress is None:  # finished before this process started: say what was said
-        said = ready_reason(work.rebalance.status)
-        known = said is not None and said[0] in {Reason.SUCCEEDED, Reason.NOTHING_TO_DO}
-        reason, message = said if said and known else (Reason.SUCCEEDED, "every partition is at its target")
-        return Summary.DONE, reason, message
-    if work.progress.partitions_total == 0:
-        why = "the cluster is as asked for: no partition has to change"
-        if work.plan_reason == GAIN_TOO_SMALL:
-            gain = work.rebalance.spec.goals.minimum_gain
-            why = f"{GAIN_TOO_SMALL}: balance would take less than goals.minimumGain ({gain} %) off the fullest broker"
-        elif work.open is not None and work.open.plan.imbalance is not None:
-            why = "goals.maxReplicaMoves or goals.maxDataToMove allow no move that would help"
-        return Summary.DONE, Reason.NOTHING_TO_DO, f"{why}{left}"
+    if work.progress is None:
+        return Summary.DONE, *_said_before(work, run)
+    left = _left_alone(work.ended.left_alone if work.ended is not None else 0)
     total = work.progress.partitions_total
+    if total == 0:
+        why_empty = work.ended.why_empty if work.ended is not None else ""
+        return Summary.DONE, Reason.NOTHING_TO_DO, _nothing_to_do(work, why_empty) + left
     alone = sum(v.kind is Kind.SKIPPED for v in work.verdicts.values())
     return Summary.DONE, Reason.SUCCEEDED, f"{total - alone} of {total} partitions are at their targets{left}"
+
+
+def _not_back(work: Work) -> str:
+    """Which partitions a way back left where they are; in a later process what was said then."""
+    said = ready_reason(work.rebalance.status)
+    if work.progress is None and said is not None and said[0] == Reason.ROLLED_BACK_PARTIALLY:
+        return said[1]
+    rows = [f"{tp} ({v.reason})" for tp, v in list(work.skipped.items())[:10]]
+    named = f": {', '.join(rows)}" if rows else ""
+    return f"not everything could be moved back{named}; the origins are kept"
+
+
+def _said_before(work: Work, run: Run) -> tuple[str, str]:
+    """Of a run that ended before this process started: what was said; if it was not, what the plan's status tells."""
+    status = work.rebalance.status
+    said = ready_reason(status)
+    if said is not None and said[0] in {Reason.SUCCEEDED, Reason.NOTHING_TO_DO}:
+        return said
+    plan, progress = status.plan, status.progress
+    if plan is None or plan.hash != run.plan_hash or progress is None or progress.partitions.total:
+        return Reason.SUCCEEDED, "every partition is at its target"
+    why_empty = plan.reason or (BUDGET_REACHED if plan.budget_reached else "")
+    return Reason.NOTHING_TO_DO, _nothing_to_do(work, why_empty) + _left_alone(status.skipped_count)
+
+
+def _nothing_to_do(work: Work, why_empty: str) -> str:
+    if why_empty == GAIN_TOO_SMALL:
+        gain = work.rebalance.spec.goals.minimum_gain
+        return f"{GAIN_TOO_SMALL}: balance would take less than goals.minimumGain ({gain} %) off the fullest broker"
+    if why_empty == BUDGET_REACHED:
+        return "goals.maxReplicaMoves or goals.maxDataToMove allow no move that would help"
+    return "the cluster is as asked for: no partition has to change"
+
+
+def _left_alone(count: int) -> str:
+    return f"; {count} partitions were left alone, see status.skipped" if count else ""

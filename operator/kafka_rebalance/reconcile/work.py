@@ -32,7 +32,7 @@ from kafka_rebalance.execution.throttle import ClusterRates
 from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
-from kafka_rebalance.reconcile.planning import select
+from kafka_rebalance.reconcile.planning import BUDGET_REACHED, select
 from kafka_rebalance.reconcile.records import OpenRun
 
 
@@ -55,11 +55,19 @@ class Barrier(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Ended:
+    """What is said of a run whose plan is put away: why that was empty, how many partitions were left alone."""
+
+    why_empty: str
+    left_alone: int
+
+
+@dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan that is stored and whose run is open. ``source`` says where the sizes came from."""
+    """A plan that is stored and whose run is open, and the loads that it was made with."""
 
     opened: OpenRun
-    source: LoadModel
+    loads: LoadModel
 
 
 @dataclass
@@ -95,7 +103,7 @@ class Work:
     no_room: Mapping[TopicPartition, BrokerId] = field(default_factory=dict)
     bytes_to_move_back: int = 0
     eta: tuple[float, float] | None = None
-    expected_rates: Mapping[TopicPartition, float] = field(default_factory=dict)
+    expected_rates: Mapping[TopicPartition, float] | None = None
     too_slow: str = ""
     since: dict[TopicPartition, datetime] = field(default_factory=dict)
     progress: Progress | None = None
@@ -108,8 +116,7 @@ class Work:
     throttle_refused: str = ""
     throttle_problem: RebalanceError | None = None
     relieved: int = 0
-    data_source: str = ""
-    plan_reason: str = ""
+    ended: Ended | None = None
     eta_seconds: float | None = None
     cordon_seen: set[BrokerId] = field(default_factory=set)
     empty_since: float | None = None
@@ -297,8 +304,13 @@ class Work:
         return dict(sorted(found.items()))
 
     def close(self) -> None:
-        """Forget what belonged to the open run."""
+        """Forget what belonged to the open run, but for what is said of it afterwards."""
+        if self.open is not None:
+            plan = self.open.plan
+            why_empty = plan.reason or (BUDGET_REACHED if plan.imbalance is not None else "")
+            self.ended = Ended(why_empty, len(self.skipped))
         self.open = None
+        self.expected_rates = None
         self.direction = None
         self.replanning, self.settled, self.hold, self.barrier = None, False, None, None
         self.judged_in, self.sent = None, frozenset()

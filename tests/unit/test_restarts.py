@@ -1,0 +1,103 @@
+"""An operator that is killed and started again says what the one before it would have said."""
+
+import pytest
+from tests.unit.kafka_in_memory import KafkaInMemory
+from tests.unit.operator_in_memory import OperatorInMemory
+
+from kafka_rebalance.api.v1alpha1 import UNDO_ANNOTATION
+from kafka_rebalance.model.load import LoadModel, PartitionLoad
+from kafka_rebalance.model.topology import TopicPartition
+
+UNEVEN = [[1], [1], [2]]
+"""On brokers 1 to 3: one move evens it out."""
+WHERE = ("kafkarebalances", "kafka", "r")
+
+
+async def ended(kafka, *, restart, silent=False, **spec):
+    """The final message. ``restart``: between the plan and the end of its run. ``silent``: the end itself is not told."""
+    operator = OperatorInMemory(kafka)
+    operator.apply(**spec)
+    await operator.until_open()
+    if restart:
+        operator.restart()
+    if silent:
+        while (await operator.engine._stores.runs.load("u-1")).open:
+            unsaid = operator.kube.resources[WHERE].get("status")
+            await operator.round()
+        operator.kube.resources[WHERE]["status"] = unsaid
+        operator.restart()
+    return await operator.until("NothingToDo"), operator
+
+
+class TestWhyNothingMoves:
+    @pytest.mark.parametrize("restart", [False, True])
+    @pytest.mark.parametrize("silent", [False, True])
+    @pytest.mark.parametrize(
+        ("goals", "begins"),
+        [
+            ({"minimumGain": 60}, "GainTooSmall: balance would take less than goals.minimumGain (60 %)"),
+            ({"maxReplicaMoves": 0}, "goals.maxReplicaMoves or goals.maxDataToMove allow no move that would help"),
+            ({}, "the cluster is as asked for"),
+        ],
+    )
+    async def test_it_is_said_whoever_finishes_the_run(self, restart, silent, goals, begins):
+        """The plan is stored with its reason; where the end was not told, the plan's status has it."""
+        kafka = KafkaInMemory((1, 2, 3), t=UNEVEN if goals else [[1], [2], [3]])
+        message, operator = await ended(kafka, restart=restart, silent=silent, goals=goals)
+        assert message.startswith(begins)
+        assert kafka.altered == []
+        assert operator.status["plan"].get("reason") == ("GainTooSmall" if "minimumGain" in goals else None)
+
+    @pytest.mark.parametrize("restart", [False, True])
+    async def test_what_the_plan_left_alone_is_counted(self, restart):
+        """Partitions without a leader are no part of what is as asked for."""
+        kafka = KafkaInMemory((1, 2, 3), t=[[1], [2], [3], [1]])
+        kafka.lead("t", 3, None)
+        message, operator = await ended(kafka, restart=restart)
+        assert message.endswith("; 1 partitions were left alone, see status.skipped")
+        assert operator.skipped == {"t-3": "NoLeader"}
+
+
+class TestWhereSizesComeFrom:
+    async def test_it_is_stored_with_the_plan(self):
+        """Nothing had been written to the status when the operator was killed."""
+        operator = OperatorInMemory(KafkaInMemory((1, 2, 3), t=UNEVEN))
+        operator.apply()
+        await operator.until_open()
+        assert "plan" not in operator.status
+        operator.restart()
+        await operator.until("Succeeded")
+        assert operator.status["plan"]["dataSource"] == "LogDirs"
+
+
+class TestExpectedRates:
+    async def test_they_are_asked_for_again(self):
+        """A throttle below what is produced is said before anything moves, by every operator."""
+        loads = {TopicPartition("t", n): PartitionLoad(100, 5000.0) for n in range(3)}
+        kafka = KafkaInMemory((1, 2, 3), t=UNEVEN)
+        kafka.slow = {"t-0", "t-1", "t-2"}
+        operator = OperatorInMemory(kafka, LoadModel("LoadModel", None, loads, "c"))
+        operator.apply(throttle={"leaderRate": 1000, "followerRate": 1000})
+        told = await operator.until("ThrottleTooLow")
+        assert "can never be enough" in told
+        operator.restart()
+        await operator.round()
+        assert operator.work.too_slow == told
+
+
+class TestPartialUndo:
+    async def test_what_could_not_go_back_is_named(self):
+        """By the next operator too: nothing is looked at again for a run that is over."""
+        kafka = KafkaInMemory((1, 2, 3), t=UNEVEN)
+        operator = OperatorInMemory(kafka)
+        operator.apply()
+        await operator.until("Succeeded")
+        moved = next(tp for tp, to in kafka.altered if to is not None)
+        kafka.assign("t", int(moved[-1]), 2, 3)
+        operator.order(UNDO_ANNOTATION, operator.status["plan"]["hash"])
+        message = await operator.until("RolledBackPartially")
+        assert moved in message
+        operator.restart()
+        for _ in range(3):
+            await operator.round()
+        assert (operator.state, operator.message) == ("RolledBackPartially", message)
