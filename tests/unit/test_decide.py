@@ -322,6 +322,12 @@ class TestPaused:
         """The order has changed already: Kafka would elect by itself, outside our limits."""
         assert verdict_on(state(4, 5, 6, leader=5), paused=True).call == Elect(BrokerId(4))
 
+    def test_not_an_election_that_is_all_there_is_to_do(self):
+        """Nothing has been begun: it is a step like any other."""
+        errand = dataclasses.replace(ERRAND, target=ERRAND.origin)
+        assert verdict_on(state(1, 2, 3, leader=2), errand=errand).call == Elect(BrokerId(1))
+        assert verdict_on(state(1, 2, 3, leader=2), errand=errand, paused=True).reason == "Paused"
+
     def test_a_null_is_never_blocked(self):
         """Cancelling remains possible under freeze."""
         assert verdict_on(state(4, 1, 2, 3, adding=(4,)), ROLLBACK, paused=True).cancel

@@ -56,6 +56,14 @@ class TestPlans:
         made = replace(plan(3), imbalance=Imbalance(29, 28), uneven_topics=3)
         assert decode_plan(encode_plan(made)) == made
 
+    def test_elections(self) -> None:
+        """A list that stays, in the plan for its leader: another plan than one without, with another hash."""
+        first, *rest = plan(4).partitions
+        elected, left = (replace(first, target=first.current, elects=elects) for elects in (True, False))
+        made, without = (replace(plan(4), partitions=(row, *rest)) for row in (elected, left))
+        assert (decode_plan(encode_plan(made)), made.elections, made.changed) == (made, 1, 3)
+        assert len({made.hash, without.hash, plan(4).hash}) == 3
+
     def test_written_without_spreads(self) -> None:
         """A plan of an earlier version tells nothing about them."""
         raw = json.loads(gzip.decompress(encode_plan(plan(3))))

@@ -263,6 +263,20 @@ class TestWaitingSummary:
         assert "CancelImpossible" in said(mine)[1]
 
 
+class TestElections:
+    def test_they_are_counted_and_named_as_what_they_are(self):
+        """No list changes, so there is no word of replicas that move."""
+        mine = work(progress=MOVED)
+        row = PlannedPartition(tp(0), replicas_of(1, 2), replicas_of(1, 2), elects=True)
+        mine.open = replace(mine.open, plan=Plan((row,), lower_bound=0, optimal=True))
+        mine.verdicts = {tp(0): Verdict(Kind.READY)}
+        status = status_of(mine)
+        assert (status.plan.partitions, status.plan.elections) == (0, 1)
+        planned = find_condition(status.conditions, ConditionType.PLANNED)
+        assert planned.message == "0 partitions, 0 replica moves, 1 leader elections"
+        assert said(mine) == ("Rebalancing", "having preferred leaders elected")
+
+
 class TestNumbers:
     def test_the_batch_shows_lists_and_bytes_left(self):
         """KIP-435's current batch."""

@@ -91,6 +91,9 @@ class PlanStatus(ApiModel):
         default=None, description="Why the plan is empty although something could be moved, in one CamelCase word."
     )
     leader_moves: Count = Field(description="Partitions whose preferred leader changes.")
+    elections: Count = Field(
+        default=0, description="Partitions whose list stays, and whose preferred leader is elected (PreferredLeaders)."
+    )
     data_to_move: Count = Field(description="Bytes that new replicas have to fetch.")
     data_source: ShortText | None = Field(
         default=None, description="Where the sizes come from: LoadModel (the pipeline's) or LogDirs (read live)."

@@ -274,12 +274,13 @@ def _left_out_of_sync(errand: Errand, state: PartitionState, step: Step, seen: O
 def _leads_to_rest(errand: Errand, state: PartitionState, step: Step, direction: Direction) -> bool:
     """Whether a pause lets the step pass.
 
-    It may only drop what is above the replication factor, elect a leader that is first already, or repair the order
+    It may only drop what is above the replication factor, elect a leader that a step has put first, or repair the order
     that a null did not restore.
     """
     call = step.calls[0]
     if isinstance(call, Elect):
-        return True
+        nothing_but_that = errand.origin == errand.planned_from == errand.target
+        return not (nothing_but_that and direction is Direction.FORWARD)
     if call.until_in_sync:
         return False
     repairs_order = direction is not Direction.FORWARD and set(call.replicas) == set(state.replicas)

@@ -60,6 +60,7 @@ def encode_plan(plan: Plan) -> bytes:
                 "current": _joined([p.current for p in rows]),
                 "target": _joined([p.target for p in rows]),
                 "sizes": [p.size_bytes for p in rows],
+                "elects": [p.tp.partition for p in rows if p.elects],
             }
         )
     return pack(
@@ -88,10 +89,13 @@ def decode_plan(payload: bytes) -> Plan:
         partitions = []
         for group in raw["topics"]:
             topic, topic_id, rows = group["topic"], group["id"], group["partitions"]
+            elects = frozenset(group.get("elects", ()))
             if raw["format"] == _COLUMNS:
                 rows = zip(rows, _split(group["current"]), _split(group["target"]), group["sizes"], strict=True)
             partitions += [
-                PlannedPartition(TopicPartition(topic, number), tuple(current), tuple(target), topic_id, size)
+                PlannedPartition(
+                    TopicPartition(topic, number), tuple(current), tuple(target), topic_id, size, number in elects
+                )
                 for number, current, target, size in rows
             ]
         return Plan(

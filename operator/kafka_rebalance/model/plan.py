@@ -14,13 +14,17 @@ from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 
 @dataclass(frozen=True, slots=True, order=True)
 class PlannedPartition:
-    """One changed partition. ``topic_id`` is empty in plans made from files."""
+    """One partition that the plan is about. ``topic_id`` is empty in plans made from files.
+
+    ``elects``: the list stays as it is; another than its first replica leads, and the first is to be elected.
+    """
 
     tp: TopicPartition
     current: Replicas
     target: Replicas
     topic_id: str = ""
     size_bytes: int = 0
+    elects: bool = False
 
     @property
     def added(self) -> tuple[BrokerId, ...]:
@@ -63,12 +67,13 @@ class Plan:
     """A plan with its certificate.
 
     ``before`` and ``after`` are the spreads it starts from and ends with (None in plans stored by earlier versions).
-    ``reason`` says in one CamelCase word why a plan is empty although something could be moved; ``data_source`` where the
-    sizes come from (LoadModel, LogDirs; empty where that is not known).
+    ``reason`` says in one CamelCase word why a plan is empty although something could be moved; ``data_source`` where
+    the sizes come from (LoadModel, LogDirs; empty where that is not known).
 
     ``lower_bound`` is a number of replica moves that no balanced plan can be below; ``optimal`` says that
-    ``replica_moves`` is proved to equal the optimum. ``partitions`` holds the changed ones, sorted; in a
-    run that superseded an earlier plan also those that the earlier plan moved and this one leaves (current = target).
+    ``replica_moves`` is proved to equal the optimum. ``partitions`` holds the changed ones, sorted, and those that only
+    get another leader; in a run that superseded an earlier plan also those that the earlier plan moved and this one
+    leaves. Of both kinds current = target.
 
     ``imbalance`` is None unless a movement budget was reached. Then ``lower_bound`` is a number of moves that no plan
     as even as this one is below, and ``optimal`` says that it is proved to be the best within the budget.
@@ -94,6 +99,11 @@ class Plan:
         return sum(p.current != p.target for p in self.partitions)
 
     @cached_property
+    def elections(self) -> int:
+        """Number of partitions whose list stays and whose preferred leader is elected."""
+        return sum(p.elects for p in self.partitions)
+
+    @cached_property
     def replica_moves(self) -> int:
         """Replicas placed on a broker that did not hold the partition."""
         return sum(len(p.added) for p in self.partitions)
@@ -110,7 +120,7 @@ class Plan:
 
     @cached_property
     def hash(self) -> str:
-        """``sha256:…`` over the changed partitions and the lists they were planned from.
+        """``sha256:…`` over the changed partitions, elections included, and the lists they were planned from.
 
         Unrelated changes in the cluster, sizes included, do not change it, so they do not void an approval.
         """
@@ -120,10 +130,11 @@ class Plan:
 def plan_hash(partitions: Iterable[PlannedPartition]) -> str:
     """The hash of the changed partitions among these, whatever order they come in.
 
-    It is taken over one line of JSON per partition: ``["topic", 0, [1, 2, 3], [4, 2, 3]]``.
+    It is taken over one line of JSON per partition: ``["topic", 0, [1, 2, 3], [4, 2, 3]]``. Where only a leader is
+    elected the two lists are the same.
     """
     digest = hashlib.sha256()
-    changed = sorted((p for p in partitions if p.current != p.target), key=lambda p: p.tp)
+    changed = sorted((p for p in partitions if p.current != p.target or p.elects), key=lambda p: p.tp)
     for topic, rows in groupby(changed, key=lambda p: p.tp.topic):
         name = json.dumps(topic)
         # Lists of integers print as JSON; json.dumps of every row would take twice as long.

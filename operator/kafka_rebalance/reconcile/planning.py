@@ -107,7 +107,24 @@ async def make_plan(
     )
     made = await solve(request)
     staying = _left_on(decommission, request, made) if decommission else ()
-    return replace(made, skipped=(*made.skipped, *busy, *staying))
+    partitions = made.partitions
+    if request.strategy is PlanningStrategy.PREFERRED_LEADERS:
+        partitions = tuple(sorted((*partitions, *_elections(request, made, resting))))
+    return replace(made, partitions=partitions, skipped=(*made.skipped, *busy, *staying))
+
+
+def _elections(
+    request: PlanRequest, made: Plan, states: Mapping[TopicPartition, PartitionState]
+) -> Iterable[PlannedPartition]:
+    """The partitions whose list is as it shall be, and which another than its first replica leads.
+
+    A first replica on a broker that may hold nothing is not elected: it stands first where there is no other.
+    """
+    changed = {p.tp for p in made.partitions}
+    for p in request.partitions:
+        led_by, first = states[p.tp].leader, p.replicas[0]
+        if led_by not in {None, first} and p.tp not in changed and not p.pinned and first in request.targets:
+            yield PlannedPartition(p.tp, p.replicas, p.replicas, p.topic_id, p.size_bytes, elects=True)
 
 
 def _left_on(leaving: frozenset[BrokerId], request: PlanRequest, made: Plan) -> Iterable[SkippedPartition]:

@@ -95,12 +95,9 @@ def _conditions(work: Work, before: Iterable[Condition], stalled: str | None, no
     put(ConditionType.SUCCEEDED, succeeded, reason, message)
     if work.open is not None:
         plan = work.open.plan
-        put(
-            ConditionType.PLANNED,
-            True,
-            Reason.PLANNED,
-            f"{plan.changed} partitions, {plan.replica_moves} replica moves",
-        )
+        elections = f", {plan.elections} leader elections" if plan.elections else ""
+        told = f"{plan.changed} partitions, {plan.replica_moves} replica moves{elections}"
+        put(ConditionType.PLANNED, True, Reason.PLANNED, told)
         _throttle_condition(work, put)
         if work.rebalance.spec.approval.policy is ApprovalPolicy.MANUAL:
             approved = work.rebalance.spec.approval.plan_hash == plan.hash
@@ -147,6 +144,7 @@ def _plan(work: Work) -> PlanStatus:
         budget_reached=True if plan.imbalance is not None else None,
         reason=plan.reason or None,
         leader_moves=plan.leader_moves,
+        elections=plan.elections,
         data_to_move=plan.data_to_move_bytes,
         data_source=plan.data_source or None,
         eta=format_duration(work.eta_seconds) if work.eta_seconds is not None else None,

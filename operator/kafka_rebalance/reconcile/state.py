@@ -48,7 +48,9 @@ def state_of(work: Work, stalled: str | None) -> tuple[Summary, str, str]:
         return Summary.IN_PROGRESS, Reason.UNDOING, waits or _moving_back(work)
     if work.too_slow:
         return Summary.STUCK, Reason.THROTTLE_TOO_LOW, work.too_slow
-    return Summary.IN_PROGRESS, Reason.REBALANCING, waits or "moving replicas in small steps"
+    elects_only = work.open.plan.elections and not work.open.plan.changed
+    doing = "having preferred leaders elected" if elects_only else "moving replicas in small steps"
+    return Summary.IN_PROGRESS, Reason.REBALANCING, waits or doing
 
 
 def ready_reason(status: ResourceStatus) -> tuple[str, str] | None:
