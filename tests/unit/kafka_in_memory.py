@@ -11,8 +11,9 @@ from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, Top
 class KafkaInMemory(Configs):
     """Partition i of a topic is on ``lists[topic][i]``, led by the first; each has ``size`` bytes.
 
-    A copy is in sync at once, unless it is one of ``slow``: these stay in flight. ``altered`` and ``elected`` are the
-    orders that were carried out, in order, as text and list; ``unseen`` topics are not told about.
+    A copy is in sync at once, unless it is on one of the ``slow`` brokers: there it stays in flight. ``altered`` and
+    ``elected`` are the orders that were carried out, in order, as text and list. ``unseen`` topics are known to no
+    broker that is asked for everything, but to those that are asked for them.
     """
 
     def __init__(self, brokers, size=100, **lists):
@@ -50,6 +51,10 @@ class KafkaInMemory(Configs):
         return [state.leader for tp, state in sorted(self.states.items()) if tp.topic == topic]
 
     @property
+    def flying(self):
+        return {str(tp) for tp, state in self.states.items() if state.in_flight}
+
+    @property
     def info(self):
         return ClusterInfo("c", dict(self.brokers))
 
@@ -57,8 +62,8 @@ class KafkaInMemory(Configs):
         return self.info
 
     async def describe_partitions(self, topics=None):
-        asked = {tp.topic for tp in self.states} if topics is None else set(topics)
-        return {tp: state for tp, state in self.states.items() if tp.topic in asked - self.unseen}
+        asked = {tp.topic for tp in self.states} - self.unseen if topics is None else set(topics)
+        return {tp: state for tp, state in self.states.items() if tp.topic in asked}
 
     async def list_reassignments(self):
         return {
@@ -93,7 +98,7 @@ class KafkaInMemory(Configs):
         adding = tuple(b for b in to if b not in state.replicas)
         removing = tuple(b for b in state.replicas if b not in to)
         self.states[tp] = replace(state, replicas=(*to, *removing), adding=adding, removing=removing)
-        if not adding or str(tp) not in self.slow:
+        if not self.slow & set(adding):
             self._complete(tp)
         return AlterCode.OK
 

@@ -1,6 +1,5 @@
 """From a spec and the live cluster to what the planner is asked."""
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -11,7 +10,8 @@ from kafka_rebalance.execution.decide import Errand
 from kafka_rebalance.kafka.ports import ClusterInfo
 from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, TopicPartition, replicas_of
-from kafka_rebalance.reconcile.planning import Asked, make_plan, read_assignment, refuse_stale, select
+from kafka_rebalance.reconcile.assigning import Lists
+from kafka_rebalance.reconcile.planning import Asked, make_plan, refuse_stale, select
 
 INFO = ClusterInfo("c", {BrokerId(b): Broker(BrokerId(b)) for b in range(1, 5)})
 SIZES = LoadModel("LogDirs", None, {}, "c")
@@ -42,7 +42,7 @@ class TestStrategies:
         """What the ConfigMap says; a partition that others are moving is left to them."""
         lists = {TopicPartition("t", n): replicas_of(3, 4) for n in range(2)}
         asked_for = spec(strategy="Assignment", assignment={"configMapRef": {"name": "a"}})
-        changed, made = await planned(asked_for, cluster([1, 2], [1, 2], busy=[1]), Asked(lists))
+        changed, made = await planned(asked_for, cluster([1, 2], [1, 2], busy=[1]), Asked(Lists(lists)))
         assert changed == {"t-0": [3, 4]}
         assert [(str(s.tp), s.reason) for s in made.skipped] == [("t-1", "ForeignReassignment")]
 
@@ -50,7 +50,7 @@ class TestStrategies:
         """A name that the cluster does not have, or the filter leaves out, is a mistake that is named."""
         asked_for = spec(strategy="Assignment", assignment={"configMapRef": {"name": "a"}}, topics={"include": ["x"]})
         with pytest.raises(Refused, match="t-0"):
-            await planned(asked_for, cluster([1, 2]), Asked({TopicPartition("t", 0): replicas_of(3, 4)}))
+            await planned(asked_for, cluster([1, 2]), Asked(Lists({TopicPartition("t", 0): replicas_of(3, 4)})))
 
     async def test_forced_moves_only(self):
         """Only what is on the broker that shall be empty; the leader that goes is followed by who leads least."""
@@ -117,25 +117,3 @@ class TestOfflinePolicy:
         with pytest.raises(Refused, match="t-1") as refused:
             await planned(spec(offlinePolicy="Refuse"), cluster([1, 2], [1, 2], offline=[1]))
         assert refused.value.reason == "OfflinePartitions"
-
-
-class TestAssignmentText:
-    def test_kafkas_json(self):
-        rows = [{"topic": "t", "partition": 0, "replicas": [2, 1], "log_dirs": ["any", "any"]}]
-        text = json.dumps({"version": 1, "partitions": rows})
-        assert read_assignment(text, "it") == {TopicPartition("t", 0): replicas_of(2, 1)}
-
-    @pytest.mark.parametrize(
-        ("text", "says"),
-        [
-            ("{", "key 'k' of ConfigMap n/a: not JSON"),
-            ('{"version": 2, "partitions": []}', "version: 2 is not 1"),
-            ('{"partitions": [{"topic": "t", "partition": 0, "replicas": []}]}', "partitions[0].replicas"),
-            ('{"partitions": [{"topic": "t", "partition": 0, "replicas": [1, 1]}]}', "names a broker twice"),
-        ],
-    )
-    def test_what_is_wrong_is_named(self, text, says):
-        with pytest.raises(Refused) as refused:
-            read_assignment(text, "key 'k' of ConfigMap n/a")
-        assert refused.value.reason == "AssignmentInvalid"
-        assert says in refused.value.message

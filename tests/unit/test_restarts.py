@@ -75,7 +75,7 @@ class TestExpectedRates:
         """A throttle below what is produced is said before anything moves, by every operator."""
         loads = {TopicPartition("t", n): PartitionLoad(100, 5000.0) for n in range(3)}
         kafka = KafkaInMemory((1, 2, 3), t=UNEVEN)
-        kafka.slow = {"t-0", "t-1", "t-2"}
+        kafka.slow = {3}
         operator = OperatorInMemory(kafka, LoadModel("LoadModel", None, loads, "c"))
         operator.apply(throttle={"leaderRate": 1000, "followerRate": 1000})
         told = await operator.until("ThrottleTooLow")

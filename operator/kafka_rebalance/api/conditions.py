@@ -133,6 +133,8 @@ class Reason(StrEnum):
     """Reports that partitions have no leader, and the spec asks to plan nothing meanwhile."""
     ASSIGNMENT_INVALID = "AssignmentInvalid"
     """Reports that the lists of strategy Assignment cannot be read; the message names ConfigMap and place."""
+    ORIGINAL_REPLICAS_DIFFER = "OriginalReplicasDiffer"
+    """Reports that a partition has other replicas than the lists of strategy Assignment were made for (KIP-236)."""
     API_SERVER_UNREACHABLE = "ApiServerUnreachable"
     """Reports that the Kubernetes API server did not answer; tried again."""
     INTERNAL_ERROR = "InternalError"

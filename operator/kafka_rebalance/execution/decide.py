@@ -36,6 +36,10 @@ DRIFTED = "Drifted"
 """Somebody else changed the partition: it leaves the run."""
 FOREIGN = "ForeignReassignment"
 """Somebody else is moving the partition: it is left to them meanwhile."""
+TOPIC_DELETED = "TopicDeleted"
+"""The partition no longer exists."""
+TOPIC_RECREATED = "TopicRecreated"
+"""The topic was deleted and created anew: neither its lists nor its moves are ours."""
 WEDGED = "WedgedReassignment"
 """Somebody else's reassignment of the partition never ends: it is theirs to cancel, or the user's."""
 
@@ -124,10 +128,10 @@ def judge(
     state = seen.cluster.partitions.get(errand.tp)
     if state is None:
         if errand.tp in seen.gone:
-            return Verdict(Kind.SKIPPED, "TopicDeleted", "the partition no longer exists")
+            return Verdict(Kind.SKIPPED, TOPIC_DELETED, "the partition no longer exists")
         return Verdict(Kind.WAITING, "MetadataMissing", "no broker told about the partition; asking again")
     if errand.topic_id and state.topic_id and state.topic_id != errand.topic_id:
-        return Verdict(Kind.SKIPPED, "TopicRecreated", "the topic was deleted and created anew since the plan")
+        return Verdict(Kind.SKIPPED, TOPIC_RECREATED, "the topic was deleted and created anew since the plan")
     if state.in_flight:
         return _judge_in_flight(errand, state, seen, direction)
     if not set(state.replicas) <= errand.known:

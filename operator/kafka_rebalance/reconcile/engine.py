@@ -23,12 +23,12 @@ from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.topology import ClusterState, TopicPartition
 from kafka_rebalance.reconcile.cluster_throttle import FOREIGN_SECONDS, ClusterThrottle
 from kafka_rebalance.reconcile.cordoning import Cordons
-from kafka_rebalance.reconcile.following import follow, stalled
+from kafka_rebalance.reconcile.following import expected_seconds, follow, stalled
 from kafka_rebalance.reconcile.holding import Surroundings, hold_on
 from kafka_rebalance.reconcile.judging import judge_again, moving, still_meant
 from kafka_rebalance.reconcile.lifecycle import WITHOUT_KAFKA, Clock, Lifecycle
 from kafka_rebalance.reconcile.observing import Look, Observer
-from kafka_rebalance.reconcile.opening import LoadModels, Runs, expected_seconds
+from kafka_rebalance.reconcile.opening import LoadModels, Runs
 from kafka_rebalance.reconcile.queueing import ahead_of, give_places
 from kafka_rebalance.reconcile.records import Stores
 from kafka_rebalance.reconcile.resources import Resources

@@ -16,7 +16,11 @@ from kafka_rebalance.execution.progress import (
     start_pace,
 )
 from kafka_rebalance.execution.steps import Alter
-from kafka_rebalance.model.topology import ClusterState, TopicPartition
+from kafka_rebalance.execution.throttle import ClusterRates
+from kafka_rebalance.model.load import LoadModel
+from kafka_rebalance.model.plan import Plan
+from kafka_rebalance.model.topology import BrokerId, ClusterState, TopicPartition
+from kafka_rebalance.reconcile.records import OpenRun
 from kafka_rebalance.reconcile.state import waiting_summary
 from kafka_rebalance.reconcile.work import Work
 from kafka_rebalance.units import format_duration, format_rate
@@ -82,3 +86,20 @@ def _copying(work: Work, cluster: ClusterState, rates: Mapping[TopicPartition, f
             yield Copying(tp, state.leader, state.adding, rate, in_flight=True)
         elif isinstance(verdict.call, Alter) and verdict.call.until_in_sync:
             yield Copying(tp, state.leader, verdict.call.until_in_sync, rate, in_flight=False)
+
+
+def expected_rates(opened: OpenRun, loads: LoadModel) -> dict[TopicPartition, float]:
+    """Bytes per second that are produced to each partition of the run, as far as they are known."""
+    known = ((e.tp, loads.bytes_in_per_second(e.tp)) for e in opened.errands)
+    return {tp: rate for tp, rate in known if rate}
+
+
+def expected_seconds(plan: Plan, rates: ClusterRates) -> float | None:
+    """How long the copies take at least: the fullest pipe at the throttle. Sources are taken to be the old leaders."""
+    into: dict[BrokerId, int] = {}
+    out_of: dict[BrokerId, int] = {}
+    for p in plan.partitions:
+        for broker in p.added:
+            into[broker] = into.get(broker, 0) + p.size_bytes
+            out_of[p.current[0]] = out_of.get(p.current[0], 0) + p.size_bytes
+    return seconds_at_throttle(into, out_of, rates)

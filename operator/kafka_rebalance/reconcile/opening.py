@@ -13,29 +13,27 @@ from dataclasses import replace
 
 from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.v1alpha1 import KafkaRebalanceSpec, planning_hash
-from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.execution.decide import Direction, Errand
-from kafka_rebalance.execution.progress import seconds_at_throttle
 from kafka_rebalance.execution.queue import Place
-from kafka_rebalance.execution.rollback import BELOW_MIN_INSYNC, ORIGINAL_BROKER_GONE, PREFERRED_LEADER_GONE
-from kafka_rebalance.execution.throttle import ClusterRates
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.load import LoadModel
-from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
-from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
+from kafka_rebalance.reconcile.assigning import Lists, lists_for, read_assignment
+from kafka_rebalance.reconcile.following import expected_rates
 from kafka_rebalance.reconcile.lifecycle import Clock, Lifecycle
 from kafka_rebalance.reconcile.planning import (
     Asked,
     live_sizes,
     make_plan,
-    read_assignment,
     refuse_stale,
     select,
     with_earlier_errands,
 )
 from kafka_rebalance.reconcile.records import OpenRun, Stores, open_run
 from kafka_rebalance.reconcile.resources import Resources
+from kafka_rebalance.reconcile.teardown import outcome_of
 from kafka_rebalance.reconcile.work import Barrier, Planned, Work
 
 log = logging.getLogger(__name__)
@@ -111,7 +109,7 @@ class Runs:
             if work.replanning is not None:
                 work.settled = True
             elif work.rebalance.metadata.deleting:
-                await self._lifecycle.close(work, _outcome(work), successor=work.heir or None)
+                await self._lifecycle.close(work, outcome_of(work), successor=work.heir or None)
                 await self._lifecycle.let_go(work)
             elif work.going_back:
                 await self._lifecycle.undone(
@@ -149,7 +147,10 @@ class Runs:
         earlier = (*work.errands, *_errands_of(inherited.values()))
         refuse_stale(earlier, partitions)
         load = await self._load(info)
-        made = await make_plan(spec, info, selected, load, await self._asked(work, spec, selected))
+        again = before is not None and before.planning_hash == planning_hash(spec)
+        lists = await self._lists(work, spec, partitions, earlier, again=again)
+        asked = Asked(lists, await self._min_insync(spec, selected))
+        made = await make_plan(spec, info, selected, load, asked)
         plan = replace(with_earlier_errands(made, earlier, partitions), data_source=load.source)
         await asyncio.to_thread(lambda: plan.hash)  # computed once, off the event loop
         run = Run(
@@ -176,23 +177,39 @@ class Runs:
         """After a restart: what is produced to what moves, by the pipeline's load model. It is not stored with the plan."""
         if work.open is not None and work.expected_rates is None:
             loads = await self._load_models(cluster_id)
-            work.expected_rates = _expected_rates(work.open, loads) if loads is not None else {}
+            work.expected_rates = expected_rates(work.open, loads) if loads is not None else {}
 
-    async def _asked(
-        self, work: Work, spec: KafkaRebalanceSpec, selected: Mapping[TopicPartition, PartitionState]
-    ) -> Asked:
-        """What the spec refers to, as it is now: it is not looked at again before the next plan."""
-        lists: Mapping[TopicPartition, Replicas] = {}
-        if spec.assignment is not None:
-            namespace, ref = work.rebalance.metadata.namespace, spec.assignment.config_map_ref
-            text = await self._resources.config_map_key(namespace, ref.name, ref.key)
-            source = f"key {ref.key!r} of ConfigMap {namespace}/{ref.name}"
-            lists = await asyncio.to_thread(read_assignment, text, source)
-        min_insync: dict[str, int] = {}
-        if spec.replication_factor is not None:
-            configs = await self._admin.topic_configs({tp.topic for tp in selected}, [_MIN_INSYNC])
-            min_insync = {topic: int(found[_MIN_INSYNC].value or 1) for topic, found in configs.items()}
-        return Asked(lists, min_insync)
+    async def _lists(
+        self,
+        work: Work,
+        spec: KafkaRebalanceSpec,
+        partitions: Mapping[TopicPartition, PartitionState],
+        earlier: Iterable[Errand],
+        *,
+        again: bool,
+    ) -> Lists:
+        """What the ConfigMap of the spec says now: it is not looked at again before the next plan."""
+        if spec.assignment is None:
+            return Lists()
+        namespace, ref = work.rebalance.metadata.namespace, spec.assignment.config_map_ref
+        text = await self._resources.config_map_key(namespace, ref.name, ref.key)
+        source = f"key {ref.key!r} of ConfigMap {namespace}/{ref.name}"
+        rows = await asyncio.to_thread(read_assignment, text, source)
+        lists = lists_for(rows, partitions, earlier, again=again)
+        missing = {row.tp for row in lists.skipped} - partitions.keys()
+        if missing and missing & (await self._admin.describe_partitions({tp.topic for tp in missing})).keys():
+            # One broker that does not know a topic is no proof of its deletion.
+            raise Transient("MetadataStale", "not every broker told about all topics; reading again", 1.0)
+        return lists
+
+    async def _min_insync(
+        self, spec: KafkaRebalanceSpec, selected: Mapping[TopicPartition, PartitionState]
+    ) -> dict[str, int]:
+        """By topic, where the replication factor is to change; it must not fall below."""
+        if spec.replication_factor is None:
+            return {}
+        configs = await self._admin.topic_configs({tp.topic for tp in selected}, [_MIN_INSYNC])
+        return {topic: int(found[_MIN_INSYNC].value or 1) for topic, found in configs.items()}
 
     async def _forget_older(self, work: Work, run: Run) -> None:
         """Plans and origins of the resource that no record names any more. Left behind, they go with the next."""
@@ -218,7 +235,7 @@ class Runs:
         opened = planned.opened
         work.run, work.open, work.direction = opened.run, opened, Direction.FORWARD
         work.verdicts, work.progress, work.drained = {}, None, None
-        work.expected_rates = _expected_rates(opened, planned.loads)
+        work.expected_rates = expected_rates(opened, planned.loads)
         if opened.run.planning_hash != work.planning_hash:
             work.replanning = Reason.SUPERSEDED
         log.info(
@@ -266,36 +283,6 @@ class Runs:
         return True
 
 
-def _expected_rates(opened: OpenRun, loads: LoadModel) -> dict[TopicPartition, float]:
-    """Bytes per second that are produced to each partition of the run, as far as they are known."""
-    known = ((e.tp, loads.bytes_in_per_second(e.tp)) for e in opened.errands)
-    return {tp: rate for tp, rate in known if rate}
-
-
 def _errands_of(origins: Iterable[Origin]) -> Iterable[Errand]:
     """Partitions that another run has touched, as it found them."""
     return (Errand(o.tp, o.topic_id, o.replicas, o.replicas, o.replicas) for o in origins)
-
-
-def _outcome(work: Work) -> RunOutcome:
-    """How a teardown that has come to its end ended."""
-    if work.barrier is Barrier.HEIR:
-        return RunOutcome.TAKEN_OVER
-    if work.barrier is Barrier.TIMED_OUT:
-        return RunOutcome.ROLLED_BACK_PARTIALLY
-    if work.direction is Direction.REVERT:
-        return RunOutcome.REVERTED
-    unlike_before = {ORIGINAL_BROKER_GONE, PREFERRED_LEADER_GONE, BELOW_MIN_INSYNC}
-    partially = any(v.reason in unlike_before for v in work.verdicts.values())
-    return RunOutcome.ROLLED_BACK_PARTIALLY if partially else RunOutcome.ROLLED_BACK
-
-
-def expected_seconds(plan: Plan, rates: ClusterRates) -> float | None:
-    """How long the copies take at least: the fullest pipe at the throttle. Sources are taken to be the old leaders."""
-    into: dict[BrokerId, int] = {}
-    out_of: dict[BrokerId, int] = {}
-    for p in plan.partitions:
-        for broker in p.added:
-            into[broker] = into.get(broker, 0) + p.size_bytes
-            out_of[p.current[0]] = out_of.get(p.current[0], 0) + p.size_bytes
-    return seconds_at_throttle(into, out_of, rates)

@@ -14,12 +14,12 @@ from kafka_rebalance.execution.decide import FOREIGN, WEDGED, Errand
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.load import LoadModel, PartitionLoad
 from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
-from kafka_rebalance.model.reassignment_file import parse_reassignment
-from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
 from kafka_rebalance.planning.request import Balance as PlanningBalance
 from kafka_rebalance.planning.request import Goals, PartitionInput, PlanRequest, eligible_brokers
 from kafka_rebalance.planning.request import RackAwareness as PlanningRackAwareness
 from kafka_rebalance.planning.request import Strategy as PlanningStrategy
+from kafka_rebalance.reconcile.assigning import Lists
 from kafka_rebalance.reconcile.solving import solve
 
 
@@ -30,7 +30,7 @@ class Asked:
     ``min_insync`` is the effective min.insync.replicas per topic; absent: 1.
     """
 
-    assignment: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
+    lists: Lists = field(default_factory=Lists)
     min_insync: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -103,14 +103,14 @@ async def make_plan(
         strategy=PlanningStrategy(spec.strategy.value),
         replication_factor=spec.replication_factor,
         # Those in flight are left to whoever moves them, named here or not.
-        assignment={tp: row for tp, row in asked.assignment.items() if tp in resting or tp not in selected},
+        assignment={tp: row for tp, row in asked.lists.wanted.items() if tp in resting or tp not in selected},
     )
     made = await solve(request)
     staying = _left_on(decommission, request, made) if decommission else ()
     partitions = made.partitions
     if request.strategy is PlanningStrategy.PREFERRED_LEADERS:
         partitions = tuple(sorted((*partitions, *_elections(request, made, resting))))
-    return replace(made, partitions=partitions, skipped=(*made.skipped, *busy, *staying))
+    return replace(made, partitions=partitions, skipped=(*made.skipped, *asked.lists.skipped, *busy, *staying))
 
 
 def _elections(
@@ -147,16 +147,6 @@ def planning_goals(goals: SpecGoals) -> Goals:
         max_data_to_move=goals.max_data_to_move,
         minimum_gain=goals.minimum_gain,
     )
-
-
-def read_assignment(text: str, source: str) -> dict[TopicPartition, Replicas]:
-    """The lists in Kafka's reassignment JSON. Refused("AssignmentInvalid") names ``source`` and the place in it."""
-    try:
-        return parse_reassignment(text.encode())
-    except ValueError as wrong:
-        raise Refused(Reason.ASSIGNMENT_INVALID, f"{source}: {wrong}") from wrong
-    except Refused as wrong:
-        raise Refused(Reason.ASSIGNMENT_INVALID, f"{source}: {wrong.message}") from wrong
 
 
 def _refuse_offline(partitions: Mapping[TopicPartition, PartitionState]) -> None:

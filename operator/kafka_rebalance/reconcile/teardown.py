@@ -6,7 +6,9 @@ from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
 from kafka_rebalance.api.v1alpha1 import DeletionPolicy
-from kafka_rebalance.execution.decide import bytes_to_move_back
+from kafka_rebalance.execution.decide import Direction, bytes_to_move_back
+from kafka_rebalance.execution.rollback import BELOW_MIN_INSYNC, ORIGINAL_BROKER_GONE, PREFERRED_LEADER_GONE
+from kafka_rebalance.model.run import RunOutcome
 from kafka_rebalance.model.topology import ClusterState, PartitionState, TopicPartition
 from kafka_rebalance.reconcile.work import Barrier, Work
 
@@ -55,3 +57,16 @@ def barrier_to_rollback(work: Work, cluster: ClusterState, now: datetime) -> Bar
     if most is not None and work.bytes_to_move_back > most:
         return Barrier.TOO_LARGE
     return None
+
+
+def outcome_of(work: Work) -> RunOutcome:
+    """How a teardown that has come to its end ended."""
+    if work.barrier is Barrier.HEIR:
+        return RunOutcome.TAKEN_OVER
+    if work.barrier is Barrier.TIMED_OUT:
+        return RunOutcome.ROLLED_BACK_PARTIALLY
+    if work.direction is Direction.REVERT:
+        return RunOutcome.REVERTED
+    unlike_before = {ORIGINAL_BROKER_GONE, PREFERRED_LEADER_GONE, BELOW_MIN_INSYNC}
+    partially = any(v.reason in unlike_before for v in work.verdicts.values())
+    return RunOutcome.ROLLED_BACK_PARTIALLY if partially else RunOutcome.ROLLED_BACK

@@ -1,0 +1,81 @@
+"""The lists that a spec refers to (strategy Assignment), held against what is there. Pure.
+
+They are given once and read before every plan of a run, by when the run itself has changed what they were made for:
+what it has brought on its way is no reason to refuse the rest, and neither is a topic that was deleted meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from kafka_rebalance.api.conditions import Reason
+from kafka_rebalance.errors import Refused
+from kafka_rebalance.execution.decide import TOPIC_DELETED, TOPIC_RECREATED, Errand
+from kafka_rebalance.model.plan import SkippedPartition
+from kafka_rebalance.model.reassignment_file import Reassigned, read_reassignment
+from kafka_rebalance.model.topology import PartitionState, Replicas, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """What each partition shall have, and the partitions that are left out, with the reason."""
+
+    wanted: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
+    skipped: tuple[SkippedPartition, ...] = ()
+
+
+def read_assignment(text: str, source: str) -> tuple[Reassigned, ...]:
+    """The rows of Kafka's reassignment JSON. Refused("AssignmentInvalid") names ``source`` and the place in it."""
+    try:
+        return read_reassignment(text.encode())
+    except ValueError as wrong:
+        raise Refused(Reason.ASSIGNMENT_INVALID, f"{source}: {wrong}") from wrong
+    except Refused as wrong:
+        raise Refused(Reason.ASSIGNMENT_INVALID, f"{source}: {wrong.message}") from wrong
+
+
+def lists_for(
+    rows: Iterable[Reassigned],
+    partitions: Mapping[TopicPartition, PartitionState],
+    earlier: Iterable[Errand] = (),
+    *,
+    again: bool = False,
+) -> Lists:
+    """The rows, without topics that are gone. ``partitions`` are all that the cluster has.
+
+    ``earlier`` is what the run has been about so far. ``again``: this very spec has been planned in it before, so every
+    partition was there. Refused("OriginalReplicasDiffer") where a partition is not what the row was made for.
+    """
+    before = {errand.tp: errand for errand in earlier}
+    wanted: dict[TopicPartition, Replicas] = {}
+    skipped: list[SkippedPartition] = []
+    for row in rows:
+        state, errand = partitions.get(row.tp), before.get(row.tp)
+        if state is None and (again or errand is not None):
+            skipped.append(SkippedPartition(row.tp, TOPIC_DELETED))
+        elif state is not None and errand is not None and _another_topic(state, errand):
+            skipped.append(SkippedPartition(row.tp, TOPIC_RECREATED))
+        else:
+            if state is not None and not state.in_flight:
+                _check_original(row, state, errand)
+            wanted[row.tp] = row.replicas
+    return Lists(wanted, tuple(skipped))
+
+
+def _another_topic(state: PartitionState, errand: Errand) -> bool:
+    return bool(state.topic_id and errand.topic_id) and state.topic_id != errand.topic_id
+
+
+def _check_original(row: Reassigned, state: PartitionState, errand: Errand | None) -> None:
+    """KIP-236: original_replicas are what the partition has now. Or had before this run, which has moved it since."""
+    if row.original is None or state.replicas in (row.original, row.replicas):
+        return
+    on_its_way = errand is not None and set(state.replicas) <= errand.known | set(row.replicas)
+    if errand is not None and on_its_way and row.original in (errand.origin, errand.planned_from):
+        return
+    raise Refused(
+        Reason.ORIGINAL_REPLICAS_DIFFER,
+        f"topic-partition {row.tp} has replicas {list(state.replicas)}, its original_replicas in the assignment are "
+        f"{list(row.original)}: it was made for another state; make it anew",
+    )

@@ -1,0 +1,195 @@
+"""The lists of strategy Assignment, against what they were made for and what the run has done since."""
+
+import json
+
+import pytest
+from tests.unit.kafka_in_memory import KafkaInMemory
+from tests.unit.operator_in_memory import OperatorInMemory
+
+from kafka_rebalance.errors import Refused
+from kafka_rebalance.execution.decide import Errand
+from kafka_rebalance.model.reassignment_file import Reassigned
+from kafka_rebalance.model.topology import PartitionState, TopicPartition, replicas_of
+from kafka_rebalance.reconcile.assigning import lists_for, read_assignment
+
+TP = TopicPartition("t", 0)
+ORIGINAL, TARGET = replicas_of(1, 2, 3), replicas_of(4, 5, 6)
+ROW = Reassigned(TP, TARGET, ORIGINAL)
+BEGUN = Errand(TP, "id", ORIGINAL, ORIGINAL, TARGET)
+
+
+def found(*ids, topic_id="id", adding=()):
+    held = replicas_of(*ids)
+    return {TP: PartitionState(TP, topic_id, held, frozenset(held), held[0], adding=replicas_of(*adding))}
+
+
+class TestOriginalReplicas:
+    @pytest.mark.parametrize(
+        ("present", "earlier"),
+        [
+            ((1, 2, 3), ()),  # just as the row says
+            ((4, 5, 6), ()),  # there already, whoever did it
+            ((4, 5, 6), (BEGUN,)),
+            ((4, 2, 3), (BEGUN,)),  # a step of this run
+            ((2, 3, 1), (BEGUN,)),  # a cancel of this run restores the set, not the order
+            ((1, 2, 3), (BEGUN,)),
+        ],
+    )
+    def test_what_the_row_was_made_for_and_what_this_run_made_of_it(self, present, earlier):
+        """Neither is a reason to refuse."""
+        assert lists_for([ROW], found(*present), earlier, again=bool(earlier)).wanted == {TP: TARGET}
+
+    def test_what_an_earlier_plan_left_half_way(self):
+        """Lists that were made anew for the state between name that one as their original."""
+        between = replicas_of(4, 2, 3)
+        again = Errand(TP, "id", ORIGINAL, between, replicas_of(4, 5, 3))
+        assert lists_for([Reassigned(TP, TARGET, between)], found(4, 5, 3), [again]).wanted == {TP: TARGET}
+
+    def test_a_row_that_does_not_say(self):
+        """It is KIP-236's, and optional."""
+        assert lists_for([Reassigned(TP, TARGET)], found(7, 8)).wanted == {TP: TARGET}
+
+    def test_a_partition_that_somebody_else_is_moving(self):
+        """It is left to them, so nothing is said of it."""
+        assert lists_for([ROW], found(9, 1, 2, 3, adding=(9,))).wanted == {TP: TARGET}
+
+    @pytest.mark.parametrize(
+        ("present", "earlier"),
+        [
+            ((1, 3, 2), ()),  # another preferred order is another state
+            ((4, 2, 3), ()),
+            ((1, 2, 7), (BEGUN,)),  # somebody else's doing
+            ((4, 2, 3), (Errand(TP, "id", replicas_of(4, 2, 1), replicas_of(4, 2, 1), TARGET),)),
+        ],
+    )
+    def test_any_other_state_is_refused(self, present, earlier):
+        """With the partition and both lists."""
+        with pytest.raises(Refused) as refused:
+            lists_for([ROW], found(*present), earlier, again=bool(earlier))
+        assert refused.value.reason == "OriginalReplicasDiffer"
+        for named in ("t-0", str(list(present)), "[1, 2, 3]"):
+            assert named in refused.value.message
+
+
+class TestTopicsThatAreGone:
+    def test_at_the_first_plan_it_is_a_mistake(self):
+        """Kept, for the planner to refuse it by name."""
+        lists = lists_for([ROW], {})
+        assert (lists.wanted, lists.skipped) == ({TP: TARGET}, ())
+
+    @pytest.mark.parametrize(("earlier", "again"), [((BEGUN,), False), ((), True)])
+    def test_later_it_is_left_out_and_named(self, earlier, again):
+        """Whether the run had anything to do with it, or it was at its target all along."""
+        lists = lists_for([ROW], {}, earlier, again=again)
+        assert lists.wanted == {}
+        assert [(row.tp, row.reason) for row in lists.skipped] == [(TP, "TopicDeleted")]
+
+    def test_created_anew(self):
+        """The lists were made for the topic that was there before."""
+        lists = lists_for([ROW], found(7, 8, 9, topic_id="another"), [BEGUN], again=True)
+        assert lists.wanted == {}
+        assert [(row.tp, row.reason) for row in lists.skipped] == [(TP, "TopicRecreated")]
+
+
+class TestAssignmentText:
+    def test_kafkas_json(self):
+        rows = [{"topic": "t", "partition": 0, "replicas": [2, 1], "log_dirs": ["any", "any"]}]
+        text = json.dumps({"version": 1, "partitions": rows})
+        assert read_assignment(text, "it") == (Reassigned(TopicPartition("t", 0), replicas_of(2, 1)),)
+
+    @pytest.mark.parametrize(
+        ("text", "says"),
+        [
+            ("{", "key 'k' of ConfigMap n/a: not JSON"),
+            ('{"version": 2, "partitions": []}', "version: 2 is not 1"),
+            ('{"partitions": [{"topic": "t", "partition": 0, "replicas": []}]}', "partitions[0].replicas"),
+            ('{"partitions": [{"topic": "t", "partition": 0, "replicas": [1, 1]}]}', "names a broker twice"),
+        ],
+    )
+    def test_what_is_wrong_is_named(self, text, says):
+        with pytest.raises(Refused) as refused:
+            read_assignment(text, "key 'k' of ConfigMap n/a")
+        assert refused.value.reason == "AssignmentInvalid"
+        assert says in refused.value.message
+
+
+class TestRuns:
+    @pytest.fixture
+    def kafka(self):
+        return KafkaInMemory((1, 2, 3, 4), a=[[1, 2]], b=[[1, 2]], c=[[1, 2]], d=[[1, 2]])
+
+    ROWS = (("a", 0, [3, 2], [1, 2]), ("b", 0, [3, 4], [1, 2]), ("c", 0, [1, 2], [1, 2]))
+    DRIFTING = ("d", 0, [3, 2])
+
+    async def begun(self, kafka, *rows):
+        """All that can be moved is, and what goes to broker 4 is on its way."""
+        kafka.slow = {4}
+        operator = OperatorInMemory(kafka)
+        operator.assign(*rows, approval={"driftBudget": 0})
+        await operator.until_true(lambda: kafka.flying == {"b-0"} and kafka.lists("a") == [[3, 2]])
+        kafka.slow = set()
+        return operator
+
+    async def settled(self, kafka, operator):
+        """Somebody changes one of the partitions, and what is in flight is cancelled, to plan again."""
+        kafka.assign("d", 0, 4, 1)
+        await operator.until_true(lambda: operator.work.settled)
+
+    async def test_lists_that_were_made_for_another_state(self, kafka):
+        """Nothing is moved, and it is carried out as soon as the lists are put right."""
+        kafka.assign("a", 0, 2, 1)
+        operator = OperatorInMemory(kafka)
+        operator.assign(*self.ROWS)
+        message = await operator.until("OriginalReplicasDiffer")
+        assert "topic-partition a-0 has replicas [2, 1], its original_replicas in the assignment are [1, 2]" in message
+        assert kafka.altered == []
+        operator.write(("a", 0, [3, 2], [2, 1]))
+        await operator.until("Succeeded")
+        assert kafka.lists("a") == [[3, 2]]
+
+    @pytest.mark.parametrize("restart", [False, True])
+    async def test_planned_again_half_way(self, kafka, restart):
+        """One has arrived, one has come half the way, one was there before: none of them stops the rest."""
+        operator = await self.begun(kafka, *self.ROWS)
+        if restart:
+            operator.restart()
+        operator.edit(topics={"exclude": ["z"]})
+        await operator.until("Superseded")
+        await operator.until("Succeeded")
+        assert kafka.altered.count(("b-0", None)) == 1
+        assert [kafka.lists(topic) for topic in "abc"] == [[[3, 2]], [[3, 4]], [[1, 2]]]
+
+    async def test_topics_that_were_deleted_meanwhile(self, kafka):
+        """One that was being moved, and one that had nothing to do with it: both are named, and the rest goes on."""
+        operator = await self.begun(kafka, *self.ROWS, self.DRIFTING)
+        kafka.delete("b")
+        kafka.delete("c")
+        await self.settled(kafka, operator)
+        await operator.until("Succeeded")
+        assert kafka.lists("d") == [[3, 2]]
+        assert operator.skipped == {"b-0": "TopicDeleted", "c-0": "TopicDeleted"}
+
+    async def test_a_topic_that_was_created_anew(self, kafka):
+        """The lists are not about that one."""
+        operator = await self.begun(kafka, *self.ROWS, self.DRIFTING)
+        kafka.create("b", [[2, 1]], topic_id="id-2")
+        await self.settled(kafka, operator)
+        await operator.until("Succeeded")
+        assert (kafka.lists("b"), operator.skipped) == ([[2, 1]], {"b-0": "TopicRecreated"})
+
+    async def test_a_topic_that_only_some_brokers_know(self, kafka):
+        """No proof of deletion: it is looked at again, and nothing is left out."""
+        operator = await self.begun(kafka, *self.ROWS, self.DRIFTING)
+        await self.settled(kafka, operator)
+        kafka.unseen = {"b"}
+        await operator.until("MetadataStale")
+        kafka.unseen = set()
+        await operator.until("Succeeded")
+        assert (kafka.lists("b"), operator.skipped) == ([[3, 4]], {})
+
+    async def test_a_name_that_the_cluster_never_had(self, kafka):
+        """At the first plan it is a mistake."""
+        operator = OperatorInMemory(kafka)
+        operator.assign(*self.ROWS, ("unknown", 0, [1, 2]))
+        assert "unknown-0" in await operator.until("UnknownPartition")
+        assert kafka.altered == []
