@@ -20,7 +20,7 @@ from kafka_rebalance.kube.codec import (
 )
 from kafka_rebalance.kube.errors import StoredStateCorrupt
 from kafka_rebalance.model.plan import Imbalance, Plan, PlannedPartition, SkippedPartition, Spread
-from kafka_rebalance.model.run import Origin, Run, RunOutcome
+from kafka_rebalance.model.run import Origin, Run, RunOutcome, Spent
 from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
 
 
@@ -165,14 +165,14 @@ class TestRuns:
         moment = datetime(2026, 1, 1, 12, tzinfo=UTC)
         run = Run(
             "u", "ns", "n", "cluster", "r-1", "sha256:a", "sha256:b", moment, moment, RunOutcome.TAKEN_OVER,
-            undo=True, successor="v", cordoned=replicas_of(4, 7),
+            undo=True, successor="v", cordoned=replicas_of(4, 7), spent=Spent(3, 300),
         )  # fmt: skip
         assert decode_run(encode_run(run)) == run
         undone = replace(run, outcome=RunOutcome.UNDONE)
         assert decode_run(encode_run(undone)) == undone
 
     def test_written_before_undo_and_takeover(self) -> None:
-        """What an earlier version wrote lacks the newer fields: it neither undid nor cordoned anything."""
+        """What an earlier version wrote lacks the newer fields: it neither undid nor cordoned nor spent anything."""
         moment = datetime(2026, 1, 1, 12, tzinfo=UTC)
         old = {
             "format": 1,

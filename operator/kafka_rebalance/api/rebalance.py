@@ -132,10 +132,10 @@ class Goals(ApiModel):
         default=True, description="Spread the first followers of each broker's leaders evenly. Costs no data."
     )
     max_replica_moves: Annotated[int, Field(ge=0, le=MAX_INT32)] | None = Field(
-        default=None, description="The plan moves at most so many replicas: the best within that. Absent: no limit."
+        default=None, description="A run moves at most so many replicas: the best within that. Absent: no limit."
     )
     max_data_to_move: ByteCount | None = Field(
-        default=None, description="The plan copies at most so many bytes: the best within that. Absent: no limit."
+        default=None, description="A run copies at most so many bytes: the best within that. Absent: no limit."
     )
     minimum_gain: Annotated[int, Field(ge=0, le=100)] = Field(
         default=0,

@@ -20,7 +20,7 @@ from typing import Any
 from kafka_rebalance.kube.errors import StoredStateCorrupt
 from kafka_rebalance.model.bulk import without_collector
 from kafka_rebalance.model.plan import Imbalance, Plan, PlannedPartition, SkippedPartition, Spread
-from kafka_rebalance.model.run import Origin, Run, RunOutcome
+from kafka_rebalance.model.run import Origin, Run, RunOutcome, Spent
 from kafka_rebalance.model.topology import Replicas, TopicPartition
 
 _ROWS = 1
@@ -184,6 +184,7 @@ def decode_run(text: str) -> Run:
         raw["closed_at"] = datetime.fromisoformat(raw["closed_at"]) if raw["closed_at"] else None
         raw["outcome"] = RunOutcome(raw["outcome"]) if raw["outcome"] else None
         raw["cordoned"] = tuple(raw.get("cordoned", ()))
+        raw["spent"] = Spent(**raw.get("spent", {}))
         return Run(**raw)
 
 

@@ -6,7 +6,7 @@ over. Superseding the plan within a run keeps its origins.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -40,12 +40,21 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
+class Spent:
+    """What a run has used of its movement budget: replica moves, and the bytes that their copies fetched."""
+
+    replica_moves: int = 0
+    data_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """One resource's current or last run.
 
     ``planning_hash`` is the hash of the part of the spec that decides what is planned; ``plan_hash`` the plan made
     from it. ``closed_at`` None: open. ``undo``: the run had succeeded and is being moved back to its origins.
-    ``successor``: uid of the resource that took the run over. ``cordoned``: brokers that this run cordoned.
+    ``successor``: uid of the resource that took the run over. ``cordoned``: brokers that this run cordoned. ``spent``:
+    what the plans before the present one have moved.
     """
 
     uid: str
@@ -61,6 +70,7 @@ class Run:
     undo: bool = False
     successor: str | None = None
     cordoned: tuple[BrokerId, ...] = ()
+    spent: Spent = field(default_factory=Spent)
 
     @property
     def open(self) -> bool:

@@ -33,6 +33,7 @@ from kafka_rebalance.reconcile.planning import (
 )
 from kafka_rebalance.reconcile.records import OpenRun, Stores, open_run
 from kafka_rebalance.reconcile.resources import Resources
+from kafka_rebalance.reconcile.spending import spent_by
 from kafka_rebalance.reconcile.teardown import outcome_of
 from kafka_rebalance.reconcile.work import Barrier, Planned, Work
 
@@ -149,7 +150,7 @@ class Runs:
         load = await self._load(info)
         again = before is not None and before.planning_hash == planning_hash(spec)
         lists = await self._lists(work, spec, partitions, earlier, again=again)
-        asked = Asked(lists, await self._min_insync(spec, selected))
+        asked = Asked(lists, await self._min_insync(spec, selected), spent_by(before, work.errands, partitions))
         made = await make_plan(spec, info, selected, load, asked)
         plan = replace(with_earlier_errands(made, earlier, partitions), data_source=load.source)
         await asyncio.to_thread(lambda: plan.hash)  # computed once, off the event loop
@@ -163,6 +164,7 @@ class Runs:
             plan_hash=plan.hash,
             opened_at=before.opened_at if before else self._clock.now(),
             cordoned=work.run.cordoned if work.run else (),
+            spent=asked.spent,
         )
         ref = await self._stores.plans.save(work.uid, plan.hash, info.cluster_id, plan, self._clock.now())
         found = (Origin(p.tp, p.topic_id, p.current, partitions[p.tp].leader) for p in plan.partitions)

@@ -14,6 +14,7 @@ from kafka_rebalance.execution.decide import FOREIGN, WEDGED, Errand
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.load import LoadModel, PartitionLoad
 from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
+from kafka_rebalance.model.run import Spent
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
 from kafka_rebalance.planning.request import Balance as PlanningBalance
 from kafka_rebalance.planning.request import Goals, PartitionInput, PlanRequest, eligible_brokers
@@ -21,17 +22,19 @@ from kafka_rebalance.planning.request import RackAwareness as PlanningRackAwaren
 from kafka_rebalance.planning.request import Strategy as PlanningStrategy
 from kafka_rebalance.reconcile.assigning import Lists
 from kafka_rebalance.reconcile.solving import solve
+from kafka_rebalance.reconcile.spending import what_is_left
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a spec asks for in other places: the lists it refers to, and what topics demand of its replication factor.
+    """What a plan depends on beside the spec: the lists it refers to, and what topics demand of its replication factor.
 
-    ``min_insync`` is the effective min.insync.replicas per topic; absent: 1.
+    ``min_insync`` is the effective min.insync.replicas per topic; absent: 1. ``spent``: of the budget, by the same run.
     """
 
     lists: Lists = field(default_factory=Lists)
     min_insync: Mapping[str, int] = field(default_factory=dict)
+    spent: Spent = field(default_factory=Spent)
 
 
 PINNED = "Pinned"
@@ -99,7 +102,7 @@ async def make_plan(
             for tp, state in sorted(resting.items())
         ),
         targets=targets,
-        goals=planning_goals(spec.goals),
+        goals=what_is_left(planning_goals(spec.goals), asked.spent),
         strategy=PlanningStrategy(spec.strategy.value),
         replication_factor=spec.replication_factor,
         # Those in flight are left to whoever moves them, named here or not.
