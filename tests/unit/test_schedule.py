@@ -1,77 +1,25 @@
-"""What is sent for all rebalances of a cluster: the choice among what is ready, under every cap at once."""
+"""What is sent for a rebalance: the choice among what is ready, under every cap at once."""
 
 import pytest
+from tests.unit.scheduling import (
+    CANCEL,
+    DROP,
+    ELECTION,
+    by_name,
+    chosen,
+    copying,
+    flying,
+    limits,
+    names,
+    sent,
+    share,
+    stuck,
+    tps,
+)
 
 from kafka_rebalance.execution.decide import Kind, Verdict
-from kafka_rebalance.execution.schedule import Ceilings, Limits, Orders, Share, schedule
-from kafka_rebalance.execution.steps import Alter, Elect
-from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
-
-MANY = 2**31 - 1
-NO_CEILINGS = Ceilings()
-
-
-def copying(*to, source=1, leads=False, started=False):
-    """Ready: broker ``source`` leads and shall send a copy to each of ``to``."""
-    call = Alter(replicas_of(source, *to), until_in_sync=replicas_of(*to))
-    return Verdict(Kind.READY, call=call, leader_movement=leads, started=started)
-
-
-def flying(*to, source=1, leads=False):
-    """In flight: broker ``source`` leads and sends a copy to each of ``to``."""
-    return Verdict(Kind.IN_FLIGHT, step=replicas_of(source, *to), leader_movement=leads, started=True)
-
-
-def stuck(*to, source=1, ours):
-    """In flight and waited for: ours that cannot be cancelled, or a foreign reassignment."""
-    return Verdict(Kind.WAITING, step=replicas_of(source, *to), started=ours)
-
-
-CANCEL = Verdict(Kind.READY, cancel=True, started=True)
-ELECTION = Verdict(Kind.READY, call=Elect(BrokerId(1)), leader_movement=True)
-DROP = Verdict(Kind.READY, call=Alter(replicas_of(1, 2)), started=True)
-
-
-def tps(*names):
-    """``t-3`` as a topic and a number."""
-    return [TopicPartition(name.rsplit("-", 1)[0], int(name.rsplit("-", 1)[1])) for name in names]
-
-
-def by_name(mapping):
-    return {tps(name)[0]: value for name, value in mapping.items()}
-
-
-def limits(p=100, leaders=100, copies=MANY, to=None, out=None):
-    return Limits(1, p, leaders, copies, to, out)
-
-
-def share(verdicts, within=None, sizes=None):
-    return Share(by_name(verdicts), by_name(sizes or {}), within or limits())
-
-
-def cluster_of(*shares):
-    """What metadata shows where the verdicts are as they are."""
-    partitions = {}
-    for tp, verdict in (item for part in shares for item in part.verdicts.items()):
-        copies = isinstance(verdict.call, Alter) and verdict.call.until_in_sync
-        replicas = verdict.call.replicas if copies else verdict.step or replicas_of(1, 2)
-        adding = replicas[1:] if verdict.step else ()
-        leads = replicas[0]
-        shown = replicas[:1] if copies else replicas
-        partitions[tp] = PartitionState(tp, "", shown, frozenset({leads}), leads, adding)
-    return ClusterState("c", {BrokerId(b): Broker(BrokerId(b)) for b in range(30)}, partitions)
-
-
-def sent(*shares, ceilings=NO_CEILINGS, **more):
-    return schedule(shares, cluster_of(*shares), ceilings, **more)
-
-
-def chosen(verdicts, *, sizes=None, **within):
-    return sent(share(verdicts, limits(**within), sizes))[0]
-
-
-def names(orders):
-    return [str(tp) for tp in orders.alters]
+from kafka_rebalance.execution.schedule import Ceilings, Orders
+from kafka_rebalance.model.topology import BrokerId, replicas_of
 
 
 class TestLimits:
@@ -360,63 +308,3 @@ class TestPipes:
         verdicts = {"t-0": flying(11, source=5), "t-1": copying(10, 11, source=2), "t-2": copying(12, 13, source=3)}
         part = share(verdicts, limits(p=2), {"t-0": 50, "t-1": 9, "t-2": 1})
         assert names(sent(part)[0]) == ["t-2"]
-
-
-class TestCeilings:
-    """The throttle resource's ``limits``: KIP-435's cluster-wide values."""
-
-    def test_partitions_of_all_rebalances_together(self):
-        """In flight of either counts."""
-        first = share({"t-0": flying(10), "t-1": copying(11)})
-        second = share({"u-0": flying(12), "u-1": copying(13)})
-        assert [names(each) for each in sent(first, second, ceilings=Ceilings(3))] == [["t-1"], []]
-
-    def test_leader_movements_of_all_rebalances_together(self):
-        """Held leader movements are passed by others here too."""
-        first = share({"t-0": flying(10, leads=True)})
-        second = share({"u-0": copying(11, leads=True), "u-1": copying(12), "u-2": ELECTION})
-        orders = sent(first, second, ceilings=Ceilings(parallel_leader_movements=1))[1]
-        assert (names(orders), orders.elections) == (["u-1"], ())
-
-    def test_copies_of_all_rebalances_together(self):
-        """Replicas, not partitions."""
-        first = share({"t-0": flying(10, 11)})
-        second = share({"u-0": copying(12), "u-1": copying(13)})
-        ceilings = Ceilings(max_concurrent_replicas=3)
-        assert len(sent(first, second, ceilings=ceilings)[1].alters) == 1
-
-    def test_in_flight_and_in_no_share_counts(self):
-        """A rebalance that sends nothing now still has its place; None of the caps of one rebalance sees it."""
-        absent, part = share({"t-0": flying(10)}), share({"u-0": copying(11)}, limits(p=1, copies=1))
-        cluster = cluster_of(absent, part)
-        assert schedule([part], cluster, NO_CEILINGS)[0].alters
-        assert not schedule([part], cluster, Ceilings(parallel_partitions=1))[0].alters
-        assert not schedule([part], cluster, Ceilings(max_concurrent_replicas=1))[0].alters
-
-
-class TestPrecedence:
-    def test_who_comes_first_takes_first_and_the_next_gets_the_rest(self):
-        """The order of the shares is the order of precedence."""
-        verdicts = [{f"{name}-{i}": copying(10 + i) for i in range(3)} for name in "tu"]
-        orders = sent(*map(share, verdicts), ceilings=Ceilings(parallel_partitions=4))
-        assert [len(each.alters) for each in orders] == [3, 1]
-
-    def test_a_small_one_ahead_leaves_the_rest_to_others(self):
-        """It is held by its own caps, and holds nobody else by them."""
-        first = share({f"t-{i}": copying(10 + i) for i in range(9)}, limits(p=1))
-        second = share({f"u-{i}": copying(20 + i) for i in range(9)})
-        orders = sent(first, second, ceilings=Ceilings(parallel_partitions=5))
-        assert [len(each.alters) for each in orders] == [1, 4]
-
-    def test_a_brokers_cap_counts_the_copies_of_all(self):
-        """Each submits under its own cap; what is there is there, whoever sent it."""
-        first = share({f"t-{i}": copying(10, source=i) for i in range(3)}, limits(to=2))
-        second = share({f"u-{i}": copying(10, source=5 + i) for i in range(3)}, limits(to=3))
-        third = share({"v-0": copying(10, source=9)}, limits(to=1))
-        assert [len(each.alters) for each in sent(first, second, third)] == [2, 1, 0]
-
-    def test_bytes_of_the_first_are_seen_by_the_second(self):
-        """It goes to the destination that the first has left idle."""
-        first = share({"t-0": copying(10, source=1)}, sizes={"t-0": 100})
-        second = share({"u-0": copying(10, source=2), "u-1": copying(11, source=3)}, limits(p=1), {"u-0": 9})
-        assert names(sent(first, second)[1]) == ["u-1"]
