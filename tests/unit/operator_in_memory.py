@@ -19,12 +19,24 @@ from kafka_rebalance.reconcile.work import Work
 _WHERE = (REBALANCES, "kafka", "r")
 
 
+class _Kube(KubeInMemory):
+    """Remembers every status, the newest last."""
+
+    def __init__(self):
+        super().__init__()
+        self.told = []
+
+    async def patch_status(self, plural, namespace, name, patch):
+        self.told.append(patch["status"])
+        return await super().patch_status(plural, namespace, name, patch)
+
+
 class OperatorInMemory:
     """Rounds of a second each, about one KafkaRebalance. ``model`` is what the pipeline knows of the cluster."""
 
     def __init__(self, kafka, model=None):
         self.kafka, self.model = kafka, model
-        self.kube, self.clock, self.records = KubeInMemory(), StoppedClock(), Records()
+        self.kube, self.clock, self.records = _Kube(), StoppedClock(), Records()
         self.restart()
 
     def restart(self):
@@ -71,19 +83,29 @@ class OperatorInMemory:
 
     async def until(self, *states):
         """Rounds, until the state is one of these; its message."""
+        await self.until_true(lambda: self.state in states)
+        return self.message
+
+    async def until_true(self, holds):
+        """Rounds, until something holds."""
         for _ in range(100):
-            if self.state in states:
-                return self.message
+            if holds():
+                return
             await self.round()
-        raise AssertionError(f"it does not come to {states}: {self.state}: {self.message}")
+        raise AssertionError(f"it does not come to that: {self.state}: {self.message}")
+
+    async def until_closed(self):
+        """Rounds, until the run is over."""
+        await self.until_true(lambda: self.work.run is not None and not self.work.run.open)
+
+    def unsay(self):
+        """Killed before the last status was written."""
+        self.kube.resources[_WHERE]["status"] = self.kube.told[-2]
+        self.restart()
 
     async def until_open(self):
         """Rounds, until there is a run, nothing of which has been reported yet."""
-        for _ in range(10):
-            if self.work.planning is not None:
-                return
-            await self.round()
-        raise AssertionError(f"no plan is made: {self.state}: {self.message}")
+        await self.until_true(lambda: self.work.planning is not None)
 
     @property
     def work(self):

@@ -10,22 +10,18 @@ from kafka_rebalance.model.topology import TopicPartition
 
 UNEVEN = [[1], [1], [2]]
 """On brokers 1 to 3: one move evens it out."""
-WHERE = ("kafkarebalances", "kafka", "r")
 
 
 async def ended(kafka, *, restart, silent=False, **spec):
-    """The final message. ``restart``: between the plan and the end of its run. ``silent``: the end itself is not told."""
+    """The final message. ``restart``: between the plan and the end of its run. ``silent``: that end is not told."""
     operator = OperatorInMemory(kafka)
     operator.apply(**spec)
     await operator.until_open()
     if restart:
         operator.restart()
     if silent:
-        while (await operator.engine._stores.runs.load("u-1")).open:
-            unsaid = operator.kube.resources[WHERE].get("status")
-            await operator.round()
-        operator.kube.resources[WHERE]["status"] = unsaid
-        operator.restart()
+        await operator.until_closed()
+        operator.unsay()
     return await operator.until("NothingToDo"), operator
 
 
@@ -64,7 +60,7 @@ class TestWhereSizesComeFrom:
         operator = OperatorInMemory(KafkaInMemory((1, 2, 3), t=UNEVEN))
         operator.apply()
         await operator.until_open()
-        assert "plan" not in operator.status
+        assert operator.status["plan"] is None
         operator.restart()
         await operator.until("Succeeded")
         assert operator.status["plan"]["dataSource"] == "LogDirs"
@@ -83,6 +79,19 @@ class TestExpectedRates:
         operator.restart()
         await operator.round()
         assert operator.work.too_slow == told
+
+
+class TestDrained:
+    async def test_it_is_said_before_the_run_is_closed(self):
+        """Afterwards nobody proves it again: an operator that is killed in between must have told it."""
+        operator = OperatorInMemory(KafkaInMemory((1, 2, 3), t=[[1], [2], [3]]))
+        operator.apply(brokers={"decommission": [3]})
+        await operator.until_closed()
+        operator.unsay()
+        assert operator.state == "Rebalancing"
+        await operator.until("Succeeded")
+        told = operator.condition("Drained")
+        assert (told["status"], told["message"]) == ("True", "brokers 3 held no replica at two readings")
 
 
 class TestPartialUndo:

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
-from kafka_rebalance.api.conditions import Reason
+from kafka_rebalance.api.conditions import ConditionType, Reason, find_condition
 from kafka_rebalance.api.v1alpha1 import KafkaRebalanceSpec, planning_hash
 from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.execution.decide import Direction, Errand
@@ -31,7 +31,7 @@ from kafka_rebalance.reconcile.planning import (
     select,
     with_earlier_errands,
 )
-from kafka_rebalance.reconcile.records import OpenRun, Stores, open_run
+from kafka_rebalance.reconcile.records import Stores, open_run
 from kafka_rebalance.reconcile.resources import Resources
 from kafka_rebalance.reconcile.spending import spent_by
 from kafka_rebalance.reconcile.teardown import outcome_of
@@ -116,7 +116,7 @@ class Runs:
                 await self._lifecycle.undone(
                     work, wholly=not {errand.tp for errand in work.errands} & set(work.skipped)
                 )
-            elif await self._drained(work):
+            elif await self._drained(work) and _told_whether_drained(work):
                 await self._lifecycle.close(work, RunOutcome.SUCCEEDED)
 
     def _uncordoned(self, work: Work, info: ClusterInfo) -> bool:
@@ -176,10 +176,13 @@ class Runs:
         return Planned(open_run(run, plan, ref, stored), load)
 
     async def recall(self, work: Work, cluster_id: str) -> None:
-        """After a restart: what is produced to what moves, by the pipeline's load model. It is not stored with the plan."""
-        if work.open is not None and work.expected_rates is None:
-            loads = await self._load_models(cluster_id)
-            work.expected_rates = expected_rates(work.open, loads) if loads is not None else {}
+        """After a restart: what is produced to what moves, by the pipeline's load model. No plan is stored with it."""
+        if work.open is None or work.expected_rates is not None:
+            return
+        work.expected_rates = {}  # asked for once, whatever comes of it
+        loads = await self._load_models(cluster_id)
+        if loads is not None:
+            work.expected_rates = expected_rates(work.open, loads)
 
     async def _lists(
         self,
@@ -196,8 +199,9 @@ class Runs:
         namespace, ref = work.rebalance.metadata.namespace, spec.assignment.config_map_ref
         text = await self._resources.config_map_key(namespace, ref.name, ref.key)
         source = f"key {ref.key!r} of ConfigMap {namespace}/{ref.name}"
-        rows = await asyncio.to_thread(read_assignment, text, source)
-        lists = lists_for(rows, partitions, earlier, again=again)
+        lists = await asyncio.to_thread(
+            lambda: lists_for(read_assignment(text, source), partitions, earlier, again=again)
+        )
         missing = {row.tp for row in lists.skipped} - partitions.keys()
         if missing and missing & (await self._admin.describe_partitions({tp.topic for tp in missing})).keys():
             # One broker that does not know a topic is no proof of its deletion.
@@ -267,7 +271,7 @@ class Runs:
         known = {errand.tp for errand in work.errands} | set(work.skipped)
         if left & work.wanted(partitions) - known:
             log.info("%s: brokers %s have got new replicas: planning again", work.name, names)
-            work.replanning, work.empty_since = Reason.NOT_DRAINED, None
+            work.replanning, work.empty_since, work.drained = Reason.NOT_DRAINED, None, None
             return False
         if left:
             examples = ", ".join(str(tp) for tp in sorted(left)[:5])
@@ -283,6 +287,12 @@ class Runs:
             cordoned = ", ".join(str(b) for b in work.run.cordoned)
             work.drain_message += f"; {cordoned} stay cordoned, nothing new is placed there"
         return True
+
+
+def _told_whether_drained(work: Work) -> bool:
+    """Whether the status has it: once the run is closed nobody proves it again."""
+    said = find_condition(work.written.conditions, ConditionType.DRAINED) if work.written is not None else None
+    return work.drained is None or (said is not None and (said.status == "True") is work.drained)
 
 
 def _errands_of(origins: Iterable[Origin]) -> Iterable[Errand]:

@@ -15,9 +15,7 @@ from kafka_rebalance.model.topology import PartitionState, TopicPartition
 from kafka_rebalance.planning.request import Goals
 
 
-def spent_by(
-    run: Run | None, errands: Iterable[Errand], partitions: Mapping[TopicPartition, PartitionState]
-) -> Spent:
+def spent_by(run: Run | None, errands: Iterable[Errand], partitions: Mapping[TopicPartition, PartitionState]) -> Spent:
     """What the plans of the run have moved, the present one (``errands``) included; nothing without a run.
 
     Of a topic that was deleted or created anew meanwhile nothing is known: it does not count.
