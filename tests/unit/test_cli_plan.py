@@ -4,92 +4,27 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
-import subprocess
-import sys
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
-from unittest.mock import patch
+from typing import Any
 
-import click
 import pytest
 import yaml
-from click.testing import CliRunner
+from tests.unit.plan_command import (
+    CLUSTER,
+    RESOURCE,
+    SETTLED,
+    lists,
+    planned,
+    run,
+    table,
+    with_partition,
+    without_sizes,
+)
 
-from kafka_rebalance.cli.main import _COMMANDS, main
 from kafka_rebalance.model.load import LoadModel, PartitionLoad
 from kafka_rebalance.model.load_artifact import render_load_model
 from kafka_rebalance.model.topology import TopicPartition
-
-CLUSTER = {
-    "brokers": [{"id": 0, "rack": "a"}, {"id": 1, "rack": "b"}, {"id": 2, "rack": "c"}, {"id": 3}],
-    "partitions": [
-        {"topic": "t", "partition": 0, "replicas": [0, 1], "size": 1000},
-        {"topic": "t", "partition": 1, "replicas": [0, 1]},
-        {"topic": "u", "partition": 5, "replicas": [1, 0], "size": 10},
-        {"topic": "u", "partition": 7, "replicas": [1, 0], "size": 10},
-    ],
-}
-SETTLED = {
-    "brokers": [{"id": 0}, {"id": 1}],
-    "partitions": [
-        {"topic": "u", "partition": 8, "replicas": [1, 0]},
-        {"topic": "u", "partition": 9, "replicas": [0, 1]},
-    ],
-}
-RESOURCE = {
-    "apiVersion": "kafkarebalance.dev/v1alpha1",
-    "kind": "KafkaRebalance",
-    "metadata": {"name": "spread"},
-    "spec": {
-        "kafka": {"bootstrapServers": "kafka:9092"},
-        "topics": {"include": ["t"]},
-        "brokers": {"decommission": [1]},
-    },
-}
-
-
-@dataclass(frozen=True)
-class Done:
-    """How the program ended, and what it wrote where."""
-
-    returncode: int
-    stdout: bytes
-    stderr: bytes
-
-
-def run(*arguments: str, stdin: bytes = b"") -> Done:
-    """The whole program, exit codes included, without the second that a new process takes."""
-    code: Any = 0
-    with (
-        CliRunner().isolation(input=stdin) as streams,
-        patch.object(sys, "argv", ["kafka-rebalance", "plan", *arguments]),
-    ):
-        try:
-            main()
-        except SystemExit as stop:
-            code = stop.code
-        return Done(code or 0, streams[0].getvalue(), streams[1].getvalue())
-
-
-def planned(*arguments: str, cluster: Any = CLUSTER) -> dict[str, Any]:
-    done = run("--cluster", "-", "-o", "json", *arguments, stdin=json.dumps(cluster).encode())
-    assert done.returncode == 0, done.stderr.decode()
-    document = json.loads(done.stdout)
-    assert isinstance(document, dict)
-    return document
-
-
-def table(*arguments: str, cluster: Any = CLUSTER) -> str:
-    done = run("--cluster", "-", *arguments, stdin=json.dumps(cluster).encode())
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout.decode()
-
-
-def lists(document: dict[str, Any]) -> dict[str, list[int]]:
-    return {f"{p['topic']}-{p['partition']}": p["replicas"] for p in document["partitions"]}
 
 
 class TestOutput:
@@ -150,47 +85,6 @@ class TestOutput:
         file.write_bytes(gzip.compress(json.dumps(CLUSTER).encode()))
         done = run("--cluster", str(file), "-o", "json")
         assert json.loads(done.stdout)["summary"]["hash"] == planned()["summary"]["hash"]
-
-
-class TestPipes:
-    """What becomes of the output is only seen from outside: a process of its own, with real pipes."""
-
-    @pytest.mark.parametrize("output", ["table", "json"])
-    def test_a_full_disk_is_one_line(self, output: str) -> None:
-        """Exit 1, and no traceback from what is still buffered at the end either."""
-        with open("/dev/full", "wb") as full:
-            done = process(output, full)
-        assert (done.returncode, done.stderr) == (1, b"failed (OutputFailed): No space left on device\n")
-
-    @pytest.mark.parametrize("output", ["table", "json"])
-    def test_a_reader_that_went_is_no_error_to_print(self, output: str) -> None:
-        """`plan | head` ends quietly, with exit 1."""
-        reading, writing = os.pipe()
-        os.close(reading)
-        with os.fdopen(writing, "wb") as broken:
-            done = process(output, broken)
-        assert (done.returncode, done.stderr) == (1, b"")
-
-    def test_a_file_that_cannot_be_written_is_named(self) -> None:
-        """Any command's: one line with the path, exit 1."""
-        with patch.dict(_COMMANDS, plan=(__name__, "into_nowhere", "")):
-            done = run()
-        assert (done.returncode, done.stdout) == (1, b"")
-        assert done.stderr == b"failed (FileFailed): No such file or directory: /nonexistent/plan.json\n"
-
-
-@click.command()
-def into_nowhere() -> None:
-    Path("/nonexistent/plan.json").write_text("{}")
-
-
-def process(output: str, stdout: IO[bytes]) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-c", "from kafka_rebalance.cli.main import main; main()", "plan", "--cluster", "-"]
-    stdin = json.dumps(CLUSTER).encode()
-    # As a shell starts it: with a buffer between it and its output.
-    env = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
-    command += ["-o", output]
-    return subprocess.run(command, input=stdin, stdout=stdout, stderr=subprocess.PIPE, env=env, timeout=60)
 
 
 class TestBrokers:
@@ -311,87 +205,6 @@ class TestSizes:
         text = table("--brokers", "2,3", cluster=with_partition(size=0))
         assert "0 B to copy" in text
         assert "unknown" not in text
-
-
-def without_sizes() -> Any:
-    bare = [{k: v for k, v in p.items() if k != "size"} for p in CLUSTER["partitions"]]
-    return {**CLUSTER, "partitions": bare}
-
-
-def with_partition(**changes: Any) -> Any:
-    return {**CLUSTER, "partitions": [{**CLUSTER["partitions"][0], **changes}]}
-
-
-class TestRefusals:
-    @pytest.mark.parametrize(
-        ("arguments", "cluster", "code", "says"),
-        [
-            (["--brokers", "0"], CLUSTER, 3, "t-0 has 2 replicas, only 1 eligible brokers"),
-            (["--brokers", "0,42"], CLUSTER, 3, "broker 42"),
-            (["--decommission", "42"], CLUSTER, 3, "broker 42"),
-            (
-                [],
-                with_partition(replicas=[0, 0]),
-                3,
-                "partitions[0].replicas of topic-partition t-0 names a broker twice",
-            ),
-            ([], {**CLUSTER, "partitions": CLUSTER["partitions"][:1] * 2}, 3, "partitions[1]: topic-partition t-0"),
-            ([], {**CLUSTER, "brokers": [{"id": 0}, {"id": 0}]}, 3, "broker 0 is listed twice"),
-            ([], with_partition(replicas=[0, -1]), 2, "partitions[0].replicas of topic-partition t-0: -1"),
-            ([], with_partition(replicas=[0, "1"]), 2, "expected an integer, found '1'"),
-            ([], with_partition(replicas=[True]), 2, "expected an integer, found True"),
-            ([], with_partition(replicas=[]), 2, "at least one broker id"),
-            ([], with_partition(partition=1.5), 2, "partitions[0].partition of topic t"),
-            ([], with_partition(size=-1), 2, "partitions[0].size of topic-partition t-0"),
-            ([], {"brokers": []}, 2, "'partitions' is missing"),
-            ([], {**CLUSTER, "brokers": [{"rack": "a"}]}, 2, "brokers[0]: 'id' is missing"),
-            ([], {**CLUSTER, "brokers": [{"id": 0, "rack": 7}]}, 2, "brokers[0].rack of broker 0"),
-            ([], [], 2, "expected an object"),
-            ([], {**CLUSTER, "brokers": [{"id": 0, "rak": "a"}]}, 2, "brokers[0]: unknown key 'rak'"),
-            (["--brokers", "0,2147483648"], CLUSTER, 2, "2147483648 is not between 0 and 2147483647"),
-            (["--decommission=-1"], CLUSTER, 2, "-1 is not between 0 and 2147483647"),
-            (["--strategy", "Better"], CLUSTER, 2, "MinimalMovement"),
-            (["--strategy", "Generate"], CLUSTER, 3, "broker 3 has no rack and others have"),
-            (["--strategy", "Assignment"], CLUSTER, 2, "--assignment-json-file is needed"),
-            (["--strategy", "PreferredLeaders", "--replication-factor", "3"], CLUSTER, 2, "--replication-factor needs"),
-            (
-                ["--strategy", "ForcedMovesOnly", "--minimum-gain", "3"],
-                CLUSTER,
-                2,
-                "are for --strategy MinimalMovement",
-            ),
-            (["--replication-factor", "5"], CLUSTER, 3, "t-0 has 5 replicas, only 4 eligible brokers"),
-            (["--max-data-to-move", "much"], CLUSTER, 2, "--max-data-to-move"),
-            (["--pin-topics", "("], CLUSTER, 2, "--pin-topics"),
-            (["--balance", "Fair"], CLUSTER, 2, "Total"),
-        ],
-    )
-    def test_it_is_named_and_nothing_is_printed(self, arguments: list[str], cluster: Any, code: int, says: str) -> None:
-        """Exit 2: the input is malformed; exit 3: it is well-formed and cannot be carried out. stdout stays empty."""
-        done = run("--cluster", "-", "-o", "json", *arguments, stdin=json.dumps(cluster).encode())
-        assert done.returncode == code, done.stderr.decode()
-        assert says in " ".join(done.stderr.decode().split())
-        assert done.stdout == b""
-
-    @pytest.mark.parametrize("data", [b"", b"{", b"\x1f\x8bbroken", b"\xff\xfe", b"[" * 100_000])
-    def test_what_is_no_json_is_said_so(self, data: bytes) -> None:
-        """Whatever the bytes, a message and no stack trace."""
-        done = run("--cluster", "-", stdin=data)
-        assert done.returncode == 2
-        assert b"Traceback" not in done.stderr
-        assert b"--cluster" in done.stderr
-
-    def test_an_empty_file_is_said_to_be_empty(self) -> None:
-        """That is what a failed command before the pipe leaves."""
-        assert b"the file is empty" in run("--cluster", "-", stdin=b"").stderr
-
-    def test_topics_that_do_not_exist_are_named(self, tmp_path: Path) -> None:
-        """A typo in Kafka's topics file must not become an empty plan."""
-        topics = tmp_path / "topics.json"
-        topics.write_text(json.dumps({"topics": [{"topic": "nope"}], "version": 1}))
-        done = run("--cluster", "-", "--topics-to-move-json-file", str(topics), stdin=json.dumps(CLUSTER).encode())
-        assert (done.returncode, done.stdout) == (3, b"")
-        assert b"nope" in done.stderr
 
 
 class TestStrategies:
