@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from tests.kube.namespaces import Namespace
+from tests.kube.specs import EVERYTHING, NULLS, REFUSED, STRATEGIES
 
 pytestmark = pytest.mark.apiserver
 
@@ -23,42 +24,7 @@ class TestEstablished:
 class TestRefusals:
     """What is wrong is refused before it is stored, and the message names the field."""
 
-    @pytest.mark.parametrize(
-        ("spec", "said"),
-        [
-            ({"bogus": 1}, 'unknown field "spec.bogus"'),
-            ({"topics": {"include": ["a", "["]}}, "spec.topics.include[1]: "),
-            ({"topics": {"exclude": ["(?=a)"]}}, "is not a valid RE2 regular expression"),
-            ({"execution": {"parallelReplicaCount": 0}}, "spec.execution.parallelReplicaCount: Invalid value: 0"),
-            ({"execution": {"parallelPartitionCount": 0}}, "spec.execution.parallelPartitionCount: "),
-            ({"execution": {"parallelLeaderMovements": 0}}, "spec.execution.parallelLeaderMovements: "),
-            ({"execution": {"stallTimeout": "0s"}}, "must be a duration of at least 1s"),
-            ({"execution": {"stallTimeout": "1d"}}, "spec.execution.stallTimeout: "),
-            ({"throttle": {"leaderRate": -1}}, "spec.throttle.leaderRate: Invalid value: -1: must be a quantity"),
-            ({"throttle": {"followerRate": 0}}, "spec.throttle.followerRate: "),
-            ({"throttle": {"followerRate": "50MB"}}, "spec.throttle.followerRate: "),
-            ({"throttle": {"followerRate": "2048Ti"}}, "spec.throttle.followerRate: "),
-            ({"throttle": {}}, "spec.throttle: Invalid value: set either unlimited or at least one of"),
-            ({"throttle": {"unlimited": True, "leaderRate": 1}}, "spec.throttle: Invalid value: set either unlimited"),
-            ({"throttle": {"unlimited": False}}, "spec.throttle.unlimited: "),
-            ({"brokers": {"include": [1, 2], "decommission": [2]}}, "spec.brokers: Invalid value: a broker cannot be"),
-            ({"brokers": {"decommission": [2, 2]}}, "spec.brokers.decommission[1]: Duplicate value: 2"),
-            ({"strategy": "Better"}, 'spec.strategy: Unsupported value: "Better"'),
-            ({"strategy": "Assignment"}, "spec: Invalid value: assignment is needed by the strategy Assignment"),
-            ({"assignment": {"configMapRef": {"name": "a"}}}, "spec: Invalid value: assignment is needed by the strat"),
-            ({"strategy": "PreferredLeaders", "replicationFactor": 3}, "spec: Invalid value: replicationFactor needs"),
-            ({"strategy": "PreferredLeaders", "goals": {"leaders": False}}, "spec: Invalid value: goals.leaders: fal"),
-            ({"strategy": "Generate", "goals": {"balance": "Both"}}, "spec: Invalid value: goals.balance, maxReplica"),
-            ({"strategy": "ForcedMovesOnly", "goals": {"maxReplicaMoves": 5}}, "spec: Invalid value: goals.balance, "),
-            ({"goals": {"minimumGain": 101}}, "spec.goals.minimumGain: "),
-            ({"goals": {"maxDataToMove": "0"}}, "spec.goals.maxDataToMove: "),
-            ({"replicationFactor": 0}, "spec.replicationFactor: "),
-            ({"topics": {"pinned": ["["]}}, "spec.topics.pinned[0]: Invalid value: "),
-            ({"offlinePolicy": "Wait"}, 'spec.offlinePolicy: Unsupported value: "Wait"'),
-            ({"kafka": {"bootstrapServers": "nowhere"}}, "spec.kafka.bootstrapServers: "),
-            ({"kafka": {"bootstrapServers": "a:1", "sasl": {"mechanism": "PLAIN"}}}, "spec.kafka.sasl.secretRef: "),
-        ],
-    )
+    @pytest.mark.parametrize(("spec", "said"), REFUSED)
     def test_rebalance(self, namespace: Namespace, spec: dict[str, Any], said: str) -> None:
         assert said in namespace.refused("KafkaRebalance", spec)
 
@@ -107,42 +73,17 @@ class TestTaken:
 
     def test_everything(self, namespace: Namespace) -> None:
         """Also with the longest lists: a rule must not run out of its budget where it matters most."""
-        full = {
-            "kafka": {
-                "bootstrapServers": "a.example.org:9092,[::1]:9093",
-                "tls": {"caSecretRef": {"name": "ca"}, "clientSecretRef": {"name": "client"}},
-                "sasl": {"mechanism": "SCRAM-SHA-256", "secretRef": {"name": "user"}},
-            },
-            "topics": {"include": ["orders-.*"] * 100, "exclude": ["legacy-(a|b)"], "pinned": ["audit-.*"] * 100},
-            "brokers": {"include": list(range(1000)), "decommission": list(range(1000, 1200))},
-            "goals": {
-                "rackAwareness": "Preferred",
-                "leaders": False,
-                "followerOrder": False,
-                "balance": "PerTopic",
-                "maxReplicaMoves": 500,
-                "maxDataToMove": "2Ti",
-                "minimumGain": 5,
-            },
-            "replicationFactor": 3,
-            "offlinePolicy": "Refuse",
-            "execution": {"suspend": True, "parallelReplicaCount": 3, "stallTimeout": "1h30m"},
-            "throttle": {"leaderRate": "50Mi", "followerRate": 1048576},
-            "deletionPolicy": "Revert",
-        }
-        namespace.apply("KafkaRebalance", full)
-        namespace.apply("KafkaRebalance", {**full, "throttle": {"unlimited": True}, "deletionPolicy": "Abandon"})
+        namespace.apply("KafkaRebalance", EVERYTHING)
+        namespace.apply("KafkaRebalance", {**EVERYTHING, "throttle": {"unlimited": True}, "deletionPolicy": "Abandon"})
         assert namespace.get("kafkarebalances")["spec"]["deletionPolicy"] == "Abandon"
 
-    @pytest.mark.parametrize(
-        "spec",
-        [
-            {"strategy": "Assignment", "assignment": {"configMapRef": {"name": "lists"}}},
-            {"strategy": "ForcedMovesOnly", "replicationFactor": 2},
-            {"strategy": "Generate", "goals": {"rackAwareness": "Disabled"}},
-            {"strategy": "PreferredLeaders", "goals": {"followerOrder": False}},
-        ],
-    )
+    def test_nulls(self, namespace: Namespace) -> None:
+        namespace.apply("KafkaRebalance", NULLS)
+        found = namespace.get("kafkarebalances")["spec"]
+        assert "throttle" not in found
+        assert found["brokers"] == {"decommission": [4]}
+
+    @pytest.mark.parametrize("spec", STRATEGIES)
     def test_strategies(self, namespace: Namespace, spec: dict[str, Any]) -> None:
         namespace.apply("KafkaRebalance", spec)
         found = namespace.get("kafkarebalances")["spec"]

@@ -110,6 +110,7 @@ __all__ = [
     "parse_deleted_throttle",
     "parse_metadata",
     "parse_rebalance",
+    "parse_spec",
     "parse_throttle",
     "planning_hash",
 ]
@@ -199,9 +200,14 @@ def parse_rebalance(body: Mapping[str, Any]) -> KafkaRebalance:
     """A KafkaRebalance as the API server sends it. Refused("InvalidSpec") names the field."""
     return KafkaRebalance(
         metadata=parse_metadata(body),
-        spec=_validate(KafkaRebalanceSpec, body.get("spec", {}), "spec"),
+        spec=parse_spec(body.get("spec", {})),
         status=_lenient(KafkaRebalanceStatus, body.get("status")),
     )
+
+
+def parse_spec(spec: Any) -> KafkaRebalanceSpec:
+    """The spec of a KafkaRebalance alone. Refused("InvalidSpec") names the field."""
+    return _validate(KafkaRebalanceSpec, spec, "spec")
 
 
 def parse_throttle(body: Mapping[str, Any]) -> KafkaReassignmentThrottle:

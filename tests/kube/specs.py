@@ -1,0 +1,82 @@
+"""Specs of KafkaRebalances that the API server refuses, and such that it takes: for tests with and without one."""
+
+from typing import Any
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    # spec, what the API server says
+    ({"bogus": 1}, 'unknown field "spec.bogus"'),
+    ({"topics": {"include": ["a", "["]}}, "spec.topics.include[1]: "),
+    ({"topics": {"exclude": ["(?=a)"]}}, "is not a valid RE2 regular expression"),
+    ({"execution": {"parallelReplicaCount": 0}}, "spec.execution.parallelReplicaCount: Invalid value: 0"),
+    ({"execution": {"parallelPartitionCount": 0}}, "spec.execution.parallelPartitionCount: "),
+    ({"execution": {"parallelLeaderMovements": 0}}, "spec.execution.parallelLeaderMovements: "),
+    ({"execution": {"stallTimeout": "0s"}}, "must be a duration of at least 1s"),
+    ({"execution": {"stallTimeout": "1d"}}, "spec.execution.stallTimeout: "),
+    ({"throttle": {"leaderRate": -1}}, "spec.throttle.leaderRate: Invalid value: -1: must be a quantity"),
+    ({"throttle": {"followerRate": 0}}, "spec.throttle.followerRate: "),
+    ({"throttle": {"followerRate": "50MB"}}, "spec.throttle.followerRate: "),
+    ({"throttle": {"followerRate": "2048Ti"}}, "spec.throttle.followerRate: "),
+    ({"throttle": {}}, "spec.throttle: Invalid value: set either unlimited or at least one of"),
+    ({"throttle": {"unlimited": True, "leaderRate": 1}}, "spec.throttle: Invalid value: set either unlimited"),
+    ({"throttle": {"unlimited": False}}, "spec.throttle.unlimited: "),
+    ({"brokers": {"include": [1, 2], "decommission": [2]}}, "spec.brokers: Invalid value: a broker cannot be"),
+    ({"brokers": {"decommission": [2, 2]}}, "spec.brokers.decommission[1]: Duplicate value: 2"),
+    ({"strategy": "Better"}, 'spec.strategy: Unsupported value: "Better"'),
+    ({"strategy": "Assignment"}, "spec: Invalid value: assignment is needed by the strategy Assignment"),
+    ({"assignment": {"configMapRef": {"name": "a"}}}, "spec: Invalid value: assignment is needed by the strat"),
+    ({"strategy": "PreferredLeaders", "replicationFactor": 3}, "spec: Invalid value: replicationFactor needs"),
+    ({"strategy": "PreferredLeaders", "goals": {"leaders": False}}, "spec: Invalid value: goals.leaders: fal"),
+    ({"strategy": "Generate", "goals": {"balance": "Both"}}, "spec: Invalid value: goals.balance, maxReplica"),
+    ({"strategy": "ForcedMovesOnly", "goals": {"maxReplicaMoves": 5}}, "spec: Invalid value: goals.balance, "),
+    ({"goals": {"minimumGain": 101}}, "spec.goals.minimumGain: "),
+    ({"goals": {"maxDataToMove": "0"}}, "spec.goals.maxDataToMove: "),
+    ({"replicationFactor": 0}, "spec.replicationFactor: "),
+    ({"topics": {"pinned": ["["]}}, "spec.topics.pinned[0]: Invalid value: "),
+    ({"offlinePolicy": "Wait"}, 'spec.offlinePolicy: Unsupported value: "Wait"'),
+    ({"kafka": {"bootstrapServers": "nowhere"}}, "spec.kafka.bootstrapServers: "),
+    ({"kafka": {"bootstrapServers": "a:1", "sasl": {"mechanism": "PLAIN"}}}, "spec.kafka.sasl.secretRef: "),
+    ({"execution": {"stallTimeout": 900}}, "spec.execution.stallTimeout: "),
+    ({"execution": {"stallTimeout": " 15m"}}, "spec.execution.stallTimeout: "),
+    ({"execution": {"suspend": "true"}}, "spec.execution.suspend: "),
+    ({"execution": {"parallelReplicaCount": "2"}}, "spec.execution.parallelReplicaCount: "),
+    ({"brokers": {"include": ["1"]}}, "spec.brokers.include[0]: "),
+    ({"throttle": {"leaderRate": "050Mi"}}, "spec.throttle.leaderRate: "),
+    ({"throttle": {"leaderRate": " 50Mi"}}, "spec.throttle.leaderRate: "),
+    ({"goals": {"leaders": 1}}, "spec.goals.leaders: "),
+    ({"priority": "5"}, "spec.priority: "),
+    ({"kafka": None}, "spec.kafka: Required value"),
+]
+
+EVERYTHING: dict[str, Any] = {
+    "kafka": {
+        "bootstrapServers": "a.example.org:9092,[::1]:9093",
+        "tls": {"caSecretRef": {"name": "ca"}, "clientSecretRef": {"name": "client"}},
+        "sasl": {"mechanism": "SCRAM-SHA-256", "secretRef": {"name": "user"}},
+    },
+    "topics": {"include": ["orders-.*"] * 100, "exclude": ["legacy-(a|b)"], "pinned": ["audit-.*"] * 100},
+    "brokers": {"include": list(range(1000)), "decommission": list(range(1000, 1200))},
+    "goals": {
+        "rackAwareness": "Preferred",
+        "leaders": False,
+        "followerOrder": False,
+        "balance": "PerTopic",
+        "maxReplicaMoves": 500,
+        "maxDataToMove": "2Ti",
+        "minimumGain": 5,
+    },
+    "replicationFactor": 3,
+    "offlinePolicy": "Refuse",
+    "execution": {"suspend": True, "parallelReplicaCount": 3, "stallTimeout": "1h30m"},
+    "throttle": {"leaderRate": "50Mi", "followerRate": 1048576},
+    "deletionPolicy": "Revert",
+}
+
+STRATEGIES: list[dict[str, Any]] = [
+    {"strategy": "Assignment", "assignment": {"configMapRef": {"name": "lists"}}},
+    {"strategy": "ForcedMovesOnly", "replicationFactor": 2},
+    {"strategy": "Generate", "goals": {"rackAwareness": "Disabled"}},
+    {"strategy": "PreferredLeaders", "goals": {"followerOrder": False}},
+]
+
+NULLS: dict[str, Any] = {"throttle": None, "brokers": {"include": None, "decommission": [4]}}
+"""A field that is null is absent."""

@@ -1,0 +1,90 @@
+"""What commands refuse before the API server could: the same as it does, as `tests/kube/test_crds.py` sees it."""
+
+import re
+from typing import Any
+
+import pytest
+from tests.kube.specs import EVERYTHING, NULLS, REFUSED, STRATEGIES
+
+from kafka_rebalance.api.admission import check_metadata, check_spec
+from kafka_rebalance.errors import Refused
+
+KAFKA = {"kafka": {"bootstrapServers": "kafka:9092"}}
+
+
+class TestSpec:
+    @pytest.mark.parametrize(("spec", "said"), REFUSED)
+    def test_what_the_api_server_refuses(self, spec: dict[str, Any], said: str) -> None:
+        """The same field is named; of two that are alike the list."""
+        named = re.search(r"spec(\.\w+)*", said)
+        with pytest.raises(Refused) as refused:
+            check_spec({**KAFKA, **spec})
+        assert refused.value.reason == "InvalidSpec"
+        assert refused.value.message.startswith(named[0] if named else "spec.")
+
+    @pytest.mark.parametrize("spec", [{}, EVERYTHING, NULLS, *STRATEGIES])
+    def test_what_it_takes(self, spec: dict[str, Any]) -> None:
+        """And what it means, for it is read as the operator reads it."""
+        assert check_spec({**KAFKA, **spec}).kafka.bootstrap_servers == {**KAFKA, **spec}["kafka"]["bootstrapServers"]
+
+    def test_the_message_says_what_would_be_taken(self) -> None:
+        for spec, says in [
+            ({"throttle": {"leaderRate": "050Mi"}}, "must be a quantity of 1 to 1Pi bytes per second, like 50Mi"),
+            ({"execution": {"stallTimeout": 900}}, "expected a string, found 900"),
+            ({"priority": "5"}, "expected an integer, found '5'"),
+            ({"execution": {"suspend": "true"}}, "expected a boolean, found 'true'"),
+        ]:
+            with pytest.raises(Refused, match=says):
+                check_spec({**KAFKA, **spec})
+
+
+class TestMetadata:
+    """Kubernetes' rules for names, labels and annotations."""
+
+    @pytest.mark.parametrize(
+        "metadata",
+        [
+            {},
+            {"name": "a", "namespace": "b"},
+            {"name": "0a.b-c.9", "namespace": "0-9"},
+            {"name": "a" * 253, "namespace": "a" * 63},
+            {"labels": {"a": "", "B_c.d": "E-f_g.9", "example.org/" + "n" * 63: "v" * 63}},
+            {"annotations": {"Example.ORG/a": "any text\n", "b": "x" * 200_000}},
+        ],
+    )
+    def test_taken(self, metadata: dict[str, Any]) -> None:
+        check_metadata(metadata)
+
+    @pytest.mark.parametrize(
+        ("metadata", "field"),
+        [
+            ({"name": ""}, "metadata.name"),
+            ({"name": "A"}, "metadata.name"),
+            ({"name": "a_b"}, "metadata.name"),
+            ({"name": "-a"}, "metadata.name"),
+            ({"name": "a.-b"}, "metadata.name"),
+            ({"name": "a/b"}, "metadata.name"),
+            ({"name": "a\n"}, "metadata.name"),
+            ({"name": "a" * 254}, "metadata.name"),
+            ({"name": 7}, "metadata.name"),
+            ({"namespace": "a.b"}, "metadata.namespace"),
+            ({"namespace": "a" * 64}, "metadata.namespace"),
+            ({"labels": ["a"]}, "metadata.labels"),
+            ({"labels": {"a": 1}}, "metadata.labels[a]"),
+            ({"labels": {"a": "b c"}}, "metadata.labels[a]"),
+            ({"labels": {"a": "b" * 64}}, "metadata.labels[a]"),
+            ({"labels": {"/a": "b"}}, "metadata.labels"),
+            ({"labels": {"a/b/c": "d"}}, "metadata.labels"),
+            ({"labels": {"Example.org/a": "b"}}, "metadata.labels"),
+            ({"labels": {"": "b"}}, "metadata.labels"),
+            ({"annotations": {"a": True}}, "metadata.annotations[a]"),
+            ({"annotations": {"a b": ""}}, "metadata.annotations"),
+            ({"annotations": {"a": "x" * 262_144}}, "metadata.annotations"),
+        ],
+    )
+    def test_refused(self, metadata: dict[str, Any], field: str) -> None:
+        """With the field."""
+        with pytest.raises(Refused) as refused:
+            check_metadata(metadata)
+        assert refused.value.reason == "InvalidMetadata"
+        assert refused.value.message.startswith(f"{field}: ")
