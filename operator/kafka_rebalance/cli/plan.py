@@ -14,12 +14,11 @@ import yaml
 from kafka_rebalance.api.rebalance import Goals as SpecGoals
 from kafka_rebalance.api.rebalance import KafkaRebalanceSpec
 from kafka_rebalance.api.topics import TopicFilter
-from kafka_rebalance.api.v1alpha1 import parse_rebalance
 from kafka_rebalance.cli.files import parsed
 from kafka_rebalance.cli.plan_table import print_plan
+from kafka_rebalance.cli.rebalance_file import read_rebalance, spec_of
 from kafka_rebalance.cli.steps import BrokerList
 from kafka_rebalance.errors import Refused
-from kafka_rebalance.execution.windows import check
 from kafka_rebalance.model.bulk import without_collector
 from kafka_rebalance.model.cluster_file import (
     ClusterFile,
@@ -174,26 +173,7 @@ def asked_for(
 
 
 def _read_spec(data: bytes) -> KafkaRebalanceSpec:
-    try:
-        documents = [d for d in yaml.safe_load_all(data) if d is not None]
-    except yaml.YAMLError as broken:
-        raise ValueError(f"not YAML: {broken}") from broken
-    kinds = [str(d.get("kind", "an object without a kind")) if isinstance(d, dict) else "text" for d in documents]
-    found = [d for d, kind in zip(documents, kinds, strict=True) if kind == "KafkaRebalance"]
-    if len(found) != 1:
-        raise ValueError(f"expected one KafkaRebalance, found {', '.join(kinds) or 'nothing'}")
-    # A file need not say what only the API server knows.
-    metadata = {"name": "", "namespace": "", "uid": "", **(found[0].get("metadata") or {})}
-    try:
-        spec = parse_rebalance({**found[0], "metadata": metadata, "status": None}).spec
-    except Refused as invalid:
-        raise ValueError(invalid.message) from invalid
-    for at, window in enumerate(spec.execution.windows):
-        try:
-            check(window.as_rule())
-        except ValueError as wrong:
-            raise ValueError(f"spec.execution.windows[{at}]: {wrong}") from wrong
-    return spec
+    return spec_of(read_rebalance(data).get("spec", {}))
 
 
 def _select(

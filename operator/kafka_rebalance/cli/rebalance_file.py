@@ -1,0 +1,101 @@
+"""A KafkaRebalance in a file of YAML documents, as commands are given it. Parses bytes; opens nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from kafka_rebalance.api.admission import check_metadata, check_spec
+from kafka_rebalance.api.rebalance import KafkaRebalanceSpec
+from kafka_rebalance.api.v1alpha1 import API_VERSION
+from kafka_rebalance.errors import Refused
+from kafka_rebalance.execution.windows import check
+
+_KIND = "KafkaRebalance"
+_FIELDS = frozenset(("apiVersion", "kind", "metadata", "spec", "status"))
+
+
+class _Loader(yaml.SafeLoader):
+    """Plain values only, and no key twice in one mapping: YAML forbids it, and PyYAML takes the last."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        """Checked as written, before merge keys (``<<``) bring in what may be repeated on purpose."""
+        mapping = super().compose_mapping_node(anchor)
+        seen = set()
+        for key, _ in mapping.value:
+            if isinstance(key, yaml.ScalarNode):
+                if (key.tag, key.value) in seen:
+                    raise yaml.MarkedYAMLError(problem=f"key {key.value!r} is given twice", problem_mark=key.start_mark)
+                seen.add((key.tag, key.value))
+        return mapping
+
+
+def read_rebalance(data: bytes) -> dict[str, Any]:
+    """The one KafkaRebalance in the file, as written. ValueError says what is wrong, with the line where it can."""
+    try:
+        documents = [found for found in yaml.load_all(data, _Loader) if found is not None]
+    except yaml.MarkedYAMLError as broken:
+        raise ValueError(f"not YAML: {_placed(broken)}") from broken
+    except yaml.YAMLError as broken:
+        raise ValueError(f"not YAML: {broken}") from broken
+    except RecursionError as deep:
+        raise ValueError("not YAML: nested too deeply") from deep
+    ours = [found for found in documents if _is_ours(found)]
+    if len(ours) != 1:
+        raise ValueError(f"expected one {_KIND}, found {', '.join(map(_name_of, documents)) or 'nothing'}")
+    found: dict[str, Any] = ours[0]
+    if unknown := found.keys() - _FIELDS:
+        raise ValueError(f"{min(map(str, unknown))}: unknown field")
+    for part in ("metadata", "spec"):
+        if not isinstance(found.get(part) or {}, dict):
+            raise ValueError(f"{part}: expected an object, found {found[part]!r:.60}")
+    return found
+
+
+def read_beginning(data: bytes) -> dict[str, Any]:
+    """As ``read_rebalance``, where the spec need not be whole: what lacks is put in before ``spec_of`` judges it."""
+    found = read_rebalance(data)
+    if not found.get("spec"):
+        raise ValueError("the KafkaRebalance has no spec")
+    try:
+        check_metadata(found.get("metadata") or {})
+    except Refused as invalid:
+        raise ValueError(invalid.message) from invalid
+    return found
+
+
+def spec_of(spec: Any) -> KafkaRebalanceSpec:
+    """A spec that the API server would take and the operator could carry out. ValueError names the field."""
+    try:
+        read = check_spec(spec)
+    except Refused as invalid:
+        raise ValueError(invalid.message) from invalid
+    for at, window in enumerate(read.execution.windows):
+        try:
+            check(window.as_rule())
+        except ValueError as wrong:
+            raise ValueError(f"spec.execution.windows[{at}]: {wrong}") from wrong
+    return read
+
+
+def _is_ours(document: Any) -> bool:
+    """Strimzi has a kind of that name too."""
+    return (
+        isinstance(document, dict)
+        and document.get("kind") == _KIND
+        and document.get("apiVersion", API_VERSION) == API_VERSION
+    )
+
+
+def _name_of(document: Any) -> str:
+    if not isinstance(document, dict):
+        return "text"
+    kind, version = document.get("kind", "an object without a kind"), document.get("apiVersion", API_VERSION)
+    return f"{kind}" if version == API_VERSION else f"{kind} of {version}"
+
+
+def _placed(broken: yaml.MarkedYAMLError) -> str:
+    mark = broken.problem_mark
+    where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark is not None else ""
+    return where + ", ".join(filter(None, (broken.problem, broken.context)))

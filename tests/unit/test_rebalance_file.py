@@ -1,0 +1,97 @@
+"""A KafkaRebalance in a file: which document it is, and what is said of YAML that is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kafka_rebalance.cli.rebalance_file import read_beginning, read_rebalance, spec_of
+
+HEAD = "apiVersion: kafkarebalance.dev/v1alpha1\nkind: KafkaRebalance\n"
+
+
+def read(text: str) -> dict[str, Any]:
+    return read_rebalance((HEAD + text).encode())
+
+
+class TestKeys:
+    """A key that is given twice is refused with its line: silently the last would count."""
+
+    @pytest.mark.parametrize(
+        ("text", "key", "line"),
+        [
+            ("spec: {}\nspec: {}\n", "spec", 4),
+            ("spec:\n  throttle: {leaderRate: 1}\n  priority: 1\n  throttle: {leaderRate: 2}\n", "throttle", 6),
+            ("spec:\n  throttle: {leaderRate: 1, leaderRate: 2}\n", "leaderRate", 4),
+            ("spec:\n  execution:\n    windows:\n    - cron: 0 1 * * *\n      cron: 0 2 * * *\n", "cron", 7),
+            ("spec: {priority: 1, 'priority': 2}\n", "priority", 3),
+            ("---\nkind: Secret\nkind: Secret\n", "kind", 5),
+        ],
+    )
+    def test_twice(self, text: str, key: str, line: int) -> None:
+        with pytest.raises(ValueError, match=f"^not YAML: line {line}, column [0-9]+: key '{key}' is given twice"):
+            read(text)
+
+    def test_merged_keys_may_be_overridden(self) -> None:
+        """That is what merge keys are for, also of what is itself merged."""
+        found = read(
+            "spec:\n  a: &a {leaderRate: 1, followerRate: 1}\n  b: &b {<<: *a, leaderRate: 2}\n"
+            "  c: {<<: *b, followerRate: 3}\n"
+        )
+        assert found["spec"]["c"] == {"leaderRate": 2, "followerRate": 3}
+
+    def test_the_same_key_in_two_mappings(self) -> None:
+        assert read("spec:\n  topics: {include: [a]}\n  brokers: {include: [1]}\n")["spec"]["brokers"] == {
+            "include": [1]
+        }
+
+
+class TestDocument:
+    def test_among_others(self) -> None:
+        """The Secret beside it, and Strimzi's resource of the same kind, are not meant."""
+        others = (
+            "---\nkind: Secret\n---\napiVersion: kafka.strimzi.io/v1beta2\nkind: KafkaRebalance\nspec: {mode: full}\n"
+        )
+        assert read(f"spec: {{priority: 1}}\n{others}")["spec"] == {"priority": 1}
+
+    @pytest.mark.parametrize(
+        ("text", "says"),
+        [
+            ("spec: {}\n---\n" + HEAD, "expected one KafkaRebalance, found KafkaRebalance, KafkaRebalance"),
+            ("spec: [1]\n", r"spec: expected an object, found \[1\]"),
+            ("metadata: x\n", "metadata: expected an object, found 'x'"),
+            ("sepc: {}\n", "sepc: unknown field"),
+            ("spec: {a: [}\n", "^not YAML: line 3, column 12: expected the node content"),
+            ("spec: " + "[" * 5000, "not YAML: nested too deeply"),
+            ("spec: \x00\n", "^not YAML: "),
+        ],
+    )
+    def test_refused(self, text: str, says: str) -> None:
+        with pytest.raises(ValueError, match=says):
+            read(text)
+
+
+class TestBeginning:
+    def test_a_spec_that_is_not_whole(self) -> None:
+        """The options put in what lacks."""
+        assert read_beginning((HEAD + "spec: {priority: 1}\n").encode())["spec"] == {"priority": 1}
+
+    @pytest.mark.parametrize(
+        ("text", "says"),
+        [
+            ("metadata: {}\n", "has no spec"),
+            ("metadata: {namespace: A}\nspec: {priority: 1}\n", "metadata.namespace: "),
+        ],
+    )
+    def test_refused(self, text: str, says: str) -> None:
+        with pytest.raises(ValueError, match=says):
+            read_beginning((HEAD + text).encode())
+
+
+class TestSpec:
+    def test_a_window_that_never_opens(self) -> None:
+        """The API server would take it, and nothing would ever move."""
+        windows = [{"cron": "0 0 30 2 *", "duration": "1h"}]
+        with pytest.raises(ValueError, match=r"spec\.execution\.windows\[0\]: cron '0 0 30 2 \*': bad day-of-month"):
+            spec_of({"kafka": {"bootstrapServers": "kafka:9092"}, "execution": {"windows": windows}})
