@@ -1,4 +1,4 @@
-"""kafka-rebalance execute on a real API server: what is created, and that nothing is left of what is half refused."""
+"""kafka-rebalance execute on a real API server: what is created, what is left alone, and orders given again."""
 
 import os
 import subprocess
@@ -10,7 +10,6 @@ from tests.kube.namespaces import Namespace
 
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.kube.client import KubeClient
-from kafka_rebalance.kube.errors import Conflict
 from kafka_rebalance.kube.submission import submit
 
 pytestmark = pytest.mark.apiserver
@@ -23,23 +22,20 @@ def command(namespace: Namespace, *arguments: str) -> subprocess.CompletedProces
     return subprocess.run(argv, capture_output=True, text=True, env=env, check=False)
 
 
-def manifests(namespace: Namespace, spec: dict[str, object]) -> list[dict[str, object]]:
+def manifests(namespace: Namespace, spec: dict[str, object] | None = None) -> list[dict[str, object]]:
+    """A KafkaRebalance and its lists, in the order in which they are submitted."""
     metadata = {"name": "a", "namespace": namespace.name}
     kafka = {"bootstrapServers": "kafka:9092"}
-    return [
-        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"assignment.json": "{}"}},
-        {
-            "apiVersion": "kafkarebalance.dev/v1alpha1",
-            "kind": "KafkaRebalance",
-            "metadata": metadata,
-            "spec": {"kafka": kafka, **spec},
-        },
-    ]
+    version = "kafkarebalance.dev/v1alpha1"
+    rebalance = {"apiVersion": version, "kind": "KafkaRebalance", "metadata": metadata, "spec": {"kafka": kafka}}
+    rebalance["spec"] |= spec or {}
+    lists = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "immutable": True}
+    return [rebalance, {**lists, "data": {"assignment.json": "{}"}}]
 
 
 class TestApply:
     def test_a_decommission_is_created_once(self, namespace: Namespace) -> None:
-        """The same order again fails: it is there."""
+        """The same order again is the same; another one of its name is refused, and changes nothing."""
         order = ("--decommission-broker", "4", "--throttle", "50Mi", "--name", "a", "--apply")
         done = command(namespace, *order)
         assert (done.returncode, done.stderr) == (0, "")
@@ -47,8 +43,12 @@ class TestApply:
         assert spec["brokers"]["decommission"] == [4]
         assert spec["throttle"] == {"leaderRate": "50Mi", "followerRate": "50Mi"}
         again = command(namespace, *order)
-        assert again.returncode == 1
-        assert again.stderr.startswith("failed (Conflict): ")
+        assert (again.returncode, again.stderr) == (0, "")
+        assert "is there already, and asks for just this" in again.stdout
+        other = command(namespace, "--decommission-broker", "5", "--name", "a", "--apply")
+        assert other.returncode == 3
+        assert other.stderr.startswith(f"refused (AlreadyThere): KafkaRebalance {namespace.name}/a is there and asks")
+        assert namespace.get("kafkarebalances")["spec"] == spec
 
     def test_what_is_printed_can_be_applied(self, namespace: Namespace) -> None:
         """By kubectl, which validates strictly."""
@@ -59,24 +59,45 @@ class TestApply:
 
 class TestSubmit:
     async def test_all(self, namespace: Namespace, client: KubeClient) -> None:
-        await submit(client, manifests(namespace, {}))
+        assert await submit(client, *manifests(namespace))
         found = await client.get_config_map("a")
         assert found is not None
         assert found["data"] == {"assignment.json": "{}"}
         assert namespace.get("kafkarebalances")
 
     async def test_or_nothing(self, namespace: Namespace, client: KubeClient) -> None:
-        """A KafkaRebalance that is refused takes its lists with it."""
+        """Where the KafkaRebalance would be refused its lists are not created either."""
         with pytest.raises(Refused):
-            await submit(client, manifests(namespace, {"strategy": "Nonsense"}))
+            await submit(client, *manifests(namespace, {"strategy": "Nonsense"}))
         with pytest.raises(Refused):
-            await submit(client, manifests(namespace, {"misspelt": 1}))
+            await submit(client, *manifests(namespace, {"misspelt": 1}))
         assert await client.get_config_map("a") is None
 
-    async def test_what_was_there_stays(self, namespace: Namespace, client: KubeClient) -> None:
-        """Somebody else's ConfigMap of that name is neither used nor deleted."""
-        lists, _ = manifests(namespace, {})
-        await client.create_config_map(lists)
-        with pytest.raises(Conflict):
-            await submit(client, manifests(namespace, {}))
+    async def test_again(self, namespace: Namespace, client: KubeClient) -> None:
+        """Nothing is written; lists that are gone come back."""
+        await submit(client, *manifests(namespace))
+        before = namespace.get("kafkarebalances"), await client.get_config_map("a")
+        assert not await submit(client, *manifests(namespace))
+        assert (namespace.get("kafkarebalances"), await client.get_config_map("a")) == before
+        await client.delete_config_map("a")
+        assert not await submit(client, *manifests(namespace))
         assert await client.get_config_map("a") is not None
+
+    async def test_lists_that_a_deleted_one_left(self, namespace: Namespace, client: KubeClient) -> None:
+        """As after an attempt that was killed half way: they hold what is asked for, and are not touched."""
+        await submit(client, *manifests(namespace))
+        namespace.kubectl("delete", "kafkarebalances.kafkarebalance.dev", "a")
+        before = await client.get_config_map("a")
+        assert await submit(client, *manifests(namespace))
+        assert await client.get_config_map("a") == before
+
+    async def test_what_is_somebody_elses_stays(self, namespace: Namespace, client: KubeClient) -> None:
+        """A ConfigMap of that name with something else in it is neither used nor changed; nothing is created."""
+        rebalance, lists = manifests(namespace)
+        await client.create_config_map({**lists, "data": {"assignment.json": "[]"}})
+        with pytest.raises(Refused, match=f"ConfigMap {namespace.name}/a is there and holds something else"):
+            await submit(client, rebalance, lists)
+        found = await client.get_config_map("a")
+        assert found is not None
+        assert found["data"] == {"assignment.json": "[]"}
+        assert namespace.kubectl("get", "kafkarebalances.kafkarebalance.dev", "-o", "name") == ""

@@ -3,84 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 import yaml
-from click.testing import CliRunner
-from tests.unit.kube_in_memory import KubeInMemory
-from tests.unit.test_cli_verify import Cluster, state
+from tests.unit.execute_command import FILE, FROM_FILE, ROLLBACK, World
+from tests.unit.test_cli_verify import state
 
+from kafka_rebalance.api.topics import TopicFilter
 from kafka_rebalance.api.v1alpha1 import parse_rebalance
-from kafka_rebalance.cli import execute, resource
-from kafka_rebalance.cli.main import main
-from kafka_rebalance.errors import Refused, Transient
-from kafka_rebalance.kube.errors import Conflict
-
-FILE = {
-    "version": 1,
-    "partitions": [
-        {"topic": "t", "partition": 1, "replicas": [1, 2]},
-        {"topic": "t", "partition": 0, "replicas": [2, 3]},
-    ],
-}
-CURRENT = (
-    '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2],"log_dirs":["/disk-1","/disk-2"]},'
-    '{"topic":"t","partition":1,"replicas":[3,2],"log_dirs":["any","any"]}]}'
-)
-ROLLBACK = (
-    f"Current partition replica assignment\n\n{CURRENT}\n\n"
-    "Save this to use as the --reassignment-json-file option during rollback\n\n"
-)
-
-
-class Kube(KubeInMemory):
-    """Takes what is created; ``failing`` is what it says to a kind."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.created: dict[str, Any] = {}
-        self.failing: dict[str, Exception] = {}
-
-    async def request(self, method: str, path: str, body: Any = None, *, content_type: str = "") -> Any:
-        if method == "DELETE":
-            del self.created[path]
-            return {}
-        if body["kind"] in self.failing:
-            raise self.failing[body["kind"]]
-        self.created[f"{path.partition('?')[0]}/{body['metadata']['name']}"] = body
-        return body
-
-
-class World:
-    """One call of the program."""
-
-    def __init__(self) -> None:
-        self.cluster = Cluster(state(0, 1, 2), state(1, 3, 2))
-        self.kube = Kube()
-
-    def run(self, *arguments: str, file: Any = FILE, servers: str = "kafka:9092") -> tuple[Any, str, str]:
-        code: Any = 0
-        argv = ["kafka-rebalance", "execute", "--bootstrap-servers", servers, *arguments]
-        with (
-            CliRunner().isolation(input=json.dumps(file).encode()) as streams,
-            patch.object(sys, "argv", argv),
-            patch.object(execute, "connect", lambda _: self.cluster),
-            patch.object(resource.KubeClient, "connect", lambda _: self.kube),
-        ):
-            try:
-                main()
-            except SystemExit as stop:
-                code = stop.code
-            return code, streams[0].getvalue().decode(), streams[1].getvalue().decode()
-
-    def printed(self, *arguments: str) -> list[dict[str, Any]]:
-        code, out, err = self.run(*arguments)
-        assert code == 0, err
-        return list(yaml.safe_load_all(out))
 
 
 @pytest.fixture
@@ -88,14 +20,15 @@ def world() -> World:
     return World()
 
 
-FROM_FILE = ("--reassignment-json-file", "-")
-
-
 class TestAssignment:
     def test_what_is_printed(self, world: World) -> None:
         """Lists in a ConfigMap, with what the partitions have now as KIP-236's original_replicas."""
         lists, rebalance = world.printed(*FROM_FILE, "--throttle", "50Mi", "-n", "kafka", "--name", "move")
-        assert lists["metadata"] == rebalance["metadata"] == {"name": "move", "namespace": "kafka"}
+        assert rebalance["metadata"] == {"name": "move", "namespace": "kafka"}
+        name = lists["metadata"].pop("name")
+        assert name.startswith("move-")
+        assert lists["metadata"] == {"namespace": "kafka", "labels": {"kafkarebalance.dev/written-by": "execute"}}
+        assert lists["immutable"]
         assert json.loads(lists["data"]["assignment.json"])["partitions"] == [
             {"topic": "t", "partition": 0, "replicas": [2, 3], "original_replicas": [1, 2]},
             {"topic": "t", "partition": 1, "replicas": [1, 2], "original_replicas": [3, 2]},
@@ -103,7 +36,7 @@ class TestAssignment:
         assert rebalance["spec"] == {
             "kafka": {"bootstrapServers": "kafka:9092"},
             "strategy": "Assignment",
-            "assignment": {"configMapRef": {"name": "move", "key": "assignment.json"}},
+            "assignment": {"configMapRef": {"name": name, "key": "assignment.json"}},
             "throttle": {"leaderRate": "50Mi", "followerRate": "50Mi"},
         }
         assert world.cluster.closed
@@ -142,9 +75,22 @@ class TestAssignment:
         names.add(world.printed(*FROM_FILE)[0]["metadata"]["name"])
         assert len(names) == 2
 
+    def test_other_lists_are_another_config_map(self, world: World) -> None:
+        """Whatever the KafkaRebalance is called: a ConfigMap that changes under one would plan nothing anew."""
+        found = [world.printed(*FROM_FILE, "--name", "move") for _ in range(2)]
+        world.cluster.states[state(0, 1).tp] = state(0, 3, 1)
+        found.append(world.printed(*FROM_FILE, "--name", "move"))
+        assert {rebalance["metadata"]["name"] for _, rebalance in found} == {"move"}
+        assert len({lists["metadata"]["name"] for lists, _ in found}) == 2
+        assert all(
+            rebalance["spec"]["assignment"]["configMapRef"]["name"] == lists["metadata"]["name"]
+            for lists, rebalance in found
+        )
+
     def test_a_resource_to_begin_with(self, world: World, tmp_path: Path) -> None:
         """Its connection and execution count; what is asked for here wins."""
-        spec = {"kafka": {"bootstrapServers": "inside:9092"}, "execution": {"parallelReplicaCount": 2}, "strategy": "X"}
+        inside = {"bootstrapServers": "inside:9092"}
+        spec = {"kafka": inside, "execution": {"parallelReplicaCount": 2}, "strategy": "ForcedMovesOnly"}
         base = tmp_path / "krb.yaml"
         base.write_text(yaml.safe_dump_all([{"kind": "Secret"}, {"kind": "KafkaRebalance", "spec": spec}]))
         made = world.printed(*FROM_FILE, "--rebalance", str(base))[1]["spec"]
@@ -200,33 +146,23 @@ class TestPlanning:
         assert made["spec"]["brokers"] == {"include": [1, 3]}
         parse_rebalance({**made, "metadata": {**made["metadata"], "uid": "1"}})
 
+    def test_more_topics_than_a_resource_has_expressions(self, world: World, tmp_path: Path) -> None:
+        """They share expressions, which still mean these topics and no others."""
+        names = [f"payments.{number:03}" for number in range(500)]
+        topics = tmp_path / "topics.json"
+        topics.write_text(json.dumps({"version": 1, "topics": [{"topic": name} for name in names]}))
+        (made,) = world.printed("--topics-to-move-json-file", str(topics))
+        asked = TopicFilter(made["spec"]["topics"]["include"])
+        assert asked.select([*names, "payments", "payments.5000", "payments-001", "xpayments.001"]) == names
 
-class TestApply:
-    def test_created(self, world: World) -> None:
-        """The lists first; the rollback on stdout, where Kafka's tool prints it."""
-        code, out, err = world.run(*FROM_FILE, "--apply", "-n", "kafka", "--name", "move")
-        assert (code, err) == (0, "")
-        assert out == ROLLBACK + (
-            "KafkaRebalance kafka/move created; follow it with: kafka-rebalance watch move -n kafka\n"
-        )
-        assert list(world.kube.created) == [
-            "/api/v1/namespaces/kafka/configmaps/move",
-            "/apis/kafkarebalance.dev/v1alpha1/namespaces/kafka/kafkarebalances/move",
-        ]
-        assert world.kube.closed
-
-    @pytest.mark.parametrize("failure", [Conflict("exists"), Refused("ApiServerRefused", "invalid")])
-    def test_all_or_nothing(self, world: World, failure: Exception) -> None:
-        """A ConfigMap without its KafkaRebalance would stay for ever."""
-        world.kube.failing["KafkaRebalance"] = failure
-        assert world.run(*FROM_FILE, "--apply")[0] in {1, 3}
+    def test_no_topic_is_not_every_topic(self, world: World, tmp_path: Path) -> None:
+        """An empty include would mean just that."""
+        topics = tmp_path / "topics.json"
+        topics.write_text(json.dumps({"version": 1, "topics": []}))
+        code, out, err = world.run("--topics-to-move-json-file", str(topics), "--apply")
+        assert (code, out) == (3, "")
+        assert err.startswith("refused (NothingToDo): ")
         assert world.kube.created == {}
-
-    def test_the_answer_is_lost(self, world: World) -> None:
-        """The KafkaRebalance may be there, and needs its lists."""
-        world.kube.failing["KafkaRebalance"] = Transient("ApiServerUnreachable", "no answer")
-        assert world.run(*FROM_FILE, "--apply")[0] == 1
-        assert len(world.kube.created) == 1
 
 
 class TestUsage:
@@ -235,12 +171,53 @@ class TestUsage:
         [
             [],
             [*FROM_FILE, "--decommission-broker", "1"],
-            [*FROM_FILE, "--throttle", "fast"],
         ],
     )
     def test_wrong(self, world: World, arguments: list[str]) -> None:
         code, out, _ = world.run(*arguments)
         assert (code, out) == (2, "")
+
+    @pytest.mark.parametrize("way", [FROM_FILE, ("--decommission-broker", "4")])
+    @pytest.mark.parametrize("apply", [(), ("--apply",)])
+    @pytest.mark.parametrize(
+        ("arguments", "says"),
+        [
+            (("--throttle", "fast"), "'--throttle': spec.throttle.leaderRate: 'fast' is not a quantity"),
+            (("--throttle", "0"), "'--throttle': spec.throttle.leaderRate: must be a quantity of 1 to 1Pi"),
+            (("--throttle", "050Mi"), "'--throttle': spec.throttle.leaderRate: must be a quantity of 1 to 1Pi"),
+            (("--name", "Move_It"), "'--name': metadata.name: 'Move_It' is not made of lower case letters"),
+            (("--name", "a" * 254), "'--name': metadata.name: 'aaa"),
+            (("-n", "kafka.eu"), "'-n' / '--namespace': metadata.namespace: 'kafka.eu' is not made of"),
+            (("--bootstrap-servers", "kafka"), "--bootstrap-servers: spec.kafka.bootstrapServers: "),
+            (("--bootstrap-servers", "SSL://kafka:9092"), "--bootstrap-servers: spec.kafka.bootstrapServers: "),
+        ],
+    )
+    def test_what_the_api_server_would_refuse(
+        self, world: World, way: tuple[str, ...], apply: tuple[str, ...], arguments: tuple[str, ...], says: str
+    ) -> None:
+        """Said of the option, before anybody is asked: nothing is printed, nothing is created."""
+        code, out, err = world.run(*way, *arguments, *apply)
+        assert (code, out) == (2, "")
+        assert f"Invalid value for {says}" in err
+        assert "Current partition" not in err
+        assert world.kube.created == {}
+
+    def test_what_options_make_together(self, world: World) -> None:
+        """The rules over several fields count too."""
+        code, out, err = world.run("--decommission-broker", "4", "--broker-list", "3,4")
+        assert (code, out) == (2, "")
+        assert "spec.brokers: a broker cannot be in include and in decommission at once" in err
+
+    def test_a_name_that_leaves_no_room(self, world: World) -> None:
+        """The ConfigMap's is longer."""
+        code, out, err = world.run(*FROM_FILE, "--name", "a" * 250)
+        assert (code, out) == (2, "")
+        assert "ConfigMap: metadata.name: " in err
+
+    def test_blanks_beside_the_commas_of_servers(self, world: World) -> None:
+        """Kafka allows them, the resource does not."""
+        (made,) = world.printed("--decommission-broker", "4", "--bootstrap-servers", "a:9092, b:9092")
+        assert made["spec"]["kafka"] == {"bootstrapServers": "a:9092,b:9092"}
 
     def test_credentials_are_not_copied_into_a_resource(self, world: World, tmp_path: Path) -> None:
         """They are named in the resource's Secrets, or nowhere."""

@@ -19,6 +19,10 @@ from kafka_rebalance.units import parse_duration, parse_quantity
 MAX_RATE = 2**50
 """1 Pi bytes per second: more than any broker does, and sums of a few still fit Kafka's 64 bits."""
 MAX_INT32 = 2**31 - 1
+MAX_REGEX = 512
+"""Characters of one regular expression."""
+MAX_REGEXES = 100
+"""Regular expressions of one list."""
 UNSET = -1
 """A rate that is explicitly none, where an absent one means something else."""
 
@@ -179,13 +183,13 @@ Seconds = Annotated[
 
 Regex = Annotated[
     str,
-    Field(min_length=1, max_length=512),
+    Field(min_length=1, max_length=MAX_REGEX),
     AfterValidator(_valid_re2),
     WithJsonSchema(
         {
             "type": "string",
             "minLength": 1,
-            "maxLength": 512,
+            "maxLength": MAX_REGEX,
             # Both arms are true on purpose: the expression fails, and so refuses, only where matches() cannot compile.
             **rules(rule("''.matches(self) ? true : true", "is not a valid RE2 regular expression")),
         }
@@ -193,7 +197,9 @@ Regex = Annotated[
 ]
 """An RE2 expression, as in CEL."""
 
-Regexes = Annotated[tuple[Regex, ...], Field(max_length=100, json_schema_extra={"x-kubernetes-list-type": "atomic"})]
+Regexes = Annotated[
+    tuple[Regex, ...], Field(max_length=MAX_REGEXES, json_schema_extra={"x-kubernetes-list-type": "atomic"})
+]
 
 BrokerNumber = Annotated[int, Field(ge=0, le=MAX_INT32)]
 _SET = {"x-kubernetes-list-type": "set"}

@@ -42,7 +42,8 @@ def _settings(bootstrap_servers: str | None, file: BinaryIO | None) -> Connectio
         servers = bootstrap_servers or properties.get("bootstrap.servers")
         if not servers:
             raise click.UsageError(f"give --bootstrap-servers, or bootstrap.servers in the file of {_CONFIG}")
-        return connection_settings(properties, servers)
+        # Kafka's lists may have blanks beside their commas.
+        return connection_settings(properties, ",".join(part.strip() for part in servers.split(",")))
     except OSError as unreadable:
         raise click.BadParameter(f"cannot be read: {unreadable.strerror}", param_hint=_CONFIG) from unreadable
     except ValueError as wrong:

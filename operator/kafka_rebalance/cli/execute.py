@@ -7,24 +7,26 @@ throttle or roll back.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any, BinaryIO
+from collections.abc import Callable, Sequence
+from typing import BinaryIO
 
 import click
 
+from kafka_rebalance.api.admission import check_metadata, check_spec
 from kafka_rebalance.cli.connection import kafka_connection
 from kafka_rebalance.cli.files import parsed
 from kafka_rebalance.cli.manifests import (
     Manifest,
     Wanted,
+    check,
     lists_of,
     of_assignment,
     of_brokers,
-    read_base,
     render,
     rollback,
     with_originals,
 )
+from kafka_rebalance.cli.rebalance_file import read_beginning
 from kafka_rebalance.cli.resource import connected
 from kafka_rebalance.cli.steps import BrokerList
 from kafka_rebalance.errors import Refused
@@ -34,18 +36,27 @@ from kafka_rebalance.kube.submission import submit
 from kafka_rebalance.model.cluster_file import parse_topics_to_move
 from kafka_rebalance.model.reassignment_file import Reassigned, read_reassignment, render_assignment
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
-from kafka_rebalance.units import parse_quantity
 
 _FILE = "--reassignment-json-file"
+_BASE = "--rebalance"
 
 
-def _rate(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
-    if value is not None:
+def _checked(check: Callable[[str], object]) -> Callable[..., str | None]:
+    """A callback that takes what ``check`` does not refuse, so that what is wrong is said of its option."""
+
+    def callback(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
         try:
-            parse_quantity(value)
-        except ValueError as wrong:
-            raise click.BadParameter(str(wrong)) from wrong
-    return value
+            if value is not None:
+                check(value)
+        except Refused as invalid:
+            raise click.BadParameter(invalid.message) from invalid
+        return value
+
+    return callback
+
+
+def _check_throttle(rate: str) -> None:
+    check_spec({"kafka": {"bootstrapServers": "kafka:9092"}, "throttle": {"leaderRate": rate}})
 
 
 @click.command("execute")
@@ -54,10 +65,21 @@ def _rate(_context: click.Context, _option: click.Parameter, value: str | None) 
 @click.option("--decommission-broker", "decommission", type=BrokerList(), help="Plan, and empty these brokers.")
 @click.option("--broker-list", "--brokers", "include", type=BrokerList(), help="Plan, and use these brokers only.")
 @click.option("--topics-to-move-json-file", "topics_file", type=click.File("rb"), help="Plan; Kafka's file of topics.")
-@click.option("--throttle", callback=_rate, help="Bytes per second per broker, like 50Mi or 50000000.")
-@click.option("--rebalance", type=click.File("rb"), help="A KafkaRebalance to begin with: credentials, execution, ….")
-@click.option("--name", help="Of the KafkaRebalance; made from what it asks for unless given.")
-@click.option("-n", "--namespace", default="default", show_default=True, help="Of the KafkaRebalance.")
+@click.option("--throttle", callback=_checked(_check_throttle), help="Bytes/s per broker, like 50Mi or 50000000.")
+@click.option(
+    _BASE, "rebalance", type=click.File("rb"), help="A KafkaRebalance to begin with: credentials, execution, …."
+)
+@click.option(
+    "--name",
+    callback=_checked(lambda name: check_metadata({"name": name})),
+    help="Of the KafkaRebalance; made from what it asks for unless given.",
+)
+@click.option(
+    "-n",
+    "--namespace",
+    callback=_checked(lambda name: check_metadata({"namespace": name})),
+    help="Of the KafkaRebalance.  [default: that of --rebalance, else default]",
+)
 @click.option("--apply", is_flag=True, help="Create it, instead of printing it.")
 @click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
 def execute(
@@ -70,7 +92,7 @@ def execute(
     throttle: str | None,
     rebalance: BinaryIO | None,
     name: str | None,
-    namespace: str,
+    namespace: str | None,
     apply: bool,
     output: str,
 ) -> None:
@@ -84,22 +106,48 @@ def execute(
         raise click.UsageError(
             f"give either {_FILE}, or some of --decommission-broker, --broker-list and --topics-to-move-json-file"
         )
-    base = parsed("--rebalance", rebalance, read_base) if rebalance else {}
-    if "kafka" not in base and connection.security_protocol != "PLAINTEXT":
-        raise click.UsageError("credentials are in Secrets: name these in the spec.kafka of a file for --rebalance")
+    base = parsed(_BASE, rebalance, read_beginning) if rebalance else {}
     wanted = Wanted(namespace, name, connection.bootstrap_servers, base, throttle)
+    if planning and wanted.spec.get("strategy") == "Assignment":
+        raise click.BadParameter(f"its strategy is Assignment, which carries out lists: give {_FILE}", param_hint=_BASE)
+    _check_connection(wanted, connection)
     if file is not None:
         rows, log_dirs = asyncio.run(_present(connection, parsed(_FILE, file, read_reassignment)))
-        manifests = of_assignment(wanted, rows)
+        manifests = _checked_manifests(wanted, of_assignment(wanted, rows))
         # What is printed to be applied must not be mixed with what is printed to be read.
         click.echo(rollback(render_assignment(lists_of(rows), log_dirs)) + "\n", err=not apply)
     else:
         topics = parsed("--topics-to-move-json-file", topics_file, parse_topics_to_move) if topics_file else ()
-        manifests = of_brokers(wanted, decommission or (), include or (), topics)
+        if topics_file and not topics:  # an empty topics.include means every topic
+            raise Refused("NothingToDo", "the file of --topics-to-move-json-file lists no topic")
+        manifests = _checked_manifests(wanted, of_brokers(wanted, decommission or (), include or (), topics))
     if apply:
         asyncio.run(_apply(manifests))
     else:
         click.echo(render(manifests, output), nl=output == "json")
+
+
+def _check_connection(wanted: Wanted, connection: ConnectionSettings) -> None:
+    """What the resource will say of Kafka, where the options and not the file say it."""
+    if "kafka" in wanted.spec:
+        return
+    if connection.security_protocol != "PLAINTEXT":
+        raise click.UsageError("credentials are in Secrets: name these in the spec.kafka of a file for --rebalance")
+    try:
+        check_spec({"kafka": {"bootstrapServers": wanted.bootstrap_servers}})
+    except Refused as invalid:
+        raise click.BadParameter(invalid.message, param_hint="--bootstrap-servers") from invalid
+
+
+def _checked_manifests(wanted: Wanted, manifests: list[Manifest]) -> list[Manifest]:
+    """Such as the API server would take."""
+    try:
+        check(manifests)
+    except ValueError as wrong:
+        if wanted.base:
+            raise click.BadParameter(f"{wrong} (with the options put in)", param_hint=_BASE) from wrong
+        raise click.UsageError(str(wrong)) from wrong
+    return manifests
 
 
 async def _present(
@@ -124,10 +172,11 @@ async def _present(
 
 
 async def _apply(manifests: list[Manifest]) -> None:
-    metadata: dict[str, Any] = manifests[-1]["metadata"]
+    *lists, rebalance = manifests
     async with connected(None) as kube:
-        await submit(kube, manifests)
-    name, namespace = metadata["name"], metadata["namespace"]
+        created = await submit(kube, rebalance, *lists)
+    name, namespace = rebalance["metadata"]["name"], rebalance["metadata"]["namespace"]
     click.echo(
-        f"KafkaRebalance {namespace}/{name} created; follow it with: kafka-rebalance watch {name} -n {namespace}"
+        f"KafkaRebalance {namespace}/{name} {'created' if created else 'is there already, and asks for just this'}; "
+        f"follow it with: kafka-rebalance watch {name} -n {namespace}"
     )

@@ -10,7 +10,10 @@ from typing import Any
 
 import yaml
 
-from kafka_rebalance.api.v1alpha1 import API_VERSION
+from kafka_rebalance.api.admission import check_metadata
+from kafka_rebalance.api.fields import MAX_REGEX, MAX_REGEXES
+from kafka_rebalance.api.v1alpha1 import API_VERSION, GROUP
+from kafka_rebalance.cli.rebalance_file import spec_of
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.reassignment_file import Reassigned, render_reassignment
 from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, TopicPartition
@@ -19,31 +22,53 @@ KEY = "assignment.json"
 MAX_BYTES = 900_000
 """Of a ConfigMap's data: the API server takes 1 MiB, all else included."""
 
+WRITTEN_BY_LABEL = f"{GROUP}/written-by"
+"""On the ConfigMaps of `execute`, so that they can be found."""
+_NOT_TAKEN_OVER = ("kubectl.kubernetes.io", GROUP)
+"""Whose keys are about the very object that has them: kubectl's last-applied-configuration, our undo and let-go."""
+
 Manifest = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the command line says. ``base`` is the spec of a KafkaRebalance to begin with."""
+    """What the command line says. ``base`` is a KafkaRebalance to begin with; its name is its own."""
 
-    namespace: str
+    namespace: str | None
     name: str | None
     bootstrap_servers: str
     base: Mapping[str, Any] = field(default_factory=dict)
     throttle: str | None = None
 
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        """What to begin with."""
+        return self.base.get("spec") or {}
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """The base's, and nothing where there is none."""
+        return self.base.get("metadata") or {}
+
 
 def of_assignment(wanted: Wanted, rows: Sequence[Reassigned]) -> list[Manifest]:
-    """The lists in a ConfigMap, and the KafkaRebalance that carries them out. Refused (AssignmentTooLarge)."""
+    """The lists in a ConfigMap, and the KafkaRebalance that carries them out. Refused (AssignmentTooLarge).
+
+    The ConfigMap's name follows from what is in it. Other lists are another ConfigMap, so none changes under a
+    KafkaRebalance, and one that is left from an earlier time holds just what is asked for.
+    """
     text = render_reassignment(rows)
     if len(text.encode()) > MAX_BYTES:
         raise Refused(
             "AssignmentTooLarge",
             f"the file makes {len(text.encode())} bytes and a ConfigMap holds {MAX_BYTES}: split it by topics",
         )
-    name = wanted.name or _name("reassign", wanted, text)
-    lists = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _metadata(wanted, name), "data": {KEY: text}}
-    assignment = {"configMapRef": {"name": name, "key": KEY}}
+    lists_name = _name(wanted.name or "reassign", wanted, text)
+    metadata = _metadata(wanted, lists_name)
+    metadata["labels"] = {**metadata.get("labels", {}), WRITTEN_BY_LABEL: "execute"}
+    lists = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "immutable": True, "data": {KEY: text}}
+    assignment = {"configMapRef": {"name": lists_name, "key": KEY}}
+    name = wanted.name or lists_name
     return [lists, _rebalance(wanted, name, strategy="Assignment", assignment=assignment, **_factor(rows))]
 
 
@@ -71,11 +96,22 @@ def of_brokers(
     # Names of topics have letters, digits, hyphens, underscores and dots: only these mean something else.
     chosen = [topic.replace(".", r"\.") for topic in sorted(topics)]
     if chosen:
-        spec["topics"] = {"include": chosen}
+        spec["topics"] = {"include": chosen if len(chosen) <= MAX_REGEXES else _joined(chosen)}
     spec = {key: value for key, value in spec.items() if value}
     kind = f"decommission-{'-'.join(map(str, brokers['decommission'][:3]))}" if brokers["decommission"] else "rebalance"
     name = wanted.name or _name(kind, wanted, json.dumps(spec, sort_keys=True))
     return [_rebalance(wanted, name, **spec)]
+
+
+def _joined(patterns: Iterable[str]) -> list[str]:
+    """The same in as few expressions as their greatest length allows."""
+    joined: list[str] = []
+    for pattern in patterns:
+        if joined and len(joined[-1]) + 1 + len(pattern) <= MAX_REGEX:
+            joined[-1] += f"|{pattern}"
+        else:
+            joined.append(pattern)
+    return joined
 
 
 def with_originals(
@@ -121,16 +157,15 @@ def render(manifests: Sequence[Manifest], output: str) -> str:
     return yaml.safe_dump_all(manifests, sort_keys=False, width=2**31)
 
 
-def read_base(data: bytes) -> dict[str, Any]:
-    """The spec of the one KafkaRebalance in a file of YAML documents, as written. ValueError says what is wrong."""
-    try:
-        documents = [d for d in yaml.safe_load_all(data) if d is not None]
-    except yaml.YAMLError as broken:
-        raise ValueError(f"not YAML: {broken}") from broken
-    specs = [d.get("spec") for d in documents if isinstance(d, dict) and d.get("kind") == "KafkaRebalance"]
-    if len(specs) != 1 or not isinstance(specs[0], dict):
-        raise ValueError(f"expected one KafkaRebalance with a spec, found {len(specs)}")
-    return specs[0]
+def check(manifests: Iterable[Manifest]) -> None:
+    """ValueError names the field that the API server would refuse, or that the operator could not act on."""
+    for manifest in manifests:
+        try:
+            check_metadata(manifest["metadata"])
+        except Refused as invalid:
+            raise ValueError(f"{manifest['kind']}: {invalid.message}") from invalid
+        if manifest["kind"] == "KafkaRebalance":
+            spec_of(manifest["spec"])
 
 
 def lists_of(rows: Iterable[Reassigned]) -> list[tuple[TopicPartition, Replicas]]:
@@ -145,12 +180,22 @@ def _rebalance(wanted: Wanted, name: str, **spec: Any) -> Manifest:
         "apiVersion": API_VERSION,
         "kind": "KafkaRebalance",
         "metadata": _metadata(wanted, name),
-        "spec": {**kafka, **wanted.base, **spec, **throttle},
+        "spec": {**kafka, **wanted.spec, **spec, **throttle},
     }
 
 
-def _metadata(wanted: Wanted, name: str) -> dict[str, str]:
-    return {"name": name, "namespace": wanted.namespace}
+def _metadata(wanted: Wanted, name: str) -> dict[str, Any]:
+    """Labels and annotations of the base are the person's, and its Secrets are in its namespace."""
+    metadata: dict[str, Any] = {
+        "name": name,
+        "namespace": wanted.namespace or wanted.metadata.get("namespace") or "default",
+    }
+    for part in ("labels", "annotations"):
+        found = wanted.metadata.get(part) or {}
+        kept = {key: value for key, value in found.items() if key.partition("/")[0] not in _NOT_TAKEN_OVER}
+        if kept:
+            metadata[part] = kept
+    return metadata
 
 
 def _name(kind: str, wanted: Wanted, text: str) -> str:

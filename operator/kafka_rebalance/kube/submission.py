@@ -1,37 +1,84 @@
-"""Objects that a command creates for a person, in the person's namespace. Not for the operator."""
+"""A KafkaRebalance that a command creates for a person, and its lists, in the person's namespace. Not for the operator.
+
+Every step can be taken again: what an earlier attempt left when it was killed, or when its answer was lost, is found
+and taken for what it is. Nothing that is there already is ever changed or deleted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
-from kafka_rebalance.api.v1alpha1 import GROUP, REBALANCES, VERSION
-from kafka_rebalance.errors import RebalanceError, Transient
+from kafka_rebalance.api.admission import check_spec
+from kafka_rebalance.api.conditions import ConditionType, find_condition
+from kafka_rebalance.api.v1alpha1 import GROUP, REBALANCES, VERSION, parse_rebalance
+from kafka_rebalance.errors import Refused
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.kube.errors import Conflict
 
-_PATHS = {"ConfigMap": ("/api/v1", "configmaps"), "KafkaRebalance": (f"/apis/{GROUP}/{VERSION}", REBALANCES)}
 
+async def submit(kube: KubeClient, rebalance: Mapping[str, Any], lists: Mapping[str, Any] | None = None) -> bool:
+    """Have the KafkaRebalance there, and before it the ConfigMap with its lists. False: it was there, asking the same.
 
-async def submit(kube: KubeClient, manifests: Sequence[Mapping[str, Any]]) -> None:
-    """Create them in this order, or none. Conflict where one exists already; Refused where one is invalid.
-
-    Where the answer is lost (any other Transient) the last may exist, so those before it stay.
+    Refused("AlreadyThere") where another one has its name, or one that asks the same and has ended; "ConfigMapTaken";
+    and what the API server refuses, which is asked before anything is created. Where an answer is lost (Transient)
+    either may be there: the next attempt finds out.
     """
-    created: list[str] = []
+    there = not await _create(kube, rebalance, only_ask=True)
+    if lists is not None:
+        await _put(kube, lists)
+    return not there and await _create(kube, rebalance)
+
+
+async def _create(kube: KubeClient, rebalance: Mapping[str, Any], *, only_ask: bool = False) -> bool:
+    """False where it is there already."""
+    path = f"/apis/{GROUP}/{VERSION}/namespaces/{quote(rebalance['metadata']['namespace'])}/{REBALANCES}"
     try:
-        for body in manifests:
-            path = _path(body)
-            await kube.request("POST", f"{path}?fieldValidation=Strict", body)
-            created.append(f"{path}/{quote(body['metadata']['name'])}")
-    except RebalanceError as failed:
-        if isinstance(failed, Conflict) or not isinstance(failed, Transient):
-            for path in reversed(created):
-                await kube.request("DELETE", path)
-        raise
+        await kube.request("POST", f"{path}?fieldValidation=Strict{'&dryRun=All' if only_ask else ''}", rebalance)
+    except Conflict:
+        if await _is_there(kube, rebalance):
+            return False
+        if not only_ask:  # it came and went
+            raise
+    return True
 
 
-def _path(body: Mapping[str, Any]) -> str:
-    group, plural = _PATHS[body["kind"]]
-    return f"{group}/namespaces/{quote(body['metadata']['namespace'])}/{plural}"
+async def _is_there(kube: KubeClient, wanted: Mapping[str, Any]) -> bool:
+    """Whether a KafkaRebalance of this name asks for the same and goes on doing it. Refused where it does not."""
+    namespace, name = wanted["metadata"]["namespace"], wanted["metadata"]["name"]
+    body = await kube.get(REBALANCES, namespace, name)
+    if body is None:
+        return False
+    who, other = f"KafkaRebalance {namespace}/{name}", "give another --name"
+    if "deletionTimestamp" in body["metadata"]:
+        raise Refused("AlreadyThere", f"{who} is being deleted: wait until it is gone, or {other}")
+    try:
+        found = parse_rebalance(body)
+    except Refused as unreadable:
+        raise Refused(
+            "AlreadyThere", f"{who} is there and cannot be read: {unreadable.message}; {other}"
+        ) from unreadable
+    if found.spec != check_spec(wanted["spec"]):
+        raise Refused("AlreadyThere", f"{who} is there and asks for something else: {other}")
+    ready = find_condition(found.status.conditions, ConditionType.READY)
+    if ready is not None and ready.status == "True" and ready.observed_generation == found.metadata.generation:
+        raise Refused(
+            "AlreadyThere", f"{who} asks for the same and has ended ({ready.reason}): {other}, or delete it before"
+        )
+    return True
+
+
+async def _put(kube: KubeClient, lists: Mapping[str, Any]) -> None:
+    """Have the ConfigMap there; one with the same content is that one."""
+    namespace, name = lists["metadata"]["namespace"], lists["metadata"]["name"]
+    path, what = f"/api/v1/namespaces/{quote(namespace)}/configmaps", f"ConfigMap {namespace}/{name}"
+    with suppress(Conflict):
+        await kube.request("POST", f"{path}?fieldValidation=Strict", lists)
+        return
+    found = await kube.request("GET", f"{path}/{quote(name)}")
+    if "deletionTimestamp" in found["metadata"]:
+        raise Refused("ConfigMapTaken", f"{what} is being deleted: wait until it is gone, or give another --name")
+    if found.get("data") != lists["data"] or found.get("binaryData"):
+        raise Refused("ConfigMapTaken", f"{what} is there and holds something else: delete it, or give another --name")

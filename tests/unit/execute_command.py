@@ -1,0 +1,94 @@
+"""Calls of `kafka-rebalance execute`, for its tests: the whole program on an API server and a Kafka in memory."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+from unittest.mock import patch
+
+import yaml
+from click.testing import CliRunner
+from tests.unit.kube_in_memory import KubeInMemory
+from tests.unit.test_cli_verify import Cluster, state
+
+from kafka_rebalance.cli import execute, resource
+from kafka_rebalance.cli.main import main
+from kafka_rebalance.kube.errors import Conflict
+
+FILE = {
+    "version": 1,
+    "partitions": [
+        {"topic": "t", "partition": 1, "replicas": [1, 2]},
+        {"topic": "t", "partition": 0, "replicas": [2, 3]},
+    ],
+}
+CURRENT = (
+    '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2],"log_dirs":["/disk-1","/disk-2"]},'
+    '{"topic":"t","partition":1,"replicas":[3,2],"log_dirs":["any","any"]}]}'
+)
+ROLLBACK = (
+    f"Current partition replica assignment\n\n{CURRENT}\n\n"
+    "Save this to use as the --reassignment-json-file option during rollback\n\n"
+)
+
+
+class Kube(KubeInMemory):
+    """Stores what is created, by its path. ``failing`` is raised instead of a request to a kind, or ``after`` it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.created: dict[str, Any] = {}
+        self.failing: dict[str, Exception] = {}
+        self.after: dict[str, Exception] = {}
+
+    async def get(self, plural: str, namespace: str, name: str) -> Any:
+        return self.created.get(f"/apis/kafkarebalance.dev/v1alpha1/namespaces/{namespace}/{plural}/{name}")
+
+    async def request(self, method: str, path: str, body: Any = None, *, content_type: str = "") -> Any:
+        if method == "GET":
+            return self.created[path]
+        assert method == "POST", "nothing that is there is changed or deleted"
+        where, _, options = path.partition("?")
+        assert "fieldValidation=Strict" in options
+        if body["kind"] in self.failing:
+            raise self.failing[body["kind"]]
+        where = f"{where}/{body['metadata']['name']}"
+        if where in self.created:
+            raise Conflict("exists")
+        if "dryRun=All" not in options:
+            self.created[where] = {**body, "metadata": {**body["metadata"], "uid": "u-1", "generation": 1}}
+            if body["kind"] in self.after:
+                raise self.after[body["kind"]]
+        return body
+
+
+class World:
+    """One call of the program."""
+
+    def __init__(self) -> None:
+        self.cluster = Cluster(state(0, 1, 2), state(1, 3, 2))
+        self.kube = Kube()
+
+    def run(self, *arguments: str, file: Any = FILE, servers: str = "kafka:9092") -> tuple[Any, str, str]:
+        code: Any = 0
+        argv = ["kafka-rebalance", "execute", "--bootstrap-servers", servers, *arguments]
+        with (
+            CliRunner().isolation(input=json.dumps(file).encode()) as streams,
+            patch.object(sys, "argv", argv),
+            patch.object(execute, "connect", lambda _: self.cluster),
+            patch.object(resource.KubeClient, "connect", lambda _: self.kube),
+        ):
+            try:
+                main()
+            except SystemExit as stop:
+                code = stop.code
+            return code, streams[0].getvalue().decode(), streams[1].getvalue().decode()
+
+    def printed(self, *arguments: str) -> list[dict[str, Any]]:
+        code, out, err = self.run(*arguments)
+        assert code == 0, err
+        return list(yaml.safe_load_all(out))
+
+
+FROM_FILE = ("--reassignment-json-file", "-")
