@@ -24,7 +24,7 @@ _BATCH_ROWS = 5
 
 @click.command("watch")
 @click.argument("name")
-@click.option("-n", "--namespace", default="default", show_default=True)
+@click.option("-n", "--namespace", default="default", show_default=True, help="Of the resource.")
 @click.option("--until", type=click.IntRange(0, 100), help="Stop at this percentage instead of at the end.")
 @click.option("--exit-on-stall", is_flag=True, help="Exit 1 when it is stalled, instead of waiting for help.")
 def watch(name: str, namespace: str, until: int | None, exit_on_stall: bool) -> None:
