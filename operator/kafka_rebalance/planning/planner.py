@@ -112,7 +112,7 @@ def _in_order(copies: Copies, goals: Goals) -> Indices:
 def _uneven(instance: Instance, solution: Solution, goals: Goals) -> int:
     """How many topics had to give way, where totals come first."""
     both = goals.balance is Balance.BOTH and solution.imbalance is None
-    return uneven_topics(Copies.of_lists(instance, solution.lists)) if both else 0
+    return len(uneven_topics(Copies.of_lists(instance, solution.lists))) if both else 0
 
 
 def _given(encoded: Encoded, lists: Indices) -> Solution:

@@ -54,15 +54,15 @@ def balanced_by_topic(instance: Instance, balance: Balance) -> Sets:
     return found
 
 
-def uneven_topics(copies: Copies) -> int:
-    """How many topics are less even than they could be, each for itself."""
+def uneven_topics(copies: Copies) -> list[int]:
+    """The numbers of the topics that are less even than they could be, each for itself."""
     instance = copies.instance
     brokers = int(instance.eligible.sum())
-    uneven = 0
-    for slots, part in _parts(instance):
+    uneven = []
+    for number, (slots, part) in enumerate(_parts(instance)):
         squares = square_sum(np.bincount(copies.holder[slots], minlength=instance.brokers).astype(np.int64))
-        if squares > even_square_sum(len(part.holder), brokers):
-            uneven += squares > square_sum(fair_counts(part))
+        if squares > even_square_sum(len(part.holder), brokers) and squares > square_sum(fair_counts(part)):
+            uneven.append(number)
     return uneven
 
 
