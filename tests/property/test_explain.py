@@ -6,85 +6,83 @@ import re
 from collections import Counter
 
 from hypothesis import given, settings
-from tests.property.planning_judge import list_violations, rack_cap, result, target_racks
-from tests.property.test_planning_properties import requests
+from tests.property.explain_told import Told, by_topic, explainable
+from tests.property.planning_judge import list_violations, rack_cap, target_racks
 
 from kafka_rebalance.cli import explain_words as words
-from kafka_rebalance.planning import PlanRequest, plan
-from kafka_rebalance.planning.explain import Explanation, Fit, Why, WhyLed
-
-
-class Told:
-    """A request, its plan explained, and what can be counted without the explanation."""
-
-    def __init__(self, request: PlanRequest) -> None:
-        self.request = request
-        self.made = plan(request)
-        self.explained = Explanation(request, self.made)
-        self.before = {p.tp: p.replicas for p in request.partitions if p.has_leader}
-        self.after = result(request, self.made)
-        self.held, self.holds = (Counter(b for row in rows.values() for b in row) for rows in (self.before, self.after))
-        self.led, self.leads = (Counter(row[0] for row in rows.values()) for rows in (self.before, self.after))
-        self.known = {b.id for b in request.brokers}
-
-    def crowd(self, replicas, broker):
-        """How many of the replicas the rack rule counts in the broker's rack."""
-        racks = target_racks(self.request)
-        if racks[broker] is None:
-            return 1
-        return sum(b in racks and racks[b] == racks[broker] for b in replicas)
+from kafka_rebalance.planning import Balance, PlanRequest
+from kafka_rebalance.planning.explain_accounts import Fit, Why, WhyLed
 
 
 class TestBrokers:
-    @settings(max_examples=300, deadline=None)
-    @given(requests(most_partitions=25, most_brokers=8))
+    @settings(max_examples=400, deadline=None)
+    @given(explainable())
     def test_counts_and_shares(self, request_: PlanRequest) -> None:
         """Before, after, leaders, what leaves and what arrives add up; what is called even is even."""
         told = Told(request_)
         assert {a.broker for a in told.explained.brokers} == told.known | told.held.keys()
         for a in told.explained.brokers:
             b = a.broker
-            assert (a.before, a.after) == (told.held[b], told.holds[b])
+            assert (a.before, a.after, a.pinned) == (told.held[b], told.holds[b], told.pinned[b])
             assert (a.led_before, a.led_after) == (told.led[b], told.leads[b])
             assert a.before - sum(a.leaving.values()) + a.arriving == a.after
             assert a.arriving == sum(b in told.after[tp] and b not in told.before[tp] for tp in told.after)
             assert (a.known, a.target) == (b in told.known, b in request_.targets)
-            if not a.target:
-                assert a.share is None
+            if a.share is None:
+                assert not a.target or told.pinned or request_.goals.balance is Balance.PER_TOPIC
+                assert a.beyond == 0
                 continue
-            racks = {broker.id: broker.rack for broker in request_.brokers}
-            alike = [t for t in request_.targets if a.share.everyone or racks[t] == a.share.rack == racks[b]]
-            counts = [told.holds[t] for t in alike]
-            assert (a.share.replicas, a.share.brokers) == (sum(counts), len(counts))
-            assert {a.share.low, a.share.high} >= set(counts)
-            assert a.share.low <= a.share.high <= a.share.low + 1
+            assert a.target
+            told.check_share(a.share, b, told.full_holds)
+            assert a.beyond == a.after - min(max(a.after, a.share.low), a.share.high)
+            assert told.explained.cut_short or not a.beyond
 
     @settings(max_examples=200, deadline=None)
-    @given(requests(most_partitions=20))
-    def test_numbers_in_sentences(self, request_: PlanRequest) -> None:
-        """The words have the counts, and an answer for every broker and partition."""
+    @given(explainable())
+    def test_counts_without_a_share_are_as_even_as_can_be(self, request_: PlanRequest) -> None:
+        """What is said where pinned replicas stand in the way of a share."""
         told = Told(request_)
-        assert f"{told.made.replica_moves} replicas move." in " ".join(words.of_plan(told.explained))
+        said = [line for line in words.of_plan(told.explained) if "are as even as pinned replicas" in line]
+        shareless = [a.broker for a in told.explained.brokers if a.target and a.share is None]
+        assert bool(said) == bool(shareless and request_.goals.balance is Balance.TOTAL)
+        if said and len(told.before) > sum(p.pinned for p in request_.partitions if p.has_leader):
+            assert told.squares(told.full_holds) == told.fewest_squares()
+
+    @settings(max_examples=300, deadline=None)
+    @given(explainable())
+    def test_numbers_in_sentences(self, request_: PlanRequest) -> None:
+        """The words have the counts, and an answer for every broker and partition, in whole sentences."""
+        told = Told(request_)
+        lines = words.of_plan(told.explained)
+        moves = told.made.replica_moves
+        assert any(line.startswith(f"{moves} replica") for line in lines) == (told.made.reason == "")
         for a in told.explained.brokers:
             first, *rest = words.of_broker(told.explained, a)
-            assert first.endswith(f"holds {told.held[a.broker]} replicas and ends with {told.holds[a.broker]}.")
+            replicas = f"{told.held[a.broker]} replica{'' if told.held[a.broker] == 1 else 's'}"
+            assert first.endswith(f"holds {replicas} and ends with {told.holds[a.broker]}.")
             left = [int(n) for line in rest for n in re.findall(r"^(\d+) of \d+ that leave", line)]
             assert sum(left) == sum(a.leaving.values())
+            lines += [first, *rest]
         for p in request_.partitions:
-            lines = words.of_partition(told.explained, told.explained.partition(p.tp))
-            assert lines[0].startswith(f"{p.tp} ")
-            assert all(line.endswith(".") for line in lines)
+            of_partition = words.of_partition(told.explained, told.explained.partition(p.tp))
+            assert of_partition[0].startswith(f"{p.tp} ")
+            lines += of_partition
+        for line in lines:
+            assert line.endswith(".")
+            assert not re.search(r"\b1 (replicas|brokers|partitions|moves|copies|others|topics|leaders)\b", line)
 
 
 class TestMoves:
-    @settings(max_examples=300, deadline=None)
-    @given(requests(most_partitions=25, most_brokers=8))
+    @settings(max_examples=500, deadline=None)
+    @given(explainable())
     def test_why_copies_leave(self, request_: PlanRequest) -> None:
         """Each reason's condition holds, no stronger one does, and every copy that leaves has one."""
         told = Told(request_)
         gone = {(tp, b) for tp in told.before for b in set(told.before[tp]) - set(told.after[tp])}
         assert {(d.tp, d.broker) for d in told.explained.departures} == gone
         assert len(told.explained.departures) == len(gone)
+        fewer = Counter(d.tp for d in told.explained.departures if d.why is Why.FEWER_REPLICAS)
+        assert all(n <= len(told.before[tp]) - len(told.after[tp]) for tp, n in fewer.items())
         for d in told.explained.departures:
             b = d.broker
             assert (d.why is Why.GONE) == (b not in told.known)
@@ -93,12 +91,12 @@ class TestMoves:
                 assert d.rack_held == told.crowd(told.before[d.tp], b) > d.rack_room
                 assert told.crowd([x for x in told.after[d.tp] if x != b], b) < d.rack_held
                 rack_size = told.crowd(sorted(request_.targets), b)
-                assert d.rack_room == min(rack_cap(target_racks(request_), len(told.before[d.tp])), rack_size)
+                assert d.rack_room == min(rack_cap(target_racks(request_), len(told.after[d.tp])), rack_size)
             assert d.why is not Why.SHARE or told.held[b] > told.holds[b]
             assert d.why is not Why.EXCHANGE or told.held[b] <= told.holds[b]
 
-    @settings(max_examples=300, deadline=None)
-    @given(requests(most_partitions=25, most_brokers=8))
+    @settings(max_examples=400, deadline=None)
+    @given(explainable())
     def test_where_copies_could_have_gone(self, request_: PlanRequest) -> None:
         """A broker that is called allowed can stand in for a new copy, no rule broken; one that is not cannot."""
         told = Told(request_)
@@ -117,12 +115,12 @@ class TestMoves:
                 assert bool(fine) == (fit is not Fit.RACK_FULL)
                 if fine:
                     assert min(list_violations(request_, row) for row in instead) <= list_violations(request_, p.target)
-                    assert (fit is Fit.GETS_OTHERS) == (arrivals[b] > 0)
+                    assert (fit is Fit.GETS_OTHERS) == (arrivals[b] > 0 and fit is not Fit.TOPIC_FULL)
 
-    @settings(max_examples=200, deadline=None)
-    @given(requests(most_partitions=25))
+    @settings(max_examples=300, deadline=None)
+    @given(explainable())
     def test_why_leaders_change(self, request_: PlanRequest) -> None:
-        """The former leader is gone, leads too many, or is given another one."""
+        """The former leader is gone, shall hold nothing, leads too many, or is given another one."""
         told = Told(request_)
         for tp in told.before:
             former, new = told.before[tp][0], told.after[tp][0]
@@ -130,7 +128,112 @@ class TestMoves:
             assert (why is None) == (former == new)
             if why is not None:
                 assert (why is WhyLed.COPY_LEAVES) == (former not in told.after[tp])
+                assert (why is WhyLed.NOT_TARGET) == (former in set(told.after[tp]) - request_.targets)
                 assert why is not WhyLed.SHARE or told.led[former] > told.leads[former]
+                assert why is not WhyLed.EXCHANGE or told.led[former] <= told.leads[former]
+
+
+class TestTopics:
+    @settings(max_examples=300, deadline=None)
+    @given(explainable())
+    def test_shares(self, request_: PlanRequest) -> None:
+        """A topic has shares where it is as even as it could be alone, and each broker's is what it ends with."""
+        told = Told(request_)
+        topics = told.explained.topics
+        assert (topics is None) == (request_.goals.balance is Balance.TOTAL)
+        if topics is None:
+            return
+        giving_way = 0
+        for topic in {tp.topic for tp in told.before}:
+            before, after, at_full = (told.of_topic(rows, topic) for rows in (told.before, told.after, told.at_full))
+            even = told.squares(at_full) == told.fewest_squares(topic)
+            assert even or request_.goals.balance is Balance.BOTH
+            giving_way += not even
+            for b in told.known | told.held.keys():
+                account = topics.account(topic, b)
+                assert (account.before, account.after) == (before[b], after[b])
+                assert (account.share is not None) == (even and b in request_.targets)
+                if account.share is not None:
+                    told.check_share(account.share, b, at_full)
+        found = topics.evenness
+        assert found.giving_way == giving_way
+        assert found.over_all + found.in_racks + found.giving_way == len({tp.topic for tp in told.before})
+
+    @settings(max_examples=200, deadline=None)
+    @given(explainable())
+    def test_how_many_are_outside(self, request_: PlanRequest) -> None:
+        """Of how many topics a broker, and any broker, holds less or more than its share."""
+        told = Told(request_)
+        topics = told.explained.topics
+        if topics is None:
+            assert all(a.topics is None for a in told.explained.brokers)
+            return
+        anywhere: tuple[set[str], set[str]] = (set(), set())
+        for a in told.explained.brokers:
+            here: tuple[set[str], set[str]] = (set(), set())
+            for topic in {tp.topic for tp in told.before}:
+                share = topics.account(topic, a.broker).share
+                for outside, rows in zip(here, (told.before, told.after), strict=True):
+                    held = told.of_topic(rows, topic)[a.broker]
+                    outside |= {topic} if share and not share.low <= held <= share.high else set()
+            assert (a.topics is not None) == a.target
+            if a.topics is not None:
+                assert (a.topics.before, a.topics.after) == (len(here[0]), len(here[1]))
+                assert told.explained.cut_short or not a.topics.after
+            anywhere = (anywhere[0] | here[0], anywhere[1] | here[1])
+        assert (topics.outside_anywhere.before, topics.outside_anywhere.after) == tuple(map(len, anywhere))
+
+    @settings(max_examples=400, deadline=None)
+    @given(explainable())
+    def test_why_copies_leave(self, request_: PlanRequest) -> None:
+        """Who is said to be above a topic's share is; what is exchanged within a topic comes back of it."""
+        told = Told(request_)
+        for d in told.explained.departures:
+            if d.why not in {Why.TOPIC_SHARE, Why.TOPIC_EXCHANGE}:
+                continue
+            assert told.explained.topics is not None
+            share = told.explained.topics.account(d.tp.topic, d.broker).share
+            assert share is not None
+            before, after = (told.of_topic(rows, d.tp.topic)[d.broker] for rows in (told.before, told.after))
+            if d.why is Why.TOPIC_EXCHANGE:
+                assert before <= after
+                continue
+            at_full = told.of_topic(told.at_full, d.tp.topic)
+            shares = [at_full[b] for b in told.alike(share, d.broker)]
+            assert before > after
+            assert before > min(shares)
+            lines = words.of_partition(told.explained, told.explained.partition(d.tp))
+            line = next(line for line in lines if line.startswith(f"The copy on broker {d.broker} leaves: "))
+            assert ("above its share" in line) == (before > max(shares))
+            if "above its share" not in line:
+                few = f"only {shares.count(before)} of {len(shares)} brokers can have {before}."
+                assert line.endswith(few)
+                assert before == max(shares)
+
+    @settings(max_examples=200, deadline=None)
+    @given(by_topic())
+    def test_nothing_but_topics_moves_copies_per_topic(self, request_: PlanRequest) -> None:
+        """Without a budget every move of PerTopic is forced, or for a topic's share or an exchange within it."""
+        told = Told(request_)
+        if request_.goals.balance is Balance.PER_TOPIC:
+            assert not {d.why for d in told.explained.departures} & {Why.SHARE, Why.EXCHANGE}
+
+    @settings(max_examples=300, deadline=None)
+    @given(explainable())
+    def test_where_a_share_is_full(self, request_: PlanRequest) -> None:
+        """A broker that is said to have its share of a topic would hold more than anybody's with one more."""
+        told = Told(request_)
+        for p in told.made.partitions:
+            for b, fit in told.explained.partition(p.tp).fits.items():
+                if fit not in {Fit.TOPIC_FULL, Fit.GETS_NOTHING, Fit.GETS_OTHERS}:
+                    continue
+                share = told.explained.topics.account(p.tp.topic, b).share if told.explained.topics else None
+                if share is None:
+                    assert fit is not Fit.TOPIC_FULL
+                    continue
+                at_full = told.of_topic(told.at_full, p.tp.topic)
+                most = max(at_full[x] for x in told.alike(share, b))
+                assert (fit is Fit.TOPIC_FULL) == (told.of_topic(told.after, p.tp.topic)[b] + 1 > most)
 
 
 def _room(told: Told, p, broker):

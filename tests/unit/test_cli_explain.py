@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -16,7 +17,8 @@ from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
 from kafka_rebalance.planning import PartitionInput, PlanRequest, Strategy
-from kafka_rebalance.planning.explain import Explanation, Why
+from kafka_rebalance.planning.explain import Explanation
+from kafka_rebalance.planning.explain_accounts import Why, WhyLed
 
 CLUSTER = {
     "brokers": [{"id": 0, "rack": "a"}, {"id": 1, "rack": "b"}, {"id": 2, "rack": "c"}, {"id": 3, "rack": "a"}],
@@ -67,6 +69,7 @@ class TestPlan:
             "mayHold": True,
             "before": 6,
             "after": 3,
+            "pinned": 0,
             "share": {"low": 3, "high": 3, "replicas": 12, "brokers": 4},
             "leaving": 3,
             "leavingBecause": {"RackRule": 1, "Share": 2},
@@ -98,7 +101,13 @@ class TestPartition:
     def test_the_rack_rule(self) -> None:
         """A topic's name may have hyphens."""
         document = told("--partition", "t-x-2")
-        assert document["partition"] == {"topic": "t-x", "partition": 2, "current": [0, 3], "target": [3, 2]}
+        assert document["partition"] == {
+            "topic": "t-x",
+            "partition": 2,
+            "current": [0, 3],
+            "target": [3, 2],
+            "pinned": False,
+        }
         assert document["leaving"] == [{"broker": 0, "why": "RackRule"}]
         assert document["arriving"] == [2]
         assert (
@@ -175,6 +184,13 @@ class TestOtherStrategies:
         with pytest.raises(Refused, match="t-1"):
             explained.partition(TopicPartition("t", 1))
 
+    def test_a_leader_that_shall_hold_nothing(self) -> None:
+        """Its copy stays, for nothing is moved, and another one leads."""
+        moved = PlannedPartition(TopicPartition("t", 0), replicas_of(0, 1), replicas_of(1, 0))
+        request = replace(self.request((0, 1), strategy=Strategy.PREFERRED_LEADERS), targets=frozenset({BrokerId(1)}))
+        explained = Explanation(request, Plan((moved,), lower_bound=0, optimal=True))
+        assert explained.led(moved) is WhyLed.NOT_TARGET
+
 
 class TestCurve:
     def test_from_what_has_to_move_to_the_whole_plan(self) -> None:
@@ -191,9 +207,49 @@ class TestCurve:
         assert "REPLICAS PER BROKER" in out
         assert "3-3" in out
 
-    @pytest.mark.parametrize("option", [("--balance", "Both"), ("--max-replica-moves", "1"), ("--pin-topics", "u")])
-    def test_plans_that_count_otherwise_are_not_explained(self, option: tuple[str, str]) -> None:
-        """Shares of a total would be no reason there."""
-        code, out, err = run(*option)
+    def test_fields(self) -> None:
+        """Named as all our JSON is."""
+        assert all(set(point) == {"moves", "spread", "squares", "dataBytes", "optimal"} for point in curve_of("3"))
+
+    def test_sizes_that_nobody_knows(self) -> None:
+        assert "Its data leaves out 6 partitions whose size is not known." in told("--curve", "2")["why"]
+
+    @pytest.mark.parametrize("balance", ["PerTopic", "Both"])
+    def test_where_topics_are_balanced(self, balance: str) -> None:
+        """The ends are the forced moves and the plan; what is between them is said not to be proved."""
+        document = told("--curve", "9", "--balance", balance)
+        points = document["curve"]
+        assert points[-1]["moves"] == document["plan"]["replicaMoves"]
+        assert points[-1]["optimal"]
+        assert not any(point["optimal"] for point in points[:-1])
+        assert len(points) > 1
+        assert any(line.startswith("Between its ends it is the most useful moves") for line in document["why"])
+        assert any("each topic's counts; totals" in line for line in document["why"]) == (balance == "PerTopic")
+
+    @pytest.mark.parametrize("limit", [("--max-replica-moves", "3"), ("--minimum-gain", "99")])
+    def test_goes_to_full_balance(self, limit: tuple[str, str]) -> None:
+        """Whatever keeps the plan from it."""
+        document = told("--curve", "3", *limit)
+        assert [point["moves"] for point in document["curve"]] == [2, 3, 5]
+        assert any(line.startswith("The curve goes to full balance, whatever the m") for line in document["why"])
+
+    @pytest.mark.parametrize(
+        ("options", "beyond"),
+        [
+            (("--strategy", "ForcedMovesOnly"), "the strategy ForcedMovesOnly"),
+            (("--replication-factor", "1"), "a replication factor"),
+            (("--pin-topics", "u"), "pinned topics"),
+        ],
+    )
+    def test_where_there_is_none(self, options: tuple[str, str], beyond: str) -> None:
+        """A point is a plan with a budget: where there is none of those, there is no curve."""
+        code, out, err = run("--curve", "3", *options)
         assert (code, out) == (3, "")
-        assert "refused (NotExplained)" in err
+        assert f"refused (NotExplained): there is no curve with {beyond}" in err
+        assert run(*options)[0] == 0
+
+
+def curve_of(points: str) -> list[dict[str, Any]]:
+    found = told("--curve", points)["curve"]
+    assert isinstance(found, list)
+    return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict
 from typing import Any
 
 import click
@@ -12,16 +11,17 @@ import yaml
 from rich.console import Console
 from rich.table import Column, Table
 
+from kafka_rebalance.cli import explain_documents as documents
 from kafka_rebalance.cli import explain_words as words
 from kafka_rebalance.cli.plan import asked_for
 from kafka_rebalance.cli.plan import plan as plan_command
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.bulk import without_collector
 from kafka_rebalance.model.topology import TopicPartition
-from kafka_rebalance.planning import Balance, PlanRequest, Strategy
+from kafka_rebalance.planning import PlanRequest, Strategy
 from kafka_rebalance.planning import plan as make_plan
 from kafka_rebalance.planning.curve import curve
-from kafka_rebalance.planning.explain import BrokerAccount, Explanation, PartitionAccount, Share
+from kafka_rebalance.planning.explain import Explanation
 from kafka_rebalance.units import format_bytes
 
 _UNLIMITED = 10**6
@@ -53,21 +53,22 @@ def explain(
 
     Takes the options of plan, and explains the plan that it makes of them.
     """
-    if sum(asked is not None for asked in (partition, broker, points)) > 1:
+    if sum(about is not None for about in (partition, broker, points)) > 1:
         raise click.UsageError("give one of --partition, --broker and --curve")
-    request = asked_for(**given).request
-    _check_explained(request)
-    if points and (request.strategy is not Strategy.MINIMAL_MOVEMENT or request.replication_factor is not None):
-        raise Refused("NotExplained", "there is a curve for MinimalMovement without a replication factor only")
+    asked = asked_for(**given)
+    request = asked.request
+    if points:
+        _check_curve(request)
     explained = Explanation(request, make_plan(request))
     if partition is not None:
-        document = _partition(explained, explained.partition(partition))
+        document = documents.of_partition(explained, explained.partition(partition))
     elif broker is not None:
-        document = _broker(explained, explained.broker(broker))
+        document = documents.of_broker(explained, explained.broker(broker))
     else:
-        document = _whole(explained)
+        document = documents.of_plan(explained)
         if points:
-            document["curve"] = [asdict(point) for point in curve(request, points)]
+            document["why"] += words.of_curve(request, unknown_sizes=len(request.partitions) - len(asked.sizes))
+            document["curve"] = documents.of_curve(curve(request, points))
     if output == "json":
         click.echo(json.dumps(document))
     elif output == "yaml":
@@ -80,95 +81,20 @@ def explain(
 explain.params[:0] = [option for option in plan_command.params if option.name not in {"everything", "output"}]
 
 
-def _check_explained(request: PlanRequest) -> None:
-    """Shares and counts are those of one total; nothing is said of plans that count otherwise."""
-    goals = request.goals
-    told = {
-        f"goals.balance {goals.balance}": goals.balance is not Balance.TOTAL,
-        "a movement budget": goals.limited,
-        "a minimum gain": goals.minimum_gain > 0,
-        "pinned topics": any(p.pinned for p in request.partitions),
-    }
-    if beyond := [what for what, asked in told.items() if asked]:
-        raise Refused("NotExplained", f"plans with {beyond[0]} are not explained")
-
-
-def _whole(explained: Explanation) -> dict[str, Any]:
-    made = explained.plan
-    return {
-        "plan": {
-            "hash": made.hash,
-            "replicaMoves": made.replica_moves,
-            "lowerBound": made.lower_bound,
-            "optimal": made.optimal,
-            "leaderMoves": made.leader_moves,
-            "partitionsChanged": made.changed,
-            "rackViolations": made.rack_violations,
-        },
-        "why": [*words.of_plan(explained)],
-        "brokers": [_account(account) for account in explained.brokers],
-    }
-
-
-def _broker(explained: Explanation, account: BrokerAccount) -> dict[str, Any]:
-    b = account.broker
-    return {
-        "broker": _account(account),
-        "why": words.of_broker(explained, account),
-        "leaving": [
-            {"topic": gone.tp.topic, "partition": gone.tp.partition, "why": gone.why.value}
-            for gone in explained.departures
-            if gone.broker == b
-        ],
-        "arriving": [
-            {"topic": p.tp.topic, "partition": p.tp.partition} for p in explained.plan.partitions if b in p.added
-        ],
-    }
-
-
-def _partition(explained: Explanation, account: PartitionAccount) -> dict[str, Any]:
-    racks = {b.id: b.rack for b in explained.request.brokers}
-    return {
-        "partition": {
-            "topic": account.tp.topic,
-            "partition": account.tp.partition,
-            "current": list(account.current),
-            "target": list(account.target),
-        },
-        "why": words.of_partition(explained, account),
-        "leaving": [{"broker": gone.broker, "why": gone.why.value} for gone in account.leaving],
-        "arriving": list(account.arriving),
-        "leaderChange": account.led.value if account.led else None,
-        "brokers": [
-            {"id": b, "rack": racks[b], "fit": fit.value, "before": of.before, "after": of.after}
-            for b, fit in account.fits.items()
-            for of in (explained.broker(b),)
-        ],
-    }
-
-
-def _account(account: BrokerAccount) -> dict[str, Any]:
-    return {
-        "id": account.broker,
-        "rack": account.rack,
-        "mayHold": account.target,
-        "before": account.before,
-        "after": account.after,
-        "share": _share(account.share),
-        "leaving": sum(account.leaving.values()),
-        "leavingBecause": {why.value: count for why, count in sorted(account.leaving.items())},
-        "arriving": account.arriving,
-        "leadersBefore": account.led_before,
-        "leadersAfter": account.led_after,
-    }
-
-
-def _share(share: Share | None) -> dict[str, Any] | None:
-    return (
-        None
-        if share is None
-        else {"low": share.low, "high": share.high, "replicas": share.replicas, "brokers": share.brokers}
-    )
+def _check_curve(request: PlanRequest) -> None:
+    """A curve is made of movement budgets, and these are for some plans only."""
+    beyond = [
+        what
+        for what, asked in (
+            (f"the strategy {request.strategy}", request.strategy is not Strategy.MINIMAL_MOVEMENT),
+            ("a replication factor", request.replication_factor is not None),
+            ("pinned topics", any(p.pinned for p in request.partitions)),
+        )
+        if asked
+    ]
+    if beyond:
+        told = f"there is no curve with {beyond[0]}, as there is no movement budget with it"
+        raise Refused("NotExplained", f"{told}; without --curve the plan is explained")
 
 
 def _print(document: dict[str, Any]) -> None:
@@ -189,16 +115,20 @@ def _curve_table(points: list[dict[str, Any]]) -> Table:
     for point in points:
         spread, proved = point["spread"], "yes" if point["optimal"] else "no"
         counts = f"{spread['fewest']}-{spread['most']}"
-        table.add_row(str(point["moves"]), counts, str(point["squares"]), format_bytes(point["data_bytes"]), proved)
+        table.add_row(str(point["moves"]), counts, str(point["squares"]), format_bytes(point["dataBytes"]), proved)
     return table
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:
+    columns = {"BROKER": "id", "RACK": "rack", "REPLICAS": ""}
     if "fit" in rows[0]:
-        columns = {"BROKER": "id", "RACK": "rack", "REPLICAS": "", "FOR THIS PARTITION": "fit"}
+        columns |= {"OF THE TOPIC": "topic"} if "topic" in rows[0] else {}
+        columns |= {"FOR THIS PARTITION": "fit"}
     else:
-        columns = {"BROKER": "id", "RACK": "rack", "REPLICAS": "", "SHARE": "share", "LEAVE": "leaving"}
-        columns |= {"ARRIVE": "arriving"}
+        by_topic = "topics" in rows[0]
+        columns |= {"SHARE": "share"} if not by_topic or any(row["share"] for row in rows) else {}
+        columns |= {"TOPICS OUTSIDE SHARE": "topics"} if by_topic else {}
+        columns |= {"LEAVE": "leaving", "ARRIVE": "arriving"}
     table = Table(*(Column(header, overflow="fold") for header in columns), box=None)
     for row in rows:
         table.add_row(*(_cell(row, key) for key in columns.values()))
@@ -206,9 +136,13 @@ def _table(rows: list[dict[str, Any]]) -> Table:
 
 
 def _cell(row: dict[str, Any], key: str) -> str:
-    if not key:
-        return f"{row['before']} -> {row['after']}"
-    value = row[key]
-    if isinstance(value, dict):
+    value = row[key] if key else row
+    if key in {"", "topic"}:
+        return f"{value['before']} -> {value['after']}"
+    if value is None:
+        return "-"
+    if key == "topics":
+        return f"{value['outsideBefore']} -> {value['outsideAfter']}"
+    if key == "share":
         return f"{value['low']}" if value["low"] == value["high"] else f"{value['low']}-{value['high']}"
-    return "-" if value is None else str(value)
+    return str(value)

@@ -5,27 +5,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from kafka_rebalance.cli import explain_limits as limits
+from kafka_rebalance.cli import explain_shares as shares
+from kafka_rebalance.cli.counted import counted, few
 from kafka_rebalance.model.topology import BrokerId, Replicas
-from kafka_rebalance.planning import Strategy
-from kafka_rebalance.planning.explain import (
-    BrokerAccount,
-    Departure,
-    Explanation,
-    Fit,
-    PartitionAccount,
-    Share,
-    Why,
-    WhyLed,
-)
-
-_MOST_NAMED = 12
+from kafka_rebalance.planning import Balance, PlanRequest, Strategy
+from kafka_rebalance.planning.explain import Explanation
+from kafka_rebalance.planning.explain_accounts import BrokerAccount, Departure, Fit, PartitionAccount, Why, WhyLed
+from kafka_rebalance.planning.gain import GAIN_TOO_SMALL
 
 _BASIS = {
-    Strategy.MINIMAL_MOVEMENT: "of all placements with counts as even, one that moves the fewest replicas is taken",
     Strategy.FORCED_MOVES_ONLY: "only what breaks a rule is moved; counts are not evened out",
     Strategy.GENERATE: "everything is placed from scratch, as Kafka's --generate does: what is there does not count",
     Strategy.ASSIGNMENT: "the assignment was given; nothing was chosen here",
     Strategy.PREFERRED_LEADERS: "leaders are evened out and no replica is moved",
+}
+
+_EVEN = {
+    Balance.TOTAL: "counts",
+    Balance.PER_TOPIC: "the counts of each topic",
+    Balance.BOTH: "counts, and then those of each topic,",
 }
 
 _WHY = {
@@ -34,6 +33,8 @@ _WHY = {
     Why.ASSIGNED: "the assignment does not have it",
     Why.FEWER_REPLICAS: "the partition shall have fewer replicas",
     Why.RACK_RULE: "the rack holds more copies of the partition than the rack rule allows",
+    Why.TOPIC_SHARE: "the broker holds more of the topic than the least that is its share, and ends with fewer of it",
+    Why.TOPIC_EXCHANGE: "exchanged: the broker gives it, and gets as many others of the topic as it gives, or more",
     Why.SHARE: "the broker ends with fewer replicas than it has",
     Why.EXCHANGE: "exchanged: the broker gives it, and gets as many others as it gives, or more",
 }
@@ -42,41 +43,45 @@ _WHY = {
 def of_plan(explained: Explanation) -> list[str]:
     """Why the plan is what it is, as a whole."""
     made, request = explained.plan, explained.request
-    replicas = sum(account.before for account in explained.brokers)
-    asked = f"{len(explained.planned)} partitions with {replicas} replicas, to be on {len(request.targets)} brokers"
-    lines = [f"{asked}: {_BASIS[request.strategy]}."]
-    lines += _shares(explained)
+    replicas = counted(sum(account.before for account in explained.brokers), "replica")
+    partitions, brokers = counted(len(explained.planned), "partition"), counted(len(request.targets), "broker")
+    lines = [f"{partitions} with {replicas}, to be on {brokers}: {_basis(explained)}."]
+    lines += shares.of_plan(explained)
+    lines += limits.of_plan(explained)
     lines += _leaving(Counter(departure.why for departure in explained.departures))
-    if not made.partitions:
-        lines.append("Nothing moves: no list has to change.")
-    lines.append(_certificate(explained))
+    if made.reason != GAIN_TOO_SMALL:
+        lines += [] if made.partitions else ["Nothing moves: no list has to change."]
+        lines.append(_certificate(explained))
     if made.partitions:
         led = Counter(explained.led(p) for p in made.partitions if p.leader_moves)
-        lines.append(f"{made.leader_moves} preferred leaders change{_led_counts(led)}; they copy no data by that.")
+        change = counted(made.leader_moves, "preferred leader changes", "preferred leaders change")
+        lines.append(f"{change}{_led_counts(led)}; no data is copied by that.")
         lines.append(_evenness(explained.brokers))
     if made.rack_violations:
-        lines.append(f"Beyond the rack rule at the end: {made.rack_violations} replicas.")
-    lines += [f"{count} partitions were left alone: {reason}." for reason, count in _reasons(explained)]
-    return lines
+        lines.append(f"Beyond the rack rule at the end: {counted(made.rack_violations, 'replica')}.")
+    return lines + [
+        f"{counted(count, 'partition was', 'partitions were')} left alone: {reason}."
+        for reason, count in _reasons(explained)
+    ]
 
 
 def of_broker(explained: Explanation, account: BrokerAccount) -> list[str]:
     """What a broker gives and gets, and why."""
     b = account.broker
     where = f"Broker {b}" + (f" (rack {account.rack})" if account.rack is not None else "")
-    lines = [f"{where} holds {account.before} replicas and ends with {account.after}."]
+    lines = [f"{where} holds {counted(account.before, 'replica')} and ends with {account.after}."]
     if not account.known:
         lines.append("It is not in the cluster: everything on it has to leave.")
     elif not account.target:
         lines.append("It shall hold nothing: decommissioned, or not among the brokers to be used.")
-    elif account.share:
-        lines.append(_share(account.share))
     else:
-        lines.append(f"Counts around it are not evened out: {_BASIS[explained.request.strategy]}.")
+        lines += shares.of_broker(explained, account)
+    lines += limits.of_broker(explained, account)
     left = sum(account.leaving.values())
     lines.append(f"Copies that leave: {left}, that arrive: {account.arriving}.")
     lines += _leaving(account.leaving)
-    lines.append(f"It is the preferred leader of {account.led_before} partitions and ends with {account.led_after}.")
+    led = counted(account.led_before, "partition")
+    lines.append(f"It is the preferred leader of {led} and ends with {account.led_after}.")
     return lines
 
 
@@ -84,57 +89,69 @@ def of_partition(explained: Explanation, account: PartitionAccount) -> list[str]
     """Why a partition gets the list it gets."""
     if account.skipped:
         return [f"{account.tp} was not planned: {account.skipped}."]
-    lines = [f"{account.tp} has replicas {_ids(account.current)} and gets {_ids(account.target)}."]
     if account.pinned:
-        lines.append("It is pinned: it stays as it is, and the others are balanced around it.")
+        return [f"{account.tp} is pinned: it stays on {_ids(account.target)}, and the others are planned around it."]
+    without = limits.of_partition(explained, account)
     if account.current == account.target:
-        return [f"{account.tp} stays on {_ids(account.target)}.", *lines[1:], *_staying(explained, account)]
+        return [f"{account.tp} stays on {_ids(account.target)}.", *_staying(explained, account), *without]
+    lines = [f"{account.tp} has replicas {_ids(account.current)} and gets {_ids(account.target)}."]
     lines += [_departure(explained, departure) for departure in account.leaving]
-    lines += [_arrival(explained, b) for b in account.arriving]
+    lines += [_arrival(explained, account, b) for b in account.arriving]
     lines += _others(account)
     if account.led:
         lines.append(_leader(explained, account, account.led))
     elif account.current[1:] != account.target[1:] and not account.leaving and not account.arriving:
         lines.append(f"Only the order of its followers changes; {account.target[0]} stays its preferred leader.")
+    return lines + without
+
+
+def of_curve(request: PlanRequest, unknown_sizes: int) -> list[str]:
+    """What a curve is not about, and which of it nobody has proved. So many partitions have a size nobody knows."""
+    goals = request.goals
+    limit = "movement budget" if goals.limited else "minimum gain" if goals.minimum_gain else ""
+    lines = [f"The curve goes to full balance, whatever the {limit}."] if limit else []
+    if goals.balance is Balance.PER_TOPIC:
+        lines.append("Its squares are those of each topic's counts; totals come last, and may get less even.")
+    if goals.balance is not Balance.TOTAL:
+        lines.append("Between its ends it is the most useful moves of the plan; whether others do more is not decided.")
+    if unknown_sizes:
+        lines.append(f"Its data leaves out {counted(unknown_sizes, 'partition')} whose size is not known.")
     return lines
 
 
-def _shares(explained: Explanation) -> list[str]:
-    found = {account.share: None for account in explained.brokers if account.share is not None}
-    uneven = [account.broker for account in explained.brokers if account.target and account.share is None]
-    lines = [_share(share) for share in found]
-    if uneven:
-        lines.append(f"Counts are not evened out around brokers {_few(uneven)}.")
-    return lines
-
-
-def _share(share: Share) -> str:
-    """An even count, whichever the brokers are."""
-    each = f"{share.low}" if share.low == share.high else f"{share.low} or {share.high}"
-    if share.everyone:
-        return f"Fair share: {share.replicas} replicas over {share.brokers} brokers are {each} for each."
-    return (
-        f"Even {f'in rack {share.rack}' if share.rack is not None else 'among brokers without a rack'}, not over all: "
-        f"{share.replicas} replicas at the end, over {share.brokers} brokers, are {each} for each."
-    )
+def _basis(explained: Explanation) -> str:
+    request = explained.request
+    if request.strategy is not Strategy.MINIMAL_MOVEMENT:
+        return _BASIS[request.strategy]
+    even = f"with {_EVEN[request.goals.balance]} as even as can be"
+    if explained.plan.imbalance is None:
+        return f"of all placements {even} one is sought that moves the fewest replicas"
+    if request.goals.balance is Balance.TOTAL:
+        return "the evenest placement that the movement budget pays for is sought"
+    return f"the most useful moves towards a placement {even} are made, as far as the movement budget goes"
 
 
 def _certificate(explained: Explanation) -> str:
     made = explained.plan
+    moves = counted(made.replica_moves, "replica moves", "replicas move")
     if explained.request.strategy in {Strategy.ASSIGNMENT, Strategy.GENERATE}:
-        return f"{made.replica_moves} replicas move."
-    if made.optimal:
-        return f"{made.replica_moves} replicas move. Proved: no plan that meets the same goals moves fewer."
+        return f"{moves}."
+    goals = "the same goals" if made.imbalance is None else "as much of the goals"
     over = made.replica_moves - made.lower_bound
+    if made.optimal or (made.imbalance is not None and not over):
+        return f"{moves}. Proved: no plan that meets {goals} moves fewer."
+    if not made.lower_bound:
+        return f"{moves}. Whether fewer would do was not decided."
     return (
-        f"{made.replica_moves} replicas move. Proved: no plan that meets the same goals moves fewer than "
-        f"{made.lower_bound}; whether the other {over} are needed was not decided."
+        f"{moves}. Proved: no plan that meets {goals} moves fewer than {made.lower_bound}; whether the other {over} "
+        f"{'is' if over == 1 else 'are'} needed was not decided."
     )
 
 
 def _led_counts(led: Mapping[WhyLed, int]) -> str:
     said = {
         WhyLed.COPY_LEAVES: "because the leader's copy leaves",
+        WhyLed.NOT_TARGET: "because the leader shall hold nothing",
         WhyLed.SHARE: "because the leader ends with fewer",
         WhyLed.EXCHANGE: "in exchange for others",
     }
@@ -159,31 +176,45 @@ def _staying(explained: Explanation, account: PartitionAccount) -> list[str]:
         left = sum(of.leaving.values())
         if not of.known or not of.target:
             lines.append(f"Broker {b} keeps it, although it shall hold nothing.")
-        elif left:
-            lines.append(f"Broker {b} gives {left} of its {of.before} copies, others than this one.")
+            continue
+        if left:
+            gives = f"gives {left} of its {counted(of.before, 'copy', 'copies')}, others than this one"
         else:
-            lines.append(f"Broker {b} gives nothing: it holds {of.before} and ends with {of.after}.")
+            gives = f"gives nothing: it holds {of.before} and ends with {of.after}"
+        lines.append(f"Broker {b} {gives}{_of_topic(explained, account, b)}.")
     return lines
 
 
 def _departure(explained: Explanation, departure: Departure) -> str:
     b, account = departure.broker, explained.broker(departure.broker)
     counts = f"it holds {account.before} and ends with {account.after}"
+    others = counted(account.arriving, "other")
     reasons = _WHY | {
         Why.RACK_RULE: f"rack {account.rack} holds {departure.rack_held} of its copies, and the rack rule allows "
         f"{departure.rack_room}",
         Why.SHARE: counts,
-        Why.EXCHANGE: f"exchanged, {counts}: it gets {account.arriving} others",
+        Why.EXCHANGE: f"exchanged, {counts}: it gets {others}",
     }
+    of = explained.topics.account(departure.tp.topic, b) if explained.topics else None
+    if of and of.share:
+        reasons[Why.TOPIC_SHARE] = shares.over(of, of.share)
+        reasons[Why.TOPIC_EXCHANGE] = f"exchanged within its topic: it holds {shares.of_topic(of)}"
     return f"The copy on broker {b} leaves: {reasons[departure.why]}."
 
 
-def _arrival(explained: Explanation, broker: BrokerId) -> str:
-    account = explained.broker(broker)
+def _arrival(explained: Explanation, account: PartitionAccount, broker: BrokerId) -> str:
+    of = explained.broker(broker)
     return (
-        f"A copy arrives at broker {broker}: it holds {account.before}, ends with {account.after} and gets "
-        f"{account.arriving}, of which this is one."
+        f"A copy arrives at broker {broker}: it holds {of.before}, ends with {of.after} and gets "
+        f"{of.arriving}, of which this is one{_of_topic(explained, account, broker)}."
     )
+
+
+def _of_topic(explained: Explanation, account: PartitionAccount, broker: BrokerId) -> str:
+    """What a target broker holds of the topic, where topics are balanced."""
+    if explained.topics is None:
+        return ""
+    return f"; {shares.of_topic(explained.topics.account(account.tp.topic, broker))}"
 
 
 def _others(account: PartitionAccount) -> list[str]:
@@ -191,17 +222,19 @@ def _others(account: PartitionAccount) -> list[str]:
     said = {
         Fit.GETS_OTHERS: "allowed as well, and gets copies of other partitions",
         Fit.GETS_NOTHING: "allowed as well, and gets no copy of anything",
+        Fit.TOPIC_FULL: "has its share of the topic without it",
         Fit.RACK_FULL: "its rack would have more copies than the rack rule allows",
         Fit.NOT_TARGET: "shall hold nothing",
     }
     brokers = {fit: [b for b, found in account.fits.items() if found is fit] for fit in said}
-    return [f"Not chosen, {said[fit]}: {_few(found)}." for fit, found in brokers.items() if found]
+    return [f"Not chosen, {said[fit]}: {few(found)}." for fit, found in brokers.items() if found]
 
 
 def _leader(explained: Explanation, account: PartitionAccount, why: WhyLed) -> str:
     former, new = (explained.broker(replicas[0]) for replicas in (account.current, account.target))
     reasons = {
         WhyLed.COPY_LEAVES: f"the copy on {former.broker} leaves",
+        WhyLed.NOT_TARGET: f"{former.broker} shall hold nothing",
         WhyLed.SHARE: f"{former.broker} leads {former.led_before} and ends with {former.led_after}",
         WhyLed.EXCHANGE: f"{former.broker} gives this one and gets another (it leads {former.led_before} and ends with "
         f"{former.led_after})",
@@ -215,11 +248,6 @@ def _leader(explained: Explanation, account: PartitionAccount, why: WhyLed) -> s
 def _leaving(why: Mapping[Why, int]) -> list[str]:
     total = sum(why.values())
     return [f"{why[reason]} of {total} that leave: {_WHY[reason]}." for reason in Why if why.get(reason)]
-
-
-def _few(brokers: list[BrokerId]) -> str:
-    more = f" and {len(brokers) - _MOST_NAMED} more" if len(brokers) > _MOST_NAMED else ""
-    return ", ".join(map(str, brokers[:_MOST_NAMED])) + more
 
 
 def _ids(replicas: Replicas) -> str:

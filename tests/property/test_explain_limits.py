@@ -1,0 +1,167 @@
+"""What an explanation says of budgets, of a minimum gain and of pinned topics holds, counted anew."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from unittest import mock
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.property.explain_told import Told, budgeted, explainable, with_gain
+from tests.property.planning_judge import best_within_budget, check_budget, list_violations
+from tests.property.test_planning_properties import requests
+
+from kafka_rebalance.cli import explain_words as words
+from kafka_rebalance.planning import Balance, PlanRequest, RackAwareness, budget_model, plan
+
+
+def line_of(lines: list[str], begins: str) -> str | None:
+    found = [line for line in lines if line.startswith(begins)]
+    assert len(found) <= 1
+    return found[0] if found else None
+
+
+class TestBudget:
+    @settings(max_examples=300, deadline=None)
+    @given(budgeted())
+    def test_reached_or_not(self, request_: PlanRequest) -> None:
+        """Reached: full balance takes more than is allowed. Not reached: the plan is the one without a budget."""
+        told = Told(request_)
+        lines, goals = words.of_plan(told.explained), request_.goals
+        reached = line_of(lines, "The movement budget is reached: ")
+        assert (reached is None) == (told.made == told.full)
+        assert (reached is None) != (line_of(lines, "The movement budget of ") is None)
+        assert told.explained.cut_short == (reached is not None)
+        if reached is None:
+            return
+        too_many = goals.max_replica_moves is not None and told.full.replica_moves > goals.max_replica_moves
+        too_much = goals.max_data_to_move is not None and told.full.data_to_move_bytes > goals.max_data_to_move
+        assert too_many or too_much
+        assert re.search(rf"full balance takes {told.full.replica_moves} replica moves?\b", reached)
+        assert re.search(rf"This plan takes {told.made.replica_moves} replica moves?\b", reached)
+
+    @settings(max_examples=300, deadline=None)
+    @given(budgeted())
+    def test_what_is_left(self, request_: PlanRequest) -> None:
+        """Spreads, squares, and the brokers that end outside their shares or are not emptied."""
+        told = Told(request_)
+        lines = words.of_plan(told.explained)
+        if not told.explained.cut_short:
+            return
+        spreads = [sorted(held[b] for b in request_.targets) for held in (told.holds, told.held, told.full_holds)]
+        left = line_of(lines, "It leaves ")
+        assert left is not None
+        assert [int(n) for n in re.findall(r"\d+", left)] == [n for held in spreads for n in (held[0], held[-1])]
+        squares = line_of(lines, "The squares of ")
+        assert squares is not None
+        topics = {tp.topic for tp in told.before}
+        per_topic = sum(told.squares(told.of_topic(told.after, topic)) for topic in topics)
+        said = per_topic if request_.goals.balance is Balance.PER_TOPIC else told.squares(told.holds)
+        assert re.search(rf" sum up to {said}\b", squares)
+        stuck = {b: n for b, n in told.holds.items() if b not in request_.targets and n}
+        found = dict(re.findall(r"(\d+) \(holds (\d+)\)", line_of(lines, "Not emptied") or ""))
+        assert found == {str(b): str(n) for b, n in stuck.items()}
+        outside = re.findall(r"(\d+) \((\d+) (more|fewer) than", line_of(lines, "Outside their shares") or "")
+        beyond = {int(b): int(n) if how == "more" else -int(n) for b, n, how in outside}
+        for a in told.explained.brokers:
+            if a.share is not None:
+                alike = [told.full_holds[b] for b in told.alike(a.share, a.broker)]
+                nearest = min(max(told.holds[a.broker], min(alike)), max(alike))
+                assert beyond.pop(a.broker, 0) == told.holds[a.broker] - nearest
+        assert not beyond
+
+    @settings(max_examples=60, deadline=None)
+    @given(requests(most_partitions=6, most_brokers=5), st.integers(0, 5))
+    def test_what_is_proved(self, request_: PlanRequest, k: int) -> None:
+        """No better use of the budget has less squares than said, or is better at all."""
+        asked = replace(request_, goals=replace(request_.goals, max_replica_moves=k))
+        with mock.patch.object(budget_model, "SMALL", 0):  # as in large clusters, where not everything is proved
+            told = Told(asked)
+        if not told.explained.cut_short:
+            return
+        squares = line_of(words.of_plan(told.explained), "The squares of ")
+        assert squares is not None
+        value, best = check_budget(asked, told.made), best_within_budget(asked)
+        least = re.search(r"no better use of the budget has less than (\d+)\.", squares)
+        if least is None:
+            assert squares.endswith("Proved: the budget buys nothing better.")
+            assert value == best
+        elif value != best:
+            assert int(least[1]) <= best[1 if asked.goals.rack_awareness is RackAwareness.PREFERRED else 2]
+
+
+class TestPartitions:
+    @settings(max_examples=400, deadline=None)
+    @given(explainable())
+    def test_what_the_limit_keeps_from_them(self, request_: PlanRequest) -> None:
+        """What is said not to be carried out is in the plan without the limit, and only that."""
+        told = Told(request_)
+        for p in request_.partitions:
+            if not p.has_leader:
+                continue
+            lines = words.of_partition(told.explained, told.explained.partition(p.tp))
+            whole = told.at_full[p.tp]
+            if p.pinned:
+                assert lines == [f"{p.tp} is pinned: it stays on {','.join(map(str, p.replicas))}, {AROUND}."]
+                assert told.after[p.tp] == p.replicas
+                continue
+            without, same = line_of(lines, "Not carried out: "), line_of(lines, "On the same brokers in ")
+            assert (without is None) == (not told.explained.cut_short or set(told.after[p.tp]) == set(whole))
+            assert (same is None) == (not told.explained.cut_short or without is not None)
+            if without is not None:
+                assert f" has it on {','.join(map(str, whole))};" in without
+
+    @settings(max_examples=200, deadline=None)
+    @given(with_gain())
+    def test_pinned_replicas(self, request_: PlanRequest) -> None:
+        """How many there are, and how many stay on brokers that shall hold nothing."""
+        told = Told(request_)
+        lines = words.of_plan(told.explained)
+        pinned = [p for p in request_.partitions if p.pinned and p.has_leader]
+        said = line_of(lines, "Pinned: ")
+        assert (said is None) == (not pinned)
+        if said is None:
+            return
+        assert [int(n) for n in re.findall(r"\d+", said)] == [len(pinned), sum(told.pinned.values())]
+        stuck = sum(n for b, n in told.pinned.items() if b not in request_.targets)
+        assert any(line.startswith(f"{stuck} of these replicas ") for line in lines) == bool(stuck)
+
+
+AROUND = "and the others are planned around it"
+
+
+class TestGain:
+    @settings(max_examples=400, deadline=None)
+    @given(with_gain())
+    def test_figures(self, request_: PlanRequest) -> None:
+        """Too small: nothing moves, and the fullest broker would give too little. Met: it gives enough."""
+        told = Told(request_)
+        lines, gain = words.of_plan(told.explained), request_.goals.minimum_gain
+        too_small = line_of(lines, "Nothing moves, for too little is gained: ")
+        met, forced = (line_of(lines, f"The minimum gain of {gain} % {said}") for said in ("is met", "does not count"))
+        assert (too_small is not None) == (told.made != told.full)
+        assert sum(said is not None for said in (too_small, met, forced)) == bool(gain and told.full.partitions)
+        before, after = (max(held[b] for b in request_.targets) for held in (told.held, told.full_holds))
+        if too_small or met:
+            found = re.search(
+                r"holds (\d+) and (?:would hold|holds) (\d+) after (\d+) replica moves?, (\d+)\.(\d) % less",
+                too_small or met or "",
+            )
+            assert found is not None
+            assert [int(n) for n in found.groups()[:3]] == [before, after, told.full.replica_moves]
+            tenths = int(found[4]) * 10 + int(found[5])
+            assert tenths * before <= (before - after) * 1000 < (tenths + 1) * before
+        if too_small:
+            assert not told.made.partitions
+            assert (before - after) * 100 < gain * before
+        if met:
+            assert (before - after) * 100 >= gain * before
+        if forced:
+            free = [p for p in request_.partitions if p.has_leader and not p.pinned]
+            assert (
+                any(set(p.replicas) - request_.targets for p in free)
+                or any(list_violations(request_, p.replicas) for p in free)
+                or any(len(p.replicas) != (request_.replication_factor or len(p.replicas)) for p in free)
+            )
+            assert plan(told.unlimited) == told.made
