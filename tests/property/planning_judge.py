@@ -12,7 +12,7 @@ from ortools.sat.python import cp_model
 
 from kafka_rebalance.model.plan import Plan, Spread
 from kafka_rebalance.model.topology import Replicas, TopicPartition
-from kafka_rebalance.planning import Balance, PlanRequest, RackAwareness, Strategy
+from kafka_rebalance.planning import Balance, PartitionInput, PlanRequest, RackAwareness, Strategy
 
 
 @dataclass(frozen=True)
@@ -249,7 +249,7 @@ def one_after_the_other(model: cp_model.CpModel, levels: Iterable[Any]) -> tuple
 
 Bought = tuple[int, int, int, int]
 """(copies left on brokers that may hold nothing, rack violations, sum of squared counts, moves), in the order of their
-importance: Preferred has the violations behind the squares."""
+importance: Preferred has the violations behind the squares. Pinned partitions only count in the squares."""
 
 
 def check_budget(request: PlanRequest, made: Plan) -> Bought:
@@ -257,6 +257,8 @@ def check_budget(request: PlanRequest, made: Plan) -> Bought:
     before = {p.tp: p.replicas for p in request.partitions if p.has_leader}
     size = {p.tp: p.size_bytes for p in request.partitions}
     after = result(request, made)
+    pinned = _pinned(request)
+    assert all(after.pop(p.tp) == p.replicas for p in pinned), "a pinned partition stays"
     for tp, replicas in after.items():
         assert len(replicas) == len(set(replicas)) == len(before[tp])
         assert set(replicas) <= request.targets | set(before[tp])
@@ -275,7 +277,7 @@ def check_budget(request: PlanRequest, made: Plan) -> Bought:
         held = Counter(racks[b] for b in kept if racks[b] is not None)
         over += sum(max(0, n - rack_cap(racks, len(replicas))) for n in held.values())
     assert over == made.rack_violations
-    squares = _sumsq(b for kept in staying for b in kept)
+    squares = _sumsq(b for kept in [*staying, *(p.replicas for p in pinned)] for b in kept if b in request.targets)
     assert made.lower_bound <= moves
     if made.imbalance is not None and request.goals.balance is not Balance.PER_TOPIC:
         assert made.imbalance.squares == squares >= made.imbalance.least
@@ -283,10 +285,15 @@ def check_budget(request: PlanRequest, made: Plan) -> Bought:
     return (stuck, squares, over, moves) if preferred else (stuck, over, squares, moves)
 
 
+def _pinned(request: PlanRequest) -> list[PartitionInput]:
+    return [p for p in request.partitions if p.has_leader and p.pinned]
+
+
 def best_within_budget(request: PlanRequest) -> Bought:
     """The exact lexicographic optimum within the request's budget, for tiny clusters."""
     model = cp_model.CpModel()
-    racks, partitions = target_racks(request), [p for p in request.partitions if p.has_leader]
+    racks, partitions = target_racks(request), [p for p in request.partitions if p.has_leader and not p.pinned]
+    fixed = Counter(b for p in _pinned(request) for b in p.replicas)
     on = {
         (i, b): model.new_bool_var("")
         for i, p in enumerate(partitions)
@@ -302,9 +309,10 @@ def best_within_budget(request: PlanRequest) -> Bought:
             over.append(beyond)
     squares = []
     for b in sorted(request.targets):
-        count = model.new_int_var(0, len(partitions), "")
-        squared = model.new_int_var(0, len(partitions) ** 2, "")
-        model.add(count == sum(on[i, b] for i in range(len(partitions))))
+        most = len(partitions) + fixed[b]
+        count = model.new_int_var(0, most, "")
+        squared = model.new_int_var(0, most**2, "")
+        model.add(count == fixed[b] + sum(on[i, b] for i in range(len(partitions))))
         model.add_multiplication_equality(squared, [count, count])
         squares.append(squared)
     new = [(i, var) for (i, b), var in on.items() if b not in partitions[i].replicas]
@@ -322,11 +330,12 @@ def best_within_budget(request: PlanRequest) -> Bought:
 
 
 def value_by_topic(request: PlanRequest, made: Plan) -> tuple[int, ...]:
-    """What a plan that balances topics is worth, most important first."""
+    """What a plan that balances topics is worth, most important first; pinned partitions are in the totals only."""
     before = {p.tp: p.replicas for p in request.partitions if p.has_leader}
     after = result(request, made)
-    topics = _sumsq((tp.topic, b) for tp, replicas in after.items() for b in replicas)
-    totals = _sumsq(b for replicas in after.values() for b in replicas)
+    totals = _sumsq(b for replicas in after.values() for b in replicas if b in request.targets)
+    pinned = {p.tp for p in _pinned(request)}
+    topics = _sumsq((tp.topic, b) for tp, replicas in after.items() if tp not in pinned for b in replicas)
     moves = sum(len(set(after[tp]) - set(before[tp])) for tp in after)
     return _topic_levels(request, made.rack_violations, topics, totals, moves)
 
@@ -341,7 +350,8 @@ def _topic_levels(request: PlanRequest, racks: Any, topics: Any, totals: Any, mo
 def best_by_topic(request: PlanRequest) -> tuple[int, ...]:
     """The exact lexicographic optimum of ``value_by_topic``, for tiny clusters."""
     model = cp_model.CpModel()
-    racks, partitions = target_racks(request), [p for p in request.partitions if p.has_leader]
+    racks, partitions = target_racks(request), [p for p in request.partitions if p.has_leader and not p.pinned]
+    fixed = Counter(b for p in _pinned(request) for b in p.replicas)
     on = {(i, b): model.new_bool_var("") for i in range(len(partitions)) for b in sorted(request.targets)}
     over = []
     for i, p in enumerate(partitions):
@@ -351,10 +361,11 @@ def best_by_topic(request: PlanRequest) -> tuple[int, ...]:
             model.add(beyond >= sum(on[i, b] for b in racks if racks[b] == rack) - rack_cap(racks, len(p.replicas)))
             over.append(beyond)
 
-    def square(terms: list[cp_model.IntVar]) -> cp_model.IntVar:
-        count = model.new_int_var(0, len(terms), "")
-        squared = model.new_int_var(0, len(terms) ** 2, "")
-        model.add(count == sum(terms))
+    def square(terms: list[cp_model.IntVar], more: int = 0) -> cp_model.IntVar:
+        most = len(terms) + more
+        count = model.new_int_var(0, most, "")
+        squared = model.new_int_var(0, most**2, "")
+        model.add(count == more + sum(terms))
         model.add_multiplication_equality(squared, [count, count])
         return squared
 
@@ -362,7 +373,7 @@ def best_by_topic(request: PlanRequest) -> tuple[int, ...]:
     cells = {
         (t, b): [on[i, b] for i, p in enumerate(partitions) if p.tp.topic == t] for t in names for b in request.targets
     }
-    totals = [square([on[i, b] for i in range(len(partitions))]) for b in sorted(request.targets)]
+    totals = [square([on[i, b] for i in range(len(partitions))], fixed[b]) for b in sorted(request.targets)]
     moves = sum(var for (i, b), var in on.items() if b not in partitions[i].replicas)
     order = _topic_levels(request, sum(over), sum(map(square, cells.values())), sum(totals), moves)
     return one_after_the_other(model, order)

@@ -53,11 +53,26 @@ def random_request(random: Random, awareness: RackAwareness) -> PlanRequest:
     return PlanRequest(known, tuple(partitions), frozenset(map(BrokerId, targets)), Goals(awareness))
 
 
-def against_the_oracle(random: Random, awareness: RackAwareness, *, data: bool, clusters: int) -> Counter[str]:
+def pinning(request: PlanRequest, random: Random) -> PlanRequest:
+    """The same cluster with a pinned topic on few brokers, departing and dead ones among them."""
+    weight = {b.id: random.random() ** 3 + 0.01 for b in request.brokers} | {BrokerId(9): 0.05}
+    most = min(len(weight), 3)
+    more = []
+    for number in range(random.randint(1, 10)):
+        row = sorted(weight, key=lambda b: random.random() ** (1 / weight[b]), reverse=True)
+        pinned = replicas_of(*row[: random.randint(1, most)])
+        more.append(PartitionInput(TopicPartition("__pinned", number), pinned, size_bytes=99, pinned=True))
+    return replace(request, partitions=(*more, *request.partitions))
+
+
+def against_the_oracle(
+    random: Random, awareness: RackAwareness, *, data: bool, clusters: int, pinned: bool = False
+) -> Counter[str]:
     """How many plans are said to be proved, which then are exact; how many are, on all levels or but for moves."""
     seen = Counter[str]()
     while seen["asked"] < clusters:
         request = random_request(random, awareness)
+        request = pinning(request, random) if pinned else request
         whole = plan(request)
         if not (whole.data_to_move_bytes if data else whole.replica_moves):
             continue
@@ -183,6 +198,64 @@ class TestMoves:
             assert made.data_to_move_bytes == 0
         else:
             assert made.replica_moves == min(bought, plan(request).replica_moves)
+
+
+class TestPinned:
+    """A pinned topic stays, and what it holds counts in what a budget is spent on."""
+
+    @pytest.mark.parametrize("awareness", RackAwareness)
+    @pytest.mark.parametrize("data", [False, True])
+    def test_small_clusters_are_exact(self, awareness: RackAwareness, data: bool) -> None:
+        """Proved, and equal to the oracle that has the same fixed counts."""
+        seen = against_the_oracle(Random(31), awareness, data=data, clusters=60, pinned=True)
+        assert seen["proved"] == seen["exact"] == seen["asked"]
+
+    @pytest.mark.parametrize(
+        ("awareness", "data", "proved", "exact", "even"),
+        [
+            ("Enforced", False, 55, 58, 58),
+            ("Preferred", False, 46, 55, 55),
+            ("Disabled", False, 55, 58, 58),
+            ("Enforced", True, 0, 0, 40),
+        ],
+    )
+    def test_the_outline_of_large_clusters(
+        self, awareness: str, data: bool, proved: int, exact: int, even: int
+    ) -> None:
+        """Whatever is said to be proved is exact, and as much is proved as without pinned topics."""
+        with mock.patch.object(budget_model, "SMALL", 0):
+            seen = against_the_oracle(Random(32), RackAwareness(awareness), data=data, clusters=60, pinned=True)
+        assert seen["proved"] >= proved, seen
+        assert seen["exact"] >= exact, seen
+        assert seen["even"] >= even, seen
+
+    def test_moves_go_where_the_pinned_topic_is_not(self) -> None:
+        """Broker 1 has three pinned copies: one move of four takes a copy from 0 to 2, which is empty."""
+        request = cluster([[0], [0], [0], [0]], 3)
+        pinned = tuple(PartitionInput(TopicPartition("__pinned", i), replicas_of(1, 9), pinned=True) for i in range(3))
+        made = plan(within(replace(request, partitions=request.partitions + pinned), 1))
+        assert [p.target for p in made.partitions] == [replicas_of(2)]
+        assert made.imbalance == Imbalance(9 + 9 + 1, 9 + 9 + 1)
+        assert (made.before, made.after, made.optimal) == (Spread(0, 4), Spread(1, 3), True)
+
+    def test_every_budget_of_a_larger_cluster_is_proved(self) -> None:
+        """60 partitions beside 40 pinned ones on a third of the brokers: imbalance falls with every move."""
+        random = Random(6)
+        request = cluster([random.sample(range(9), 3) for _ in range(60)], 12)
+        pinned = tuple(
+            PartitionInput(TopicPartition("__pinned", i), replicas_of(*random.sample(range(4), 2)), pinned=True)
+            for i in range(40)
+        )
+        request = replace(request, partitions=request.partitions + pinned)
+        whole = plan(request)
+        squares = []
+        for k in range(0, whole.replica_moves, 5):
+            made = plan(within(request, k))
+            check_budget(within(request, k), made)
+            assert made.optimal
+            assert made.imbalance is not None
+            squares.append(made.imbalance.squares)
+        assert squares == sorted(set(squares), reverse=True)
 
 
 class TestData:

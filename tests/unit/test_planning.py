@@ -278,6 +278,13 @@ class TestEligibleBrokers:
 
 
 class TestCombinations:
+    PINNED = (PartitionInput(TopicPartition("t", 0), replicas_of(1), pinned=True),)
+
+    def test_balance_of_topics_and_pinned_topics(self) -> None:
+        """What share of a topic a pinned one would have is not said."""
+        with pytest.raises(Refused, match=r"goals\.balance cannot be combined with pinned topics"):
+            plan(replace(cluster([], {1: None}, goals=Goals(balance=Balance.BOTH)), partitions=self.PINNED))
+
     @pytest.mark.parametrize(
         "goals", [Goals(balance=Balance.BOTH), Goals(max_replica_moves=1), Goals(max_data_to_move=1)]
     )
@@ -286,7 +293,6 @@ class TestCombinations:
         [
             ({"replication_factor": 2}, "a replicationFactor"),
             ({"strategy": Strategy.FORCED_MOVES_ONLY}, "the strategy ForcedMovesOnly"),
-            ({"partitions": (PartitionInput(TopicPartition("t", 0), replicas_of(1), pinned=True),)}, "pinned topics"),
         ],
     )
     def test_what_is_not_planned_together_is_refused(self, goals: Goals, changes: dict[str, Any], named: str) -> None:

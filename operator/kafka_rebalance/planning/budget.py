@@ -147,7 +147,7 @@ class Purchases:
         squares, least = squares_of(copies), self._outline.least(moves)
         fewest = self._outline.fewest(squares, copies.moves())
         if not self._repaired(copies, moves):
-            held = copies.counts()[self._instance.eligible]
+            held = (self._instance.base + copies.counts())[self._instance.eligible]
             even = even_square_sum(int(held.sum()), len(held))
             return Bought(copies, fewest, Imbalance(squares, even), proved=False)
         proved = squares == least and fewest == copies.moves()

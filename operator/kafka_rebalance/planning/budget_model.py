@@ -89,10 +89,11 @@ class _Model:
         return sum(found)
 
     def _square(self, broker: int) -> Any:
-        """The square of the broker's count, as a sum of odd numbers 1 + 3 + 5 ..."""
+        """The square of the broker's count, above that of what stays, as a sum of odd numbers 1 + 3 + 5 ..."""
+        base = int(self._instance.base[broker])
         chosen = [var for (_, b), var in self._on.items() if b == broker]
         steps = [self._model.new_bool_var("") for _ in chosen]
         self._model.add(sum(steps) == sum(chosen))
         for before, after in pairwise(steps):
             self._model.add_implication(after, before)
-        return sum((2 * k + 1) * step for k, step in enumerate(steps))
+        return sum((2 * (base + k) + 1) * step for k, step in enumerate(steps))

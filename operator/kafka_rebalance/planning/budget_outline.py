@@ -22,16 +22,15 @@ from kafka_rebalance.planning.outline import Outline, corners, crowds_of, deal_c
 
 @dataclass(frozen=True)
 class Point:
-    """Counts ``target`` [B] that the outline reaches by ``moves``; ``kept`` of the crowded copies [corners]."""
+    """Counts ``target`` [B] that the outline reaches by ``moves``; ``kept`` of the crowded copies [corners].
+
+    ``squares`` is the imbalance: of these counts and what stays as it is.
+    """
 
     target: Ints
     moves: int
     kept: Ints
-
-    @property
-    def squares(self) -> int:
-        """The imbalance."""
-        return square_sum(self.target)
+    squares: int
 
 
 class BudgetOutline:
@@ -91,7 +90,8 @@ class BudgetOutline:
 
     def _bound(self, moves: int) -> int:
         bound = max(value - price * moves for price, value in self._bounds.items())
-        return bound + (bound - len(self._instance.holder)) % 2  # a sum of squares is as odd as the sum
+        counted = len(self._instance.holder) + int(self._instance.base[self._instance.eligible].sum())
+        return bound + (bound - counted) % 2  # a sum of squares is as odd as the sum
 
     def outline(self, point: Point, moves: int) -> Outline:
         """The same in single copies: who leaves, for ``moves`` moves at most, smallest partitions first."""
@@ -103,7 +103,7 @@ class BudgetOutline:
 
     def _dear(self) -> int:
         """A price at which nothing moves for balance only."""
-        return 4 * len(self._instance.rf) + 4
+        return 4 * self._instance.highest + 4
 
     def _price(self, moves: int) -> int:
         """The least price at which no more than so many move."""
@@ -124,7 +124,7 @@ class BudgetOutline:
     def _between(self, price: int, low: Point, high: Point, moves: int) -> Point:
         """On the way from one optimum at that price to another: as many brokers as need be get more copies."""
         gains = np.maximum(high.target - low.target, 0)
-        order = np.argsort(low.target, kind="stable")
+        order = np.argsort(self._instance.base + low.target, kind="stable")
         least, most, best = 0, int(gains.sum()), low
         given = moves - low.moves
         while least < most:
@@ -203,17 +203,19 @@ class _Network:
         instance, net, brokers = self._instance, self._net, self._brokers
         which, width, slope = convex_segments(centre, limit)
         # A simple cycle enters and leaves each pool at most once.
-        gains = [max(price, 2 * len(instance.rf) + 1), 2 * (len(self._pool) + 1), 2 * len(brokers)]
+        gains = [max(price, 2 * instance.highest + 1), 2 * (len(self._pool) + 1), 2 * len(brokers)]
         w_square, w_move, w_tie = level_weights(gains, net.nodes, soft=1)
         everyone = len(instance.holder)
         new = net.add_arcs(self._inner, self._pool[None, :], everyone, price * w_square + sign * w_move)
         net.add_arcs(self._pool[instance.group[brokers]], self._broker[brokers], everyone)
         tie = spare_ranks(instance)[brokers] * w_tie
-        out = net.add_arcs(self._broker[brokers][which], self._sink, width, slope * w_square + tie[which])
+        base = instance.base[brokers]
+        square = (slope + 2 * base[which]) * w_square
+        out = net.add_arcs(self._broker[brokers][which], self._sink, width, square + tie[which])
         flow = net.solve()
         target = np.zeros(instance.brokers, dtype=np.int64)
         np.add.at(target, brokers[which], flow[out])
-        return Point(target, int(flow[new].sum()), flow[self._kept])
+        return Point(target, int(flow[new].sum()), flow[self._kept], square_sum(base + target[brokers]))
 
 
 def _by_size(instance: Instance, slots: Ints) -> Ints:

@@ -29,9 +29,10 @@ def drain(instance: Instance, moves: int) -> Copies | None:
     while True:
         row, broker = _goes(instance, partitions, np.bincount(number), moves, centre)
         found = np.where(instance.eligible, counts, 0) + np.bincount(broker, minlength=instance.brokers)
-        if square_sum(found) == best or (np.abs(found - centre) <= 1).all():
+        squares = square_sum((instance.base + found)[instance.eligible])
+        if squares == best or (np.abs(found - centre) <= 1).all():
             break
-        centre, best = found, square_sum(found)
+        centre, best = found, squares
     copies = Copies(instance, np.zeros(0, dtype=np.int64))
     slots_of = np.split(departing, np.flatnonzero(np.diff(number)) + 1)
     taken = [0] * len(partitions)
@@ -61,7 +62,7 @@ def _goes(instance: Instance, partitions: Ints, leaving: Ints, moves: int, centr
     broker = net.add_nodes(len(brokers), counts)
     sink = net.add_nodes(1, -moves - int(counts.sum()))
     limit = np.full(len(brokers), len(instance.rf), dtype=np.int64)
-    slopes, racks = 2 * len(instance.rf) + 1, 2 * (len(brokers) + 1)
+    slopes, racks = 2 * instance.highest + 1, 2 * (len(brokers) + 1)
     if instance.rack_awareness is RackAwareness.PREFERRED:
         w_square, w_rack = level_weights([slopes, racks], net.nodes)
     else:
@@ -72,6 +73,6 @@ def _goes(instance: Instance, partitions: Ints, leaving: Ints, moves: int, centr
     p, b = np.nonzero(lacks[:, brokers])
     goes = net.add_arcs(inner[p, instance.group[brokers[b]]], broker[b], 1)
     which, width, slope = convex_segments(centre[brokers], limit)
-    net.add_arcs(broker[which], sink, width, slope * w_square)
+    net.add_arcs(broker[which], sink, width, (slope + 2 * instance.base[brokers][which]) * w_square)
     used = net.solve()[goes] > 0
     return p[used], brokers[b[used]]

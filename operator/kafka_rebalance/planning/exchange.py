@@ -138,7 +138,7 @@ class GivenCounts(CopyExchanges):
 
     def __init__(self, copies: Copies, target: Ints) -> None:
         super().__init__(copies)
-        self._target = target[self._brokers]
+        self._target = (copies.instance.base + target)[self._brokers]
 
     def counts(self) -> Ints:
         """How far above the given counts the brokers are."""

@@ -86,6 +86,11 @@ class Instance:
         return (np.arange(len(self.holder)) - self.start[self.owner]).astype(np.int32)
 
     @property
+    def highest(self) -> int:
+        """No broker that may hold copies can come to more of them, those that stay included."""
+        return len(self.rf) + int(self.base[self.eligible].max(initial=0))
+
+    @property
     def room(self) -> Ints:
         """``room_of`` for each partition [P, G]."""
         return self.room_of[self.kind]

@@ -37,7 +37,7 @@ class _Mending:
         for p, b in zip(instance.owner[chosen].tolist(), holder[chosen].tolist(), strict=True):
             self._on[p].add(b)
             self._held[p, int(group[b])] += 1
-        counts = np.bincount(holder, minlength=instance.brokers)
+        counts = instance.base + np.bincount(holder, minlength=instance.brokers)
         self._counts: list[int] = counts.tolist()
         self._emptiest = sorted((self._counts[b], b) for b in np.flatnonzero(instance.eligible).tolist())
         self._slots: defaultdict[int, list[int]] = defaultdict(list)

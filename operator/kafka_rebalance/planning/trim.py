@@ -50,7 +50,8 @@ class Trim:
         self._group: list[int] = instance.group.tolist()
         self._size: list[int] = instance.size.tolist()
         self._topic: list[int] = instance.topic.tolist()
-        self._count = Counter(self._now)
+        counts = instance.base + start.counts()
+        self._count: list[int] = counts.tolist()
         self._of_topic = Counter((self._topic[p], b) for p, b in zip(self._owner, self._now, strict=True))
         self._eligible: list[int] = np.flatnonzero(instance.eligible).tolist()
         moved = full.moved()
@@ -160,12 +161,12 @@ def value_of(copies: Copies) -> tuple[int, int, int, int]:
 
 
 def squares_of(copies: Copies) -> int:
-    """The sum of the squared counts of the brokers that may hold copies."""
-    return square_sum(copies.counts()[copies.instance.eligible])
+    """The sum of the squared counts of the brokers that may hold copies, with what stays as it is."""
+    return square_sum((copies.instance.base + copies.counts())[copies.instance.eligible])
 
 
 def topic_squares_of(copies: Copies) -> int:
-    """The same with each topic counted for itself."""
+    """The same with each topic counted for itself; the topics that stay as they are would only add a constant."""
     instance = copies.instance
     here = instance.eligible[copies.holder]
     cell = instance.topic[instance.owner[here]] * instance.brokers + copies.holder[here]
