@@ -53,14 +53,14 @@ def random_request(random: Random, awareness: RackAwareness) -> PlanRequest:
     return PlanRequest(known, tuple(partitions), frozenset(map(BrokerId, targets)), Goals(awareness))
 
 
-def pinning(request: PlanRequest, random: Random) -> PlanRequest:
-    """The same cluster with a pinned topic on few brokers, departing and dead ones among them."""
+def pinning(request: PlanRequest, random: Random, most: int = 10) -> PlanRequest:
+    """The same cluster with a pinned topic of up to ``most`` partitions on few brokers, departing and dead ones too."""
     weight = {b.id: random.random() ** 3 + 0.01 for b in request.brokers} | {BrokerId(9): 0.05}
-    most = min(len(weight), 3)
+    longest = min(len(weight), 3)
     more = []
-    for number in range(random.randint(1, 10)):
+    for number in range(random.randint(1, most)):
         row = sorted(weight, key=lambda b: random.random() ** (1 / weight[b]), reverse=True)
-        pinned = replicas_of(*row[: random.randint(1, most)])
+        pinned = replicas_of(*row[: random.randint(1, longest)])
         more.append(PartitionInput(TopicPartition("__pinned", number), pinned, size_bytes=99, pinned=True))
     return replace(request, partitions=(*more, *request.partitions))
 
@@ -82,6 +82,11 @@ def against_the_oracle(
         value, best = check_budget(asked, made), best_within_budget(asked)
         assert value[0] == best[0], "as many forced moves as possible"
         assert value >= best
+        squares = 1 if awareness is RackAwareness.PREFERRED else 2
+        if best[squares] <= value[squares]:
+            assert made.lower_bound <= best[3]
+        if made.imbalance is not None:
+            assert made.imbalance.least <= best[squares]
         if made.optimal:
             assert value == best
             assert made.lower_bound == made.replica_moves

@@ -1,0 +1,109 @@
+"""The parts of the planner that spend a budget, beside a pinned topic far larger than all that may move."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from unittest import mock
+
+import numpy as np
+import pytest
+from tests.property.planning_judge import best_within_budget, check_budget, result
+from tests.property.test_planning_budgets import cluster, pinning, random_request, within
+
+from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
+from kafka_rebalance.planning import Balance, Goals, PartitionInput, PlanRequest, RackAwareness, budget_model, plan
+from kafka_rebalance.planning.copies import Copies
+from kafka_rebalance.planning.drain import drain
+from kafka_rebalance.planning.encoding import build
+from kafka_rebalance.planning.exchange import GivenCounts
+from kafka_rebalance.planning.mend import mended
+from kafka_rebalance.planning.trim import squares_of
+
+
+def beside(request: PlanRequest, pinned: dict[int, int]) -> PlanRequest:
+    """With a pinned topic of so many partitions on each of these brokers."""
+    brokers = [b for b, count in pinned.items() for _ in range(count)]
+    more = (PartitionInput(TopicPartition("z", i), replicas_of(b), pinned=True) for i, b in enumerate(brokers))
+    return replace(request, partitions=(*request.partitions, *more))
+
+
+class TestHeavyPins:
+    @pytest.mark.parametrize(("awareness", "proved"), [("Enforced", 55), ("Disabled", 55), ("Preferred", 45)])
+    def test_the_outline_of_large_clusters(self, awareness: str, proved: int) -> None:
+        """Up to ten times as much is pinned as may move: what is said to be proved is exact, and nearly all is."""
+        random, seen = Random(51), 0
+        for _ in range(60):
+            request = pinning(random_request(random, RackAwareness(awareness)), random, most=80)
+            asked = within(request, random.randint(0, 5))
+            with mock.patch.object(budget_model, "SMALL", 0):
+                made = plan(asked)
+            value, best = check_budget(asked, made), best_within_budget(asked)
+            assert value >= best
+            assert made.imbalance is None or made.imbalance.least <= best[1 + (awareness != "Preferred")]
+            if made.optimal:
+                assert value == best
+            seen += made.optimal
+        assert seen >= proved
+
+    def test_nothing_moves_for_balance_before_all_has_left(self) -> None:
+        """Broker 3 departs with two copies; that broker 0 has fifty pinned ones makes no other move worth more."""
+        request = beside(cluster([[0], [0], [3], [3]], 4, targets={0, 1, 2}), {0: 50})
+        with mock.patch.object(budget_model, "SMALL", 0):
+            made = plan(within(request, 1))
+        assert [p.current for p in made.partitions] == [replicas_of(3)]
+        assert made.optimal
+
+
+class TestParts:
+    @pytest.mark.parametrize("awareness", RackAwareness)
+    def test_drained_is_the_best_where_nothing_else_can_move(self, awareness: RackAwareness) -> None:
+        """Which departing copies go and where: as the oracle, for every budget up to all of them."""
+        random, drained = Random(52), 0
+        while drained < 60:
+            request = pinning(random_request(random, awareness), random, most=20)
+            instance = build(request).instance
+            forced = int((~instance.eligible[instance.holder]).sum())
+            for moves in range(1, forced + 1):
+                found = drain(instance, moves)
+                assert found is not None
+                best = best_within_budget(within(request, moves))
+                assert squares_of(found) == best[1 if awareness is RackAwareness.PREFERRED else 2]
+                drained += 1
+
+    def test_a_repair_goes_where_the_pinned_topic_is_not(self) -> None:
+        """Both replicas in rack a: one leaves it, for the rack whose broker has nothing pinned."""
+        request = beside(cluster([[0, 1]], 4), {0: 1, 2: 3})
+        racked = tuple(replace(b, rack=rack) for b, rack in zip(request.brokers, "aabc", strict=True))
+        instance = build(replace(request, brokers=racked)).instance
+        after = mended(Copies.of_lists(instance, instance.holder), 1)
+        assert sorted(after.holder.tolist()) == [1, 3]
+
+    def test_given_counts_are_reached_beside_what_is_pinned(self) -> None:
+        """They are counts of what moves."""
+        instance = build(beside(cluster([[0], [0], [0], [0]], 3), {1: 7})).instance
+        copies = Copies.of_lists(instance, instance.holder)
+        target = np.array([1, 2, 1])
+        assert GivenCounts(copies, target).improve(100)
+        assert copies.counts().tolist() == target.tolist()
+
+    def test_the_most_useful_move_is_to_where_nothing_is_pinned(self) -> None:
+        """The topic wants a copy more on 1 and on 2; with a budget of one the totals decide."""
+        request = beside(cluster([[0], [0], [0]], 3), {1: 2})
+        made = plan(replace(request, goals=Goals(balance=Balance.PER_TOPIC, max_replica_moves=1)))
+        assert [p.target for p in made.partitions] == [replicas_of(2)]
+
+
+class TestLeaders:
+    def test_leaders_within_a_budget_are_even_with_pinned_ones(self) -> None:
+        """No move at all: broker 0 leads two pinned partitions, so it leads none of the two it shares with 1."""
+        request = within(beside(cluster([[0, 1], [0, 1]], 2), {0: 2}), 0)
+        made = plan(request)
+        assert [row[0] for tp, row in sorted(result(request, made).items()) if tp.topic == "t"] == [BrokerId(1)] * 2
+        assert made.replica_moves == 0
+
+    def test_a_cluster_of_pinned_topics_only(self) -> None:
+        """Nothing may move, whatever the budget."""
+        request = within(beside(PlanRequest((Broker(BrokerId(0)),), (), frozenset({BrokerId(0)})), {0: 2}), 3)
+        made = plan(request)
+        assert (made.partitions, made.optimal, made.imbalance) == ((), True, None)
