@@ -28,8 +28,19 @@ from tests.property.test_planning_properties import requests
 
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.plan import Plan
-from kafka_rebalance.model.topology import Replicas, TopicPartition
-from kafka_rebalance.planning import Goals, PlanRequest, RackAwareness, Strategy, forced, narrowing, plan, planner, sets
+from kafka_rebalance.model.topology import Broker, BrokerId, Replicas, TopicPartition, replicas_of
+from kafka_rebalance.planning import (
+    Goals,
+    PartitionInput,
+    PlanRequest,
+    RackAwareness,
+    Strategy,
+    forced,
+    narrowing,
+    plan,
+    planner,
+    sets,
+)
 from kafka_rebalance.planning import solution as solutions
 
 
@@ -54,6 +65,15 @@ def with_pins(draw: st.DrawFn, most_partitions: int = 30) -> PlanRequest:
     request = draw(requests(most_partitions, most_brokers=9))
     pinned = draw(st.sets(st.sampled_from(sorted({p.tp for p in request.partitions})))) if request.partitions else set()
     return replace(request, partitions=tuple(replace(p, pinned=p.tp in pinned) for p in request.partitions))
+
+
+@st.composite
+def with_budget(draw: st.DrawFn) -> PlanRequest:
+    """A budget of moves, of bytes or of both, maybe beside pinned partitions."""
+    request = draw(with_pins(most_partitions=10))
+    moves = draw(st.none() | st.integers(0, 6))
+    data = draw(st.integers(0, 60) if moves is None else st.none() | st.integers(0, 60))
+    return replace(request, goals=replace(request.goals, max_replica_moves=moves, max_data_to_move=data))
 
 
 @st.composite
@@ -254,21 +274,22 @@ class TestGivenLists:
 
 class TestMinimumGain:
     @settings(max_examples=150, deadline=None)
-    @given(with_factor() | with_pins(), st.integers(1, 100))
+    @given(with_factor() | with_pins() | with_budget(), st.integers(1, 100))
     def test_what_is_forced_is_made_and_what_gains_little_is_not(self, request_: PlanRequest, gain: int) -> None:
         """The plan is the one without a minimum or, where nothing is forced and it gains less, empty with a reason.
 
-        One that is empty anyway gives none.
+        One that is empty anyway gives none. With a budget the plan within it is the one that gains too little.
         """
         plain = plan(request_)
         made = plan(replace(request_, goals=replace(request_.goals, minimum_gain=gain)))
-        nothing_forced = plan(replace(request_, strategy=Strategy.FORCED_MOVES_ONLY)).partitions == ()
+        unlimited = Goals(request_.goals.rack_awareness)
+        forced = plan(replace(request_, strategy=Strategy.FORCED_MOVES_ONLY, goals=unlimited))
         before, after = present(request_), result(request_, plain)
         fullest = [
             max(Counter(b for row in found.values() for b in row)[b] for b in request_.targets)
             for found in (before, after)
         ]
-        too_little = nothing_forced and bool(before) and (fullest[0] - fullest[1]) * 100 < gain * fullest[0]
+        too_little = forced.partitions == () and bool(before) and (fullest[0] - fullest[1]) * 100 < gain * fullest[0]
         if too_little and plain.partitions:
             assert (made.partitions, made.reason, made.lower_bound, made.optimal) == ((), "GainTooSmall", 0, True)
             pinned = {p.tp for p in request_.partitions if p.pinned}
@@ -276,6 +297,17 @@ class TestMinimumGain:
             assert made.rack_violations == sum(left)
         else:
             assert made == plain
+
+    def test_what_a_budget_buys_is_what_has_to_gain(self) -> None:
+        """Ten copies on broker 0 and none on 1: one move takes 10 % off, of the 50 % that five would."""
+        partitions = tuple(PartitionInput(TopicPartition("t", i), replicas_of(0)) for i in range(10))
+        brokers = tuple(Broker(BrokerId(b)) for b in range(2))
+        request = PlanRequest(brokers, partitions, frozenset(b.id for b in brokers))
+
+        def moves(budget: int, gain: int) -> int:
+            return plan(replace(request, goals=Goals(max_replica_moves=budget, minimum_gain=gain))).replica_moves
+
+        assert [moves(1, 10), moves(1, 11), moves(2, 20), moves(2, 21), moves(9, 50), moves(9, 51)] == [1, 0, 2, 0, 5, 0]
 
 
 class TestRefusals:

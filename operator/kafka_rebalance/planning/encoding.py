@@ -136,7 +136,7 @@ def _check_goals(request: PlanRequest) -> None:
         )
         if given
     ]
-    if goals.minimum_gain:
+    if goals.minimum_gain and goals.balance is not Balance.TOTAL:
         others.append("minimumGain")
     if asked and others:
         raise Refused("GoalsNotCombined", f"goals.{asked[0]} cannot be combined with {others[0]}")

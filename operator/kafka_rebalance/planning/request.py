@@ -45,7 +45,8 @@ class Goals:
     """What is optimised beyond replica counts. ``leaders`` False: leaders stay wherever their replica stays.
 
     ``max_replica_moves`` and ``max_data_to_move`` (bytes) are the movement budget, None: none. ``minimum_gain`` is in
-    percent of the fullest broker's replicas: a plan that forces nothing and lowers them by less is empty.
+    percent of what the fullest broker holds of what is balanced: a plan that forces nothing and lowers it by less,
+    within the budget, is empty.
     """
 
     rack_awareness: RackAwareness = RackAwareness.ENFORCED
