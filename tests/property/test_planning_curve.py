@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.property.planning_judge import check_budget
+from tests.property.planning_judge import best_within_budget, check_budget
+from tests.property.test_planning_budgets import pinning, random_request
 from tests.property.test_planning_properties import requests
 
 from kafka_rebalance.model.plan import Spread
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
-from kafka_rebalance.planning import Balance, PartitionInput, PlanRequest, plan
+from kafka_rebalance.planning import Balance, PartitionInput, PlanRequest, RackAwareness, plan
 from kafka_rebalance.planning.curve import CurvePoint, curve
 
 
@@ -55,6 +57,40 @@ class TestCurve:
         for before, after in pairwise(found):
             assert before.moves < after.moves
             assert before.squares >= after.squares
+
+    @settings(max_examples=60, deadline=None)
+    @given(requests(most_partitions=15), st.sampled_from(Balance), st.integers(0, 2**32))
+    def test_around_pinned_topics(self, request_: PlanRequest, balance: Balance, seed: int) -> None:
+        """The same, with what is pinned in every count."""
+        asked = pinning(replace(request_, goals=replace(request_.goals, balance=balance)), Random(seed), most=30)
+        found, whole = curve(asked, 5), plan(asked)
+        assert (found[-1].moves, found[-1].spread, found[-1].optimal) == (
+            whole.replica_moves,
+            whole.after,
+            whole.optimal,
+        )
+        for before, after in pairwise(found):
+            assert before.moves < after.moves
+            assert before.squares >= after.squares
+
+    @pytest.mark.parametrize("awareness", RackAwareness)
+    def test_what_is_proved_is_exact(self, awareness: RackAwareness) -> None:
+        """Beside a pinned topic no point called optimal is above the oracle, and none is below it."""
+        random, seen = Random(61), 0
+        squares = 1 if awareness is RackAwareness.PREFERRED else 2
+        while seen < 60:
+            request = pinning(random_request(random, awareness), random, most=30)
+            for point in curve(request, 4):
+                goals = replace(request.goals, max_replica_moves=point.moves)
+                best = best_within_budget(replace(request, goals=goals))[squares]
+                assert not point.optimal or point.squares == best
+                seen += point.optimal
+
+    def test_pinned_topics_alone_are_one_point(self) -> None:
+        """What they hold is what there is."""
+        request = on_two([0, 0, 1], {0, 1})
+        pinned = tuple(replace(p, pinned=True) for p in request.partitions)
+        assert curve(replace(request, partitions=pinned)) == (CurvePoint(0, Spread(1, 2), 5, 0, optimal=True),)
 
     @pytest.mark.parametrize("k", [1, 2])
     def test_a_point_is_a_plan_with_that_budget(self, k: int) -> None:

@@ -11,12 +11,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.property.planning_judge import best_by_topic, check, check_budget, result, value_by_topic
-from tests.property.test_planning_budgets import random_request
+from tests.property.test_planning_budgets import pinning, random_request
 from tests.property.test_planning_properties import requests
 
 from kafka_rebalance.model.plan import Spread
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
-from kafka_rebalance.planning import Balance, Goals, PartitionInput, PlanRequest, RackAwareness, plan, topics
+from kafka_rebalance.planning import (
+    Balance,
+    Goals,
+    PartitionInput,
+    PlanRequest,
+    RackAwareness,
+    Strategy,
+    plan,
+    topics,
+)
 
 BY_TOPIC = [Balance.PER_TOPIC, Balance.BOTH]
 
@@ -25,11 +34,12 @@ def balanced(request: PlanRequest, balance: Balance) -> PlanRequest:
     return replace(request, goals=replace(request.goals, balance=balance))
 
 
-def against_the_oracle(balance: Balance, seed: int, clusters: int) -> Counter[str]:
+def against_the_oracle(balance: Balance, seed: int, clusters: int, *, pinned: bool = False) -> Counter[str]:
     """How many plans are exact on all levels, or on all but the last; asserts that what is proved is."""
     random, seen = Random(seed), Counter[str]()
     for _ in range(clusters):
         request = balanced(random_request(random, random.choice(list(RackAwareness))), balance)
+        request = pinning(request, random) if pinned else request
         made = plan(request)
         check(request, made)
         value, best = value_by_topic(request, made), best_by_topic(request)
@@ -69,6 +79,114 @@ class TestAgainstTheOracle:
         )
         with mock.patch.object(topics, "SMALL", 0), mock.patch.object(topics, "MOST_CELLS", 0):
             assert plan(request).after == Spread(4, 4)
+
+
+class TestPinned:
+    """A pinned topic stays and is in the totals; it has no share of its own."""
+
+    @pytest.mark.parametrize("balance", BY_TOPIC)
+    def test_every_level_is_the_exact_optimum(self, balance: Balance) -> None:
+        """As the oracle that has the same fixed counts."""
+        seen = against_the_oracle(balance, 41, 100, pinned=True)
+        assert seen["exact"] == seen["proved"] == seen["asked"]
+
+    @pytest.mark.parametrize(("balance", "exact"), [(Balance.PER_TOPIC, 85), (Balance.BOTH, 100)])
+    def test_the_outline_of_large_clusters(self, balance: Balance, exact: int) -> None:
+        """All but the last level (of PerTopic: the totals) are exact, that one hardly ever is not."""
+        with mock.patch.object(topics, "SMALL", 0):
+            seen = against_the_oracle(balance, 42, 100, pinned=True)
+        assert seen["nearly"] == seen["proved"] == seen["asked"]
+        assert seen["exact"] >= exact, seen
+
+    def test_topics_alone(self) -> None:
+        """With very many topics each is planned alone: as good, but for the totals."""
+        with mock.patch.object(topics, "SMALL", 0), mock.patch.object(topics, "MOST_CELLS", 0):
+            seen = against_the_oracle(Balance.PER_TOPIC, 43, 100, pinned=True)
+        assert seen["nearly"] == seen["proved"] == seen["asked"]
+
+    def test_spare_copies_of_topics_alone_go_where_the_pinned_topic_is_not(self) -> None:
+        """Six topics of one partition leave broker 9; broker 0 has three pinned copies, so 1 and 2 get them."""
+        request = PlanRequest(
+            tuple(Broker(BrokerId(b)) for b in (0, 1, 2, 9)),
+            (
+                *(PartitionInput(TopicPartition(f"t{i}", 0), replicas_of(9)) for i in range(6)),
+                *(PartitionInput(TopicPartition("z", i), replicas_of(0), pinned=True) for i in range(3)),
+            ),
+            frozenset(BrokerId(b) for b in (0, 1, 2)),
+            Goals(balance=Balance.PER_TOPIC),
+        )
+        with mock.patch.object(topics, "SMALL", 0), mock.patch.object(topics, "MOST_CELLS", 0):
+            assert plan(request).after == Spread(3, 3)
+
+    def test_per_topic_evens_the_topic_and_both_the_totals(self) -> None:
+        """Broker 0 has two pinned copies and each broker one of topic a: only totals ask for both of a on 1."""
+        request = PlanRequest(
+            (Broker(BrokerId(0)), Broker(BrokerId(1))),
+            (
+                *(PartitionInput(TopicPartition("a", i), replicas_of(i)) for i in range(2)),
+                *(PartitionInput(TopicPartition("z", i), replicas_of(0), pinned=True) for i in range(2)),
+            ),
+            frozenset({BrokerId(0), BrokerId(1)}),
+        )
+        alone, both = (plan(balanced(request, balance)) for balance in BY_TOPIC)
+        assert (alone.replica_moves, alone.uneven_topics, alone.after) == (0, 0, Spread(1, 3))
+        assert (both.replica_moves, both.uneven_topics, both.after) == (1, 1, Spread(2, 2))
+
+    @settings(max_examples=60, deadline=None)
+    @given(requests(most_partitions=15), st.sampled_from(BY_TOPIC), st.integers(0, 5), st.integers(0, 2**32))
+    def test_within_a_budget(self, request_: PlanRequest, balance: Balance, k: int, seed: int) -> None:
+        """As many forced moves as possible and never more than allowed; nothing pinned moves."""
+        pinned = balanced(pinning(request_, Random(seed)), balance)
+        asked = replace(pinned, goals=replace(pinned.goals, max_replica_moves=k))
+        made = plan(asked)
+        stuck = check_budget(asked, made)[0]
+        forced = sum(b not in request_.targets for p in request_.partitions if p.has_leader for b in p.replicas)
+        assert stuck == max(0, forced - k)
+        whole = plan(pinned)
+        if whole.replica_moves <= k:
+            assert made == whole
+
+
+class TestMinimumGain:
+    @settings(max_examples=100, deadline=None)
+    @given(requests(), st.sampled_from(BY_TOPIC), st.integers(1, 100), st.none() | st.integers(0, 4), st.booleans())
+    def test_too_little_of_all_that_is_balanced(
+        self, request_: PlanRequest, balance: Balance, gain: int, budget: int | None, pins: bool
+    ) -> None:
+        """PerTopic: what the fullest broker of each topic holds, added up. Both: that and the total fall too little."""
+        request = balanced(pinning(request_, Random(gain)) if pins else request_, balance)
+        request = replace(request, goals=replace(request.goals, max_replica_moves=budget))
+        plain = plan(request)
+        made = plan(replace(request, goals=replace(request.goals, minimum_gain=gain)))
+        unlimited = Goals(request.goals.rack_awareness)
+        forced = plan(replace(request, strategy=Strategy.FORCED_MOVES_ONLY, goals=unlimited)).partitions != ()
+        movable = {p.tp for p in request.partitions if not p.pinned}
+        held = []
+        for found in ({p.tp: p.replicas for p in request.partitions if p.has_leader}, result(request, plain)):
+            cells = Counter((tp.topic, b) for tp, row in found.items() if tp in movable for b in row)
+            totals = Counter(b for row in found.values() for b in row)
+            fullest = [max((cells[t, b] for b in request.targets), default=0) for t in {tp.topic for tp in movable}]
+            held.append((sum(fullest), max(totals[b] for b in request.targets)))
+        (topics_had, total_had), (topics_has, total_has) = held
+        too_little = (topics_had - topics_has) * 100 < gain * topics_had
+        if balance is Balance.BOTH:
+            too_little &= (total_had - total_has) * 100 < gain * total_had
+        if too_little and not forced and plain.partitions:
+            assert (made.partitions, made.reason, made.optimal) == ((), "GainTooSmall", True)
+        else:
+            assert made == plain
+
+    @pytest.mark.parametrize(("balance", "gain", "moves"), [("PerTopic", 50, 2), ("PerTopic", 51, 0), ("Both", 50, 2)])
+    def test_topics_that_get_even_are_a_gain(self, balance: str, gain: int, moves: int) -> None:
+        """Two topics, each with two partitions on a broker of its own: the totals are even all the time."""
+        rows = [("a", 0, 0), ("a", 1, 0), ("b", 0, 1), ("b", 1, 1)]
+        request = PlanRequest(
+            (Broker(BrokerId(0)), Broker(BrokerId(1))),
+            tuple(PartitionInput(TopicPartition(t, i), replicas_of(b)) for t, i, b in rows),
+            frozenset({BrokerId(0), BrokerId(1)}),
+            Goals(balance=Balance(balance), minimum_gain=gain),
+        )
+        assert plan(request).replica_moves == moves
 
 
 class TestRules:

@@ -278,13 +278,6 @@ class TestEligibleBrokers:
 
 
 class TestCombinations:
-    PINNED = (PartitionInput(TopicPartition("t", 0), replicas_of(1), pinned=True),)
-
-    def test_balance_of_topics_and_pinned_topics(self) -> None:
-        """What share of a topic a pinned one would have is not said."""
-        with pytest.raises(Refused, match=r"goals\.balance cannot be combined with pinned topics"):
-            plan(replace(cluster([], {1: None}, goals=Goals(balance=Balance.BOTH)), partitions=self.PINNED))
-
     @pytest.mark.parametrize(
         "goals", [Goals(balance=Balance.BOTH), Goals(max_replica_moves=1), Goals(max_data_to_move=1)]
     )

@@ -35,9 +35,9 @@ def curve(request: PlanRequest, points: int = 11) -> tuple[CurvePoint, ...]:
     """From the moves that have to be (copies on brokers that may hold nothing, avoidable rack violations) to the whole
     plan, in up to ``points`` (two at least) even steps. Raises Refused where the request contradicts itself."""
     encoded = build(request)
-    if not encoded.partitions:
-        return (CurvePoint(0, Spread(0, 0), 0, 0, optimal=True),)
     instance, goals = encoded.instance, request.goals
+    if not encoded.partitions:
+        return (_point(Copies.of_lists(instance, instance.holder), goals, optimal=True),)
     sets = replica_sets(instance, goals)
     full = Copies.of_lists(instance, sets.copies.holder)
     whole = full.moves()

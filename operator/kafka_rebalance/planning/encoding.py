@@ -132,12 +132,9 @@ def _check_goals(request: PlanRequest) -> None:
         for name, given in (
             (f"the strategy {request.strategy}", request.strategy is not Strategy.MINIMAL_MOVEMENT),
             ("a replicationFactor", request.replication_factor is not None),
-            ("pinned topics", goals.balance is not Balance.TOTAL and any(p.pinned for p in request.partitions)),
         )
         if given
     ]
-    if goals.minimum_gain and goals.balance is not Balance.TOTAL:
-        others.append("minimumGain")
     if asked and others:
         raise Refused("GoalsNotCombined", f"goals.{asked[0]} cannot be combined with {others[0]}")
 

@@ -54,9 +54,7 @@ def plan(request: PlanRequest) -> Plan:
     if not encoded.partitions:
         return Plan((), lower_bound=0, optimal=True, skipped=skipped, before=before, after=before)
     solution = _STRATEGIES[request.strategy](request, encoded)
-    if request.strategy is Strategy.MINIMAL_MOVEMENT and gains_too_little(
-        instance, solution, request.goals.minimum_gain
-    ):
+    if request.strategy is Strategy.MINIMAL_MOVEMENT and gains_too_little(instance, solution, request.goals):
         violations = instance.violations(instance.holder)
         return Plan((), 0, True, violations, skipped, before=before, after=before, reason=GAIN_TOO_SMALL)
     return Plan(

@@ -37,7 +37,8 @@ def outline_by_topic(instance: Instance, balance: Balance) -> TopicOutline:
     best: tuple[int, int, int] | None = None
     while True:
         found, moves, leaving = network.solve(cells)
-        value = square_sum(found.ravel()), square_sum(found.sum(axis=0)), int(moves.sum())
+        totals = instance.base[brokers] + found.sum(axis=0)
+        value = square_sum(found.ravel()), square_sum(totals), int(moves.sum())
         near = (np.abs(found - cells) <= 1).all() and (np.abs(found.sum(axis=0) - cells.sum(axis=0)) <= 1).all()
         if near or value == best:
             targets = np.zeros((len(found), instance.brokers), dtype=np.int64)
@@ -118,7 +119,8 @@ class _CellNetwork:
         else:
             total = cells.sum(axis=0)
             of, wide, slope = convex_segments(total, np.full(len(total), len(instance.rf)))
-            net.add_arcs(broker[of], sink, wide, slope * w_total + tie[of])
+            square = (slope + 2 * instance.base[brokers][of]) * w_total
+            net.add_arcs(broker[of], sink, wide, square + tie[of])
         flow = net.solve()
         found = np.bincount(which, flow[out], minlength=cells.size).astype(np.int64).reshape(cells.shape)
         moves = np.bincount(self._topic, flow[new].reshape(len(self._topic), -1).sum(axis=1), minlength=topics)
@@ -131,12 +133,13 @@ class _CellNetwork:
         brokers, largest = len(self._brokers), int(np.bincount(self._instance.topic).max())
         slope, moves = 2 * largest + 1, 2 * (len(cells) * len(self._instance.group_size) + 1)
         if self._fair is None:
-            total = 4 * len(self._instance.rf) + 2
+            total = 4 * self._instance.highest + 2
             bounds = [slope, moves, total, 2 * brokers]
             self._strict = all_strict(bounds, nodes, 2)
             return level_weights(bounds, nodes, soft=3)
         topic = min(2 * brokers, 2 * len(cells)) * slope
-        bounds = [len(fair_steps(self._fair)), topic, moves, 2 * brokers]
+        steps = fair_steps(self._instance.base[self._brokers] + self._fair)
+        bounds = [len(steps), topic, moves, 2 * brokers]
         self._strict = all_strict(bounds, nodes, 3)
         w_total, w_topic, w_move, w_tie = level_weights(bounds, nodes, soft=2)
         return [w_topic, w_move, w_total, w_tie]

@@ -25,14 +25,15 @@ def place_by_topic(instance: Instance, balance: Balance) -> tuple[Placed, bool]:
     copies = np.bincount(instance.topic, instance.rf).astype(np.int64)
     members = np.bincount(instance.topic)
     cells = np.minimum(copies[:, None] // len(brokers), members[:, None]).repeat(len(brokers), axis=1)
-    totals = np.full(len(brokers), int(copies.sum()) // len(brokers))
+    base = instance.base[brokers]
+    totals = np.clip(int(copies.sum() + base.sum()) // len(brokers) - base, 0, len(instance.rf))
     best: tuple[int, int] | None = None
     while True:
         network = _TopicNetwork(instance, balance, cells, totals)
         owner, number = network.solve()
         cell = instance.topic[owner] * len(brokers) + number
         found = np.bincount(cell, minlength=topics * len(brokers)).reshape(topics, -1)
-        value = square_sum(found.ravel()), square_sum(found.sum(axis=0))
+        value = square_sum(found.ravel()), square_sum(base + found.sum(axis=0))
         near = (np.abs(found - cells) <= 1).all() and (np.abs(found.sum(axis=0) - totals) <= 1).all()
         if near or value == best:
             holder = brokers[number]
@@ -55,6 +56,7 @@ class _TopicNetwork:
         self._cell = net.add_nodes(cells.size).reshape(cells.shape)
         self._broker = net.add_nodes(len(self._brokers))
         self._sink = net.add_nodes(1, -len(instance.holder))
+        self._base = instance.base[self._brokers]
         self._fair = fair_counts(instance)[self._brokers] if self._both else totals
         self._set_weights(int(np.bincount(instance.topic).max()))
         self._add_groups()
@@ -69,7 +71,7 @@ class _TopicNetwork:
         gains = {
             "rack": arcs,
             "topic": 2 * count * (2 * largest + 1),
-            "total": 2 * len(fair_steps(self._fair)) if self._both else 4 * len(self._instance.rf) + 2,
+            "total": 2 * len(fair_steps(self._base + self._fair)) if self._both else 4 * self._instance.highest + 2,
             "move": arcs,
             "tie": 2 * count,
         }
@@ -117,12 +119,12 @@ class _TopicNetwork:
     def _add_totals(self, totals: Ints) -> None:
         tie = spare_ranks(self._instance)[self._brokers] * self._weight["tie"]
         if self._both:
-            base = self._instance.base[self._brokers]
-            add_fair_counts(self._net, self._broker, self._sink, self._fair, base, self._weight["total"], tie)
+            add_fair_counts(self._net, self._broker, self._sink, self._fair, self._base, self._weight["total"], tie)
             return
         limit = np.full(len(totals), len(self._instance.rf), dtype=np.int64)
         which, width, slope = convex_segments(totals, limit)
-        self._net.add_arcs(self._broker[which], self._sink, width, slope * self._weight["total"] + tie[which])
+        square = (slope + 2 * self._base[which]) * self._weight["total"]
+        self._net.add_arcs(self._broker[which], self._sink, width, square + tie[which])
 
     def solve(self) -> tuple[Ints, Ints]:
         """Every copy as (partition, number of the broker among those that may hold some)."""

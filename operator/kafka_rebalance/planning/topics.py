@@ -41,7 +41,7 @@ _EFFORT = 200
 
 def balanced_by_topic(instance: Instance, balance: Balance) -> Sets:
     """The replica sets of the plan, for PerTopic and Both."""
-    if not instance.topic[-1]:
+    if not instance.topic[-1] and not instance.base.any():
         return fewest_moves(instance)
     odd = instance.rack_awareness is RackAwareness.PREFERRED or bool(instance.excess_of.any())
     if len(instance.holder) <= SMALL or (odd and (balance is Balance.BOTH or _choices(instance) <= MOST_CHOICES)):
@@ -83,7 +83,7 @@ def _by_flow(instance: Instance, balance: Balance) -> Sets:
 def _each_alone(instance: Instance) -> Sets:
     """Each topic for itself, its spare copies on the brokers that have the fewest copies by then."""
     holder, lower_bound = instance.holder.copy(), 0
-    totals = np.bincount(holder, minlength=instance.brokers)
+    totals = instance.base + np.bincount(holder, minlength=instance.brokers)
     for slots, part in _parts(instance):
         alone = fewest_moves(replace(part, favour=-totals))
         holder[slots] = alone.copies.holder
@@ -121,7 +121,7 @@ def _filled(part: Instance, plan: Outline) -> Copies:
 
 
 def _parts(instance: Instance) -> Iterator[tuple[slice, Instance]]:
-    """Each topic's slots, and its partitions as an instance of their own."""
+    """Each topic's slots, and its partitions as an instance of their own, without anything that stays beside it."""
     first = np.flatnonzero(np.diff(instance.topic, prepend=-1))
     for begin, end in zip(first.tolist(), [*first[1:].tolist(), len(instance.rf)], strict=True):
         slots = slice(int(instance.start[begin]), int(instance.start[end - 1] + instance.rf[end - 1]))
@@ -141,4 +141,5 @@ def _part(instance: Instance, partitions: slice, slots: slice, used: Ints, kind:
         excess_of=instance.excess_of[used],
         topic=np.zeros(len(kind), dtype=np.int64),
         size=instance.size[partitions],
+        base=np.zeros_like(instance.base),
     )
