@@ -164,6 +164,7 @@ class ClusterEngine:
             vitals = await self._observer.vitals(info)
             look = await self._look(running, info)
             cluster = look.observation.cluster
+            running = self._still_prepared(running)
             self._judge(running, look, vitals)
             for work in running:
                 async with self._lifecycle.problems_of(work, "cordon"):
@@ -217,6 +218,16 @@ class ClusterEngine:
         errands = {errand.tp for work in running for errand in work.errands}
         moving_now = {tp for work in running for tp in moving(work)}
         return await self._observer.look(errands, moving_now, info, self._throttle.foreign)
+
+    def _still_prepared(self, running: list[Work]) -> list[Work]:
+        """Without those that somebody has asked something of since: a deletion, say, whose surroundings go too.
+
+        What they asked is prepared in the next round, which begins at once.
+        """
+        for work in running:
+            if work.prepared != work.asked:
+                work.judged_in = None
+        return [work for work in running if work.prepared == work.asked]
 
     def _judge(self, running: list[Work], look: Look, vitals: Vitals) -> None:
         """Where each rebalance goes, whether it may start something new, and how each of its partitions stands."""
