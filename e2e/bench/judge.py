@@ -1,6 +1,6 @@
 """What Kafka's own command-line tools say of a cluster: the judge of a test is not the code under test.
 
-Each question costs the start of a JVM, a second or so: ask once for many topics. The judge only looks.
+The judge only looks.
 """
 
 import json

@@ -8,7 +8,6 @@ import contextlib
 import logging
 import shutil
 import socket
-import subprocess
 import tempfile
 import uuid
 from base64 import urlsafe_b64encode
@@ -23,6 +22,7 @@ from confluent_kafka.admin import AdminClient
 
 from e2e.bench.kafka_jars import KafkaJars, format_storage, kafka_jars
 from e2e.bench.kafka_properties import CONTROLLER_ID, SASL_USERS, broker_properties, controller_properties, login
+from e2e.bench.kafka_tools import KafkaTools
 from e2e.bench.ports import release_port, reserve_port
 from e2e.bench.process import Child
 from e2e.bench.waiting import wait_until
@@ -51,6 +51,7 @@ class KafkaCluster:
     ) -> None:
         self.host = host
         self.jars: KafkaJars = kafka_jars(version)
+        self._tools = KafkaTools(self.jars)
         self.racks = dict(racks)
         self.sasl = sasl
         self.directory = Path(tempfile.mkdtemp(prefix="kafka-bench-"))
@@ -135,6 +136,7 @@ class KafkaCluster:
 
     def close(self, *, keep_logs: bool = False) -> None:
         """Kill everything; delete the data, and the logs too unless they are to be kept."""
+        self._tools.close()
         for child in self._children.values():
             child.kill9()
         self._children.clear()
@@ -239,11 +241,7 @@ class KafkaCluster:
 
     def run_tool(self, main: str, *arguments: str) -> str:
         """Run one of Kafka's command-line tools; its standard output."""
-        argv = self.jars.java(main, *arguments, role="tool")
-        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
-        if done.returncode:
-            raise RuntimeError(f"{main} {' '.join(arguments)} failed:\n{done.stdout}{done.stderr}")
-        return done.stdout
+        return self._tools.run(main, *arguments, timeout=120)
 
     # -- inside -------------------------------------------------------------------------------------------------
 

@@ -31,15 +31,18 @@ class KafkaJars:
     libs: Path
     jvm: tuple[str, ...] = ()
 
-    def java(self, main: str, *arguments: str, role: str) -> list[str]:
-        """The command line of class `main`; `role` is "broker" or "tool" and selects where its log lines go."""
+    def java(self, main: str, *arguments: str, role: str, beside: Path | None = None) -> list[str]:
+        """The command line of class `main`; `role` is "broker" or "tool" and selects where its log lines go.
+
+        `beside` is one more jar.
+        """
         logging = (
             f"-Dlog4j.configuration=file:{_POMS}/log4j-{role}.properties"
             if self.version.startswith("3.")
             else f"-Dlog4j2.configurationFile={_POMS}/log4j2-{role}.properties"
         )
         # Spelled out and sorted: a class archive is only used with the very same class path.
-        class_path = ":".join(str(jar) for jar in sorted(self.libs.glob("*.jar")))
+        class_path = ":".join(str(jar) for jar in (*sorted(self.libs.glob("*.jar")), *([beside] if beside else ())))
         return ["java", *_JVM, *self.jvm, logging, "-cp", class_path, main, *arguments]
 
 
