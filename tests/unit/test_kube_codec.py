@@ -198,15 +198,19 @@ class TestCorruption:
     @pytest.mark.parametrize(
         "payload",
         [
-            b"",
-            b"junk",
-            encode_plan(plan(10))[:-20],
-            gzip.compress(b"[1"),
-            pack([]),
-            pack({"format": 99}),
-            pack({"format": 2}),
-            pack({"format": 2, "topics": [{"topic": "a", "id": "i", "partitions": [0, 1]}]}),
-            pack({"format": 1, "topics": [{"topic": "a", "id": "i", "partitions": [[0]]}]}),
+            pytest.param(b"", id="nothing"),
+            pytest.param(b"junk", id="junk"),
+            pytest.param(encode_plan(plan(10))[:-20], id="cut off"),
+            pytest.param(gzip.compress(b"[1"), id="no JSON"),
+            pytest.param(pack([]), id="a list"),
+            pytest.param(pack({"format": 99}), id="a format to come"),
+            pytest.param(pack({"format": 2}), id="no topics"),
+            pytest.param(
+                pack({"format": 2, "topics": [{"topic": "a", "id": "i", "partitions": [0, 1]}]}), id="no replicas"
+            ),
+            pytest.param(
+                pack({"format": 1, "topics": [{"topic": "a", "id": "i", "partitions": [[0]]}]}), id="half an origin"
+            ),
         ],
     )
     def test_topics(self, payload: bytes) -> None:
