@@ -223,7 +223,7 @@ class TestCurve:
         assert points[-1]["optimal"]
         assert not any(point["optimal"] for point in points[:-1])
         assert len(points) > 1
-        assert any(line.startswith("Between its ends it is the most useful moves") for line in document["why"])
+        assert any(line.startswith("Up to its last point it is the plan's most") for line in document["why"])
         assert any("each topic's counts; totals" in line for line in document["why"]) == (balance == "PerTopic")
 
     @pytest.mark.parametrize("limit", [("--max-replica-moves", "3"), ("--minimum-gain", "99")])

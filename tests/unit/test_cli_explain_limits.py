@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 from tests.unit.test_cli_explain import run
 
+from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.planning.explain_shares import Shares
+
 Row = tuple[str, int, list[int]]
 
 
@@ -154,6 +157,12 @@ class TestPinned:
         )
         assert [row["pinned"] for row in document["brokers"]] == [5, 0, 0]
         assert [row["share"] and row["share"]["high"] for row in document["brokers"]] == [None, 2, 2]
+
+    def test_fewer_than_the_others(self) -> None:
+        """One pinned replica and no other does not fill a broker while others have three: there is no share."""
+        counts, racks = {BrokerId(0): 1, BrokerId(1): 3, BrokerId(2): 3}, dict.fromkeys(map(BrokerId, range(3)))
+        shares = Shares(counts, racks, {BrokerId(0): 1})
+        assert [shares.of(b) for b in racks] == [None] * 3
 
     def test_within_a_share(self) -> None:
         """A broker with fewer than its share gets the rest of it."""

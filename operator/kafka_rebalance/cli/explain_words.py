@@ -113,7 +113,7 @@ def of_curve(request: PlanRequest, unknown_sizes: int) -> list[str]:
     if goals.balance is Balance.PER_TOPIC:
         lines.append("Its squares are those of each topic's counts; totals come last, and may get less even.")
     if goals.balance is not Balance.TOTAL:
-        lines.append("Between its ends it is the most useful moves of the plan; whether others do more is not decided.")
+        lines.append("Up to its last point it is the plan's most useful moves; whether others do more was not decided.")
     if unknown_sizes:
         lines.append(f"Its data leaves out {counted(unknown_sizes, 'partition')} whose size is not known.")
     return lines
