@@ -29,7 +29,7 @@ def beside(request: PlanRequest, pinned: dict[int, int]) -> PlanRequest:
 
 
 class TestHeavyPins:
-    @pytest.mark.parametrize(("awareness", "proved"), [("Enforced", 55), ("Disabled", 55), ("Preferred", 45)])
+    @pytest.mark.parametrize(("awareness", "proved"), [("Enforced", 50), ("Disabled", 50), ("Preferred", 42)])
     def test_the_outline_of_large_clusters(self, awareness: str, proved: int) -> None:
         """Up to ten times as much is pinned as may move: what is said to be proved is exact, and nearly all is."""
         random, seen = Random(51), 0

@@ -139,9 +139,8 @@ class Goals(ApiModel):
     )
     minimum_gain: Annotated[int, Field(ge=0, le=100)] = Field(
         default=0,
-        description="Percent of the fullest broker's replicas (PerTopic: of each topic's; Both: either). A plan that "
-        "forces nothing and takes less than that off, within maxReplicaMoves and maxDataToMove, is empty. "
-        "0: any gain will do.",
+        description="Percent of the fullest broker's replicas. A plan that forces nothing and takes less than that off "
+        "it is empty. 0: any gain will do.",
     )
 
 
