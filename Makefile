@@ -25,7 +25,7 @@ demo: servers  ## real brokers, a real API server, a rebalance and a rollback; K
 
 test: lint servers  ## lint, then the tests, end-to-end ones on real clusters included, in a quarter of an hour
 	@$(PYTHON) -m pytest tests e2e -m "not campaign and not node" \
-		--numprocesses 3 --no-loadscope-reorder --durations 12
+		--numprocesses 2 --no-loadscope-reorder --durations 12
 
 e2e: servers  ## every end-to-end test, the longer ones too
 	@$(PYTHON) -m pytest e2e -m "not node"

@@ -6,17 +6,13 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-_TOGETHER = ("tests/contract", "tests/kube", "tests/chart", "tests/pipeline")
-"""Every directory here starts servers once for all its tests."""
-
-_HALF = ("e2e/test_[a-n]*", "e2e/test_[o-z]*")
-"""The end-to-end tests take the longest by far: half of them get servers of their own."""
+_TOGETHER = ("e2e", "tests/contract", "tests/kube", "tests/chart", "tests/pipeline")
+"""Every directory here starts servers once for all its tests; what takes the longest is first."""
 
 
 def _group(file: str) -> str:
-    path = PurePosixPath(file)
-    halves = [pattern for pattern in _HALF if path.match(pattern)]
-    return halves[0] if halves else str(path.parent) if str(path.parent) in _TOGETHER else file
+    directory = str(PurePosixPath(file).parent)
+    return directory if directory in _TOGETHER else file
 
 
 class Scheduling(LoadScopeScheduling):
@@ -34,5 +30,5 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Schedul
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put what takes long first."""
-    order = {name: at for at, name in enumerate((*_HALF, *_TOGETHER))}
+    order = {name: at for at, name in enumerate(_TOGETHER)}
     items.sort(key=lambda item: order.get(_group(item.nodeid.partition("::")[0]), len(order)))

@@ -65,14 +65,14 @@ class Told:
         goals = replace(request.goals, max_replica_moves=None, max_data_to_move=None, minimum_gain=0)
         self.unlimited = replace(request, goals=goals)
         self.full = plan(self.unlimited)
-        self.before: Lists = {p.tp: p.replicas for p in request.partitions if p.has_leader}
+        self.before: Lists = {p.tp: p.replicas for p in request.partitions if p.counts}
         self.after: Lists = result(request, self.made)
         self.at_full: Lists = result(self.unlimited, self.full)
         self.held, self.holds, self.full_holds = map(count, (self.before, self.after, self.at_full))
         self.led, self.leads = (Counter(row[0] for row in rows.values()) for rows in (self.before, self.after))
         self.known = {b.id for b in request.brokers}
         self.racks = {b.id: b.rack for b in request.brokers}
-        self.pinned = count({p.tp: p.replicas for p in request.partitions if p.pinned and p.has_leader})
+        self.pinned = count({p.tp: p.replicas for p in request.partitions if p.pinned})
 
     def crowd(self, replicas, broker):
         """How many of the replicas the rack rule counts in the broker's rack."""

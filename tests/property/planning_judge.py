@@ -47,7 +47,7 @@ def fewest_pair_squares(lists: Iterable[Replicas]) -> int:
 
 def present(request: PlanRequest) -> dict[TopicPartition, Replicas]:
     """The lists that count: those without a leader do where they are pinned."""
-    return {p.tp: p.replicas for p in request.partitions if p.has_leader or p.pinned}
+    return {p.tp: p.replicas for p in request.partitions if p.counts}
 
 
 def staying(request: PlanRequest) -> list[Replicas]:
@@ -254,7 +254,7 @@ importance: Preferred has the violations behind the squares. Pinned partitions o
 
 def check_budget(request: PlanRequest, made: Plan) -> Bought:
     """Assert the rules that hold within a movement budget; what it bought."""
-    before = {p.tp: p.replicas for p in request.partitions if p.has_leader}
+    before = present(request)
     size = {p.tp: p.size_bytes for p in request.partitions}
     after = result(request, made)
     pinned = _pinned(request)
@@ -286,7 +286,7 @@ def check_budget(request: PlanRequest, made: Plan) -> Bought:
 
 
 def _pinned(request: PlanRequest) -> list[PartitionInput]:
-    return [p for p in request.partitions if p.has_leader and p.pinned]
+    return [p for p in request.partitions if p.pinned]
 
 
 def best_within_budget(request: PlanRequest) -> Bought:
@@ -331,7 +331,7 @@ def best_within_budget(request: PlanRequest) -> Bought:
 
 def value_by_topic(request: PlanRequest, made: Plan) -> tuple[int, ...]:
     """What a plan that balances topics is worth, most important first; pinned partitions are in the totals only."""
-    before = {p.tp: p.replicas for p in request.partitions if p.has_leader}
+    before = present(request)
     after = result(request, made)
     totals = _sumsq(b for replicas in after.values() for b in replicas if b in request.targets)
     pinned = {p.tp for p in _pinned(request)}

@@ -23,7 +23,7 @@ def line_of(lines: list[str], begins: str) -> str | None:
 
 
 class TestBudget:
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=80, deadline=None)
     @given(budgeted())
     def test_reached_or_not(self, request_: PlanRequest) -> None:
         """Reached: full balance takes more than is allowed. Not reached: the plan is the one without a budget."""
@@ -41,7 +41,7 @@ class TestBudget:
         assert re.search(rf"full balance takes {told.full.replica_moves} replica moves?\b", reached)
         assert re.search(rf"This plan takes {told.made.replica_moves} replica moves?\b", reached)
 
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=80, deadline=None)
     @given(budgeted())
     def test_what_is_left(self, request_: PlanRequest) -> None:
         """Spreads, squares, and the brokers that end outside their shares or are not emptied."""
@@ -92,13 +92,13 @@ class TestBudget:
 
 
 class TestPartitions:
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=100, deadline=None)
     @given(explainable())
     def test_what_the_limit_keeps_from_them(self, request_: PlanRequest) -> None:
         """What is said not to be carried out is in the plan without the limit, and only that."""
         told = Told(request_)
         for p in request_.partitions:
-            if not p.has_leader:
+            if not p.counts:
                 continue
             lines = words.of_partition(told.explained, told.explained.partition(p.tp))
             whole = told.at_full[p.tp]
@@ -112,13 +112,13 @@ class TestPartitions:
             if without is not None:
                 assert f" has it on {','.join(map(str, whole))};" in without
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=100, deadline=None)
     @given(with_gain())
     def test_pinned_replicas(self, request_: PlanRequest) -> None:
         """How many there are, and how many stay on brokers that shall hold nothing."""
         told = Told(request_)
         lines = words.of_plan(told.explained)
-        pinned = [p for p in request_.partitions if p.pinned and p.has_leader]
+        pinned = [p for p in request_.partitions if p.pinned]
         said = line_of(lines, "Pinned: ")
         assert (said is None) == (not pinned)
         if said is None:
@@ -132,7 +132,7 @@ AROUND = "and the others are planned around it"
 
 
 class TestGain:
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=100, deadline=None)
     @given(with_gain())
     def test_figures(self, request_: PlanRequest) -> None:
         """Too small: nothing moves, and the fullest broker would give too little. Met: it gives enough."""

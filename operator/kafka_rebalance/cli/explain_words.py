@@ -87,10 +87,10 @@ def of_broker(explained: Explanation, account: BrokerAccount) -> list[str]:
 
 def of_partition(explained: Explanation, account: PartitionAccount) -> list[str]:
     """Why a partition gets the list it gets."""
-    if account.skipped:
-        return [f"{account.tp} was not planned: {account.skipped}."]
     if account.pinned:
         return [f"{account.tp} is pinned: it stays on {_ids(account.target)}, and the others are planned around it."]
+    if account.skipped:
+        return [f"{account.tp} was not planned: {account.skipped}."]
     without = limits.of_partition(explained, account)
     if account.current == account.target:
         return [f"{account.tp} stays on {_ids(account.target)}.", *_staying(explained, account), *without]

@@ -52,7 +52,7 @@ class Encoded:
 def build(request: PlanRequest) -> Encoded:
     """Check the request and encode it. Raises Refused naming the partition, broker or goal at fault."""
     _check_goals(request)
-    partitions = [p for p in request.partitions if p.has_leader or p.pinned]
+    partitions = [p for p in request.partitions if p.counts]
     if any(before.tp > after.tp for before, after in pairwise(partitions)):
         partitions.sort(key=lambda p: p.tp)
     _check_brokers(request)

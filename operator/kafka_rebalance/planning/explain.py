@@ -39,7 +39,7 @@ class Explanation:
     def __init__(self, request: PlanRequest, made: Plan) -> None:
         self.request = request
         self.plan = made
-        self.planned = tuple(p for p in request.partitions if p.has_leader)
+        self.planned = tuple(p for p in request.partitions if p.counts)
         self._rack = {b.id: b.rack for b in request.brokers}
         self._lists = {p.tp: p.replicas for p in self.planned}
         self._targets = self._lists | {p.tp: p.target for p in made.partitions}

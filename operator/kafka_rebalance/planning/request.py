@@ -78,6 +78,11 @@ class PartitionInput:
     pinned: bool = False
     min_insync: int = 1
 
+    @property
+    def counts(self) -> bool:
+        """Whether its replicas are among those that are balanced, or balanced around."""
+        return self.has_leader or self.pinned
+
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
