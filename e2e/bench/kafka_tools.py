@@ -49,6 +49,9 @@ class KafkaTools:
         except (OSError, EOFError) as lost:
             self.close()
             raise RuntimeError(f"{' '.join(words)} did not answer within {timeout:.0f} s, or ended Java") from lost
+        except BaseException:
+            self.close()  # what it answers later is not the answer to the next question
+            raise
         finally:
             limit.cancel()
 

@@ -281,6 +281,22 @@ class TestData:
         assert sorted(p.size_bytes for p in made.partitions) == [0, 10, 20, 30]
         assert made.after == Spread(4, 4)
 
+    def test_two_small_moves_rather_than_the_large_one_of_the_whole_plan(self) -> None:
+        """Broker 0 has two large partitions and a small one that 2 has too: it goes to 1, and one of 1's to 2."""
+        rows = {"large": ([0], [0]), "both": ([0, 2],), "small": ([1], [1])}
+        request = PlanRequest(
+            tuple(Broker(BrokerId(b)) for b in range(3)),
+            tuple(
+                PartitionInput(TopicPartition(topic, at), replicas_of(*row), size_bytes=100 if topic == "large" else 1)
+                for topic, lists in rows.items()
+                for at, row in enumerate(lists)
+            ),
+            frozenset(BrokerId(b) for b in range(3)),
+        )
+        assert plan(request).replica_moves == 1
+        made = plan(within(request, data=10))
+        assert (made.replica_moves, made.after, made.optimal) == (2, Spread(2, 2), True)
+
 
 class TestManyRepairs:
     """A budget between what has to leave and what the rack rule would have moved as well."""

@@ -58,7 +58,9 @@ def exceeds(full: Copies, goals: Goals) -> bool:
 
 def buy(instance: Instance, full: Copies, goals: Goals) -> Bought:
     """The best within the budget, which the whole plan exceeds."""
-    moves = full.moves() if goals.max_replica_moves is None else min(max(0, goals.max_replica_moves), full.moves())
+    moves = len(instance.holder) if goals.max_replica_moves is None else max(0, goals.max_replica_moves)
+    if goals.max_data_to_move is None:
+        moves = min(moves, full.moves())  # bytes may buy more moves of small copies than the whole plan has
     if goals.balance is not Balance.TOTAL:
         return trimmed(Copies.of_lists(instance, full.holder), goals, moves)
     purchases = Purchases(instance, full)
@@ -98,7 +100,7 @@ class Purchases:
         return self._settled(found, self._bought(found, moves), moves, None)
 
     def within_data(self, moves: int, data: int) -> Bought:
-        """The best that was found within so many moves and bytes, fewer than the whole plan's."""
+        """The best that was found within so many moves and bytes; not both are enough for the whole plan."""
         affordable = min(moves, self._affordable(data))
         found = self._topped_up(Copies.of_lists(self._instance, self._instance.holder), moves, data)
         asked = self._estimate(min(affordable, self._full.moves()), data)
