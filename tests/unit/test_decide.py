@@ -9,7 +9,9 @@ from kafka_rebalance.execution.decide import (
     Errand,
     Kind,
     Observation,
+    Verdict,
     judge,
+    lost_moves,
 )
 from kafka_rebalance.execution.steps import Alter, Elect
 from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
@@ -299,6 +301,46 @@ class TestDeadReplicas:
         assert (found.kind, found.reason) == (Kind.SKIPPED, "OriginalBrokerGone")
 
 
+class TestListsThatStay:
+    """The plan changes nothing of the list."""
+
+    STAYS = dataclasses.replace(ERRAND, target=ERRAND.origin)
+
+    def test_a_partition_that_is_only_remembered_is_let_be(self):
+        """An earlier plan of the run was about it: who leads it and in what order it is, is nobody's business now."""
+        for found in (state(1, 2, 3, leader=2), state(3, 1, 2, leader=3)):
+            assert verdict_on(found, errand=self.STAYS).kind is Kind.DONE
+
+    @pytest.mark.parametrize("origin", [(1, 2, 3), (3, 2, 1)])
+    def test_an_election_is_for_the_list_that_was_planned_from(self, origin):
+        """Put in another order meanwhile, it is somebody else's."""
+        errand = dataclasses.replace(self.STAYS, origin=replicas_of(*origin), elects=True)
+        found = verdict_on(state(3, 1, 2, leader=3), errand=errand)
+        assert (found.kind, found.reason) == (Kind.SKIPPED, "Drifted")
+        assert "[3, 1, 2]" in found.message
+
+
+class TestLostMoves:
+    """How much of the plan others have made void."""
+
+    LOST = Verdict(Kind.SKIPPED, "Drifted")
+
+    def rows(self):
+        """Two copies, a new order, an election, and one that the plan leaves where it is."""
+        lists = [((1, 2, 3), (4, 5, 3)), ((1, 2, 3), (2, 1, 3)), ((1, 2, 3), (1, 2, 3)), ((1, 2, 3), (1, 2, 3))]
+        return [
+            Errand(
+                TopicPartition("t", n), "id-1", replicas_of(*was), replicas_of(*was), replicas_of(*to), elects=n == 2
+            )
+            for n, (was, to) in enumerate(lists)
+        ]
+
+    @pytest.mark.parametrize(("number", "lost"), [(0, 2), (1, 1), (2, 1), (3, 0)])
+    def test_each_counts_for_what_it_was(self, number, lost):
+        """Of four: what the plan leaves is no part of it."""
+        assert lost_moves(self.rows(), {TopicPartition("t", number): self.LOST}) == (lost, 4)
+
+
 class TestPaused:
     """Suspended, frozen or outside a window: only what leads to a rest point is sent."""
 
@@ -324,9 +366,15 @@ class TestPaused:
 
     def test_not_an_election_that_is_all_there_is_to_do(self):
         """Nothing has been begun: it is a step like any other."""
-        errand = dataclasses.replace(ERRAND, target=ERRAND.origin)
+        errand = dataclasses.replace(ERRAND, target=ERRAND.origin, elects=True)
         assert verdict_on(state(1, 2, 3, leader=2), errand=errand).call == Elect(BrokerId(1))
         assert verdict_on(state(1, 2, 3, leader=2), errand=errand, paused=True).reason == "Paused"
+
+    def test_neither_one_that_an_earlier_plan_prepared(self):
+        """The plan that elects is a new one, whatever made the list as it is."""
+        now = replicas_of(2, 1, 3)
+        errand = dataclasses.replace(ERRAND, planned_from=now, target=now, elects=True)
+        assert verdict_on(state(2, 1, 3, leader=1), errand=errand, paused=True).reason == "Paused"
 
     def test_a_null_is_never_blocked(self):
         """Cancelling remains possible under freeze."""

@@ -90,6 +90,84 @@ class TestElections:
         assert kafka.elected == ["t-1"]
 
 
+class TestSuperseded:
+    """What an edit takes out of the plan is not done."""
+
+    @pytest.mark.parametrize("restart", [False, True])
+    @pytest.mark.parametrize(
+        "edit",
+        [
+            {"topics": {"exclude": ["t"]}},
+            {"topics": {"pinned": ["t"]}},
+            {"strategy": "MinimalMovement"},
+            {"brokers": {"include": [1, 3]}, "topics": {"exclude": ["t"]}},
+        ],
+    )
+    async def test_nobody_is_elected_whom_the_spec_no_longer_asks_for(self, kafka, edit, restart):
+        """The run remembers the partition, which is no reason to touch it."""
+        operator = applied(kafka, execution={"suspend": True})
+        await operator.until("Suspended")
+        if restart:
+            operator.restart()
+        operator.edit(**edit, execution={"suspend": False})
+        await operator.until("Succeeded", "NothingToDo")
+        assert (kafka.elected, kafka.altered) == ([], [])
+
+    async def test_elections_of_a_new_plan_wait_for_its_approval(self):
+        """An earlier plan of the run has put the list in its order: this election is none that it left pending."""
+        kafka = KafkaInMemory((1, 2, 3), t=[[1, 2], [2, 3]])
+        kafka.slow = {1}
+        operator = OperatorInMemory(kafka)
+        operator.assign(("t", 0, [2, 1]), ("t", 1, [2, 1]), execution={"parallelPartitionCount": 10})
+        await operator.until_true(lambda: kafka.lists("t")[0] == [2, 1] and kafka.leaders("t")[0] == 2)
+        await operator.round()
+        kafka.lead("t", 0, 1)
+        kafka.elected.clear()
+        goals = {"followerOrder": False}
+        operator.edit(strategy="PreferredLeaders", assignment=None, approval={"policy": "Manual"}, goals=goals)
+        await operator.until("AwaitingApproval")
+        for _ in range(4):
+            await operator.round()
+        assert operator.status["plan"]["elections"] == 1
+        assert kafka.elected == []
+
+
+class TestDrift:
+    async def test_a_list_that_somebody_else_changed_is_theirs(self, kafka):
+        """The plan changes no list, so none is put back: the partition leaves the run, whoever leads it."""
+        held = {"execution": {"suspend": True}, "approval": {"driftBudget": 100}}
+        operator = applied(kafka, goals={"followerOrder": False}, **held)
+        await operator.until("Suspended")
+        kafka.assign("t", 1, 3, 2)
+        operator.edit(execution={"suspend": False})
+        await operator.until("Succeeded")
+        assert (kafka.elected, kafka.altered, operator.skipped) == ([], [], {"t-1": "Drifted"})
+
+    async def test_one_election_of_many_is_within_the_budget(self):
+        """An election counts as one move, one that is lost and one that is not."""
+        kafka = KafkaInMemory((1, 2, 3, 4), t=EVEN * 10)
+        for number, (_, second) in enumerate(EVEN * 10):
+            kafka.lead("t", number, second)
+        operator = applied(kafka, approval={"policy": "Manual"}, goals={"followerOrder": False})
+        await operator.until("AwaitingApproval")
+        asked = operator.status["plan"]["hash"]
+        kafka.assign("t", 0, 1, 4)
+        for _ in range(12):
+            await operator.round()
+        assert (operator.state, operator.status["plan"]["hash"]) == ("AwaitingApproval", asked)
+
+
+class TestDecommission:
+    async def test_what_is_elected_is_not_left_alone(self, kafka):
+        """A partition has one fate in a plan: status.skipped does not have it, and an undo is a whole one."""
+        operator = applied(kafka, brokers={"decommission": [3]}, goals={"followerOrder": False})
+        await operator.until("Succeeded")
+        assert "t-1" in kafka.elected
+        assert "t-1" not in operator.skipped
+        operator.order(UNDO_ANNOTATION, operator.status["plan"]["hash"])
+        await operator.until("Undone")
+
+
 class TestNoWayBack:
     async def test_an_undo_elects_nobody(self, kafka):
         """The lists are as they were; who led was a matter of chance."""

@@ -57,7 +57,8 @@ class Errand:
     """One partition's way: where it was before the run, the list the plan was made from, and where the plan wants it.
 
     ``origin`` and ``planned_from`` differ only where an earlier plan of the same run was superseded half way.
-    ``origin_leader`` led the partition when the origin was recorded; None where that is not known.
+    ``origin_leader`` led the partition when the origin was recorded; None where that is not known. ``elects``: the list
+    stays, and its first replica is to be elected. Where the list stays and nobody is, the partition is only remembered.
     """
 
     tp: TopicPartition
@@ -67,6 +68,7 @@ class Errand:
     target: Replicas
     size_bytes: int = 0
     origin_leader: BrokerId | None = None
+    elects: bool = False
 
     @property
     def fewest(self) -> int:
@@ -139,6 +141,10 @@ def judge(
     if len(state.replicas) < errand.fewest:
         message = f"its replicas {list(state.replicas)} are fewer than any step of ours leaves: someone changed them"
         return Verdict(Kind.SKIPPED, DRIFTED, message)
+    if direction is Direction.FORWARD and errand.elects and state.replicas != errand.target:
+        return Verdict(Kind.SKIPPED, DRIFTED, f"its list {list(state.replicas)} is not the one planned from")
+    if direction is Direction.FORWARD and not errand.elects and errand.origin == errand.planned_from == errand.target:
+        return Verdict(Kind.DONE)  # an earlier plan wanted something of it, and has not done it
     return _judge_at_rest(errand, state, seen, direction, parallel_replicas, paused=paused)
 
 
@@ -283,8 +289,7 @@ def _leads_to_rest(errand: Errand, state: PartitionState, step: Step, direction:
     """
     call = step.calls[0]
     if isinstance(call, Elect):
-        nothing_but_that = errand.origin == errand.planned_from == errand.target
-        return not (nothing_but_that and direction is Direction.FORWARD)
+        return not (errand.elects and direction is Direction.FORWARD)
     if call.until_in_sync:
         return False
     repairs_order = direction is not Direction.FORWARD and set(call.replicas) == set(state.replicas)
@@ -303,12 +308,17 @@ def bytes_to_move_back(errands: Iterable[Errand], cluster: ClusterState) -> int:
 
 
 def lost_moves(errands: Iterable[Errand], verdicts: Mapping[TopicPartition, Verdict]) -> tuple[int, int]:
-    """Replica moves of the plan that others have made void by changing the partition, and all of them."""
+    """Replica moves of the plan that others have made void by changing the partition, and all of them.
+
+    A new order and an election count as one. What the plan leaves where it is cannot be lost.
+    """
     lost = total = 0
     for errand in errands:
-        moves = sum(broker not in errand.planned_from for broker in errand.target)
+        if errand.planned_from == errand.target and not errand.elects:
+            continue
+        moves = max(1, sum(broker not in errand.planned_from for broker in errand.target))
         total += moves
         verdict = verdicts.get(errand.tp)
         if verdict is not None and verdict.kind is Kind.SKIPPED and verdict.reason == DRIFTED:
-            lost += max(moves, 1)
-    return lost, max(total, lost)
+            lost += moves
+    return lost, total

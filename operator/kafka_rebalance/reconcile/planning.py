@@ -109,11 +109,10 @@ async def make_plan(
         assignment={tp: row for tp, row in asked.lists.wanted.items() if tp in resting or tp not in selected},
     )
     made = await solve(request)
-    staying = _left_on(decommission, request, made) if decommission else ()
-    partitions = made.partitions
     if request.strategy is PlanningStrategy.PREFERRED_LEADERS:
-        partitions = tuple(sorted((*partitions, *_elections(request, made, resting))))
-    return replace(made, partitions=partitions, skipped=(*made.skipped, *asked.lists.skipped, *busy, *staying))
+        made = replace(made, partitions=tuple(sorted((*made.partitions, *_elections(request, made, resting)))))
+    staying = _left_on(decommission, request, made) if decommission else ()
+    return replace(made, skipped=(*made.skipped, *asked.lists.skipped, *busy, *staying))
 
 
 def _elections(

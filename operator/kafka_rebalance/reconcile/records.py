@@ -68,6 +68,7 @@ def open_run(run: Run, plan: Plan, ref: str, origins: Mapping[TopicPartition, Or
             target=p.target,
             size_bytes=p.size_bytes,
             origin_leader=origins[p.tp].leader if p.tp in origins else None,
+            elects=p.elects,
         )
         for p in plan.partitions
     )
