@@ -7,6 +7,7 @@ from tests.unit.kafka_in_memory import KafkaInMemory
 from tests.unit.operator_in_memory import OperatorInMemory
 from tests.unit.stopped_clock import NOON
 
+from kafka_rebalance.api.v1alpha1 import UNDO_ANNOTATION
 from kafka_rebalance.execution.decide import Errand
 from kafka_rebalance.model.run import Run, Spent
 from kafka_rebalance.model.topology import PartitionState, TopicPartition, replicas_of
@@ -45,6 +46,14 @@ class TestSpent:
         """It was counted when the plan after that was made."""
         moved = replace(ERRAND, planned_from=replicas_of(4, 5, 3))
         assert spent_by(RUN, [moved], present(4, 5, 3)) == RUN.spent
+
+    @pytest.mark.parametrize(
+        ("present", "moves"), [(present(4, 5, 3), 2), (present(1, 5, 3), 1), (present(1, 2, 3), 0)]
+    )
+    def test_what_an_undo_has_not_brought_back(self, present, moves):
+        """Whatever the plans before had spent is undone with it."""
+        moved = replace(ERRAND, planned_from=replicas_of(4, 2, 3))
+        assert spent_by(replace(RUN, undo=True), [moved], present) == Spent(moves, 100 * moves)
 
     def test_nothing_without_a_run(self):
         """The first plan has the whole budget."""
@@ -97,3 +106,21 @@ class TestRuns:
             operator.restart()
         operator.edit(topics={"exclude": ["no-2"]})
         await operator.until_true(lambda: moved(kafka) == 6)
+
+    async def test_a_spec_that_supersedes_an_undo_has_what_is_back(self, budget, restart):
+        """Everything was: nothing is spent."""
+        kafka = KafkaInMemory((1, 2, 3), t=[[1]] * 9)
+        operator = OperatorInMemory(kafka)
+        operator.apply(goals=budget, execution={"parallelPartitionCount": 1})
+        await operator.until_true(lambda: moved(kafka) == 2)
+        operator.edit(topics={"exclude": ["no-1"]})
+        await operator.until("Superseded")
+        await operator.until("Succeeded")
+        operator.order(UNDO_ANNOTATION, operator.status["plan"]["hash"])
+        await operator.until_true(lambda: moved(kafka) == 0)
+        if restart:
+            operator.restart()
+        operator.edit(topics={"exclude": ["no-2"]})
+        await operator.until("Superseded")
+        await operator.until("Succeeded", "NothingToDo")
+        assert moved(kafka) == 3

@@ -133,7 +133,7 @@ class Lifecycle:
             work.open = await load_open_run(self._stores, run)
         if run.planning_hash != work.planning_hash:
             work.replanning = Reason.SUPERSEDED
-        elif work.replanning is Reason.SUPERSEDED:
+        elif work.replanning is Reason.SUPERSEDED and work.planning is None:
             work.replanning, work.settled = None, False  # edited back
 
     async def _reopen(self, work: Work) -> None:

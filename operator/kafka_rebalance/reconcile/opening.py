@@ -147,6 +147,7 @@ class Runs:
         inherited = await self._inherited(work)
         earlier = (*work.errands, *_errands_of(inherited.values()))
         refuse_stale(earlier, partitions)
+        await self._refuse_unseen({errand.tp for errand in earlier} - partitions.keys())
         load = await self._load(info)
         again = before is not None and before.planning_hash == planning_hash(spec)
         lists = await self._lists(work, spec, partitions, earlier, again=again)
@@ -202,11 +203,18 @@ class Runs:
         lists = await asyncio.to_thread(
             lambda: lists_for(read_assignment(text, source), partitions, earlier, again=again)
         )
-        missing = {row.tp for row in lists.skipped} - partitions.keys()
-        if missing and missing & (await self._admin.describe_partitions({tp.topic for tp in missing})).keys():
-            # One broker that does not know a topic is no proof of its deletion.
-            raise Transient("MetadataStale", "not every broker told about all topics; reading again", 1.0)
+        await self._refuse_unseen({row.tp for row in lists.skipped} - partitions.keys())
         return lists
+
+    async def _refuse_unseen(self, missing: Collection[TopicPartition]) -> None:
+        """Transient("MetadataStale") where one of these is there: a broker that does not know a topic proves nothing.
+
+        Left out of a plan, what the run has moved of it would neither be counted nor go back.
+        """
+        if missing and not (await self._admin.describe_partitions({tp.topic for tp in missing})).keys().isdisjoint(
+            missing
+        ):
+            raise Transient("MetadataStale", "not every broker told about all topics; reading again", 1.0)
 
     async def _min_insync(
         self, spec: KafkaRebalanceSpec, selected: Mapping[TopicPartition, PartitionState]

@@ -18,7 +18,8 @@ from kafka_rebalance.planning.request import Goals
 def spent_by(run: Run | None, errands: Iterable[Errand], partitions: Mapping[TopicPartition, PartitionState]) -> Spent:
     """What the plans of the run have moved, the present one (``errands``) included; nothing without a run.
 
-    Of a topic that was deleted or created anew meanwhile nothing is known: it does not count.
+    Of a topic that was deleted or created anew meanwhile nothing is known: it does not count. A run that was being
+    undone has spent what is not back yet.
     """
     if run is None:
         return Spent()
@@ -27,11 +28,13 @@ def spent_by(run: Run | None, errands: Iterable[Errand], partitions: Mapping[Top
         state = partitions.get(errand.tp)
         if state is None or (errand.topic_id and state.topic_id != errand.topic_id):
             continue
+        start = errand.origin if run.undo else errand.planned_from
         there = set(state.replicas) - set(state.adding)
-        arrived = len(there.intersection(errand.target).difference(errand.planned_from))
+        arrived = len(there.intersection(errand.target).difference(start))
         moves += arrived
         data += arrived * errand.size_bytes
-    return Spent(run.spent.replica_moves + moves, run.spent.data_bytes + data)
+    before = Spent() if run.undo else run.spent
+    return Spent(before.replica_moves + moves, before.data_bytes + data)
 
 
 def what_is_left(goals: Goals, spent: Spent) -> Goals:
