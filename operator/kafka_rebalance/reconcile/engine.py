@@ -26,7 +26,7 @@ from kafka_rebalance.reconcile.cordoning import Cordons
 from kafka_rebalance.reconcile.following import expected_seconds, follow, stalled
 from kafka_rebalance.reconcile.holding import Surroundings, hold_on
 from kafka_rebalance.reconcile.judging import judge_again, moving, still_meant
-from kafka_rebalance.reconcile.lifecycle import WITHOUT_KAFKA, Clock, Lifecycle
+from kafka_rebalance.reconcile.lifecycle import WITHOUT_KAFKA, Clock, Lifecycle, heed_spec
 from kafka_rebalance.reconcile.observing import Look, Observer
 from kafka_rebalance.reconcile.opening import LoadModels, Runs
 from kafka_rebalance.reconcile.queueing import ahead_of, give_places
@@ -164,7 +164,9 @@ class ClusterEngine:
             vitals = await self._observer.vitals(info)
             look = await self._look(running, info)
             cluster = look.observation.cluster
-            running = self._still_prepared(running)
+            put_off = self._put_off(running)
+            works = [work for work in works if work.uid not in put_off]
+            running = [work for work in running if work.uid not in put_off]
             self._judge(running, look, vitals)
             for work in running:
                 async with self._lifecycle.problems_of(work, "cordon"):
@@ -219,21 +221,25 @@ class ClusterEngine:
         moving_now = {tp for work in running for tp in moving(work)}
         return await self._observer.look(errands, moving_now, info, self._throttle.foreign)
 
-    def _still_prepared(self, running: list[Work]) -> list[Work]:
-        """Without those that somebody has asked something of since: a deletion, say, whose surroundings go too.
+    def _put_off(self, running: list[Work]) -> set[str]:
+        """The uids of those that are being deleted since the round began: their surroundings may go too, say.
 
-        What they asked is prepared in the next round, which begins at once.
+        That is looked at in the next round, which begins at once. Any other edit is heeded here, so that edits which
+        keep coming hold nothing up.
         """
         for work in running:
-            if work.prepared != work.asked:
+            if work.deleted_since:
                 work.judged_in = None
-        return [work for work in running if work.prepared == work.asked]
+            elif work.prepared != work.asked and not work.rebalance.metadata.deleting:
+                heed_spec(work)
+        return {work.uid for work in running if work.deleted_since}
 
     def _judge(self, running: list[Work], look: Look, vitals: Vitals) -> None:
         """Where each rebalance goes, whether it may start something new, and how each of its partitions stands."""
         now = self._clock.now()
-        ours = {errand.tp for work in running for errand in work.errands}
-        ours |= {tp for work in running for tp in work.skipped}
+        opened = [work for work in self.works.values() if work.open is not None]
+        ours = {errand.tp for work in opened for errand in work.errands}
+        ours |= {tp for work in opened for tp in work.skipped}
         around = Surroundings(now, vitals, ours, self.throttles)
         for work in running:
             work.barrier = barrier_to_rollback(work, look.observation.cluster, now)

@@ -131,10 +131,7 @@ class Lifecycle:
     async def _resume(self, work: Work, run: Run) -> None:
         if work.open is None:
             work.open = await load_open_run(self._stores, run)
-        if run.planning_hash != work.planning_hash:
-            work.replanning = Reason.SUPERSEDED
-        elif work.replanning is Reason.SUPERSEDED and work.planning is None:
-            work.replanning, work.settled = None, False  # edited back
+        heed_spec(work)
 
     async def _reopen(self, work: Work) -> None:
         """Undo: the run that had succeeded goes back to its origins, with the same engine and limits."""
@@ -210,3 +207,16 @@ class Lifecycle:
         await self._stores.origins.append(work.uid, run.run_id, origins)
         await self._stores.runs.save(run)
         return run
+
+
+def heed_spec(work: Work) -> None:
+    """Put the plan of an open run aside where the spec asks for another one; take it up where it was edited back.
+
+    Not while a plan is being made: it was begun from what the partitions are now, and is put aside when it is there.
+    """
+    if work.run is None or not work.run.open:
+        return
+    if work.run.planning_hash != work.planning_hash:
+        work.replanning = Reason.SUPERSEDED
+    elif work.replanning is Reason.SUPERSEDED and work.planning is None:
+        work.replanning, work.settled = None, False

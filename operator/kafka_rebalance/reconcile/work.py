@@ -169,6 +169,12 @@ class Work:
         orders = (metadata.annotations.get(name, "") for name in (UNDO_ANNOTATION, LET_GO_ANNOTATION))
         return (str(metadata.generation), str(metadata.deletion_timestamp), *orders, *metadata.finalizers)
 
+    @property
+    def deleted_since(self) -> bool:
+        """Whether it is being deleted and was not when it was prepared."""
+        metadata = self.rebalance.metadata
+        return metadata.deleting and str(metadata.deletion_timestamp) not in self.prepared
+
     def blocked(self, now: float) -> bool:
         """Whether the problem is to be left alone for now. Until a retry has succeeded it stays on the status."""
         return self.problem is not None and now < self.retry_at
