@@ -171,6 +171,20 @@ class TestRuns:
         undone = replace(run, outcome=RunOutcome.UNDONE)
         assert decode_run(encode_run(undone)) == undone
 
+    def test_written_by_a_later_version(self) -> None:
+        """What that has added, and this version knows nothing of, does not keep it from going on."""
+        run = Run("u", "ns", "n", "cluster", "r-1", "sha256:a", "sha256:b", datetime(2026, 1, 1, 12, tzinfo=UTC))
+        later = json.loads(encode_run(run)) | {"added": {"later": 1}}
+        assert decode_run(json.dumps(later)) == run
+
+    @pytest.mark.parametrize("spent", [Spent(), Spent(replica_moves=1), Spent(data_bytes=1)])
+    def test_an_earlier_version_can_read_what_has_spent_nothing(self, spent: Spent) -> None:
+        """It knows no spent, and refuses a run that has it."""
+        moment = datetime(2026, 1, 1, 12, tzinfo=UTC)
+        run = Run("u", "ns", "n", "cluster", "r-1", "sha256:a", "sha256:b", moment, spent=spent)
+        assert ("spent" in json.loads(encode_run(run))) is (spent != Spent())
+        assert decode_run(encode_run(run)) == run
+
     def test_written_before_undo_and_takeover(self) -> None:
         """What an earlier version wrote lacks the newer fields: it neither undid nor cordoned nor spent anything."""
         moment = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -12,7 +12,7 @@ import json
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import datetime
 from itertools import groupby, islice
 from typing import Any
@@ -170,16 +170,18 @@ def _split(joined: Any) -> list[Replicas]:
 
 
 def encode_run(run: Run) -> str:
-    """Readable JSON: a person looks here first."""
+    """Readable JSON: a person looks here first. ``spent`` only where something is: earlier versions do not know it."""
     raw = {name: value.isoformat() if isinstance(value, datetime) else value for name, value in asdict(run).items()}
+    if run.spent == Spent():
+        del raw["spent"]
     return json.dumps({"format": _RUN, **raw}, indent=1)
 
 
 def decode_run(text: str) -> Run:
-    """StoredStateCorrupt where it is not a run of ours."""
+    """StoredStateCorrupt where it is not a run of ours. What a later version has added to it is not looked at."""
     with _corrupt_unless_ours("run"):
-        raw = _known(json.loads(text), _RUN)
-        del raw["format"]
+        found = _known(json.loads(text), _RUN)
+        raw = {field.name: found[field.name] for field in fields(Run) if field.name in found}
         raw["opened_at"] = datetime.fromisoformat(raw["opened_at"])
         raw["closed_at"] = datetime.fromisoformat(raw["closed_at"]) if raw["closed_at"] else None
         raw["outcome"] = RunOutcome(raw["outcome"]) if raw["outcome"] else None
