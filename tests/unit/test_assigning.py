@@ -58,24 +58,38 @@ class TestOriginalReplicas:
         [
             ((1, 3, 2), ()),  # another preferred order is another state
             ((4, 2, 3), ()),
-            ((1, 2, 7), (BEGUN,)),  # somebody else's doing
-            ((4, 2, 3), (Errand(TP, "id", replicas_of(4, 2, 1), replicas_of(4, 2, 1), TARGET),)),
+            ((7, 2, 3), (Errand(TP, "id", ORIGINAL, ORIGINAL, ORIGINAL),)),  # of a run that this one took over
         ],
     )
     def test_any_other_state_is_refused(self, present, earlier):
         """With the partition and both lists."""
         with pytest.raises(Refused) as refused:
-            lists_for([ROW], found(*present), earlier, again=bool(earlier))
+            lists_for([ROW], found(*present), earlier)
         assert refused.value.reason == "OriginalReplicasDiffer"
         for named in ("t-0", str(list(present)), "[1, 2, 3]"):
             assert named in refused.value.message
 
+    @pytest.mark.parametrize(
+        ("present", "errand"),
+        [
+            ((1, 2, 7), BEGUN),
+            ((4, 2, 3), Errand(TP, "id", replicas_of(4, 2, 1), replicas_of(4, 2, 1), TARGET)),
+        ],
+    )
+    def test_what_somebody_else_made_of_a_partition_of_the_run(self, present, errand):
+        """No reason to stop the rest: it is left out, and named."""
+        lists = lists_for([ROW], found(*present), [errand], again=True)
+        assert lists.wanted == {}
+        assert [(row.tp, row.reason) for row in lists.skipped] == [(TP, "Drifted")]
+
 
 class TestTopicsThatAreGone:
     def test_at_the_first_plan_it_is_a_mistake(self):
-        """Kept, for the planner to refuse it by name."""
-        lists = lists_for([ROW], {})
-        assert (lists.wanted, lists.skipped) == ({TP: TARGET}, ())
+        """Refused by name; that it is not selected would be a wrong clue."""
+        with pytest.raises(Refused) as refused:
+            lists_for([ROW], {})
+        assert refused.value.reason == "UnknownPartition"
+        assert "t-0, which the cluster does not have" in refused.value.message
 
     @pytest.mark.parametrize(("earlier", "again"), [((BEGUN,), False), ((), True)])
     def test_later_it_is_left_out_and_named(self, earlier, again):
@@ -168,6 +182,45 @@ class TestRuns:
         await operator.until("Succeeded")
         assert kafka.lists("d") == [[3, 2]]
         assert operator.skipped == {"b-0": "TopicDeleted", "c-0": "TopicDeleted"}
+
+    async def test_a_topic_that_was_deleted_before_the_spec_was_edited(self, kafka):
+        """It had been at its target all along: the new spec goes on with the rest, too."""
+        operator = await self.begun(kafka, *self.ROWS)
+        kafka.delete("c")
+        operator.edit(goals={"followerOrder": False})
+        await operator.until("Superseded")
+        await operator.until("Succeeded")
+        assert kafka.lists("b") == [[3, 4]]
+        assert operator.skipped == {"c-0": "TopicDeleted"}
+
+    @pytest.mark.parametrize("restart", [False, True])
+    async def test_a_partition_that_somebody_else_moved(self, kafka, restart):
+        """It stays theirs, whatever comes: planned again, planned once more, and rolled back."""
+        operator = await self.begun(kafka, *self.ROWS, ("d", 0, [3, 2], [1, 2]))
+        kafka.slow = {4}
+        await self.settled(kafka, operator)
+        for number in (1, 2):
+            await operator.until_true(lambda: kafka.flying == {"b-0"} and operator.state == "Rebalancing")
+            assert operator.skipped == {"d-0": "Drifted"}
+            if restart:
+                operator.restart()
+            operator.edit(topics={"exclude": [f"no-{number}"]})
+            await operator.until("Superseded")
+        kafka.slow = set()
+        operator.delete()
+        await operator.until_true(lambda: not operator.kube.resources)
+        assert [kafka.lists(topic) for topic in "abcd"] == [[[1, 2]], [[1, 2]], [[1, 2]], [[4, 1]]]
+
+    async def test_lists_that_are_made_anew_for_what_somebody_else_made_of_it(self, kafka):
+        """Then it is the user's word."""
+        operator = await self.begun(kafka, *self.ROWS, ("d", 0, [3, 2], [1, 2]))
+        await self.settled(kafka, operator)
+        await operator.until_true(lambda: operator.skipped == {"d-0": "Drifted"})
+        operator.write(*self.ROWS, ("d", 0, [3, 2], [4, 1]))
+        operator.edit(topics={"exclude": ["z"]})
+        await operator.until("Superseded")
+        await operator.until("Succeeded")
+        assert (kafka.lists("d"), operator.skipped) == ([[3, 2]], {})
 
     async def test_a_topic_that_was_created_anew(self, kafka):
         """The lists are not about that one."""

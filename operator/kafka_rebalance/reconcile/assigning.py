@@ -1,7 +1,8 @@
 """The lists that a spec refers to (strategy Assignment), held against what is there. Pure.
 
 They are given once and read before every plan of a run, by when the run itself has changed what they were made for:
-what it has brought on its way is no reason to refuse the rest, and neither is a topic that was deleted meanwhile.
+what it has brought on its way is no reason to refuse the rest, and neither is what others did meanwhile: a topic that
+they deleted, a partition that they moved.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 
 from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.errors import Refused
-from kafka_rebalance.execution.decide import TOPIC_DELETED, TOPIC_RECREATED, Errand
+from kafka_rebalance.execution.decide import DRIFTED, TOPIC_DELETED, TOPIC_RECREATED, Errand
 from kafka_rebalance.model.plan import SkippedPartition
 from kafka_rebalance.model.reassignment_file import Reassigned, read_reassignment
 from kafka_rebalance.model.topology import PartitionState, Replicas, TopicPartition
@@ -42,10 +43,11 @@ def lists_for(
     *,
     again: bool = False,
 ) -> Lists:
-    """The rows, without topics that are gone. ``partitions`` are all that the cluster has.
+    """The rows, without topics that are gone and partitions that others have moved.
 
-    ``earlier`` is what the run has been about so far. ``again``: this very spec has been planned in it before, so every
-    partition was there. Refused("OriginalReplicasDiffer") where a partition is not what the row was made for.
+    ``partitions`` are all that the cluster has. ``earlier`` is what the run has been about so far. ``again``: it has
+    been planned before, with what was there then. Refused("OriginalReplicasDiffer") where a partition that the run was
+    not about is not what the row was made for, Refused("UnknownPartition") where there is none at the first plan.
     """
     before = {errand.tp: errand for errand in earlier}
     wanted: dict[TopicPartition, Replicas] = {}
@@ -54,12 +56,21 @@ def lists_for(
         state, errand = partitions.get(row.tp), before.get(row.tp)
         if state is None and (again or errand is not None):
             skipped.append(SkippedPartition(row.tp, TOPIC_DELETED))
-        elif state is not None and errand is not None and _another_topic(state, errand):
+        elif state is None:
+            message = f"the assignment names topic-partition {row.tp}, which the cluster does not have"
+            raise Refused("UnknownPartition", message)
+        elif errand is not None and _another_topic(state, errand):
             skipped.append(SkippedPartition(row.tp, TOPIC_RECREATED))
-        else:
-            if state is not None and not state.in_flight:
-                _check_original(row, state, errand)
+        elif state.in_flight or _made_for(row, state, errand):
             wanted[row.tp] = row.replicas
+        elif again and errand is not None:
+            skipped.append(SkippedPartition(row.tp, DRIFTED))
+        else:
+            raise Refused(
+                Reason.ORIGINAL_REPLICAS_DIFFER,
+                f"topic-partition {row.tp} has replicas {list(state.replicas)}, its original_replicas in the "
+                f"assignment are {list(row.original or ())}: it was made for another state; make it anew",
+            )
     return Lists(wanted, tuple(skipped))
 
 
@@ -67,15 +78,9 @@ def _another_topic(state: PartitionState, errand: Errand) -> bool:
     return bool(state.topic_id and errand.topic_id) and state.topic_id != errand.topic_id
 
 
-def _check_original(row: Reassigned, state: PartitionState, errand: Errand | None) -> None:
+def _made_for(row: Reassigned, state: PartitionState, errand: Errand | None) -> bool:
     """KIP-236: original_replicas are what the partition has now. Or had before this run, which has moved it since."""
     if row.original is None or state.replicas in (row.original, row.replicas):
-        return
+        return True
     on_its_way = errand is not None and set(state.replicas) <= errand.known | set(row.replicas)
-    if errand is not None and on_its_way and row.original in (errand.origin, errand.planned_from):
-        return
-    raise Refused(
-        Reason.ORIGINAL_REPLICAS_DIFFER,
-        f"topic-partition {row.tp} has replicas {list(state.replicas)}, its original_replicas in the assignment are "
-        f"{list(row.original)}: it was made for another state; make it anew",
-    )
+    return errand is not None and on_its_way and row.original in (errand.origin, errand.planned_from)

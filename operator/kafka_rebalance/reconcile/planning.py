@@ -10,7 +10,7 @@ from kafka_rebalance.api.topics import TopicFilter
 from kafka_rebalance.api.v1alpha1 import Goals as SpecGoals
 from kafka_rebalance.api.v1alpha1 import KafkaRebalanceSpec, OfflinePolicy
 from kafka_rebalance.errors import Refused, Transient
-from kafka_rebalance.execution.decide import FOREIGN, WEDGED, Errand
+from kafka_rebalance.execution.decide import DRIFTED, FOREIGN, WEDGED, Errand
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.load import LoadModel, PartitionLoad
 from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
@@ -173,13 +173,17 @@ def refuse_stale(earlier: Iterable[Errand], partitions: Mapping[TopicPartition, 
 def with_earlier_errands(
     made: Plan, earlier: Iterable[Errand], partitions: Mapping[TopicPartition, PartitionState]
 ) -> Plan:
-    """The plan plus the partitions that an earlier plan of the same run touched and this one leaves where they are."""
+    """The plan plus the partitions that an earlier plan of the same run touched and this one leaves where they are.
+
+    Those that others have moved keep the list that they were on before the run: wherever it goes, they stay out of it.
+    """
     planned = {p.tp for p in made.partitions}
-    left = [
-        PlannedPartition(e.tp, partitions[e.tp].replicas, partitions[e.tp].replicas, e.topic_id, e.size_bytes)
-        for e in earlier
-        if e.tp not in planned and e.tp in partitions
-    ]
+    drifted = {row.tp for row in made.skipped if row.reason == DRIFTED}
+    left = []
+    for e in earlier:
+        if e.tp not in planned and e.tp in partitions:
+            stays = e.origin if e.tp in drifted else partitions[e.tp].replicas
+            left.append(PlannedPartition(e.tp, stays, stays, e.topic_id, e.size_bytes))
     return replace(made, partitions=tuple(sorted((*made.partitions, *left)))) if left else made
 
 
