@@ -6,7 +6,7 @@ import pytest
 
 from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.execution.decide import Kind, Verdict
-from kafka_rebalance.execution.steps import Alter
+from kafka_rebalance.execution.steps import Alter, Elect
 from kafka_rebalance.execution.throttle import ClusterRates, Rates
 from kafka_rebalance.model.plan import Plan, PlannedPartition
 from kafka_rebalance.model.run import Run
@@ -74,6 +74,24 @@ class TestStalled:
         followed(mine)
         followed(mine, now=100.0)
         assert stalled(mine, 100.0) is None
+
+
+class TestUnanswered:
+    """Everything can be done by what metadata says, and Kafka does nothing of it."""
+
+    @pytest.mark.parametrize(
+        ("verdict", "asked"),
+        [
+            (Verdict(Kind.READY, call=Elect(BrokerId(2))), "the election of broker 2 for orders-0"),
+            (READY, "what is next for orders-0"),
+        ],
+    )
+    def test_what_was_asked_is_named(self, verdict, asked):
+        """With one partition and how many there are."""
+        mine = work(verdict=verdict, stallTimeout="30s")
+        followed(mine, adding=False)
+        followed(mine, adding=False, now=31.0)
+        assert f"{asked}, one of 1" in stalled(mine, 31.0)
 
 
 class TestTooSlow:

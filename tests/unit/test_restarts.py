@@ -54,6 +54,31 @@ class TestWhyNothingMoves:
         assert operator.skipped == {"t-3": "NoLeader"}
 
 
+class TestHowItEnded:
+    @pytest.mark.parametrize("silent", [False, True])
+    async def test_what_was_left_alone_is_not_at_its_target(self, silent):
+        """Whether or not the end was told before the kill."""
+        kafka = KafkaInMemory((1, 2, 3, 4), t=[[1]] * 9)
+        kafka.slow = {2, 3}
+        operator = OperatorInMemory(kafka)
+        operator.apply(
+            brokers={"include": [1, 2, 3]}, execution={"parallelPartitionCount": 1}, approval={"driftBudget": 100}
+        )
+        await operator.until_true(lambda: bool(kafka.flying))
+        rest = next(e.tp for e in operator.work.errands if str(e.tp) not in kafka.flying)
+        kafka.assign("t", rest.partition, 4)
+        kafka.slow = set()
+        for tp in [tp for tp, state in kafka.states.items() if state.in_flight]:
+            kafka._complete(tp)
+        await operator.until_closed()
+        if silent:
+            operator.unsay()
+            assert operator.state == "Rebalancing"
+        told = await operator.until("Succeeded")
+        assert told == "5 of 6 partitions are at their targets; 1 partitions were left alone, see status.skipped"
+        assert operator.skipped == {str(rest): "Drifted"}
+
+
 class TestWhereSizesComeFrom:
     async def test_it_is_stored_with_the_plan(self):
         """Nothing had been written to the status when the operator was killed."""

@@ -15,7 +15,7 @@ from kafka_rebalance.execution.progress import (
     seconds_left_range,
     start_pace,
 )
-from kafka_rebalance.execution.steps import Alter
+from kafka_rebalance.execution.steps import Alter, Elect
 from kafka_rebalance.execution.throttle import ClusterRates
 from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.plan import Plan
@@ -52,8 +52,18 @@ def stalled(work: Work, now: float) -> str | None:
     timeout = work.rebalance.spec.execution.stall_timeout_seconds
     if work.pace is None or work.finished or now - work.pace.advanced_at < timeout:
         return None
-    waits = waiting_summary(work) or ", ".join(str(tp) for tp in list(work.since)[:5])
+    waits = waiting_summary(work) or ", ".join(str(tp) for tp in list(work.since)[:5]) or _unanswered(work)
     return f"nothing has advanced for more than {format_duration(timeout)}: {waits}"
+
+
+def _unanswered(work: Work) -> str:
+    """What is asked of Kafka in each round and not done, for reasons that metadata does not show."""
+    asked = [(tp, v.call) for tp, v in sorted(work.verdicts.items()) if v.kind is Kind.READY]
+    if not asked:
+        return ""
+    tp, call = asked[0]
+    what = f"the election of broker {call.leader}" if isinstance(call, Elect) else "what is next"
+    return f"Kafka does not carry out {what} for {tp}, one of {len(asked)}; see the log of the active controller"
 
 
 def _too_slow(work: Work, cluster: ClusterState, measured: Mapping[TopicPartition, float]) -> str:

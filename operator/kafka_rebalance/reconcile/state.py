@@ -130,7 +130,7 @@ def _state_at_rest(work: Work) -> tuple[Summary, str, str]:
         why_empty = work.ended.why_empty if work.ended is not None else ""
         return Summary.DONE, Reason.NOTHING_TO_DO, _nothing_to_do(work, why_empty) + left
     alone = sum(v.kind is Kind.SKIPPED for v in work.verdicts.values())
-    return Summary.DONE, Reason.SUCCEEDED, f"{total - alone} of {total} partitions are at their targets{left}"
+    return Summary.DONE, Reason.SUCCEEDED, _at_targets(total, alone) + left
 
 
 def _not_back(work: Work) -> str:
@@ -150,10 +150,13 @@ def _said_before(work: Work, run: Run) -> tuple[str, str]:
     if said is not None and said[0] in {Reason.SUCCEEDED, Reason.NOTHING_TO_DO}:
         return said
     plan, progress = status.plan, status.progress
-    if plan is None or plan.hash != run.plan_hash or progress is None or progress.partitions.total:
-        return Reason.SUCCEEDED, "every partition is at its target"
+    if plan is None or plan.hash != run.plan_hash or progress is None:
+        return Reason.SUCCEEDED, "every partition is at its target or was left alone"
+    left, partitions = _left_alone(status.skipped_count), progress.partitions
+    if partitions.total:
+        return Reason.SUCCEEDED, _at_targets(partitions.total, partitions.skipped) + left
     why_empty = plan.reason or (BUDGET_REACHED if plan.budget_reached else "")
-    return Reason.NOTHING_TO_DO, _nothing_to_do(work, why_empty) + _left_alone(status.skipped_count)
+    return Reason.NOTHING_TO_DO, _nothing_to_do(work, why_empty) + left
 
 
 def _nothing_to_do(work: Work, why_empty: str) -> str:
@@ -163,6 +166,10 @@ def _nothing_to_do(work: Work, why_empty: str) -> str:
     if why_empty == BUDGET_REACHED:
         return "goals.maxReplicaMoves or goals.maxDataToMove allow no move that would help"
     return "the cluster is as asked for: no partition has to change"
+
+
+def _at_targets(total: int, alone: int) -> str:
+    return f"{total - alone} of {total} partitions are at their targets"
 
 
 def _left_alone(count: int) -> str:
