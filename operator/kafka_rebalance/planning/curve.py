@@ -41,7 +41,7 @@ def curve(request: PlanRequest, points: int = 11) -> tuple[CurvePoint, ...]:
     sets = replica_sets(instance, goals)
     full = Copies.of_lists(instance, sets.copies.holder)
     whole = full.moves()
-    last = _point(full, goals, optimal=whole == sets.lower_bound)
+    last = _point(full, goals, optimal=sets.proved)
     forced = min(_least_moves(instance), whole)
     parts = max(2, points) - 1
     steps = sorted({forced + (whole - forced) * i // parts for i in range(parts)} - {whole})

@@ -77,7 +77,7 @@ def solve(instance: Instance, goals: Goals) -> Solution:
         lists = _best_order(instance, fewest_moves(narrowed.instance).copies, goals)
         return Solution(lists, new_copies(instance, lists), narrowed.lower_bound)
     sets = replica_sets(instance, goals)
-    whole = Solution(_best_order(instance, sets.copies, goals), sets.copies.moves(), sets.lower_bound)
+    whole = Solution(_best_order(instance, sets.copies, goals), sets.copies.moves(), sets.lower_bound, sets.even)
     if not goals.limited or not exceeds(Copies.of_lists(instance, whole.lists), goals):
         return whole
     bought = buy(instance, sets.copies, goals)

@@ -35,10 +35,17 @@ _EFFORT = 2_000
 
 @dataclass(frozen=True)
 class Sets:
-    """The copies, and the number of moves that no placement as fair as this one goes below."""
+    """The copies, and the number of moves that no placement as fair as this one goes below; whether none is fairer, as
+    far as is known."""
 
     copies: Copies
     lower_bound: int
+    even: bool = True
+
+    @property
+    def proved(self) -> bool:
+        """Whether nothing better exists."""
+        return self.even and self.copies.moves() == self.lower_bound
 
 
 def fewest_moves(instance: Instance) -> Sets:

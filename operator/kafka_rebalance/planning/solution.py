@@ -22,8 +22,8 @@ EXACT_ORDER = 9_000
 class Solution:
     """``lists``: all lists one behind the other, each of its replication factor; moves, and what they cannot be below.
 
-    ``proved`` False: the lists were not chosen for their moves, and ``lower_bound`` is what these very lists need; or a
-    better use of the budget may exist. ``imbalance``: what a budget left.
+    ``proved`` False: the lists were not chosen for their moves, and ``lower_bound`` is what these very lists need; or
+    evener counts, or a better use of the budget, may exist. ``imbalance``: what a budget left.
     """
 
     lists: Indices

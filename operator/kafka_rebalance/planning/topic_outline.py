@@ -1,7 +1,8 @@
 """The outline of a plan that balances each topic: how many copies of each topic every broker keeps and gets.
 
 As in ``outline``, partitions of one topic and replication factor are taken together. The network has a *cell* per topic
-and broker, from which copies go on to the broker's total. The moves of the cheapest outline are a bound again.
+and broker, from which copies go on to the broker's total. The moves of the cheapest outline are a bound again, and its
+counts are to be had: no cell has more copies of a replication factor than the topic has partitions of it.
 """
 
 from __future__ import annotations
@@ -66,7 +67,10 @@ def _by_topic(instance: Instance) -> tuple[Instance, Ints]:
 
 
 class _CellNetwork:
-    """(topic, replication factor) -> group -> kept copies or the topic's pool -> cell -> broker -> sink."""
+    """(topic, replication factor) -> group -> kept copies or pool -> cell -> broker -> sink.
+
+    A cell of a topic with several replication factors has an entry for each of them.
+    """
 
     def __init__(self, instance: Instance, balance: Balance) -> None:
         self._both = balance is Balance.BOTH
@@ -90,28 +94,29 @@ class _CellNetwork:
         Moves are 0 where the numbers are too large for a proof.
         """
         instance, crowds, brokers = self._instance, self._crowds, self._brokers
-        topics, groups = len(cells), len(instance.group_size)
+        groups = len(instance.group_size)
         members = np.bincount(instance.kind)
         net = Network()
         source = net.add_nodes(len(instance.kinds), instance.kinds * members)
         inner = net.add_nodes(len(instance.kinds) * groups).reshape(-1, groups)
-        pool = net.add_nodes(topics * groups).reshape(-1, groups)
+        pool = net.add_nodes(len(instance.kinds) * groups).reshape(-1, groups)
         cell = net.add_nodes(cells.size).reshape(cells.shape)
+        entry = self._add_entries(net, cell)
         broker = net.add_nodes(len(brokers))
         crowd_node = net.add_nodes(len(crowds.count))
         sink = net.add_nodes(1, -len(instance.holder))
-        w_topic, w_move, w_total, w_tie = self._weights(cells, net.nodes)
+        w_topic, w_move, w_total, w_tie = self._weights(net.nodes)
         net.add_arcs(source[:, None], inner, instance.room_of * members[:, None])
         kind, at = self._cells // instance.brokers, self._cells % instance.brokers
-        net.add_arcs(inner[kind, instance.group[at]], cell[self._topic[kind], self._number[at]], self._keepable)
+        net.add_arcs(inner[kind, instance.group[at]], entry[kind, self._number[at]], self._keepable)
         room = instance.room_of[crowds.kind, crowds.group]
         net.add_arcs(inner[crowds.kind, crowds.group], crowd_node, room * crowds.count)
         corner, corner_broker = corners(instance, crowds)
-        into = cell[self._topic[crowds.kind[corner]], self._number[corner_broker]]
+        into = entry[crowds.kind[corner], self._number[corner_broker]]
         kept = net.add_arcs(crowd_node[corner], into, crowds.count[corner])
         everyone = len(instance.holder)
-        new = net.add_arcs(inner, pool[self._topic], everyone, w_move)
-        net.add_arcs(pool[:, instance.group[brokers]], cell, everyone)
+        new = net.add_arcs(inner, pool, everyone, w_move)
+        net.add_arcs(pool[:, instance.group[brokers]], entry, everyone)
         out, which = self._add_cells(net, cell, broker, cells, w_topic)
         tie = spare_ranks(instance)[brokers] * w_tie
         if self._fair is not None:
@@ -123,26 +128,40 @@ class _CellNetwork:
             net.add_arcs(broker[of], sink, wide, square + tie[of])
         flow = net.solve()
         found = np.bincount(which, flow[out], minlength=cells.size).astype(np.int64).reshape(cells.shape)
-        moves = np.bincount(self._topic, flow[new].reshape(len(self._topic), -1).sum(axis=1), minlength=topics)
+        moves = np.bincount(self._topic, flow[new].reshape(inner.shape).sum(axis=1), minlength=len(cells))
         keeps = deal_crowds(crowds, corner, flow[kept])
         leaving = np.concatenate([np.flatnonzero(~self._stays), crowds.members[~keeps]])
         return found, moves.astype(np.int64) * self._strict, np.sort(leaving)
 
-    def _weights(self, cells: Ints, nodes: int) -> list[int]:
-        """A simple cycle passes the sink and each broker once, and each pool."""
+    def _weights(self, nodes: int) -> list[int]:
+        """A simple cycle passes the sink and each broker once, and each pool.
+
+        From broker to broker it goes through two cells of a topic, which differ by less than ``slope``, and between
+        them through a group, a pool or a crowd.
+        """
         brokers, largest = len(self._brokers), int(np.bincount(self._instance.topic).max())
-        slope, moves = 2 * largest + 1, 2 * (len(cells) * len(self._instance.group_size) + 1)
+        pools = len(self._instance.kinds) * len(self._instance.group_size)
+        slope, moves = 2 * largest + 1, 2 * (pools + 1)
         if self._fair is None:
             total = 4 * self._instance.highest + 2
             bounds = [slope, moves, total, 2 * brokers]
             self._strict = all_strict(bounds, nodes, 2)
             return level_weights(bounds, nodes, soft=3)
-        topic = min(2 * brokers, 2 * len(cells)) * slope
+        topic = min(brokers, 2 * pools + len(self._crowds.count)) * slope
         steps = fair_steps(self._instance.base[self._brokers] + self._fair)
         bounds = [len(steps), topic, moves, 2 * brokers]
         self._strict = all_strict(bounds, nodes, 3)
         w_total, w_topic, w_move, w_tie = level_weights(bounds, nodes, soft=2)
         return [w_topic, w_move, w_total, w_tie]
+
+    def _add_entries(self, net: Network, cell: Ints) -> Ints:
+        """Where copies of each kind come into the cells [kinds, brokers]: no more than the kind has partitions."""
+        entry = cell[self._topic]
+        several = np.bincount(self._topic)[self._topic] > 1
+        entry[several] = net.add_nodes(entry[several].size).reshape(-1, cell.shape[1])
+        members = np.bincount(self._instance.kind)[several]
+        net.add_arcs(entry[several], cell[self._topic[several]], members[:, None])
+        return entry
 
     def _add_cells(self, net: Network, cell: Ints, broker: Ints, centre: Ints, weight: int) -> tuple[Ints, Ints]:
         """Square costs; the arcs, and the cells that they are from."""

@@ -49,7 +49,7 @@ def balanced_by_topic(instance: Instance, balance: Balance) -> Sets:
     if balance is Balance.PER_TOPIC and (odd or _cells(instance) > MOST_CELLS):
         return _each_alone(instance)
     found = _by_outline(instance, balance)
-    if found.copies.moves() > found.lower_bound and balance is Balance.BOTH and _choices(instance) <= MOST_CHOICES:
+    if not found.proved and balance is Balance.BOTH and _choices(instance) <= MOST_CHOICES:
         return _by_flow(instance, balance)
     return found
 
@@ -94,19 +94,20 @@ def _each_alone(instance: Instance) -> Sets:
 
 def _by_outline(instance: Instance, balance: Balance) -> Sets:
     plan = outline_by_topic(instance, balance)
-    holder, lower_bound = instance.holder.copy(), 0
+    holder, lower_bound, even = instance.holder.copy(), 0, True
     leaves = np.zeros(len(holder), dtype=np.bool_)
     leaves[plan.leaving] = True
     for (slots, part), target, least in zip(_parts(instance), plan.targets, plan.lower_bounds.tolist(), strict=True):
         copies = _filled(part, Outline(target, np.flatnonzero(leaves[slots]), least))
-        if copies.moves() > least and balance is Balance.PER_TOPIC:
+        missed = bool((copies.counts() != target).any())
+        if balance is Balance.PER_TOPIC and (missed or copies.moves() > least):
             alone = fewest_moves(part)
             lower_bound += alone.lower_bound
-            copies = alone.copies if alone.copies.moves() < copies.moves() else copies
+            copies = alone.copies if missed or alone.copies.moves() < copies.moves() else copies
         else:
-            lower_bound += least
+            lower_bound, even = lower_bound + least, even and not missed
         holder[slots] = copies.holder
-    return Sets(Copies.of_lists(instance, holder), lower_bound)
+    return Sets(Copies.of_lists(instance, holder), lower_bound if even else 0, even)
 
 
 def _filled(part: Instance, plan: Outline) -> Copies:
