@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass
 from typing import Any
@@ -249,7 +249,8 @@ def one_after_the_other(model: cp_model.CpModel, levels: Iterable[Any]) -> tuple
 
 Bought = tuple[int, int, int, int]
 """(copies left on brokers that may hold nothing, rack violations, sum of squared counts, moves), in the order of their
-importance: Preferred has the violations behind the squares. Pinned partitions only count in the squares."""
+importance: Preferred has the violations behind the squares. Pinned partitions only count in the squares. PerTopic: of
+the squared counts of each topic that is not pinned."""
 
 
 def check_budget(request: PlanRequest, made: Plan) -> Bought:
@@ -277,9 +278,12 @@ def check_budget(request: PlanRequest, made: Plan) -> Bought:
         held = Counter(racks[b] for b in kept if racks[b] is not None)
         over += sum(max(0, n - rack_cap(racks, len(replicas))) for n in held.values())
     assert over == made.rack_violations
-    squares = _sumsq(b for kept in [*staying, *(p.replicas for p in pinned)] for b in kept if b in request.targets)
+    if request.goals.balance is Balance.PER_TOPIC:
+        squares = _sumsq((tp.topic, b) for tp, kept in zip(after, staying, strict=True) for b in kept)
+    else:
+        squares = _sumsq(b for kept in [*staying, *(p.replicas for p in pinned)] for b in kept if b in request.targets)
     assert made.lower_bound <= moves
-    if made.imbalance is not None and request.goals.balance is not Balance.PER_TOPIC:
+    if made.imbalance is not None:
         assert made.imbalance.squares == squares >= made.imbalance.least
     preferred = request.goals.rack_awareness is RackAwareness.PREFERRED
     return (stuck, squares, over, moves) if preferred else (stuck, over, squares, moves)
@@ -291,7 +295,7 @@ def _pinned(request: PlanRequest) -> list[PartitionInput]:
 
 def best_within_budget(request: PlanRequest) -> Bought:
     """The exact lexicographic optimum within the request's budget, for tiny clusters."""
-    model = cp_model.CpModel()
+    model, goals = cp_model.CpModel(), request.goals
     racks, partitions = target_racks(request), [p for p in request.partitions if p.has_leader and not p.pinned]
     fixed = Counter(b for p in _pinned(request) for b in p.replicas)
     on = {
@@ -307,16 +311,20 @@ def best_within_budget(request: PlanRequest) -> Bought:
             held = sum(on[i, b] for b in racks if racks[b] == rack)
             model.add(beyond >= held - rack_cap(racks, len(p.replicas)))
             over.append(beyond)
+    per_topic = goals.balance is Balance.PER_TOPIC
+    cells: dict[tuple[str, int], list[cp_model.IntVar]] = defaultdict(list)
+    for (i, b), var in on.items():
+        if b in request.targets:
+            cells[partitions[i].tp.topic if per_topic else "", b].append(var)
     squares = []
-    for b in sorted(request.targets):
-        most = len(partitions) + fixed[b]
-        count = model.new_int_var(0, most, "")
-        squared = model.new_int_var(0, most**2, "")
-        model.add(count == fixed[b] + sum(on[i, b] for i in range(len(partitions))))
+    for (_, b), held in cells.items():
+        stays = 0 if per_topic else fixed[b]
+        count = model.new_int_var(0, len(held) + stays, "")
+        squared = model.new_int_var(0, (len(held) + stays) ** 2, "")
+        model.add(count == stays + sum(held))
         model.add_multiplication_equality(squared, [count, count])
         squares.append(squared)
     new = [(i, var) for (i, b), var in on.items() if b not in partitions[i].replicas]
-    goals = request.goals
     if goals.max_replica_moves is not None:
         model.add(sum(var for _, var in new) <= goals.max_replica_moves)
     if goals.max_data_to_move is not None:

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from itertools import permutations
 from random import Random
 from unittest import mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.property.planning_judge import best_by_topic, check, check_budget, result, value_by_topic
+from tests.property.planning_judge import (
+    best_by_topic,
+    best_within_budget,
+    check,
+    check_budget,
+    result,
+    value_by_topic,
+)
 from tests.property.test_planning_budgets import pinning, random_request
 from tests.property.test_planning_properties import requests
 
-from kafka_rebalance.model.plan import Spread
+from kafka_rebalance.model.plan import Plan, Spread
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
 from kafka_rebalance.planning import (
     Balance,
@@ -33,6 +41,13 @@ BY_TOPIC = [Balance.PER_TOPIC, Balance.BOTH]
 
 def balanced(request: PlanRequest, balance: Balance) -> PlanRequest:
     return replace(request, goals=replace(request.goals, balance=balance))
+
+
+def check_least(asked: PlanRequest, made: Plan) -> None:
+    """Nothing within the budget that is as good in what comes first is evener than what is called the least."""
+    if made.imbalance is not None:
+        squares = 1 if asked.goals.rack_awareness is RackAwareness.PREFERRED else 2
+        assert made.imbalance.least <= best_within_budget(asked)[squares]
 
 
 def against_the_oracle(balance: Balance, seed: int, clusters: int, *, pinned: bool = False) -> Counter[str]:
@@ -156,11 +171,12 @@ class TestPinned:
     @settings(max_examples=60, deadline=None)
     @given(requests(most_partitions=15), st.integers(0, 5), st.integers(0, 2**32))
     def test_within_a_budget(self, request_: PlanRequest, k: int, seed: int) -> None:
-        """As many forced moves as possible and never more than allowed; nothing pinned moves."""
+        """As many forced moves as possible, never more than allowed; nothing pinned moves; the least is no more."""
         pinned = balanced(pinning(request_, Random(seed)), Balance.PER_TOPIC)
         asked = replace(pinned, goals=replace(pinned.goals, max_replica_moves=k))
         made = plan(asked)
         stuck = check_budget(asked, made)[0]
+        check_least(asked, made)
         forced = sum(b not in request_.targets for p in request_.partitions if p.has_leader for b in p.replicas)
         assert stuck == max(0, forced - k)
         whole = plan(pinned)
@@ -292,12 +308,32 @@ class TestWithABudget:
     @settings(max_examples=40, deadline=None)
     @given(requests(most_partitions=15), st.sampled_from(BY_TOPIC), st.integers(0, 5))
     def test_within_it(self, request_: PlanRequest, balance: Balance, k: int) -> None:
-        """Never more moves than allowed, as many forced ones as possible; a budget not reached changes nothing."""
+        """Never more moves than allowed, as many forced ones as possible; a budget not reached changes nothing; what
+        is called the least imbalance is not above it."""
         whole = plan(balanced(request_, balance))
         asked = replace(request_, goals=replace(request_.goals, balance=balance, max_replica_moves=k))
         made = plan(asked)
         stuck = check_budget(asked, made)[0]
+        check_least(asked, made)
         forced = sum(b not in request_.targets for p in request_.partitions if p.has_leader for b in p.replicas)
         assert stuck == max(0, forced - k)
         if whole.replica_moves <= k:
             assert made == whole
+
+    @pytest.mark.parametrize("balance", BY_TOPIC)
+    def test_the_least_where_not_all_racks_are_mended(self, balance: Balance) -> None:
+        """Broker 2 is alone in its rack and has to take four copies, (2, 2, 4); half way (3, 3, 2) is evener than that,
+        and the two smallest partitions may both leave the same broker."""
+        for sizes in permutations(range(1, 5)):
+            request = PlanRequest(
+                tuple(Broker(BrokerId(b), rack) for b, rack in enumerate("aab")),
+                tuple(
+                    PartitionInput(TopicPartition("t", i), replicas_of(0, 1), size_bytes=size)
+                    for i, size in enumerate(sizes)
+                ),
+                frozenset(BrokerId(b) for b in range(3)),
+                Goals(balance=balance, max_replica_moves=2),
+            )
+            made = plan(request)
+            assert made.imbalance is not None
+            assert made.imbalance.least <= 22

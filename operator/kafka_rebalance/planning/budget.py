@@ -74,9 +74,18 @@ def trimmed(full: Copies, goals: Goals, moves: int) -> Bought:
     data = _UNLIMITED if goals.max_data_to_move is None else max(0, goals.max_data_to_move)
     copies = Trim(full, goals.balance).within(Budget(moves, data))
     squares = topic_squares_of if goals.balance is Balance.PER_TOPIC else squares_of
-    drained = not (copies.counts()[~full.instance.eligible]).any()
-    imbalance = Imbalance(squares(copies), min(squares(copies), squares(full)) if drained else 0)
+    least = min(squares(copies), squares(full)) if _as_mended(copies, full) else 0
+    imbalance = Imbalance(squares(copies), least)
     return Bought(copies, 0, imbalance, proved=moves == 0)
+
+
+def _as_mended(copies: Copies, full: Copies) -> bool:
+    """Whether all that comes before evenness is done: only then nothing within the budget is evener than ``full``."""
+    instance = full.instance
+    if copies.counts()[~instance.eligible].any():
+        return False
+    preferred = instance.rack_awareness is RackAwareness.PREFERRED
+    return preferred or instance.violations(copies.holder) <= instance.violations(full.holder)
 
 
 class Purchases:
