@@ -59,7 +59,7 @@ class TestCurve:
             assert before.squares >= after.squares
 
     @settings(max_examples=60, deadline=None)
-    @given(requests(most_partitions=15), st.sampled_from([Balance.TOTAL, Balance.PER_TOPIC]), st.integers(0, 2**32))
+    @given(requests(most_partitions=15), st.sampled_from(Balance), st.integers(0, 2**32))
     def test_around_pinned_topics(self, request_: PlanRequest, balance: Balance, seed: int) -> None:
         """The same, with what is pinned in every count."""
         asked = pinning(replace(request_, goals=replace(request_.goals, balance=balance)), Random(seed), most=30)

@@ -34,7 +34,6 @@ from kafka_rebalance.planning import (
     plan,
     topics,
 )
-from kafka_rebalance.planning.encoding import build
 
 BY_TOPIC = [Balance.PER_TOPIC, Balance.BOTH]
 
@@ -119,20 +118,22 @@ class TestPinned:
             frozenset(BrokerId(b) for b in range(4)),
         )
         with mock.patch.multiple(topics, SMALL=0, MOST_CHOICES=0):
-            found = topics.balanced_by_topic(build(request).instance, Balance.BOTH)
-        assert (found.copies.moves(), found.lower_bound, found.proved) == (2, 2, True)
+            made = plan(balanced(request, Balance.BOTH))
+        assert (made.replica_moves, made.lower_bound, made.optimal) == (2, 2, True)
 
-    def test_every_level_is_the_exact_optimum(self) -> None:
+    @pytest.mark.parametrize("balance", BY_TOPIC)
+    def test_every_level_is_the_exact_optimum(self, balance: Balance) -> None:
         """As the oracle that has the same fixed counts."""
-        seen = against_the_oracle(Balance.PER_TOPIC, 41, 100, pinned=True)
+        seen = against_the_oracle(balance, 41, 100, pinned=True)
         assert seen["exact"] == seen["proved"] == seen["asked"]
 
-    def test_the_outline_of_large_clusters(self) -> None:
-        """All but the last level, the totals, are exact; that one hardly ever is not."""
+    @pytest.mark.parametrize(("balance", "exact"), [(Balance.PER_TOPIC, 85), (Balance.BOTH, 100)])
+    def test_the_outline_of_large_clusters(self, balance: Balance, exact: int) -> None:
+        """All but the last level (of PerTopic: the totals) are exact, that one hardly ever is not."""
         with mock.patch.object(topics, "SMALL", 0):
-            seen = against_the_oracle(Balance.PER_TOPIC, 42, 100, pinned=True)
+            seen = against_the_oracle(balance, 42, 100, pinned=True)
         assert seen["nearly"] == seen["proved"] == seen["asked"]
-        assert seen["exact"] >= 85, seen
+        assert seen["exact"] >= exact, seen
 
     def test_topics_alone(self) -> None:
         """With very many topics each is planned alone: as good, but for the totals."""
@@ -154,8 +155,8 @@ class TestPinned:
         with mock.patch.object(topics, "SMALL", 0), mock.patch.object(topics, "MOST_CELLS", 0):
             assert plan(request).after == Spread(3, 3)
 
-    def test_the_topic_is_even_whatever_is_pinned(self) -> None:
-        """Broker 0 has two pinned copies and each broker one of topic a: only totals would ask for both of a on 1."""
+    def test_per_topic_evens_the_topic_and_both_the_totals(self) -> None:
+        """Broker 0 has two pinned copies and each broker one of topic a: only totals ask for both of a on 1."""
         request = PlanRequest(
             (Broker(BrokerId(0)), Broker(BrokerId(1))),
             (
@@ -164,15 +165,15 @@ class TestPinned:
             ),
             frozenset({BrokerId(0), BrokerId(1)}),
         )
-        alone = plan(balanced(request, Balance.PER_TOPIC))
-        assert (alone.replica_moves, alone.after) == (0, Spread(1, 3))
-        assert plan(request).replica_moves == 1
+        alone, both = (plan(balanced(request, balance)) for balance in BY_TOPIC)
+        assert (alone.replica_moves, alone.uneven_topics, alone.after) == (0, 0, Spread(1, 3))
+        assert (both.replica_moves, both.uneven_topics, both.after) == (1, 1, Spread(2, 2))
 
     @settings(max_examples=60, deadline=None)
-    @given(requests(most_partitions=15), st.integers(0, 5), st.integers(0, 2**32))
-    def test_within_a_budget(self, request_: PlanRequest, k: int, seed: int) -> None:
+    @given(requests(most_partitions=15), st.sampled_from(BY_TOPIC), st.integers(0, 5), st.integers(0, 2**32))
+    def test_within_a_budget(self, request_: PlanRequest, balance: Balance, k: int, seed: int) -> None:
         """As many forced moves as possible, never more than allowed; nothing pinned moves; the least is no more."""
-        pinned = balanced(pinning(request_, Random(seed)), Balance.PER_TOPIC)
+        pinned = balanced(pinning(request_, Random(seed)), balance)
         asked = replace(pinned, goals=replace(pinned.goals, max_replica_moves=k))
         made = plan(asked)
         stuck = check_budget(asked, made)[0]
@@ -191,7 +192,6 @@ class TestMinimumGain:
         self, request_: PlanRequest, balance: Balance, gain: int, budget: int | None, pins: bool
     ) -> None:
         """PerTopic: what the fullest broker of each topic holds, added up. Both: that and the total fall too little."""
-        pins &= balance is Balance.PER_TOPIC
         request = balanced(pinning(request_, Random(gain)) if pins else request_, balance)
         request = replace(request, goals=replace(request.goals, max_replica_moves=budget))
         plain = plan(request)

@@ -278,12 +278,6 @@ class TestEligibleBrokers:
 
 
 class TestCombinations:
-    def test_both_and_pinned_topics(self) -> None:
-        """With them the bound of the totals and the topics at once is not proved."""
-        pinned = (PartitionInput(TopicPartition("t", 0), replicas_of(1), pinned=True),)
-        with pytest.raises(Refused, match=r"goals\.balance cannot be combined with pinned topics"):
-            plan(replace(cluster([], {1: None}, goals=Goals(balance=Balance.BOTH)), partitions=pinned))
-
     @pytest.mark.parametrize(
         "goals", [Goals(balance=Balance.BOTH), Goals(max_replica_moves=1), Goals(max_data_to_move=1)]
     )

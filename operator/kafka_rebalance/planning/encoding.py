@@ -132,7 +132,6 @@ def _check_goals(request: PlanRequest) -> None:
         for name, given in (
             (f"the strategy {request.strategy}", request.strategy is not Strategy.MINIMAL_MOVEMENT),
             ("a replicationFactor", request.replication_factor is not None),
-            ("pinned topics", goals.balance is Balance.BOTH and any(p.pinned for p in request.partitions)),
         )
         if given
     ]
