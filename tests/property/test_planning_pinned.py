@@ -12,7 +12,16 @@ from tests.property.planning_judge import best_within_budget, check_budget, resu
 from tests.property.test_planning_budgets import cluster, pinning, random_request, within
 
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
-from kafka_rebalance.planning import Balance, Goals, PartitionInput, PlanRequest, RackAwareness, budget_model, plan
+from kafka_rebalance.planning import (
+    Balance,
+    Goals,
+    PartitionInput,
+    PlanRequest,
+    RackAwareness,
+    budget_model,
+    plan,
+    sets,
+)
 from kafka_rebalance.planning.copies import Copies
 from kafka_rebalance.planning.drain import drain
 from kafka_rebalance.planning.encoding import build
@@ -107,3 +116,18 @@ class TestLeaders:
         request = within(beside(PlanRequest((Broker(BrokerId(0)),), (), frozenset({BrokerId(0)})), {0: 2}), 3)
         made = plan(request)
         assert (made.partitions, made.optimal, made.imbalance) == ((), True, None)
+
+
+class TestWholePlan:
+    def test_no_bound_is_claimed_of_counts_that_nobody_reaches(self) -> None:
+        """What a large cluster is told where effort runs out: never more than the fewest moves, beside any pins."""
+        random, unproved = Random(7), 0
+        for _ in range(60):
+            request = pinning(random_request(random, random.choice(list(RackAwareness))), random, most=40)
+            fewest = plan(request).replica_moves
+            with mock.patch.multiple(sets, SMALL=0, EXACT=0, _EFFORT=0):
+                made = plan(request)
+            assert made.lower_bound <= fewest
+            assert made.replica_moves == fewest or not made.optimal
+            unproved += not made.optimal
+        assert unproved

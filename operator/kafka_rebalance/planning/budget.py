@@ -58,9 +58,9 @@ def exceeds(full: Copies, goals: Goals) -> bool:
 
 def buy(instance: Instance, full: Copies, goals: Goals) -> Bought:
     """The best within the budget, which the whole plan exceeds."""
-    moves = len(instance.holder) if goals.max_replica_moves is None else max(0, goals.max_replica_moves)
-    if goals.max_data_to_move is None:
-        moves = min(moves, full.moves())  # bytes may buy more moves of small copies than the whole plan has
+    # Bytes may buy more moves of small copies than the whole plan has.
+    most = full.moves() if goals.max_data_to_move is None else len(instance.holder)
+    moves = most if goals.max_replica_moves is None else min(max(0, goals.max_replica_moves), most)
     if goals.balance is not Balance.TOTAL:
         return trimmed(Copies.of_lists(instance, full.holder), goals, moves)
     purchases = Purchases(instance, full)
