@@ -233,12 +233,17 @@ class TestCurve:
         assert [point["moves"] for point in document["curve"]] == [2, 3, 5]
         assert any(line.startswith("The curve goes to full balance, whatever the m") for line in document["why"])
 
+    def test_around_what_is_pinned(self) -> None:
+        """It ends with the plan that leaves the pinned topic where it is."""
+        document = told("--curve", "3", "--pin-topics", "u")
+        assert document["curve"][-1]["moves"] == document["plan"]["replicaMoves"] > document["curve"][0]["moves"]
+        assert document["curve"][-1]["spread"] == {"fewest": 3, "most": 3}
+
     @pytest.mark.parametrize(
         ("options", "beyond"),
         [
             (("--strategy", "ForcedMovesOnly"), "the strategy ForcedMovesOnly"),
             (("--replication-factor", "1"), "a replication factor"),
-            (("--pin-topics", "u"), "pinned topics"),
         ],
     )
     def test_where_there_is_none(self, options: tuple[str, str], beyond: str) -> None:

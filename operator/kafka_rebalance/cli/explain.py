@@ -88,7 +88,6 @@ def _check_curve(request: PlanRequest) -> None:
         for what, asked in (
             (f"the strategy {request.strategy}", request.strategy is not Strategy.MINIMAL_MOVEMENT),
             ("a replication factor", request.replication_factor is not None),
-            ("pinned topics", any(p.pinned for p in request.partitions)),
         )
         if asked
     ]
