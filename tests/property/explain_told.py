@@ -50,6 +50,19 @@ def with_gain(draw: st.DrawFn) -> PlanRequest:
     return replace(request, replication_factor=factor, goals=replace(request.goals, minimum_gain=gain))
 
 
+@st.composite
+def judged_by_gain(draw: st.DrawFn) -> PlanRequest:
+    """A minimum gain, with any balance, now and then with pinned partitions and with a budget."""
+    request = draw(with_pins(most_partitions=15))
+    goals = replace(
+        request.goals,
+        balance=draw(st.sampled_from(Balance)),
+        max_replica_moves=draw(st.none() | st.integers(0, 6)),
+        minimum_gain=draw(st.sampled_from([1, 10, 30, 60, 100])),
+    )
+    return replace(request, goals=goals)
+
+
 def explainable() -> st.SearchStrategy[PlanRequest]:
     """Whatever MinimalMovement plans."""
     return st.one_of(requests(most_partitions=25, most_brokers=8), budgeted(), by_topic(), with_gain())

@@ -8,8 +8,8 @@ from unittest import mock
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.property.explain_told import Told, budgeted, explainable, with_gain
-from tests.property.planning_judge import best_within_budget, check_budget, list_violations
+from tests.property.explain_told import Told, budgeted, count, explainable, judged_by_gain, with_gain
+from tests.property.planning_judge import best_within_budget, check_budget, list_violations, result
 from tests.property.test_planning_properties import requests
 
 from kafka_rebalance.cli import explain_words as words
@@ -165,3 +165,34 @@ class TestGain:
                 or any(len(p.replicas) != (request_.replication_factor or len(p.replicas)) for p in free)
             )
             assert plan(told.unlimited) == told.made
+
+    @settings(max_examples=60, deadline=None)
+    @given(judged_by_gain())
+    def test_of_what_is_judged(self, request_: PlanRequest) -> None:
+        """The figures are of what the budget buys and of what is balanced, and one of them decides."""
+        told = Told(request_)
+        goals, lines = request_.goals, words.of_plan(told.explained)
+        small = line_of(lines, "Nothing moves, for too little is gained: ")
+        met = line_of(lines, f"The minimum gain of {goals.minimum_gain} % is met: ")
+        line = small or met
+        if line is None:
+            return
+        bought = plan(replace(request_, goals=replace(goals, minimum_gain=0)))
+        ends = (told.before, result(request_, bought))
+        free = {p.tp for p in request_.partitions if not p.pinned}
+        figures = {False: [max(count(at)[b] for b in request_.targets) for at in ends]}
+        loose = [{tp: row for tp, row in at.items() if tp in free} for at in ends]
+        topics = {tp.topic for tp in loose[0]}
+        figures[True] = [
+            sum(max(told.of_topic(at, topic)[b] for b in request_.targets) for topic in topics) for at in loose
+        ]
+        kinds = {Balance.TOTAL: [False], Balance.PER_TOPIC: [True], Balance.BOTH: [False, True]}[goals.balance]
+        found = [
+            [int(n) for n in numbers]
+            for numbers in re.findall(r"holds (\d+) (?:of it )?and (?:would hold|holds) (\d+) after (\d+) ", line)
+        ]
+        assert found == [[*figures[kind], bought.replica_moves] for kind in kinds]
+        enough = any((a - b) * 100 >= goals.minimum_gain * a for a, b, _ in found)
+        assert enough == (met is not None)
+        reached = line_of(lines, "The movement budget is reached: ")
+        assert (reached is None) == (bought == told.full)

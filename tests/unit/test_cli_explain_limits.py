@@ -8,7 +8,11 @@ from typing import Any
 import pytest
 from tests.unit.test_cli_explain import run
 
-from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.cli import explain_limits as limits
+from kafka_rebalance.model.plan import Imbalance, Plan, PlannedPartition
+from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
+from kafka_rebalance.planning import Balance, Goals, PartitionInput, PlanRequest
+from kafka_rebalance.planning.explain import Explanation
 from kafka_rebalance.planning.explain_shares import Shares
 
 Row = tuple[str, int, list[int]]
@@ -112,6 +116,28 @@ class TestBudget:
         assert any(line.endswith("whether the budget buys anything better was not decided.") for line in why)
         assert "1 replica moves. Whether fewer would do was not decided." in why
 
+    def test_squares_of_topics(self) -> None:
+        """Pinned topics are not among them, and are not said to be."""
+        rows = cluster(
+            *((t, n, [b]) for b, t in enumerate(("a", "b", "pin")) for n in range(3)), racks=(None, None, None)
+        )
+        why = told(rows, "--balance", "PerTopic", "--max-replica-moves", "1", "--pin-topics", "pin")["why"]
+        [squares] = [line for line in why if line.startswith("The squares of ")]
+        assert squares.startswith("The squares of target brokers' counts of each topic that may move sum up to 14")
+
+    def test_what_is_proved_of_topics(self) -> None:
+        """A plan that is proved to be the best within the budget is said to be."""
+        tp = TopicPartition("a", 0)
+        brokers = (Broker(BrokerId(0)), Broker(BrokerId(1)))
+        partitions = tuple(PartitionInput(TopicPartition("a", n), replicas_of(0)) for n in range(4))
+        goals = Goals(balance=Balance.PER_TOPIC, max_replica_moves=1)
+        request = PlanRequest(brokers, partitions, frozenset(b.id for b in brokers), goals)
+        moved = (PlannedPartition(tp, replicas_of(0), replicas_of(1)),)
+        for optimal in (True, False):
+            made = Plan(moved, lower_bound=1, optimal=optimal, imbalance=Imbalance(10, 10))
+            lines = limits.of_plan(Explanation(request, made))
+            assert any(line.endswith("10. Proved: the budget buys nothing better.") for line in lines) == optimal
+
 
 class TestGain:
     def test_too_small(self) -> None:
@@ -132,6 +158,43 @@ class TestGain:
         assert (
             "The minimum gain of 66 % is met: the fullest broker holds 6 and holds 2 after 4 replica moves, 66.6 % "
             "less." in told(SKEWED, "--minimum-gain", "66")["why"]
+        )
+
+    def test_too_small_within_a_budget(self) -> None:
+        """What the budget buys is judged, and full balance, which gains enough, is not said to gain too little."""
+        limits = ("--max-replica-moves", "1", "--minimum-gain", "25")
+        document = told(SKEWED, *limits)
+        assert document["budget"] == {"maxReplicaMoves": 1, "reached": True}
+        assert (
+            "The movement budget is reached: full balance takes 4 replica moves, the budget is 1 replica move; "
+            "what it buys takes 1 replica move and gains too little." in document["why"]
+        )
+        assert (
+            "Nothing moves, for too little is gained: the fullest broker holds 6 and would hold 5 after 1 replica "
+            "move, 16.6 % less, and the minimum gain is 25 %." in document["why"]
+        )
+        assert "Shares are those of the plan without the budget and the minimum gain." in document["why"]
+        why = told(SKEWED, *limits, "--broker", "0")["why"]
+        assert "It ends with 4 more than its share: what the budget buys gains less than the minimum of 25 %." in why
+
+    def test_enough_within_a_budget(self) -> None:
+        """The figures are those of what the budget buys."""
+        assert (
+            "The minimum gain of 16 % is met: the fullest broker holds 6 and holds 5 after 1 replica move, 16.6 % less."
+            in told(SKEWED, "--max-replica-moves", "1", "--minimum-gain", "16")["why"]
+        )
+
+    @pytest.mark.parametrize("balance", ["PerTopic", "Both"])
+    def test_of_topics(self, balance: str) -> None:
+        """Totals are even and stay so: it is the topics that gain, and that are told."""
+        topics = (
+            "added up over the topics that may move, the fullest broker of each holds 6 of it and holds 4 after 2 "
+            "replica moves, 33.3 % less."
+        )
+        totals = "the fullest broker holds 3 and holds 3 after 2 replica moves, 0.0 % less; " * (balance == "Both")
+        assert (
+            f"The minimum gain of 30 % is met: {totals}{topics}"
+            in told(BY_TOPIC, "--balance", balance, "--minimum-gain", "30")["why"]
         )
 
     def test_forced(self) -> None:

@@ -202,7 +202,7 @@ class TestState:
         mine = work(opened=False, closed=RunOutcome.SUCCEEDED, progress=replace(MOVED, partitions_total=0))
         assert said(mine) == ("NothingToDo", "the cluster is as asked for: no partition has to change")
         for why_empty, begins in (
-            ("GainTooSmall", "GainTooSmall: balance would take less than goals.minimumGain (0 %)"),
+            ("GainTooSmall", "GainTooSmall: what would be moved gains less than goals.minimumGain (0 %)"),
             ("BudgetReached", "goals.maxReplicaMoves or goals.maxDataToMove allow no move that would help"),
         ):
             mine.ended = Ended(why_empty, left_alone=2)

@@ -31,7 +31,7 @@ class TestWhyNothingMoves:
     @pytest.mark.parametrize(
         ("goals", "begins"),
         [
-            ({"minimumGain": 60}, "GainTooSmall: balance would take less than goals.minimumGain (60 %)"),
+            ({"minimumGain": 60}, "GainTooSmall: what would be moved gains less than goals.minimumGain (60 %)"),
             ({"maxReplicaMoves": 0}, "goals.maxReplicaMoves or goals.maxDataToMove allow no move that would help"),
             ({}, "the cluster is as asked for"),
         ],

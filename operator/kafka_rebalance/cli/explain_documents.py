@@ -37,7 +37,7 @@ def of_plan(explained: Explanation) -> dict[str, Any]:
             **({"imbalance": asdict(made.imbalance)} if made.imbalance else {}),
             **({"reason": made.reason} if made.reason else {}),
         },
-        **({"budget": _budget(goals, reached=made.imbalance is not None)} if goals.limited else {}),
+        **({"budget": _budget(goals, reached=explained.budget_reached)} if goals.limited else {}),
         **({"withoutLimits": _without_limits(explained.whole)} if explained.cut_short else {}),
         **({"topics": _topics(explained.topics)} if explained.topics else {}),
         "why": [*words.of_plan(explained)],

@@ -7,7 +7,7 @@ from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.planning import Balance, Goals
 from kafka_rebalance.planning.explain import Explanation
 from kafka_rebalance.planning.explain_accounts import BrokerAccount, PartitionAccount
-from kafka_rebalance.planning.gain import GAIN_TOO_SMALL
+from kafka_rebalance.planning.gain import GAIN_TOO_SMALL, Gain
 from kafka_rebalance.units import format_bytes
 
 
@@ -67,20 +67,24 @@ def _budget(explained: Explanation) -> list[str]:
     goals, made = explained.request.goals, explained.plan
     if not goals.limited:
         return []
-    if made.imbalance is None:
+    if not explained.budget_reached:
         return [f"The movement budget of {_allowed(goals)} is not reached, and changes nothing."]
+    if made.imbalance is None:
+        spent = f"what it buys takes {_cost(explained.judged, goals)} and gains too little"
+        return [f"The movement budget is reached: {_beyond_budget(explained)}; {spent}."]
     lines = [f"The movement budget is reached: {_why_short(explained)}. This plan takes {_cost(made, goals)}."]
     if made.before and made.after:
         lines.append(
             f"It leaves {made.after.fewest} to {counted(made.after.most, 'replica')} on a target broker; before it is "
             f"{made.before.fewest} to {made.before.most}, at full balance {_most(explained)}."
         )
-    whose = "each topic's counts on target brokers" if goals.balance is Balance.PER_TOPIC else "target brokers' counts"
+    topical = goals.balance is Balance.PER_TOPIC
+    whose = "target brokers' counts of each topic that may move" if topical else "target brokers' counts"
     squares = f"The squares of {whose} sum up to {made.imbalance.squares}"
-    if goals.balance is not Balance.TOTAL:
-        return [*lines, f"{squares}; whether the budget buys anything better was not decided."]
     if made.optimal:
         return [*lines, f"{squares}. Proved: the budget buys nothing better."]
+    if goals.balance is not Balance.TOTAL:
+        return [*lines, f"{squares}; whether the budget buys anything better was not decided."]
     return [*lines, f"{squares}. Proved: no better use of the budget has less than {made.imbalance.least}."]
 
 
@@ -90,18 +94,26 @@ def _most(explained: Explanation) -> str:
 
 
 def _gain(explained: Explanation) -> list[str]:
-    asked, made, whole = explained.request.goals.minimum_gain, explained.plan, explained.whole
-    if not asked or not (made.partitions or made.reason) or not (whole.before and whole.after):
+    asked, made = explained.request.goals.minimum_gain, explained.plan
+    if not asked or not (made.partitions or made.reason):
         return []
-    before, after = whole.before.most, whole.after.most
-    percent = _percent(before - after, before)
-    counts = f"the fullest broker holds {before} and {{}} {after} after {counted(whole.replica_moves, 'replica move')}"
-    if made.reason == GAIN_TOO_SMALL:
-        would = f"{counts.format('would hold')}, {percent} less, and the minimum gain is {asked} %"
-        return [f"Nothing moves, for too little is gained: {would}."]
-    if (before - after) * 100 >= asked * before:
-        return [f"The minimum gain of {asked} % is met: {counts.format('holds')}, {percent} less."]
-    return [f"The minimum gain of {asked} % does not count: something has to change whatever is gained."]
+    if not explained.gains:
+        return [f"The minimum gain of {asked} % does not count: something has to change whatever is gained."]
+    moves, small = counted(explained.judged.replica_moves, "replica move"), made.reason == GAIN_TOO_SMALL
+    gains = "; ".join(_gained(gain, moves, would=small) for gain in explained.gains)
+    if small:
+        return [f"Nothing moves, for too little is gained: {gains}, and the minimum gain is {asked} %."]
+    return [f"The minimum gain of {asked} % is met: {gains}."]
+
+
+def _gained(gain: Gain, moves: str, *, would: bool) -> str:
+    """What the fullest broker holds before and after so many moves; of topics the sum of these."""
+    before, after, counts = gain.before, gain.after, "would hold" if would else "holds"
+    change = f"{_percent(before - after, before)} less" if after <= before else f"{after - before} more"
+    if not gain.by_topic:
+        return f"the fullest broker holds {before} and {counts} {after} after {moves}, {change}"
+    whose = "added up over the topics that may move, the fullest broker of each"
+    return f"{whose} holds {before} of it and {counts} {after} after {moves}, {change}"
 
 
 def _percent(part: int, whole: int) -> str:
@@ -128,15 +140,22 @@ def _beyond(replicas: int) -> str:
 
 
 def _why_short(explained: Explanation) -> str:
-    """The limit, and what full balance takes."""
-    goals, whole = explained.request.goals, explained.whole
+    """The limit, and what full balance takes or, within the budget, would gain."""
     if explained.plan.imbalance is None:
-        return f"full balance gains less than the minimum of {goals.minimum_gain} %"
+        judged = "what the budget buys" if explained.budget_reached else "full balance"
+        return f"{judged} gains less than the minimum of {explained.request.goals.minimum_gain} %"
+    return _beyond_budget(explained)
+
+
+def _beyond_budget(explained: Explanation) -> str:
+    goals, whole = explained.request.goals, explained.whole
     return f"full balance takes {_cost(whole, goals)}, the budget is {_allowed(goals)}"
 
 
 def _limit(explained: Explanation) -> str:
-    return "minimum gain" if explained.plan.imbalance is None else "budget"
+    if explained.plan.imbalance is not None:
+        return "budget"
+    return "budget and the minimum gain" if explained.budget_reached else "minimum gain"
 
 
 def _allowed(goals: Goals) -> str:

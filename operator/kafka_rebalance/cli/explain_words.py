@@ -124,7 +124,7 @@ def _basis(explained: Explanation) -> str:
     if request.strategy is not Strategy.MINIMAL_MOVEMENT:
         return _BASIS[request.strategy]
     even = f"with {_EVEN[request.goals.balance]} as even as can be"
-    if explained.plan.imbalance is None:
+    if not explained.budget_reached:
         return f"of all placements {even} one is sought that moves the fewest replicas"
     if request.goals.balance is Balance.TOTAL:
         return "the evenest placement that the movement budget pays for is sought"

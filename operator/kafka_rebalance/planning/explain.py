@@ -26,7 +26,7 @@ from kafka_rebalance.planning.explain_accounts import (
 from kafka_rebalance.planning.explain_racks import RackRule
 from kafka_rebalance.planning.explain_shares import Shares
 from kafka_rebalance.planning.explain_topics import TopicCounts, giving_way
-from kafka_rebalance.planning.gain import GAIN_TOO_SMALL
+from kafka_rebalance.planning.gain import GAIN_TOO_SMALL, Gain, gains_of
 from kafka_rebalance.planning.planner import plan
 from kafka_rebalance.planning.request import Balance, PlanRequest, Strategy
 
@@ -59,6 +59,24 @@ class Explanation:
             return self.plan
         goals = replace(self.request.goals, max_replica_moves=None, max_data_to_move=None, minimum_gain=0)
         return plan(replace(self.request, goals=goals))
+
+    @cached_property
+    def judged(self) -> Plan:
+        """The plan whose gain counts: this one or, where that gains too little, the one that it would be otherwise."""
+        if self.plan.reason != GAIN_TOO_SMALL:
+            return self.plan
+        goals = replace(self.request.goals, minimum_gain=0)
+        return plan(replace(self.request, goals=goals)) if goals.limited else self.whole
+
+    @property
+    def budget_reached(self) -> bool:
+        """Whether the movement budget allows less than full balance takes, a plan that gains too little included."""
+        return self.judged.imbalance is not None
+
+    @cached_property
+    def gains(self) -> tuple[Gain, ...]:
+        """What the plan is judged by; empty where something is forced."""
+        return gains_of(self.request, self.judged)
 
     @cached_property
     def topics(self) -> TopicCounts | None:

@@ -5,15 +5,43 @@ Judged is the plan that would be made: with a movement budget what the budget bu
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from kafka_rebalance.model.plan import Plan
+from kafka_rebalance.planning.encoding import build
 from kafka_rebalance.planning.forced import forced_moves
 from kafka_rebalance.planning.instance import Indices, Instance
-from kafka_rebalance.planning.request import Balance, Goals
+from kafka_rebalance.planning.request import Balance, Goals, PlanRequest
 from kafka_rebalance.planning.solution import Solution, spread_of
 
 GAIN_TOO_SMALL = "GainTooSmall"
 """Why a plan is empty though moving would even out the counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What the fullest target broker holds before and after: in all or, ``by_topic``, of each topic that may move,
+    added up over these."""
+
+    by_topic: bool
+    before: int
+    after: int
+
+    def reaches(self, percent: int) -> bool:
+        """Whether at least so much is taken off it."""
+        return (self.before - self.after) * 100 >= percent * self.before
+
+
+def gains_of(request: PlanRequest, made: Plan) -> tuple[Gain, ...]:
+    """The gains that a MinimalMovement plan is judged by, one of which has to be enough; none where something is
+    forced. ``made`` is a plan of ``request`` that no minimum gain has emptied."""
+    encoded = build(request)
+    if not encoded.partitions or _forced(encoded.instance):
+        return ()
+    lists = encoded.flat({p.tp: p.target for p in made.partitions})
+    return _gains(encoded.instance, lists, request.goals.balance)
 
 
 def gains_too_little(instance: Instance, solution: Solution, goals: Goals) -> bool:
@@ -21,18 +49,22 @@ def gains_too_little(instance: Instance, solution: Solution, goals: Goals) -> bo
 
     A replication factor that changes is forced, too: somebody asked for it.
     """
-    if not goals.minimum_gain or instance.wide or forced_moves(instance).any():
+    if not goals.minimum_gain or _forced(instance):
         return False
     if np.array_equal(solution.lists, instance.holder):
         return False  # there is nothing to gain, and nothing to be told about it
-    before, after = (_fullest(instance, lists, goals.balance) for lists in (instance.holder, solution.lists))
-    return all((had - has) * 100 < goals.minimum_gain * had for had, has in zip(before, after, strict=True))
+    return not any(gain.reaches(goals.minimum_gain) for gain in _gains(instance, solution.lists, goals.balance))
 
 
-def _fullest(instance: Instance, lists: Indices, balance: Balance) -> list[int]:
-    """What the fullest broker holds of what is balanced: in total, of each topic (added up), or both of these."""
-    total, topics = spread_of(instance, lists).most, _fullest_of_topics(instance, lists)
-    return {Balance.TOTAL: [total], Balance.PER_TOPIC: [topics], Balance.BOTH: [total, topics]}[balance]
+def _forced(instance: Instance) -> bool:
+    return instance.wide or bool(forced_moves(instance).any())
+
+
+def _gains(instance: Instance, lists: Indices, balance: Balance) -> tuple[Gain, ...]:
+    """Of what is balanced: of the totals, of the topics, or of both."""
+    total = Gain(False, *(spread_of(instance, at).most for at in (instance.holder, lists)))
+    topics = Gain(True, *(_fullest_of_topics(instance, at) for at in (instance.holder, lists)))
+    return {Balance.TOTAL: (total,), Balance.PER_TOPIC: (topics,), Balance.BOTH: (total, topics)}[balance]
 
 
 def _fullest_of_topics(instance: Instance, lists: Indices) -> int:

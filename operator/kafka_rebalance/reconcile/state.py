@@ -162,7 +162,7 @@ def _said_before(work: Work, run: Run) -> tuple[str, str]:
 def _nothing_to_do(work: Work, why_empty: str) -> str:
     if why_empty == GAIN_TOO_SMALL:
         gain = work.rebalance.spec.goals.minimum_gain
-        return f"{GAIN_TOO_SMALL}: balance would take less than goals.minimumGain ({gain} %) off the fullest broker"
+        return f"{GAIN_TOO_SMALL}: what would be moved gains less than goals.minimumGain ({gain} %)"
     if why_empty == BUDGET_REACHED:
         return "goals.maxReplicaMoves or goals.maxDataToMove allow no move that would help"
     return "the cluster is as asked for: no partition has to change"
