@@ -267,6 +267,14 @@ class TestTopics:
             "or less than its share of 2 topics before, of 0 at the end." in document["why"]
         )
 
+    def test_a_pinned_topic_has_no_share(self) -> None:
+        """Uneven as it is, it is not among those that are evened out, nor outside any share."""
+        rows = [(t, n, [b]) for b, t in enumerate("ab") for n in range(3)]
+        pinned = [("pin", n, [0]) for n in range(5)]
+        document = told(cluster(*rows, *pinned, racks=(None, None)), "--balance", "PerTopic", "--pin-topics", "pin")
+        assert document["topics"] == told(BY_TOPIC, "--balance", "PerTopic")["topics"]
+        assert [row["topics"]["outsideAfter"] for row in document["brokers"]] == [0, 0]
+
     def test_a_partition(self) -> None:
         """Why it leaves, and what it arrives at, in terms of its topic."""
         moved = next(

@@ -84,7 +84,8 @@ class Explanation:
         if self.request.goals.balance is Balance.TOTAL:
             return None
         gives_way = giving_way(self.request, self.whole)
-        return TopicCounts(self._lists, self._targets, self._at_end, self._target_racks, gives_way)
+        before, after, whole = map(self._may_move, (self._lists, self._targets, self._at_end))
+        return TopicCounts(before, after, whole, self._target_racks, gives_way)
 
     @cached_property
     def departures(self) -> tuple[Departure, ...]:
@@ -159,6 +160,13 @@ class Explanation:
     def _at_end(self) -> Lists:
         """Every list of the plan that nothing cuts short."""
         return self._lists | {p.tp: p.target for p in self.whole.partitions}
+
+    def _may_move(self, lists: Lists) -> Lists:
+        """Without what is pinned."""
+        if not self._pinned:
+            return lists
+        pinned = {p.tp for p in self.planned if p.pinned}
+        return {tp: replicas for tp, replicas in lists.items() if tp not in pinned}
 
     @cached_property
     def _target_racks(self) -> Mapping[BrokerId, str | None]:

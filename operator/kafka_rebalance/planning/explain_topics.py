@@ -32,7 +32,8 @@ class Evenness:
 
 class TopicCounts:
     """Replicas of each topic on each broker: before, after, and ``whole``, at the end of the plan that nothing cuts
-    short, which is what shares are of. The topics ``giving_way`` have none."""
+    short, which is what shares are of. The topics ``giving_way`` have none. The lists are of partitions that may move:
+    what is pinned is planned around, and counts in no topic."""
 
     def __init__(
         self,
