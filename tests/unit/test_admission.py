@@ -27,6 +27,16 @@ class TestSpec:
         """And what it means, for it is read as the operator reads it."""
         assert check_spec({**KAFKA, **spec}).kafka.bootstrap_servers == {**KAFKA, **spec}["kafka"]["bootstrapServers"]
 
+    @pytest.mark.parametrize("count", [2**63 - 1, "9999999Ti", "999999999999999Ti"])
+    def test_the_most_bytes(self, count: int | str) -> None:
+        """A quantity beyond 64 bits is the largest there is, as it is to Kubernetes."""
+        assert check_spec({**KAFKA, "goals": {"maxDataToMove": count}}).goals.max_data_to_move == 2**63 - 1
+
+    def test_an_integer_beyond_64_bits(self) -> None:
+        """No integer of a resource is larger."""
+        with pytest.raises(Refused, match=r"^spec\.goals\.maxDataToMove: must be 9223372036854775807 bytes at most"):
+            check_spec({**KAFKA, "goals": {"maxDataToMove": 2**63}})
+
     def test_the_message_says_what_would_be_taken(self) -> None:
         for spec, says in [
             ({"throttle": {"leaderRate": "050Mi"}}, "must be a quantity of 1 to 1Pi bytes per second, like 50Mi"),
@@ -48,6 +58,7 @@ class TestMetadata:
             {"name": "a", "namespace": "b"},
             {"name": "0a.b-c.9", "namespace": "0-9"},
             {"name": "a" * 253, "namespace": "a" * 63},
+            {"labels": None, "annotations": None, "namespace": None},
             {"labels": {"a": "", "B_c.d": "E-f_g.9", "example.org/" + "n" * 63: "v" * 63}},
             {"annotations": {"Example.ORG/a": "any text\n", "b": "x" * 200_000}},
         ],

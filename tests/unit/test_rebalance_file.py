@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kafka_rebalance.cli.rebalance_file import read_beginning, read_rebalance, spec_of
+from kafka_rebalance.cli.rebalance_file import read_beginning, read_rebalance, read_spec, spec_of
 
 HEAD = "apiVersion: kafkarebalance.dev/v1alpha1\nkind: KafkaRebalance\n"
 
@@ -62,6 +62,8 @@ class TestDocument:
             ("spec: [1]\n", r"spec: expected an object, found \[1\]"),
             ("metadata: x\n", "metadata: expected an object, found 'x'"),
             ("sepc: {}\n", "sepc: unknown field"),
+            ("metadata: {name: Bad_Name}\n", "metadata.name: 'Bad_Name' is not"),
+            ("metadata: {labels: {a: 1}}\n", r"metadata.labels\[a\]: expected a string, found 1"),
             ("spec: {a: [}\n", "^not YAML: line 3, column 12: expected the node content"),
             ("spec: " + "[" * 5000, "not YAML: nested too deeply"),
             ("spec: \x00\n", "^not YAML: "),
@@ -69,6 +71,36 @@ class TestDocument:
     )
     def test_refused(self, text: str, says: str) -> None:
         with pytest.raises(ValueError, match=says):
+            read(text)
+
+
+class TestValues:
+    """As Kubernetes reads them, whatever else YAML has them be."""
+
+    @pytest.mark.parametrize("value", ["2026-11-22", "2026-11-22T10:00:00Z", "12:30", "1:30:00", "12:30:45.5"])
+    def test_dates_and_times_are_text(self, value: str) -> None:
+        found = read(f"metadata: {{annotations: {{since: {value}}}}}\n")
+        assert found["metadata"]["annotations"] == {"since": value}
+
+    def test_numbers_are_not(self) -> None:
+        assert read("spec: {a: 12, b: 1.5, c: -3}\n")["spec"] == {"a": 12, "b": 1.5, "c": -3}
+
+    def test_nulls_in_metadata_are_absent(self) -> None:
+        """As templates render what nobody gave."""
+        assert read("metadata: {name: a, labels: , annotations: {}, namespace: }\n")["metadata"] == {
+            "name": "a",
+            "annotations": {},
+        }
+
+    def test_an_alias_may_be_used_again(self) -> None:
+        assert read("spec: {a: &a {b: [1]}, c: *a, d: *a}\n")["spec"]["d"] == {"b": [1]}
+
+    @pytest.mark.parametrize(
+        ("text", "line"),
+        [("spec: &x\n  kafka: {a: b}\n  topics: *x\n", 3), ("spec:\n  windows: &x [{a: [*x]}]\n", 4)],
+    )
+    def test_an_alias_of_what_it_stands_in(self, text: str, line: int) -> None:
+        with pytest.raises(ValueError, match=f"^not YAML: line {line}, column .*recursive"):
             read(text)
 
 
@@ -87,6 +119,22 @@ class TestBeginning:
     def test_refused(self, text: str, says: str) -> None:
         with pytest.raises(ValueError, match=says):
             read_beginning((HEAD + text).encode())
+
+
+class TestApiVersion:
+    def test_without(self) -> None:
+        """Nobody could apply it; one to begin with gets ours."""
+        text = b"kind: KafkaRebalance\nspec: {kafka: {bootstrapServers: 'kafka:9092'}}\n"
+        assert read_beginning(text)["spec"] == {"kafka": {"bootstrapServers": "kafka:9092"}}
+        with pytest.raises(ValueError, match=r"^apiVersion: expected kafkarebalance\.dev/v1alpha1, found nothing"):
+            read_spec(text)
+
+    def test_of_ours(self) -> None:
+        """And its metadata is judged."""
+        text = HEAD + "metadata: {name: %s}\nspec: {kafka: {bootstrapServers: 'kafka:9092'}}\n"
+        assert read_spec((text % "a").encode()).kafka.bootstrap_servers == "kafka:9092"
+        with pytest.raises(ValueError, match=r"^metadata\.name: 'A' is not"):
+            read_spec((text % "A").encode())
 
 
 class TestSpec:

@@ -26,7 +26,7 @@ _MAX_ANNOTATIONS = 256 * 1024
 
 def check_spec(spec: Any) -> KafkaRebalanceSpec:
     """The spec of a KafkaRebalance that the API server would take. Refused("InvalidSpec") names the fields."""
-    wanted = _without_nulls(spec)
+    wanted = without_nulls(spec)
     read = parse_spec(wanted)
     _refuse(_problems(wanted, _schema(), "spec"))
     return read
@@ -34,7 +34,14 @@ def check_spec(spec: Any) -> KafkaRebalanceSpec:
 
 def check_metadata(metadata: Mapping[str, Any]) -> None:
     """Name, namespace, labels and annotations, as far as they are there. Refused("InvalidMetadata") names the field."""
-    _refuse(_metadata_problems(metadata), "InvalidMetadata")
+    _refuse(_metadata_problems(without_nulls(metadata)), "InvalidMetadata")
+
+
+def without_nulls(value: Any) -> Any:
+    """As the API server reads it: a field that is null is absent."""
+    if isinstance(value, Mapping):
+        return {key: without_nulls(part) for key, part in value.items() if part is not None}
+    return [without_nulls(part) for part in value] if isinstance(value, list) else value
 
 
 @cache
@@ -47,13 +54,6 @@ def _schema() -> Schema:
 def _refuse(problems: Iterator[str], reason: str = Reason.INVALID_SPEC) -> None:
     if lines := list(dict.fromkeys(problems)):
         raise Refused(reason, "; ".join(lines))
-
-
-def _without_nulls(value: Any) -> Any:
-    """As the API server reads it: a field that is null is absent."""
-    if isinstance(value, Mapping):
-        return {key: _without_nulls(part) for key, part in value.items() if part is not None}
-    return [_without_nulls(part) for part in value] if isinstance(value, list) else value
 
 
 def _problems(value: Any, schema: Schema, path: str) -> Iterator[str]:

@@ -19,6 +19,8 @@ from kafka_rebalance.units import parse_duration, parse_quantity
 MAX_RATE = 2**50
 """1 Pi bytes per second: more than any broker does, and sums of a few still fit Kafka's 64 bits."""
 MAX_INT32 = 2**31 - 1
+MAX_BYTES = 2**63 - 1
+"""What an integer of a resource can be; a Kubernetes quantity that is larger is capped to it."""
 MAX_REGEX = 512
 """Characters of one regular expression."""
 MAX_REGEXES = 100
@@ -84,7 +86,9 @@ def _bytes(value: object) -> int:
     count = _quantity(value)
     if count < 1:
         raise ValueError("must be a quantity of at least 1 byte")
-    return count
+    if count > MAX_BYTES and isinstance(value, int):
+        raise ValueError(f"must be {MAX_BYTES} bytes at most")
+    return min(count, MAX_BYTES)
 
 
 def _quantity(value: object) -> int:

@@ -16,7 +16,7 @@ from kafka_rebalance.api.rebalance import KafkaRebalanceSpec
 from kafka_rebalance.api.topics import TopicFilter
 from kafka_rebalance.cli.files import parsed
 from kafka_rebalance.cli.plan_table import print_plan
-from kafka_rebalance.cli.rebalance_file import read_rebalance, spec_of
+from kafka_rebalance.cli.rebalance_file import read_spec
 from kafka_rebalance.cli.steps import BrokerList
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.bulk import without_collector
@@ -138,7 +138,7 @@ def asked_for(
 ) -> Asked:
     """The request that the options of `plan` and of `explain` describe. A file that is wrong is wrong usage."""
     described = parsed("--cluster", cluster, parse_cluster)
-    spec = parsed("--rebalance", rebalance, _read_spec) if rebalance else None
+    spec = parsed("--rebalance", rebalance, read_spec) if rebalance else None
     named = parsed("--topics-to-move-json-file", topics_file, parse_topics_to_move) if topics_file else None
     loads = parsed("--load-model", load_model, parse_load_model).partitions if load_model else {}
     selected = _select(described, spec, named)
@@ -170,10 +170,6 @@ def asked_for(
         told = f"the sizes of {len(unknown)} partitions are not known, {unknown[0]} for one"
         raise Refused("SizesUnknown", f"a budget of bytes needs sizes, and {told}: add them, or --load-model")
     return Asked(request, sizes)
-
-
-def _read_spec(data: bytes) -> KafkaRebalanceSpec:
-    return spec_of(read_rebalance(data).get("spec", {}))
 
 
 def _select(

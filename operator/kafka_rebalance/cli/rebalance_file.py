@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import yaml
 
-from kafka_rebalance.api.admission import check_metadata, check_spec
+from kafka_rebalance.api.admission import check_metadata, check_spec, without_nulls
 from kafka_rebalance.api.rebalance import KafkaRebalanceSpec
 from kafka_rebalance.api.v1alpha1 import API_VERSION
 from kafka_rebalance.errors import Refused
@@ -14,10 +15,26 @@ from kafka_rebalance.execution.windows import check
 
 _KIND = "KafkaRebalance"
 _FIELDS = frozenset(("apiVersion", "kind", "metadata", "spec", "status"))
+_TEXT = "tag:yaml.org,2002:str"
+_TIME = "tag:yaml.org,2002:timestamp"
+_SEXAGESIMAL = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?$")
 
 
 class _Loader(yaml.SafeLoader):
-    """Plain values only, and no key twice in one mapping: YAML forbids it, and PyYAML takes the last."""
+    """Plain values only, and no key twice in one mapping: YAML forbids it, and PyYAML takes the last.
+
+    Dates and times of day are text, as Kubernetes reads them.
+    """
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own, in which it looks by the first character
+        first: [(_TEXT, _SEXAGESIMAL), *(known for known in resolvers if known[0] != _TIME)]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def construct_document(self, node: yaml.Node) -> Any:
+        """Inside out, so that an alias of what it stands in is refused: nobody could walk through that."""
+        self.deep_construct = True
+        return super().construct_document(node)
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         """Checked as written, before merge keys (``<<``) bring in what may be repeated on purpose."""
@@ -32,7 +49,10 @@ class _Loader(yaml.SafeLoader):
 
 
 def read_rebalance(data: bytes) -> dict[str, Any]:
-    """The one KafkaRebalance in the file, as written. ValueError says what is wrong, with the line where it can."""
+    """The one KafkaRebalance in the file, as written but for nulls in its metadata, which would be taken.
+
+    ValueError says what is wrong, with the line where it can.
+    """
     try:
         documents = [found for found in yaml.load_all(data, _Loader) if found is not None]
     except yaml.MarkedYAMLError as broken:
@@ -50,7 +70,12 @@ def read_rebalance(data: bytes) -> dict[str, Any]:
     for part in ("metadata", "spec"):
         if not isinstance(found.get(part) or {}, dict):
             raise ValueError(f"{part}: expected an object, found {found[part]!r:.60}")
-    return found
+    metadata = without_nulls(found.get("metadata") or {})
+    try:
+        check_metadata(metadata)
+    except Refused as invalid:
+        raise ValueError(invalid.message) from invalid
+    return found | {"metadata": metadata}
 
 
 def read_beginning(data: bytes) -> dict[str, Any]:
@@ -58,11 +83,15 @@ def read_beginning(data: bytes) -> dict[str, Any]:
     found = read_rebalance(data)
     if not found.get("spec"):
         raise ValueError("the KafkaRebalance has no spec")
-    try:
-        check_metadata(found.get("metadata") or {})
-    except Refused as invalid:
-        raise ValueError(invalid.message) from invalid
     return found
+
+
+def read_spec(data: bytes) -> KafkaRebalanceSpec:
+    """What a KafkaRebalance that could be applied as it is asks for. ValueError names the field."""
+    found = read_rebalance(data)
+    if "apiVersion" not in found:
+        raise ValueError(f"apiVersion: expected {API_VERSION}, found nothing")
+    return spec_of(found.get("spec", {}))
 
 
 def spec_of(spec: Any) -> KafkaRebalanceSpec:
