@@ -47,7 +47,8 @@ def curve(request: PlanRequest, points: int = 11) -> tuple[CurvePoint, ...]:
     steps = sorted({forced + (whole - forced) * i // parts for i in range(parts)} - {whole})
     purchases = Purchases(instance, full) if goals.balance is Balance.TOTAL and steps else None
     found = [purchases.within(k) if purchases else trimmed(full, Goals(balance=goals.balance), k) for k in steps]
-    return (*(_point(bought.copies, goals, optimal=bought.proved) for bought in found), last)
+    bought = [*(_point(each.copies, goals, optimal=each.proved) for each in found), last]
+    return tuple({point.moves: point for point in bought}.values())  # a larger budget may buy no more than a smaller
 
 
 def _least_moves(instance: Instance) -> int:
