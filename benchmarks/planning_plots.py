@@ -46,7 +46,7 @@ def draw(rows: list[Found], folder: Path) -> None:
 
 
 def _plot(rows: list[Found], label: str, path: Path) -> None:
-    figure, panels = plt.subplots(1, len(PANELS), sharey=True, figsize=(10, 3.6), layout="constrained")
+    figure, panels = plt.subplots(1, len(PANELS), sharey=True, figsize=(10, 4), layout="constrained")
     for what, axes in zip(PANELS, panels, strict=True):
         for tool, (name, colour, marker) in STYLE.items():
             points = sorted((r["partitions"], r["value"]) for r in rows if (r["what"], r["tool"]) == (what, tool))
@@ -58,6 +58,6 @@ def _plot(rows: list[Found], label: str, path: Path) -> None:
         axes.grid(visible=True, which="major", linewidth=0.3)
     panels[0].set_ylabel(label)
     shown = {name: line for axes in panels for line, name in zip(*axes.get_legend_handles_labels(), strict=True)}
-    figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=6, frameon=False)
+    figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=3, frameon=False)
     figure.savefig(path, metadata={"Date": None, "Creator": None})
     plt.close(figure)
