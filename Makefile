@@ -30,7 +30,7 @@ test: lint servers  ## lint, then the tests, end-to-end ones on real clusters in
 e2e: servers  ## every end-to-end test, the longer ones too
 	@$(PYTHON) -m pytest e2e -m "not node"
 
-e2e-node: servers  ## as root, on a real node: images, chart, Pods; half an hour the first time, then ten minutes
+e2e-node: servers  ## as root, on a real node: images, chart, Pods; 17 minutes the first time, then 5
 	@e2e/bench/prerequisites.sh node
 	@$(PYTHON) -m e2e.node
 	@$(PYTHON) -m pytest e2e/node
