@@ -9,10 +9,13 @@ from xdist.scheduler import LoadScopeScheduling
 _TOGETHER = ("e2e", "tests/contract", "tests/kube", "tests/chart", "tests/pipeline")
 """Every directory here starts servers once for all its tests; what takes the longest is first."""
 
+_ON_ITS_OWN = "e2e/test_pipeline.py"
+"""Brokers of its own, and a minute of Spark: whoever is free takes it."""
+
 
 def _group(file: str) -> str:
     directory = str(PurePosixPath(file).parent)
-    return directory if directory in _TOGETHER else file
+    return directory if directory in _TOGETHER and file != _ON_ITS_OWN else file
 
 
 class Scheduling(LoadScopeScheduling):
@@ -30,5 +33,5 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Schedul
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put what takes long first."""
-    order = {name: at for at, name in enumerate(_TOGETHER)}
+    order = {name: at for at, name in enumerate((*_TOGETHER, _ON_ITS_OWN))}
     items.sort(key=lambda item: order.get(_group(item.nodeid.partition("::")[0]), len(order)))
