@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 from e2e.bench.kafka import KafkaCluster
 from e2e.bench.waiting import wait_until
+from e2e.bench.watching import Watcher
 
 EVERY = 0.1
 """Seconds from one look to the next."""
@@ -34,24 +34,15 @@ class Look:
         return sum(self.received.values())
 
 
-class Flow:
+class Flow(Watcher):
     """Looks at a topic's replicas ten times a second. Where a replica is when this is made it is no copy."""
 
     def __init__(self, cluster: KafkaCluster, topic: str) -> None:
+        super().__init__("flow")
         self._dirs = {broker: cluster.directory / f"{broker}-data" for broker in cluster.brokers}
         self._prefix = f"{topic}-"
         self._origins = {partition: broker for broker, partition in self._replicas()}
         self._looks: list[Look] = []
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="flow", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
 
     @property
     def looks(self) -> list[Look]:
@@ -76,8 +67,8 @@ class Flow:
         """Bytes of all copies at this moment."""
         return self._look().total
 
-    def _run(self) -> None:
-        while not self._stop.wait(EVERY):
+    def _watch(self, stop: threading.Event) -> None:
+        while not stop.wait(EVERY):
             self._looks.append(self._look())
 
     def _look(self) -> Look:

@@ -3,9 +3,9 @@
 import threading
 import time
 from dataclasses import asdict, dataclass
-from typing import Self
 
 from confluent_kafka.admin import ConfigResource, ResourceType
+from e2e.bench.watching import Watcher
 from e2e.world import FOLLOWER_RATE, LEADER_RATE, Rebalance, World
 
 from benchmarks.throttle_flow import Flow, Look
@@ -94,34 +94,25 @@ def _fast_half_seconds(looks: list[Look], since: float) -> list[float]:
     return ends
 
 
-class _Told:
+class _Told(Watcher):
     """Asks both brokers for their rates until each tells the new one on its side."""
 
     def __init__(self, world: World, rate: int) -> None:
+        super().__init__("told")
         self._admin = world.kafka.admin()
         self._rate = str(rate)
         self._wanted = {SOURCE: LEADER_RATE, DESTINATION: FOLLOWER_RATE}
         self._seen = 0.0
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="told", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
 
     def wait(self) -> float:
         """When both had told it."""
-        self._thread.join(60)
+        self.wait_over(60)
         if not self._seen:
             raise RuntimeError(f"after 60 s the brokers do not tell {self._rate}")
         return self._seen
 
-    def _run(self) -> None:
-        while not self._stop.wait(0.02):
+    def _watch(self, stop: threading.Event) -> None:
+        while not stop.wait(0.02):
             if all(self._tells(broker, name) for broker, name in self._wanted.items()):
                 self._seen = time.monotonic()
                 return

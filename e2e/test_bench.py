@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from e2e.bench.kube import KubeCluster, KubectlError
 from e2e.bench.load import Traffic, create_topics, fill
 from e2e.bench.pki import write_kubeconfig
 from e2e.bench.waiting import wait_until
+from e2e.bench.watching import Watcher
 
 # Holds a cluster until it is killed; says which processes it started.
 _HOLDER = """
@@ -128,6 +130,39 @@ class TestNothingIsLeftRunning:
         for pid in pids:
             wait_until(f"process {pid} is gone", lambda pid=pid: not _runs(int(pid), directory), timeout=10)
         shutil.rmtree(directory)
+
+
+class _Once(Watcher):
+    """Looks once, then waits to be stopped."""
+
+    def __init__(self, look: Callable[[], None]) -> None:
+        super().__init__("once")
+        self._look = look
+
+    def _watch(self, stop: threading.Event) -> None:
+        self._look()
+        stop.wait()
+
+
+class TestWatcher:
+    """What looks at a cluster beside a test."""
+
+    def test_watches_until_the_end_of_the_with(self) -> None:
+        seen = threading.Event()
+        with _Once(seen.set) as watcher:
+            assert seen.wait(60)
+            assert not watcher.over
+        assert watcher.over
+
+    def test_raises_at_the_end_what_broke_it_down(self) -> None:
+        """A test whose watcher sees nothing would pass whatever happens."""
+
+        def fail() -> None:
+            raise KeyError("broken")
+
+        with pytest.raises(RuntimeError, match="the once broke down") as told, _Once(fail) as watcher:
+            watcher.wait_over(60)
+        assert isinstance(told.value.__cause__, KeyError)
 
 
 def _known(kafka: KafkaCluster) -> set[int]:

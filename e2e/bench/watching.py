@@ -1,0 +1,44 @@
+"""Looking at something in a thread of its own, for as long as a `with` lasts."""
+
+import threading
+from abc import ABC, abstractmethod
+from typing import Self
+
+
+class Watcher(ABC):
+    """Watches until the `with` ends; what breaks it down meanwhile is raised there, whatever it is."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._guarded, name=name, daemon=True)
+        self._failure: BaseException | None = None
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        if self._failure is not None:
+            raise RuntimeError(f"the {self._name} broke down") from self._failure
+
+    @property
+    def over(self) -> bool:
+        """Whether it sees nothing more: it has broken down, has seen enough, or was not begun."""
+        return not self._thread.is_alive()
+
+    def wait_over(self, timeout: float) -> None:
+        """Wait until it has seen enough, or has broken down; no longer than so many seconds."""
+        self._thread.join(timeout)
+
+    @abstractmethod
+    def _watch(self, stop: threading.Event) -> None:
+        """Look again and again until `stop` is set, or until enough is seen."""
+
+    def _guarded(self) -> None:
+        try:
+            self._watch(self._stop)
+        except Exception as error:  # noqa: BLE001 - told by __exit__, whatever it is
+            self._failure = error
