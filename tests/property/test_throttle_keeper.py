@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.configs_in_memory import Configs, Killed, Records
 
-from kafka_rebalance.execution.ledger import ledger_from_json
+from kafka_rebalance.execution.ledger_json import ledger_from_json
 from kafka_rebalance.execution.throttle import (
     FOLLOWER_LIST,
     FOLLOWER_RATE,

@@ -12,8 +12,6 @@ from kafka_rebalance.execution.ledger import (
     covers_entries,
     finished_rates,
     finished_topics,
-    ledger_from_json,
-    ledger_to_json,
     protected,
     remaining_after,
     stale_entries,
@@ -24,6 +22,7 @@ from kafka_rebalance.execution.ledger import (
     with_others,
     with_rates,
 )
+from kafka_rebalance.execution.ledger_json import ledger_from_json, ledger_to_json
 from kafka_rebalance.execution.throttle import (
     FOLLOWER_LIST,
     FOLLOWER_RATE,

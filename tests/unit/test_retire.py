@@ -13,7 +13,8 @@ from kafka_rebalance.api.v1alpha1 import FINALIZER, LET_GO_ANNOTATION, REASSIGNM
 from kafka_rebalance.cli import retire as module
 from kafka_rebalance.cli.retire import Order, UnderWay, carry_out
 from kafka_rebalance.errors import Permanent, Refused, Transient
-from kafka_rebalance.execution.ledger import Before, Ledger, RateRecord, ledger_to_json
+from kafka_rebalance.execution.ledger import Before, Ledger, RateRecord
+from kafka_rebalance.execution.ledger_json import ledger_to_json
 from kafka_rebalance.kube.lease import LEASE_NAME, LeaseHolder
 from kafka_rebalance.kube.store import LedgerStore, RunStore
 from kafka_rebalance.model.run import Run, RunOutcome

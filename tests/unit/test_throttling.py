@@ -6,7 +6,7 @@ import pytest
 from tests.unit.throttled_cluster import ALIVE, ONE, TWO, Cluster, claim
 
 from kafka_rebalance.errors import Permanent
-from kafka_rebalance.execution.ledger import ledger_from_json
+from kafka_rebalance.execution.ledger_json import ledger_from_json
 from kafka_rebalance.execution.throttle import (
     FOLLOWER_LIST,
     FOLLOWER_RATE,

@@ -22,7 +22,8 @@ from kafka_rebalance.api.v1alpha1 import (
     parse_metadata,
 )
 from kafka_rebalance.errors import Permanent
-from kafka_rebalance.execution.ledger import Ledger, ledger_from_json
+from kafka_rebalance.execution.ledger import Ledger
+from kafka_rebalance.execution.ledger_json import ledger_from_json
 from kafka_rebalance.kube.blobs import KIND_LABEL
 from kafka_rebalance.kube.client import COMPONENT, Json, KubeClient
 from kafka_rebalance.kube.errors import Conflict, Forbidden, NotFound

@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 
 from kafka_rebalance.errors import Permanent
-from kafka_rebalance.execution.ledger import Ledger, ledger_from_json, ledger_to_json
+from kafka_rebalance.execution.ledger import Ledger
+from kafka_rebalance.execution.ledger_json import ledger_from_json, ledger_to_json
 from kafka_rebalance.kube.errors import StoredStateCorrupt
 from kafka_rebalance.kube.store import LedgerStore
 

@@ -1,0 +1,122 @@
+"""The throttle ledger as it is stored. Pure: JSON's values, not its text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kafka_rebalance.execution.ledger import Before, Ceiling, Ledger, RateRecord
+from kafka_rebalance.model.topology import BrokerId, TopicPartition
+
+
+def ledger_to_json(ledger: Ledger) -> dict[str, Any]:
+    """For the store; sorted, so that equal ledgers are equal texts."""
+    return {
+        "version": 2,
+        "brokers": {
+            str(broker): {name: _record_to_json(record) for name, record in sorted(names.items())}
+            for broker, names in sorted(ledger.brokers.items())
+        },
+        "topics": {
+            topic: {name: _before_to_json(before) for name, before in sorted(names.items())}
+            for topic, names in sorted(ledger.topics.items())
+        },
+        "entries": {
+            topic: {name: sorted(items) for name, items in sorted(lists.items())}
+            for topic, lists in sorted(ledger.entries.items())
+        },
+        "others": [[tp.topic, tp.partition] for tp in sorted(ledger.others)],
+    }
+
+
+def ledger_from_json(data: Any) -> Ledger:
+    """Raises KeyError, TypeError or ValueError when someone changed its shape: never guess what to restore."""
+    if _mapping(data)["version"] != 2:
+        raise ValueError(f"unknown version {data['version']!r}")
+    return Ledger(
+        {
+            BrokerId(int(broker)): {name: _record(record) for name, record in _mapping(names).items()}
+            for broker, names in _mapping(data["brokers"]).items()
+        },
+        {
+            topic: {name: _before(before) for name, before in _mapping(names).items()}
+            for topic, names in _mapping(data["topics"]).items()
+        },
+        {
+            topic: {name: frozenset(_texts(items)) for name, items in _mapping(lists).items()}
+            for topic, lists in _mapping(data["entries"]).items()
+        },
+        frozenset(_partition(row) for row in _list(data["others"])),
+    )
+
+
+def _record_to_json(record: RateRecord) -> dict[str, Any]:
+    row: dict[str, Any] = {"before": _before_to_json(record.before), "written": sorted(record.written)}
+    if record.applied is not None:
+        row["applied"] = record.applied
+    if record.owner is not None:
+        row["owner"] = _before_to_json(record.owner)
+    if record.basis is not None:
+        row["basis"] = _before_to_json(record.basis)
+    if record.ceiling is not None:
+        row["ceiling"] = {"rate": record.ceiling.rate, "asked": dict(sorted(record.ceiling.asked.items()))}
+    return row
+
+
+def _before_to_json(before: Before) -> dict[str, Any]:
+    return {"value": before.value, "dynamic": before.dynamic}
+
+
+def _record(row: Any) -> RateRecord:
+    fields = _mapping(row)
+    ceiling = _mapping(fields["ceiling"]) if "ceiling" in fields else None
+    return RateRecord(
+        _before(fields["before"]),
+        frozenset(_number(rate) for rate in _list(fields["written"])),
+        _number(fields["applied"]) if "applied" in fields else None,
+        _before(fields["owner"]) if "owner" in fields else None,
+        _before(fields["basis"]) if "basis" in fields else None,
+        None if ceiling is None else _ceiling(ceiling),
+    )
+
+
+def _ceiling(row: Mapping[str, Any]) -> Ceiling:
+    return Ceiling(_number(row["rate"]), {claim: _number(rate) for claim, rate in _mapping(row["asked"]).items()})
+
+
+def _before(row: Any) -> Before:
+    value, dynamic = _mapping(row)["value"], row["dynamic"]
+    if not isinstance(dynamic, bool) or not (value is None or isinstance(value, str)):
+        raise ValueError(f"{row!r} is not a value and whether it was dynamic")
+    return Before(value, dynamic)
+
+
+def _partition(row: Any) -> TopicPartition:
+    topic, partition = _list(row)
+    if not isinstance(topic, str):
+        raise TypeError(f"{row!r} is not a topic and a partition")
+    return TopicPartition(topic, _number(partition))
+
+
+def _mapping(data: Any) -> Mapping[str, Any]:
+    if not isinstance(data, Mapping):
+        raise TypeError(f"{data!r} is not an object")
+    return data
+
+
+def _list(data: Any) -> list[Any]:
+    if not isinstance(data, list):
+        raise TypeError(f"{data!r} is not a list")
+    return data
+
+
+def _number(data: Any) -> int:
+    if not isinstance(data, int) or isinstance(data, bool):
+        raise TypeError(f"{data!r} is not a number")
+    return data
+
+
+def _texts(items: Any) -> list[str]:
+    if not all(isinstance(item, str) for item in _list(items)):
+        raise ValueError(f"{items!r} is not a list of entries")
+    return items  # type: ignore[no-any-return]
