@@ -9,7 +9,7 @@ from tests.unit.stopped_clock import NOON, StoppedClock
 
 from kafka_rebalance.api.v1alpha1 import FINALIZER, REASSIGNMENT_THROTTLES, parse_throttle
 from kafka_rebalance.errors import Permanent, Transient
-from kafka_rebalance.execution.progress import Side
+from kafka_rebalance.execution.throttle import Side
 from kafka_rebalance.kafka.ports import ClusterInfo, Reassignment
 from kafka_rebalance.model.topology import (
     Broker,

@@ -9,9 +9,7 @@ from kafka_rebalance.execution.decide import (
     Errand,
     Kind,
     Observation,
-    Verdict,
     judge,
-    lost_moves,
 )
 from kafka_rebalance.execution.steps import Alter, Elect
 from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
@@ -318,27 +316,6 @@ class TestListsThatStay:
         found = verdict_on(state(3, 1, 2, leader=3), errand=errand)
         assert (found.kind, found.reason) == (Kind.SKIPPED, "Drifted")
         assert "[3, 1, 2]" in found.message
-
-
-class TestLostMoves:
-    """How much of the plan others have made void."""
-
-    LOST = Verdict(Kind.SKIPPED, "Drifted")
-
-    def rows(self):
-        """Two copies, a new order, an election, and one that the plan leaves where it is."""
-        lists = [((1, 2, 3), (4, 5, 3)), ((1, 2, 3), (2, 1, 3)), ((1, 2, 3), (1, 2, 3)), ((1, 2, 3), (1, 2, 3))]
-        return [
-            Errand(
-                TopicPartition("t", n), "id-1", replicas_of(*was), replicas_of(*was), replicas_of(*to), elects=n == 2
-            )
-            for n, (was, to) in enumerate(lists)
-        ]
-
-    @pytest.mark.parametrize(("number", "lost"), [(0, 2), (1, 1), (2, 1), (3, 0)])
-    def test_each_counts_for_what_it_was(self, number, lost):
-        """Of four: what the plan leaves is no part of it."""
-        assert lost_moves(self.rows(), {TopicPartition("t", number): self.LOST}) == (lost, 4)
 
 
 class TestPaused:

@@ -6,12 +6,10 @@ import pytest
 
 from kafka_rebalance.execution.decide import Direction, Errand, Kind, Verdict
 from kafka_rebalance.execution.progress import (
-    Copying,
     Progress,
-    Side,
     bytes_left,
+    lost_moves,
     measure,
-    never_finishes,
     produce_rates,
     seconds_at_throttle,
     seconds_left,
@@ -254,92 +252,25 @@ class TestBytesLeft:
         assert self.left(1, 2, isr=[1, 2], leader=None) == ({3: 1000, 4: 1000}, {})
 
 
-def copying(number, produced, *destinations, source=1, in_flight=True):
-    source = None if source is None else BrokerId(source)
-    return Copying(TopicPartition("t", number), source, replicas_of(*destinations), produced, in_flight)
+class TestLostMoves:
+    """How much of the plan others have made void."""
 
+    LOST = Verdict(Kind.SKIPPED, "Drifted")
 
-def throttled(leader=None, follower=None, **own):
-    return ClusterRates(Rates(leader, follower), {BrokerId(int(broker[1:])): rates for broker, rates in own.items()})
+    def rows(self):
+        """Two copies, a new order, an election, and one that the plan leaves where it is."""
+        lists = [((1, 2, 3), (4, 5, 3)), ((1, 2, 3), (2, 1, 3)), ((1, 2, 3), (1, 2, 3)), ((1, 2, 3), (1, 2, 3))]
+        return [
+            Errand(
+                TopicPartition("t", n), "id-1", replicas_of(*was), replicas_of(*was), replicas_of(*to), elects=n == 2
+            )
+            for n, (was, to) in enumerate(lists)
+        ]
 
-
-class TestNeverFinishes:
-    @pytest.mark.parametrize("in_flight", [True, False], ids=["in flight", "before"])
-    def test_one_partition_produced_as_fast_as_its_pipe(self, in_flight):
-        """It gets no nearer to its leader; said before it begins as well."""
-        found = never_finishes([copying(0, 10.0, 4, in_flight=in_flight)], throttled(follower=10), 100)
-        assert (found.broker, found.side, found.rate, found.needed) == (4, Side.FOLLOWER, 10, 11)
-        assert (found.tp, found.produce_rate) == (TopicPartition("t", 0), 10.0)
-
-    def test_just_below_it_finishes(self):
-        """Slowly, but the distance shrinks."""
-        assert never_finishes([copying(0, 9.9, 4)], throttled(leader=10, follower=10), 100) is None
-
-    @pytest.mark.parametrize("in_flight", [True, False], ids=["in flight", "before"])
-    def test_the_leader_carries_every_copy(self, in_flight):
-        """Two new replicas at once fetch everything twice: each gets half of the leader's rate."""
-        rates = throttled(leader=10, follower=10)
-        found = never_finishes([copying(0, 5.0, 4, 5, in_flight=in_flight)], rates, 100)
-        assert (found.broker, found.side, found.needed) == (1, Side.LEADER, 11)
-        assert never_finishes([copying(0, 4.9, 4, 5, in_flight=in_flight)], rates, 100) is None
-
-    def test_copies_into_one_broker_share_its_rate(self):
-        """Five at 2 bytes per second each, at 10: a share of 2 is not enough; at 11 it is."""
-        batch = [copying(number, 2.0, 9, source=number) for number in range(5)]
-        found = never_finishes(batch, throttled(follower=10), 100)
-        assert (found.broker, found.side, found.needed) == (9, Side.FOLLOWER, 11)
-        assert never_finishes(batch, throttled(follower=11), 100) is None
-
-    def test_what_gets_through_leaves_its_share(self):
-        """No false alarm: 1 + 9 is as much as the rate, but the slow one catches up and then the other has it all."""
-        batch = [copying(0, 1.0, 9), copying(1, 9.0, 9)]
-        assert never_finishes(batch, throttled(follower=10), 100) is None
-
-    def test_those_that_wait_are_no_batch_yet(self):
-        """No false alarm: other limits may keep them from running at once."""
-        waiting = [copying(number, 2.0, 9, in_flight=False) for number in range(5)]
-        assert never_finishes(waiting, throttled(follower=10), 100) is None
-
-    @pytest.mark.parametrize(
-        ("limits", "needed"),
-        [({"parallel_partitions": 100}, 61), ({"parallel_partitions": 4}, 21), ({"per_broker_in": 6}, 25)],
-        ids=["all at once", "P", "per broker"],
-    )
-    def test_what_is_needed_is_enough_for_whatever_runs_at_once(self, limits, needed):
-        """One produced at 20 rings; fifteen at 4 wait: raised to 21 only, they would be stuck together next."""
-        waiting = [copying(number, 4.0, 9, in_flight=False) for number in range(1, 15)]
-        found = never_finishes(
-            [copying(0, 20.0, 9), *waiting], throttled(follower=20), **{"parallel_partitions": 100} | limits
-        )
-        assert (found.tp.partition, found.needed) == (0, needed)
-
-    def test_the_cap_out_of_a_broker_counts_copies(self):
-        """Three partitions to two brokers each: six copies out of broker 1, four of them at once."""
-        batch = [copying(number, 10.0, 4, 5, in_flight=number == 0) for number in range(3)]
-        assert never_finishes(batch, throttled(leader=10), 100).needed == 61
-        assert never_finishes(batch, throttled(leader=10), 100, per_broker_out=4).needed == 41
-
-    def test_the_worst_comes_first(self):
-        """The one that exceeds its rate the most, wherever its broker stands in the list."""
-        rates = throttled(follower=10, b5=Rates(None, 2))
-        found = never_finishes([copying(0, 11.0, 4), copying(1, 3.0, 5), copying(2, 12.0, 6)], rates, 100)
-        assert found.broker == 5
-
-    @pytest.mark.parametrize(
-        ("one", "rates"),
-        [
-            (copying(0, None, 4), throttled(leader=1, follower=1)),
-            (copying(0, 0.0, 4), throttled(leader=1, follower=1)),
-            (copying(0, 50.0), throttled(leader=1, follower=1)),
-            (copying(0, 50.0, 4), throttled(leader=1, follower=1, b1=Rates(), b4=Rates())),
-            (copying(0, 50.0, 4), throttled()),
-            (copying(0, 50.0, 4, source=None), throttled(leader=1)),
-        ],
-        ids=["rate not known", "nothing produced", "no copy", "not on these brokers", "unlimited", "no leader"],
-    )
-    def test_no_alarm_without_a_reason(self, one, rates):
-        """What is not known rings no bell."""
-        assert never_finishes([one], rates, 100) is None
+    @pytest.mark.parametrize(("number", "lost"), [(0, 2), (1, 1), (2, 1), (3, 0)])
+    def test_each_counts_for_what_it_was(self, number, lost):
+        """Of four: what the plan leaves is no part of it."""
+        assert lost_moves(self.rows(), {TopicPartition("t", number): self.LOST}) == (lost, 4)
 
 
 class TestProduceRates:
@@ -353,6 +284,10 @@ class TestProduceRates:
     def test_no_time_between_the_readings(self, seconds):
         """Nothing can be said."""
         assert produce_rates({TP: 1}, {TP: 2}, seconds) == {}
+
+
+def throttled(leader=None, follower=None, **own):
+    return ClusterRates(Rates(leader, follower), {BrokerId(int(broker[1:])): rates for broker, rates in own.items()})
 
 
 class TestTimeLeft:

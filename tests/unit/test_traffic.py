@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafka_rebalance.execution.progress import Side
+from kafka_rebalance.execution.throttle import Side
 from kafka_rebalance.execution.traffic import Reading, read, traffic
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition, replicas_of
 

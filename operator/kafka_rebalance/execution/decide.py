@@ -8,7 +8,7 @@ nothing but null, copies are made before old ones go, and the order changes only
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -294,31 +294,3 @@ def _leads_to_rest(errand: Errand, state: PartitionState, step: Step, direction:
         return False
     repairs_order = direction is not Direction.FORWARD and set(call.replicas) == set(state.replicas)
     return repairs_order or len(state.replicas) > max(len(errand.origin), len(errand.target))
-
-
-def bytes_to_move_back(errands: Iterable[Errand], cluster: ClusterState) -> int:
-    """What a rollback has to copy once everything in flight is cancelled: originals that hold no replica now."""
-    back = 0
-    for errand in errands:
-        state = cluster.partitions.get(errand.tp)
-        if state is not None and set(state.replicas) <= errand.known:
-            held = set(state.replicas) - set(state.adding)
-            back += errand.size_bytes * sum(broker not in held for broker in errand.origin)
-    return back
-
-
-def lost_moves(errands: Iterable[Errand], verdicts: Mapping[TopicPartition, Verdict]) -> tuple[int, int]:
-    """Replica moves of the plan that others have made void by changing the partition, and all of them.
-
-    A new order and an election count as one. What the plan leaves where it is cannot be lost.
-    """
-    lost = total = 0
-    for errand in errands:
-        if errand.planned_from == errand.target and not errand.elects:
-            continue
-        moves = max(1, sum(broker not in errand.planned_from for broker in errand.target))
-        total += moves
-        verdict = verdicts.get(errand.tp)
-        if verdict is not None and verdict.kind is Kind.SKIPPED and verdict.reason == DRIFTED:
-            lost += moves
-    return lost, total

@@ -1,4 +1,4 @@
-"""How far a run is: counts, bytes, rate and ETA, whether it still moves, and whether it can ever end at its throttle.
+"""How far a run is: counts, bytes, rate and ETA, and whether it still moves.
 
 Pure; times are arguments.
 """
@@ -8,11 +8,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
-from heapq import nlargest
-from typing import NamedTuple
 
-from kafka_rebalance.execution.decide import FOREIGN, Direction, Errand, Kind, Verdict
+from kafka_rebalance.execution.decide import DRIFTED, FOREIGN, Direction, Errand, Kind, Verdict
 from kafka_rebalance.execution.throttle import ClusterRates
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 
@@ -125,6 +122,34 @@ def bytes_left(
     return dict(into), dict(out_of)
 
 
+def bytes_to_move_back(errands: Iterable[Errand], cluster: ClusterState) -> int:
+    """What a rollback has to copy once everything in flight is cancelled: originals that hold no replica now."""
+    back = 0
+    for errand in errands:
+        state = cluster.partitions.get(errand.tp)
+        if state is not None and set(state.replicas) <= errand.known:
+            held = set(state.replicas) - set(state.adding)
+            back += errand.size_bytes * sum(broker not in held for broker in errand.origin)
+    return back
+
+
+def lost_moves(errands: Iterable[Errand], verdicts: Mapping[TopicPartition, Verdict]) -> tuple[int, int]:
+    """Replica moves of the plan that others have made void by changing the partition, and all of them.
+
+    A new order and an election count as one. What the plan leaves where it is cannot be lost.
+    """
+    lost = total = 0
+    for errand in errands:
+        if errand.planned_from == errand.target and not errand.elects:
+            continue
+        moves = max(1, sum(broker not in errand.planned_from for broker in errand.target))
+        total += moves
+        verdict = verdicts.get(errand.tp)
+        if verdict is not None and verdict.kind is Kind.SKIPPED and verdict.reason == DRIFTED:
+            lost += moves
+    return lost, total
+
+
 def _way(errand: Errand, direction: Direction) -> tuple[Replicas, Replicas]:
     """From where to where."""
     if direction is Direction.FORWARD:
@@ -231,99 +256,3 @@ def produce_rates(
     if seconds <= 0:
         return {}
     return {tp: max(0, size - before[tp]) / seconds for tp, size in after.items() if tp in before}
-
-
-class Side(StrEnum):
-    """On which side of a copy a broker's rate limits it."""
-
-    LEADER = "leader"
-    FOLLOWER = "follower"
-
-
-@dataclass(frozen=True, slots=True)
-class Copying:
-    """Copies of one partition that are made at once, or will be at its next step.
-
-    ``source`` is the leader, None: it has none. ``produce_rate`` in bytes per second, None: not known.
-    """
-
-    tp: TopicPartition
-    source: BrokerId | None
-    destinations: Replicas
-    produce_rate: float | None
-    in_flight: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Bottleneck:
-    """A broker whose rate (bytes per second) is too low for what it copies ever to catch up with its leader.
-
-    ``tp`` is the partition produced fastest there. ``needed``: the least rate that does, whichever partitions the
-    limits let run at once.
-    """
-
-    broker: BrokerId
-    side: Side
-    rate: int
-    needed: int
-    tp: TopicPartition
-    produce_rate: float
-
-
-class _Load(NamedTuple):
-    """What one partition puts on one side of one broker: bytes per second produced, to each of so many copies."""
-
-    produced: float
-    tp: TopicPartition
-    copies: int
-    in_flight: bool
-
-
-def never_finishes(
-    copying: Iterable[Copying],
-    rates: ClusterRates,
-    parallel_partitions: int,
-    per_broker_in: int | None = None,
-    per_broker_out: int | None = None,
-) -> Bottleneck | None:
-    """Where the throttle can never be enough, the worst first; None: nowhere, as far as is known.
-
-    Copies that run at once into one broker, or out of one, share its rate alike; one catches up only if its share
-    exceeds what is produced to it. n of them are stuck for good when not even the slowest produced does: slower ones
-    get through and leave their shares to the others. Certain are those in flight now, and each partition by itself;
-    what else the limits let run at once (``parallel_partitions``; copies ``per_broker_in`` and ``per_broker_out``,
-    None: no cap) is no cause for alarm, but raises what is needed.
-    """
-    found: list[tuple[float, Bottleneck]] = []
-    for (broker, side), loads in sorted(_loads(copying).items()):
-        both = rates.on(broker)
-        rate, cap = (both.leader, per_broker_out) if side is Side.LEADER else (both.follower, per_broker_in)
-        together = _least_rate(load for load in loads if load.in_flight)
-        certain = max(together, *(load.produced * load.copies for load in loads))
-        if rate is None or certain < rate:
-            continue
-        needed = int(max(certain, _least_rate(nlargest(parallel_partitions, loads), cap))) + 1
-        fastest = max(loads)
-        exceeds = certain / rate if rate else float("inf")
-        found.append((exceeds, Bottleneck(broker, side, rate, needed, fastest.tp, fastest.produced)))
-    return max(found, key=lambda row: row[0])[1] if found else None
-
-
-def _loads(copying: Iterable[Copying]) -> dict[tuple[BrokerId, Side], list[_Load]]:
-    """The leader's side carries every copy of a partition, each destination one."""
-    found: defaultdict[tuple[BrokerId, Side], list[_Load]] = defaultdict(list)
-    for one in copying:
-        if not one.produce_rate or not one.destinations:
-            continue
-        if one.source is not None:
-            load = _Load(one.produce_rate, one.tp, len(one.destinations), one.in_flight)
-            found[one.source, Side.LEADER].append(load)
-        for broker in one.destinations:
-            found[broker, Side.FOLLOWER].append(_Load(one.produce_rate, one.tp, 1, one.in_flight))
-    return dict(found)
-
-
-def _least_rate(loads: Iterable[_Load], cap: int | None = None) -> float:
-    """The rate above which these get through when all begin at once, at most ``cap`` copies of them."""
-    copies = [load.produced for load in sorted(loads, reverse=True) for _ in range(load.copies)][:cap]
-    return max((count * produced for count, produced in enumerate(copies, 1)), default=0.0)

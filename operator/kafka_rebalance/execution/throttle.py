@@ -25,6 +25,13 @@ Entries = Mapping[str, Mapping[str, frozenset[str]]]
 """Topic -> list config -> ``partition:broker``."""
 
 
+class Side(StrEnum):
+    """On which side of a copy a broker's rate limits it."""
+
+    LEADER = "leader"
+    FOLLOWER = "follower"
+
+
 class Mode(StrEnum):
     """What a reassignment rate means where replication already has one."""
 

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from kafka_rebalance.execution.progress import ReplicaBytes, Side
+from kafka_rebalance.execution.progress import ReplicaBytes
+from kafka_rebalance.execution.throttle import Side
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
 
 Held = Mapping[TopicPartition, Mapping[BrokerId, int]]

@@ -11,8 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, KafkaReassignmentThrottle
 from kafka_rebalance.errors import Permanent, RebalanceError
-from kafka_rebalance.execution.progress import Side
-from kafka_rebalance.execution.throttle import FOLLOWER_RATE, LEADER_RATE, Claim, Mode
+from kafka_rebalance.execution.throttle import FOLLOWER_RATE, LEADER_RATE, Claim, Mode, Side
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 from kafka_rebalance.reconcile.claims import (

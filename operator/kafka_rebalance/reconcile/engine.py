@@ -16,8 +16,9 @@ from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.throttle import ClusterLimits
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
-from kafka_rebalance.execution.decide import Direction, Kind, Observation, lost_moves
+from kafka_rebalance.execution.decide import Direction, Kind, Observation
 from kafka_rebalance.execution.gate import Vitals
+from kafka_rebalance.execution.progress import lost_moves
 from kafka_rebalance.execution.schedule import Ceilings, Orders, Share, schedule
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.topology import ClusterState, TopicPartition

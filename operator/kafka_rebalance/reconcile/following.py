@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from kafka_rebalance.execution.bottleneck import Copying, never_finishes
 from kafka_rebalance.execution.decide import Direction, Kind
 from kafka_rebalance.execution.progress import (
-    Copying,
     ReplicaBytes,
     bytes_left,
     measure,
-    never_finishes,
     seconds_at_throttle,
     seconds_left_range,
     start_pace,

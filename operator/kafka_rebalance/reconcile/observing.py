@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.decide import Observation
 from kafka_rebalance.execution.gate import Change, Vitals, unhealthy
-from kafka_rebalance.execution.progress import Side, produce_rates
+from kafka_rebalance.execution.progress import produce_rates
+from kafka_rebalance.execution.throttle import Side
 from kafka_rebalance.execution.traffic import Reading, read, traffic
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin, LogDir
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition

@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
 from kafka_rebalance.api.v1alpha1 import DeletionPolicy
-from kafka_rebalance.execution.decide import Direction, bytes_to_move_back
+from kafka_rebalance.execution.decide import Direction
+from kafka_rebalance.execution.progress import bytes_to_move_back
 from kafka_rebalance.execution.rollback import BELOW_MIN_INSYNC, ORIGINAL_BROKER_GONE, PREFERRED_LEADER_GONE
 from kafka_rebalance.model.run import RunOutcome
 from kafka_rebalance.model.topology import ClusterState, PartitionState, TopicPartition
