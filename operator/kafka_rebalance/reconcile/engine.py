@@ -22,6 +22,7 @@ from kafka_rebalance.execution.progress import lost_moves
 from kafka_rebalance.execution.schedule import Ceilings, Orders, Share, schedule
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.topology import ClusterState, TopicPartition
+from kafka_rebalance.reconcile.closing import Closing
 from kafka_rebalance.reconcile.cluster_throttle import FOREIGN_SECONDS, ClusterThrottle
 from kafka_rebalance.reconcile.cordoning import Cordons
 from kafka_rebalance.reconcile.following import expected_seconds, follow, stalled
@@ -74,6 +75,7 @@ class ClusterEngine:
         self._clock = clock
         self._lifecycle = Lifecycle(resources, stores, clock)
         self._runs = Runs(admin, self._lifecycle, resources, stores, load_models, clock, self.wake)
+        self._closing = Closing(admin, self._lifecycle, clock)
         self._observer = Observer(admin, clock)
         self._cordons = Cordons(admin, stores)
         self._woken = asyncio.Event()
@@ -318,7 +320,7 @@ class ClusterEngine:
         """End the runs that have arrived, once the throttle on what they moved reads as it did before."""
         for work in running:
             if work.finished and self._throttle.restored(work, info):
-                await self._runs.finish(work, info)
+                await self._closing.finish(work, info)
 
     async def _report(self, work: Work, cluster: ClusterState, *, stalled: str | None = None) -> None:
         """Tell the API server. That it does not listen holds up neither this work nor the others."""

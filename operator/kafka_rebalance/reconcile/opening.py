@@ -1,4 +1,4 @@
-"""Opening a run and ending it well: queue, plan, origins, run record; success, and proof that a broker is empty.
+"""Opening a run: queue, plan, origins, run record. How it ends well is in ``reconcile.closing``.
 
 Touches Kafka only to read.
 """
@@ -11,15 +11,15 @@ import uuid
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
-from kafka_rebalance.api.conditions import ConditionType, Reason, find_condition
+from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.v1alpha1 import KafkaRebalanceSpec, planning_hash
 from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.execution.decide import Direction, Errand
 from kafka_rebalance.execution.queue import Place
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.load import LoadModel
-from kafka_rebalance.model.run import Origin, Run, RunOutcome
-from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
+from kafka_rebalance.model.run import Origin, Run
+from kafka_rebalance.model.topology import PartitionState, TopicPartition
 from kafka_rebalance.reconcile.assigning import Lists, lists_for, read_assignment
 from kafka_rebalance.reconcile.following import expected_rates
 from kafka_rebalance.reconcile.lifecycle import Clock, Lifecycle
@@ -34,23 +34,19 @@ from kafka_rebalance.reconcile.planning import (
 from kafka_rebalance.reconcile.records import Stores, open_run
 from kafka_rebalance.reconcile.resources import Resources
 from kafka_rebalance.reconcile.spending import spent_by
-from kafka_rebalance.reconcile.teardown import outcome_of
-from kafka_rebalance.reconcile.work import Barrier, Planned, Work
+from kafka_rebalance.reconcile.work import Planned, Work
 
 log = logging.getLogger(__name__)
 
 _QUEUE_SECONDS = 2.0
-_UNCORDON_SECONDS = 30.0
 _MIN_INSYNC = "min.insync.replicas"
-_PROOF_SECONDS = 2.0
-"""Between the two readings that prove a broker empty."""
 
 LoadModels = Callable[[str], Awaitable[LoadModel | None]]
 """Cluster id -> the pipeline's load model, None where there is none that is fresh."""
 
 
 class Runs:
-    """Opens and finishes the runs of one cluster. Plans are made beside the ticks: other rebalances go on meanwhile."""
+    """Opens the runs of one cluster. Plans are made beside the ticks: other rebalances go on meanwhile."""
 
     def __init__(
         self,
@@ -99,33 +95,6 @@ class Runs:
         task, work.planning = work.planning, None
         async with self._lifecycle.problems_of(work, "start"):
             self._begin(work, await task)
-
-    async def finish(self, work: Work, info: ClusterInfo) -> None:
-        """Every partition has arrived or is left alone, and the throttle has been taken away: close the run."""
-        if work.open is None or work.planning is not None or work.barrier is Barrier.TOO_LARGE:
-            return
-        if work.going_back and not self._uncordoned(work, info):
-            return
-        async with self._lifecycle.problems_of(work, "finish"):
-            if work.replanning is not None:
-                work.settled = True
-            elif work.rebalance.metadata.deleting:
-                await self._lifecycle.close(work, outcome_of(work), successor=work.heir or None)
-                await self._lifecycle.let_go(work)
-            elif work.going_back:
-                await self._lifecycle.undone(
-                    work, wholly=not {errand.tp for errand in work.errands} & set(work.skipped)
-                )
-            elif await self._drained(work) and _told_whether_drained(work):
-                await self._lifecycle.close(work, RunOutcome.SUCCEEDED)
-
-    def _uncordoned(self, work: Work, info: ClusterInfo) -> bool:
-        """Whether the cordons of a way back are gone, or have had their time: nobody is held up by one for long."""
-        if work.run is None or not set(work.run.cordoned) & set(info.brokers):
-            return True
-        now = self._clock.monotonic()
-        work.unrestored_since = work.unrestored_since if work.unrestored_since is not None else now
-        return now - work.unrestored_since >= _UNCORDON_SECONDS
 
     async def _unseen(self, works: Collection[Work], cluster_id: str) -> str | None:
         """Whose open run may be moving anything: not loaded yet, or of a resource we have not seen since the start."""
@@ -263,43 +232,6 @@ class Runs:
         """The pipeline's load model where there is one, else sizes read live."""
         model = await self._load_models(info.cluster_id)
         return model if model is not None else await live_sizes(self._admin, info)
-
-    async def _drained(self, work: Work) -> bool:
-        """Whether the run may close. What a leaving broker still holds is read from Kafka, over all topics.
-
-        Proof are two empty readings, some time apart. What came to it since the plan was made is planned for again.
-        """
-        leaving = {BrokerId(b) for b in work.rebalance.spec.brokers.decommission}
-        if not leaving:
-            return True
-        partitions = await self._admin.describe_partitions()
-        left = {tp for tp, state in partitions.items() if leaving & set(state.replicas)}
-        names = ", ".join(str(b) for b in sorted(leaving))
-        known = {errand.tp for errand in work.errands} | set(work.skipped)
-        if left & work.wanted(partitions) - known:
-            log.info("%s: brokers %s have got new replicas: planning again", work.name, names)
-            work.replanning, work.empty_since, work.drained = Reason.NOT_DRAINED, None, None
-            return False
-        if left:
-            examples = ", ".join(str(tp) for tp in sorted(left)[:5])
-            work.drained = False
-            work.drain_message = f"brokers {names} still hold replicas of {len(left)} partitions: {examples}"
-            return True
-        now = self._clock.monotonic()
-        work.empty_since = work.empty_since if work.empty_since is not None else now
-        if now - work.empty_since < _PROOF_SECONDS:
-            return False
-        work.drained, work.drain_message = True, f"brokers {names} held no replica at two readings"
-        if work.run is not None and work.run.cordoned:
-            cordoned = ", ".join(str(b) for b in work.run.cordoned)
-            work.drain_message += f"; {cordoned} stay cordoned, nothing new is placed there"
-        return True
-
-
-def _told_whether_drained(work: Work) -> bool:
-    """Whether the status has it: once the run is closed nobody proves it again."""
-    said = find_condition(work.written.conditions, ConditionType.DRAINED) if work.written is not None else None
-    return work.drained is None or (said is not None and (said.status == "True") is work.drained)
 
 
 def _errands_of(origins: Iterable[Origin]) -> Iterable[Errand]:
