@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass
 
 from confluent_kafka.admin import ConfigResource, ResourceType
 from e2e.bench.watching import Watcher
-from e2e.world import FOLLOWER_RATE, LEADER_RATE, Rebalance, World
+from e2e.rebalance import Rebalance
+from e2e.world import FOLLOWER_RATE, LEADER_RATE, World
 
 from benchmarks.throttle_flow import Flow, Look
 from benchmarks.throttle_report import Section, spread

@@ -8,7 +8,8 @@ from e2e.bench.kafka import KafkaCluster
 from e2e.bench.kube import kube_cluster
 from e2e.bench.operator import OperatorProcess
 from e2e.bench.waiting import wait_until
-from e2e.world import Rebalance, World, state
+from e2e.rebalance import Rebalance, state
+from e2e.world import World
 
 from benchmarks.throttle_flow import Flow
 

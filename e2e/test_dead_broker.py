@@ -11,7 +11,8 @@ from e2e.bench.kafka import KafkaCluster, racks_of
 from e2e.bench.kube import KubeCluster
 from e2e.bench.operator import OperatorProcess
 from e2e.bench.waiting import wait_until
-from e2e.world import FAST, SMALL, World, state
+from e2e.rebalance import state
+from e2e.world import FAST, SMALL, World
 
 pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
 

@@ -10,8 +10,9 @@ import pytest
 
 from e2e.bench.operator import OperatorProcess
 from e2e.bench.waiting import wait_until
-from e2e.world import BIG, FAST, KIND, NAMESPACE, SMALL, World, targets
-from e2e.world import state as ready
+from e2e.rebalance import KIND, NAMESPACE
+from e2e.rebalance import state as ready
+from e2e.world import BIG, FAST, SMALL, World, targets
 
 pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
 

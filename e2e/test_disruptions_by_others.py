@@ -9,7 +9,8 @@ from confluent_kafka.admin import NewPartitions
 from e2e.bench.judge import Key
 from e2e.bench.load import create_topics
 from e2e.bench.waiting import wait_until
-from e2e.world import BIG, FAST, ON_THREE, SMALL, World, condition, state, targets
+from e2e.rebalance import condition, state
+from e2e.world import BIG, FAST, ON_THREE, SMALL, World, targets
 
 pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
 

@@ -10,7 +10,8 @@ from e2e.bench.kafka import KafkaCluster
 from e2e.bench.kafka_properties import SASL_USERS
 from e2e.bench.operator import NAMESPACE as OPERATOR_NAMESPACE
 from e2e.bench.waiting import wait_until
-from e2e.world import BIG, FAST, KIND, NAMESPACE, SMALL, Rebalance, World, condition, state
+from e2e.rebalance import KIND, NAMESPACE, Rebalance, condition, state
+from e2e.world import BIG, FAST, SMALL, World
 
 pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
 

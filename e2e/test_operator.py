@@ -3,19 +3,8 @@
 import pytest
 
 from e2e.bench.waiting import wait_until
-from e2e.world import (
-    BIG,
-    CRAWL_BYTES,
-    FAST,
-    FOLLOWER_LIST,
-    LEADER_LIST,
-    NAMESPACE,
-    SMALL,
-    THROTTLE_KIND,
-    World,
-    condition,
-    state,
-)
+from e2e.rebalance import NAMESPACE, condition, state
+from e2e.world import BIG, CRAWL_BYTES, FAST, FOLLOWER_LIST, LEADER_LIST, SMALL, THROTTLE_KIND, World
 
 CORDON = "cordoned.log.dirs"
 

@@ -10,7 +10,8 @@ from e2e.bench.kafka_properties import SASL_USERS
 from e2e.bench.load import create_topics
 from e2e.bench.ports import release_port, reserve_port
 from e2e.bench.waiting import wait_until
-from e2e.world import FAST, NAMESPACE, SMALL, Rebalance, World, condition, state
+from e2e.rebalance import NAMESPACE, Rebalance, condition, state
+from e2e.world import FAST, SMALL, World
 
 pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
 

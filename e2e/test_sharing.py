@@ -10,7 +10,8 @@ import pytest
 
 from e2e.bench.judge import Key, PartitionState, Reassignment
 from e2e.bench.waiting import wait_until
-from e2e.world import BIG, FAST, NAMESPACE, SMALL, THROTTLE_KIND, Rebalance, World, condition, state, targets
+from e2e.rebalance import NAMESPACE, Rebalance, condition, state
+from e2e.world import BIG, FAST, SMALL, THROTTLE_KIND, World, targets
 
 pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
 

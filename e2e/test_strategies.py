@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from e2e.world import FAST, SMALL, World, state
+from e2e.rebalance import state
+from e2e.world import FAST, SMALL, World
 
 pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
 

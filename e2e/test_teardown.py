@@ -7,7 +7,8 @@ import pytest
 from e2e.bench.judge import Key, PartitionState
 from e2e.bench.operator import OperatorProcess
 from e2e.bench.waiting import wait_until
-from e2e.world import BIG, FAST, SMALL, Rebalance, World
+from e2e.rebalance import Rebalance
+from e2e.world import BIG, FAST, SMALL, World
 
 pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
 

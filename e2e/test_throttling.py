@@ -13,19 +13,8 @@ from e2e.bench.judge import Key
 from e2e.bench.load import fill
 from e2e.bench.operator import OperatorProcess
 from e2e.bench.waiting import wait_until
-from e2e.world import (
-    BIG,
-    CRAWL,
-    CRAWL_BYTES,
-    FAST,
-    FOLLOWER_LIST,
-    FOLLOWER_RATE,
-    LEADER_LIST,
-    NAMESPACE,
-    THROTTLE_KIND,
-    World,
-    state,
-)
+from e2e.rebalance import NAMESPACE, state
+from e2e.world import BIG, CRAWL, CRAWL_BYTES, FAST, FOLLOWER_LIST, FOLLOWER_RATE, LEADER_LIST, THROTTLE_KIND, World
 
 pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
 

@@ -9,7 +9,8 @@ from e2e.bench.kube import KubeCluster, OwnKubeCluster
 from e2e.bench.operator import LEASE, OperatorProcess
 from e2e.bench.operator import NAMESPACE as OPERATOR_NAMESPACE
 from e2e.bench.waiting import wait_until
-from e2e.world import BIG, CRAWL, FAST, Rebalance, World, condition
+from e2e.rebalance import Rebalance, condition
+from e2e.world import BIG, CRAWL, FAST, World
 
 pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
 

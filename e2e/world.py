@@ -1,4 +1,4 @@
-"""What the operator's end-to-end tests share: a rebalance as a kubectl user sees it, and Kafka as a client sees it.
+"""What the operator's end-to-end tests share: topics and resources of their own, and Kafka as a client sees it.
 
 Tests are held in flight by a throttle at which a copy takes half a minute, and let go by a patch: nothing here waits
 for a length of time. It does not import the product, and it never is the judge of an end state: that is Kafka's tools.
@@ -22,15 +22,13 @@ from e2e.bench.judge import Judge, Key, PartitionState
 from e2e.bench.kafka import KafkaCluster
 from e2e.bench.kube import KubeCluster, KubectlError
 from e2e.bench.load import create_topics, fill
-from e2e.bench.operator import NAMESPACE as OPERATOR_NAMESPACE
 from e2e.bench.operator import OperatorProcess
 from e2e.bench.waiting import wait_until
+from e2e.rebalance import KIND, NAMESPACE, Rebalance, patch
 from e2e.sampler import Sampler
 from kafka import KafkaAdminClient
 from kafka import TopicPartition as ClientPartition
 
-NAMESPACE = "default"
-KIND = "kafkarebalances.kafkarebalance.dev"
 THROTTLE_KIND = "kafkareassignmentthrottles.kafkarebalance.dev"
 BIG = 2_000_000
 """Bytes of a partition whose copy takes half a minute at CRAWL: far longer than what a test does meanwhile."""
@@ -89,7 +87,7 @@ class World:
         kafka: Any = None,
         namespace: str = NAMESPACE,
         **spec: Any,
-    ) -> "Rebalance":
+    ) -> Rebalance:
         """Apply a KafkaRebalance of these topics.
 
         Brokers are given less time to settle than by default: other tests stop and start them.
@@ -101,7 +99,7 @@ class World:
             "throttle": dict(throttle),
             **spec,
         }
-        return Rebalance(self, self._apply("KafkaRebalance", KIND, name, body, namespace), body, namespace)
+        return Rebalance(self.kube, self._apply("KafkaRebalance", KIND, name, body, namespace), body, namespace)
 
     def throttle(self, name: str, **spec: Any) -> str:
         """Apply a KafkaReassignmentThrottle for the shared cluster; its name."""
@@ -124,7 +122,7 @@ class World:
         self.kube.apply(json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}))
         return unique
 
-    def planned(self, rebalance: "Rebalance", before: Mapping[Key, PartitionState]) -> Any:
+    def planned(self, rebalance: Rebalance, before: Mapping[Key, PartitionState]) -> Any:
         """What `kafka-rebalance plan` makes, offline, of the same resource and these partitions."""
         cluster = {
             "brokers": [{"id": broker, "rack": self.kafka.racks[broker]} for broker in self.kafka.brokers],
@@ -273,7 +271,7 @@ class World:
         for kind, name, namespace in reversed(self._objects):
             if kind == KIND:
                 with contextlib.suppress(KubectlError):
-                    self.kube.kubectl(*_patch(KIND, name, namespace, {"deletionPolicy": "Abandon"}))
+                    patch(self.kube, name, namespace, {"deletionPolicy": "Abandon"})
             self.kube.kubectl("delete", kind, name, "-n", namespace, "--ignore-not-found", "--timeout=60s", timeout=90)
         if self._topics:
             admin = self.kafka.admin(self._alive())
@@ -292,107 +290,6 @@ class World:
         return unique
 
 
-class Rebalance:
-    """A KafkaRebalance through kubectl."""
-
-    def __init__(self, world: World, name: str, spec: Mapping[str, Any], namespace: str = NAMESPACE) -> None:
-        self._world = world
-        self.name = name
-        self.namespace = namespace
-        self.spec = spec
-        self.uid: str = self.get()["metadata"]["uid"]
-
-    def get(self) -> Any:
-        """The object."""
-        return self._world.kube.get(KIND, self.name, "-n", self.namespace)
-
-    @property
-    def status(self) -> Any:
-        """Its status."""
-        return self.get()["status"]
-
-    def patch(self, **spec: Any) -> None:
-        """`kubectl patch` of parts of the spec."""
-        self._world.kube.kubectl(*_patch(KIND, self.name, self.namespace, spec))
-
-    def delete(self, *options: str) -> None:
-        """`kubectl delete`, without waiting."""
-        self._world.kube.kubectl("delete", KIND, self.name, "-n", self.namespace, "--wait=false", *options)
-
-    def wait_for(self, condition: str, timeout: int = 90) -> None:
-        """`kubectl wait --for=condition=…`; a failure shows the status."""
-        self._wait(f"condition={condition}", timeout)
-
-    def wait_gone(self, timeout: int = 90) -> None:
-        """`kubectl wait --for=delete`; a failure shows the status."""
-        self._wait("delete", timeout)
-
-    def wait_state(self, reason: str, timeout: float = 90) -> Any:
-        """Wait until the reason of Ready, the state, is this; the status."""
-        return self.until(f"state {reason}", lambda status: state(status)[0] == reason, timeout)
-
-    def until(self, what: str, holds: Callable[[Any], Any], timeout: float = 90) -> Any:
-        """Wait until the status is such; it. A failure shows the last one."""
-        last: Any = None
-
-        def ask() -> Any:
-            nonlocal last
-            last = self.status
-            return last if holds(last) else None
-
-        try:
-            return wait_until(f"{self.name}: {what}", ask, timeout=timeout, every=0.2)
-        except TimeoutError as error:
-            raise AssertionError(f"{error}; the status is {json.dumps(last, indent=1)}") from None
-
-    def skipped(self) -> dict[Key, str]:
-        """The partitions that were left alone, with the reason."""
-        return {(row["topic"], row["partition"]): row["reason"] for row in self.status.get("skipped", [])}
-
-    def events(self) -> list[str]:
-        """The reasons of all events about it, in the order in which they were made."""
-        return [row["reason"] for row in self._events(self.namespace) for _ in range(row.get("count") or 1)]
-
-    def messages(self, reason: str, namespace: str | None = None) -> str:
-        """The messages of the events with this reason, in its own namespace or another."""
-        rows = self._events(namespace or self.namespace)
-        return "\n".join(row["message"] for row in rows if row["reason"] == reason)
-
-    def _events(self, namespace: str) -> list[Any]:
-        about = ("--field-selector", f"involvedObject.name={self.name}")
-        rows = self._world.kube.get("events", "-n", namespace, *about)["items"]
-        return sorted(rows, key=lambda row: int(row["metadata"]["resourceVersion"]))
-
-    def records(self) -> list[str]:
-        """What the operator's namespace keeps of it."""
-        selector = f"kafkarebalance.dev/uid={self.uid}"
-        rows = self._world.kube.get("configmaps", "-n", OPERATOR_NAMESPACE, "-l", selector)
-        return [row["metadata"]["name"] for row in rows["items"]]
-
-    def _wait(self, what: str, timeout: int) -> None:
-        arguments = (f"--for={what}", f"--timeout={timeout}s", KIND, self.name, "-n", self.namespace)
-        try:
-            self._world.kube.kubectl("wait", *arguments, timeout=timeout + 60)
-        except KubectlError as error:
-            if what == "delete" and "not found" in str(error).lower():
-                return
-            raise AssertionError(f"{error}; the status is {json.dumps(self.status, indent=1)}") from None
-
-
 def targets(plan: Mapping[str, Any]) -> dict[Key, tuple[int, ...]]:
     """Where a plan, as `World.planned` makes it, wants the partitions that it changes."""
     return {(row["topic"], row["partition"]): tuple(row["replicas"]) for row in plan["partitions"]}
-
-
-def state(status: Mapping[str, Any]) -> tuple[str, str]:
-    """Reason and message of Ready; empty where it is not there yet."""
-    return next(((c["reason"], c["message"]) for c in status.get("conditions", []) if c["type"] == "Ready"), ("", ""))
-
-
-def condition(status: Mapping[str, Any], kind: str) -> str:
-    """The status of a condition; empty where it is not there."""
-    return next((str(c["status"]) for c in status.get("conditions", []) if c["type"] == kind), "")
-
-
-def _patch(kind: str, name: str, namespace: str, spec: Mapping[str, Any]) -> list[str]:
-    return ["patch", kind, name, "-n", namespace, "--type=merge", "-p", json.dumps({"spec": spec})]

@@ -19,7 +19,8 @@ from e2e.bench.waiting import wait_until
 from e2e.node.images import NEXT_TAG
 from e2e.node.provider import Node
 from e2e.node.release import NAME, ROOT, Release, volume
-from e2e.world import BIG, CRAWL, FAST, KIND, Rebalance, World, targets
+from e2e.rebalance import KIND, Rebalance
+from e2e.world import BIG, CRAWL, FAST, World, targets
 
 pytestmark = [pytest.mark.node, pytest.mark.brokers]
 

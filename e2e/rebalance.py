@@ -1,0 +1,115 @@
+"""A rebalance as a kubectl user sees it: patched, deleted and waited for by kubectl, and what its status says."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from e2e.bench.judge import Key
+from e2e.bench.kube import KubeCluster, KubectlError
+from e2e.bench.operator import NAMESPACE as OPERATOR_NAMESPACE
+from e2e.bench.waiting import wait_until
+
+NAMESPACE = "default"
+KIND = "kafkarebalances.kafkarebalance.dev"
+
+
+class Rebalance:
+    """A KafkaRebalance through kubectl."""
+
+    def __init__(self, kube: KubeCluster, name: str, spec: Mapping[str, Any], namespace: str = NAMESPACE) -> None:
+        self._kube = kube
+        self.name = name
+        self.namespace = namespace
+        self.spec = spec
+        self.uid: str = self.get()["metadata"]["uid"]
+
+    def get(self) -> Any:
+        """The object."""
+        return self._kube.get(KIND, self.name, "-n", self.namespace)
+
+    @property
+    def status(self) -> Any:
+        """Its status."""
+        return self.get()["status"]
+
+    def patch(self, **spec: Any) -> None:
+        """`kubectl patch` of parts of the spec."""
+        patch(self._kube, self.name, self.namespace, spec)
+
+    def delete(self, *options: str) -> None:
+        """`kubectl delete`, without waiting."""
+        self._kube.kubectl("delete", KIND, self.name, "-n", self.namespace, "--wait=false", *options)
+
+    def wait_for(self, condition: str, timeout: int = 90) -> None:
+        """`kubectl wait --for=condition=…`; a failure shows the status."""
+        self._wait(f"condition={condition}", timeout)
+
+    def wait_gone(self, timeout: int = 90) -> None:
+        """`kubectl wait --for=delete`; a failure shows the status."""
+        self._wait("delete", timeout)
+
+    def wait_state(self, reason: str, timeout: float = 90) -> Any:
+        """Wait until the reason of Ready, the state, is this; the status."""
+        return self.until(f"state {reason}", lambda status: state(status)[0] == reason, timeout)
+
+    def until(self, what: str, holds: Callable[[Any], Any], timeout: float = 90) -> Any:
+        """Wait until the status is such; it. A failure shows the last one."""
+        last: Any = None
+
+        def ask() -> Any:
+            nonlocal last
+            last = self.status
+            return last if holds(last) else None
+
+        try:
+            return wait_until(f"{self.name}: {what}", ask, timeout=timeout, every=0.2)
+        except TimeoutError as error:
+            raise AssertionError(f"{error}; the status is {json.dumps(last, indent=1)}") from None
+
+    def skipped(self) -> dict[Key, str]:
+        """The partitions that were left alone, with the reason."""
+        return {(row["topic"], row["partition"]): row["reason"] for row in self.status.get("skipped", [])}
+
+    def events(self) -> list[str]:
+        """The reasons of all events about it, in the order in which they were made."""
+        return [row["reason"] for row in self._events(self.namespace) for _ in range(row.get("count") or 1)]
+
+    def messages(self, reason: str, namespace: str | None = None) -> str:
+        """The messages of the events with this reason, in its own namespace or another."""
+        rows = self._events(namespace or self.namespace)
+        return "\n".join(row["message"] for row in rows if row["reason"] == reason)
+
+    def _events(self, namespace: str) -> list[Any]:
+        about = ("--field-selector", f"involvedObject.name={self.name}")
+        rows = self._kube.get("events", "-n", namespace, *about)["items"]
+        return sorted(rows, key=lambda row: int(row["metadata"]["resourceVersion"]))
+
+    def records(self) -> list[str]:
+        """What the operator's namespace keeps of it."""
+        selector = f"kafkarebalance.dev/uid={self.uid}"
+        rows = self._kube.get("configmaps", "-n", OPERATOR_NAMESPACE, "-l", selector)
+        return [row["metadata"]["name"] for row in rows["items"]]
+
+    def _wait(self, what: str, timeout: int) -> None:
+        arguments = (f"--for={what}", f"--timeout={timeout}s", KIND, self.name, "-n", self.namespace)
+        try:
+            self._kube.kubectl("wait", *arguments, timeout=timeout + 60)
+        except KubectlError as error:
+            if what == "delete" and "not found" in str(error).lower():
+                return
+            raise AssertionError(f"{error}; the status is {json.dumps(self.status, indent=1)}") from None
+
+
+def patch(kube: KubeCluster, name: str, namespace: str, spec: Mapping[str, Any]) -> None:
+    """`kubectl patch` of parts of the spec of a KafkaRebalance."""
+    kube.kubectl("patch", KIND, name, "-n", namespace, "--type=merge", "-p", json.dumps({"spec": spec}))
+
+
+def state(status: Mapping[str, Any]) -> tuple[str, str]:
+    """Reason and message of Ready; empty where it is not there yet."""
+    return next(((c["reason"], c["message"]) for c in status.get("conditions", []) if c["type"] == "Ready"), ("", ""))
+
+
+def condition(status: Mapping[str, Any], kind: str) -> str:
+    """The status of a condition; empty where it is not there."""
+    return next((str(c["status"]) for c in status.get("conditions", []) if c["type"] == kind), "")
