@@ -35,9 +35,6 @@ log = logging.getLogger(__name__)
 GHOST_SECONDS = 60.0
 """How often to ask whether resources without our finalizer are still there: a watch can miss their end."""
 
-FOREIGN_SECONDS = 1.0
-"""How often to look for reassignments of others while a resource limits them."""
-
 
 class ClusterThrottle:
     """All claims on one cluster, and the keeper that puts them in place."""

@@ -18,19 +18,19 @@ from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
 from kafka_rebalance.execution.decide import Direction, Kind, Observation
 from kafka_rebalance.execution.gate import Vitals
-from kafka_rebalance.execution.progress import lost_moves
 from kafka_rebalance.execution.schedule import Ceilings, Orders, Share, schedule
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.topology import ClusterState, TopicPartition
 from kafka_rebalance.reconcile.closing import Closing
-from kafka_rebalance.reconcile.cluster_throttle import FOREIGN_SECONDS, ClusterThrottle
+from kafka_rebalance.reconcile.cluster_throttle import ClusterThrottle
 from kafka_rebalance.reconcile.cordoning import Cordons
 from kafka_rebalance.reconcile.following import expected_seconds, follow, stalled
 from kafka_rebalance.reconcile.holding import Surroundings, hold_on
-from kafka_rebalance.reconcile.judging import judge_again, moving, still_meant
+from kafka_rebalance.reconcile.judging import judge_again, moving, notice_drift, still_meant
 from kafka_rebalance.reconcile.lifecycle import WITHOUT_KAFKA, Clock, Lifecycle, heed_spec
 from kafka_rebalance.reconcile.observing import Look, Observer
 from kafka_rebalance.reconcile.opening import LoadModels, Runs
+from kafka_rebalance.reconcile.pausing import IDLE_SECONDS, UNSETTLED_SECONDS, pause_after
 from kafka_rebalance.reconcile.queueing import ahead_of, give_places
 from kafka_rebalance.reconcile.records import Stores
 from kafka_rebalance.reconcile.resources import Resources
@@ -41,14 +41,6 @@ from kafka_rebalance.reconcile.work import Work
 
 log = logging.getLogger(__name__)
 
-BUSY_SECONDS = 0.5
-SENT_SECONDS = 0.1
-"""After a round that sent something: what needs no copy is done already, and small copies soon are."""
-RESTING_SECONDS = 3.0
-"""While all that is open is held back and at rest: windows open, brokers settle."""
-UNSETTLED_SECONDS = 2.0
-QUEUE_SECONDS = 2.0
-IDLE_SECONDS = 30.0
 _FAILURES_BEFORE_SAYING_SO = 3
 
 
@@ -186,7 +178,13 @@ class ClusterEngine:
             if work not in running or work.open is None:
                 await self._report(work, ClusterState(self.cluster_id, info.brokers))
         await self._throttle.report(self._observer.traffic)
-        return self._pause()
+        return pause_after(
+            self.works.values(),
+            self._clock.monotonic(),
+            sent=self._sent,
+            settled=self._throttle.settled,
+            limits_others=self._throttle.limits_others,
+        )
 
     async def _open(self, works: list[Work], info: ClusterInfo) -> None:
         """Take over the plans that are made, and have those made whose turn it is."""
@@ -199,22 +197,6 @@ class ClusterEngine:
             give_places(works, everything, self._clock)
         for work in works:
             await self._runs.start(work, info, works)
-
-    def _pause(self) -> float:
-        """Seconds until there may be something to do without anybody waking us."""
-        now = self._clock.monotonic()
-        running = [work for work in self.works.values() if work.open is not None and not work.blocked(now)]
-        resting = {work.uid for work in running if work.at_rest and (work.hold is not None or work.waits_for_a_word)}
-        if self._sent or len(resting) < len(running):
-            return SENT_SECONDS if self._sent else BUSY_SECONDS
-        if running:
-            return FOREIGN_SECONDS if self._throttle.limits_others else RESTING_SECONDS
-        longest = IDLE_SECONDS if self._throttle.settled else UNSETTLED_SECONDS
-        if self._throttle.limits_others:
-            longest = FOREIGN_SECONDS
-        waiting = [w.retry_at for w in self.works.values() if w.problem is not None]
-        waiting += [now + QUEUE_SECONDS for w in self.works.values() if w.wants_plan]
-        return min(longest, max(BUSY_SECONDS, min(waiting, default=float("inf")) - now))
 
     async def _look(self, running: list[Work], info: ClusterInfo) -> Look:
         if any(not work.verdicts for work in running):
@@ -253,21 +235,12 @@ class ClusterEngine:
             self._judge_again(work, look.observation, look.changed)
             flying = {tp for tp, verdict in work.verdicts.items() if verdict.kind is Kind.IN_FLIGHT}
             work.since = {tp: work.since.get(tp, now) for tp in flying}
-            self._notice_drift(work)
+            notice_drift(work)
 
     def _judge_again(self, work: Work, seen: Observation, changed: Collection[TopicPartition]) -> None:
         restarting = self._observer.away(work.rebalance.spec.execution.broker_settle_seconds)
         ahead = ahead_of(work, self.works.values())
         judge_again(work, seen, work.direction or Direction.FORWARD, restarting, changed, ahead)
-
-    def _notice_drift(self, work: Work) -> None:
-        """With more of the moves gone than the budget, the plan is no longer worth carrying out."""
-        if work.direction is not Direction.FORWARD:
-            return
-        lost, total = lost_moves(work.errands, work.verdicts)
-        if total and 100 * lost > work.rebalance.spec.approval.drift_budget * total:
-            log.info("%s: %d of %d replica moves are lost to others: planning again", work.name, lost, total)
-            work.replanning = Reason.DRIFTED
 
     async def _carry_out(self, running: list[Work], look: Look) -> None:
         """Choose, send, report.

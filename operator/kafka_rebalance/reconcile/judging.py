@@ -7,13 +7,18 @@ hundred move.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
 from dataclasses import replace
 
+from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.execution.decide import FOREIGN, Direction, Errand, Kind, Observation, Verdict, judge
+from kafka_rebalance.execution.progress import lost_moves
 from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.reconcile.work import Work
+
+log = logging.getLogger(__name__)
 
 
 def moving(work: Work) -> set[TopicPartition]:
@@ -69,6 +74,16 @@ def judge_again(
         errand = work.open.errand_of.get(tp)
         if errand is not None:
             work.verdicts[tp] = verdict(errand)
+
+
+def notice_drift(work: Work) -> None:
+    """With more of the moves gone than the budget, the plan is no longer worth carrying out."""
+    if work.direction is not Direction.FORWARD:
+        return
+    lost, total = lost_moves(work.errands, work.verdicts)
+    if total and 100 * lost > work.rebalance.spec.approval.drift_budget * total:
+        log.info("%s: %d of %d replica moves are lost to others: planning again", work.name, lost, total)
+        work.replanning = Reason.DRIFTED
 
 
 def still_meant(orders: Orders, before: dict[TopicPartition, Verdict], work: Work) -> Orders:
