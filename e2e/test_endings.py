@@ -10,6 +10,7 @@ from e2e.bench.kafka import KafkaCluster
 from e2e.bench.kafka_properties import SASL_USERS
 from e2e.bench.operator import NAMESPACE as OPERATOR_NAMESPACE
 from e2e.bench.waiting import wait_until
+from e2e.going_back import goes_back, wait_half_way
 from e2e.rebalance import KIND, NAMESPACE, Rebalance, condition, state
 from e2e.world import BIG, FAST, SMALL, World
 
@@ -31,7 +32,7 @@ class TestDeletion:
         topic = world.skewed("foreground", *MIXED)
         before = world.judge.describe_topics(topic)
         rebalance = world.rebalance("foreground", topic)
-        _half_way(world, topic, before)
+        wait_half_way(world, topic, before)
         rebalance.delete("--cascade=foreground")
         rebalance.patch(throttle=FAST)
         rebalance.wait_gone()
@@ -72,7 +73,7 @@ class TestDeletion:
         before = world.judge.describe_topics(topic)
         rebalance = _moved_and_crawling(world, "timeout", topic, before, rollback={"timeout": "4s"})
         rebalance.delete()
-        wait_until("a copy goes back", lambda: _going_back(world, topic, before))
+        wait_until("a copy goes back", lambda: goes_back(world, topic, before))
         rebalance.wait_gone()
         after = world.judge.describe_topics(topic)
         left = _changed(before, after)
@@ -89,7 +90,7 @@ class TestDeletion:
         before = world.judge.describe_topics(topic)
         rebalance = _moved_and_crawling(world, "let-go", topic, before)
         rebalance.delete()
-        wait_until("a copy goes back", lambda: _going_back(world, topic, before))
+        wait_until("a copy goes back", lambda: goes_back(world, topic, before))
         world.kube.kubectl("annotate", KIND, rebalance.name, "-n", NAMESPACE, "kafkarebalance.dev/let-go=true")
         rebalance.wait_gone(30)
         assert world.in_flight(topic)
@@ -200,7 +201,7 @@ class TestSurroundings:
         topic = world.skewed("namespace", *MIXED)
         before = world.judge.describe_topics(topic)
         rebalance = world.rebalance("namespace", topic, namespace=namespace)
-        _half_way(world, topic, before)
+        wait_half_way(world, topic, before)
         arrived = {(topic, partition) for partition in world.moved(topic, before)}
         world.kube.kubectl("delete", "namespace", namespace, "--wait=false")
         world.kube.kubectl("wait", "--for=delete", f"namespace/{namespace}", "--timeout=90s", timeout=120)
@@ -217,7 +218,7 @@ class TestSurroundings:
         topic = world.skewed("crd", *MIXED)
         before = world.judge.describe_topics(topic)
         rebalance = world.rebalance("crd", topic)
-        _half_way(world, topic, before)
+        wait_half_way(world, topic, before)
         arrived = {(topic, partition) for partition in world.moved(topic, before)}
         pid = world.operator.pid
         try:
@@ -234,11 +235,6 @@ class TestSurroundings:
         world.assert_tidy()
 
 
-def _half_way(world: World, topic: str, before: Mapping[Key, PartitionState]) -> None:
-    """Wait until a partition has moved while another is in flight."""
-    wait_until("half way", lambda: world.moved(topic, before) and world.in_flight(topic), timeout=90, every=0.3)
-
-
 def _crawling(world: World, name: str, topic: str, **spec: Any) -> Rebalance:
     return world.rebalance(name, topic, throttle=SLOW, execution={"parallelPartitionCount": 1}, **spec)
 
@@ -251,13 +247,8 @@ def _moved_and_crawling(
     rebalance = world.rebalance(name, topic, throttle=rate, execution={"parallelPartitionCount": 1}, **spec)
     wait_until("a partition has moved", lambda: world.moved(topic, before), timeout=90)
     rebalance.patch(throttle=SLOW)
-    _half_way(world, topic, before)
+    wait_half_way(world, topic, before)
     return rebalance
-
-
-def _going_back(world: World, topic: str, before: Mapping[Key, PartitionState]) -> bool:
-    """Whether a copy is under way to a broker that held the partition before."""
-    return any(set(adding) & set(before[key].replicas) for key, adding in world.in_flight(topic).items())
 
 
 def _changed(before: Mapping[Key, PartitionState], after: Mapping[Key, PartitionState]) -> set[Key]:

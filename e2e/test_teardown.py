@@ -7,6 +7,7 @@ import pytest
 from e2e.bench.judge import Key, PartitionState
 from e2e.bench.operator import OperatorProcess
 from e2e.bench.waiting import wait_until
+from e2e.going_back import goes_back, wait_half_way
 from e2e.rebalance import Rebalance
 from e2e.world import BIG, FAST, SMALL, World
 
@@ -24,7 +25,7 @@ class TestRollback:
         topic = world.skewed("rollback", *MIXED)
         before = world.judge.describe_topics(topic)
         rebalance = world.rebalance("rollback", topic)
-        _half_way(world, topic, before)
+        wait_half_way(world, topic, before)
         assert rebalance.records()
         rebalance.delete()
         rebalance.patch(throttle=FAST)
@@ -40,11 +41,11 @@ class TestRollback:
         topic = world.skewed("twice", *MIXED)
         before = world.judge.describe_topics(topic)
         rebalance = world.rebalance("twice", topic)
-        _half_way(world, topic, before)
+        wait_half_way(world, topic, before)
         first = rebalance.status["plan"]["hash"]
         rebalance.patch(brokers={"include": [3, 4, 5]})
         rebalance.until("another plan", lambda status: status["plan"]["hash"] != first)
-        _half_way(world, topic, before)
+        wait_half_way(world, topic, before)
         rebalance.delete()
         rebalance.patch(throttle=FAST)
         rebalance.wait_gone()
@@ -58,7 +59,7 @@ class TestRollback:
         rebalance = _moved_and_crawling(world, topic, before)
         rebalance.delete()
         rebalance.wait_state("RollingBack")
-        wait_until("a copy goes back", lambda: _going_back(world, topic, before))
+        wait_until("a copy goes back", lambda: goes_back(world, topic, before))
         operator.kill9()
         assert rebalance.records()
         operator.start()
@@ -73,7 +74,7 @@ class TestRollback:
         topic = world.topic("orphans", [[5, 2, 3], [2, 5, 3], [5, 2, 3], [2, 5, 3]], (BIG, BIG, SMALL, SMALL))
         before = world.judge.describe_topics(topic)
         rebalance = world.rebalance("orphans", topic, brokers={"include": [1, 2, 3]})
-        _half_way(world, topic, before)
+        wait_half_way(world, topic, before)
         moved = world.moved(topic, before)
         world.kafka.stop(5)
         try:
@@ -120,7 +121,7 @@ class TestDeletionPolicy:
         topic = world.skewed("revert", *MIXED)
         before = world.judge.describe_topics(topic)
         rebalance = world.rebalance("revert", topic, deletionPolicy="Revert")
-        _half_way(world, topic, before)
+        wait_half_way(world, topic, before)
         arrived = {(topic, partition) for partition in world.moved(topic, before)}
         rebalance.delete()
         rebalance.wait_gone()
@@ -138,17 +139,12 @@ class TestDeletionPolicy:
         rebalance = _moved_and_crawling(world, topic, before)
         rebalance.delete()
         rebalance.wait_state("RollingBack")
-        wait_until("a copy goes back", lambda: _going_back(world, topic, before))
+        wait_until("a copy goes back", lambda: goes_back(world, topic, before))
         rebalance.patch(deletionPolicy="Abandon")
         rebalance.wait_gone()
         assert any(name.startswith("origins-") for name in rebalance.records())
         wait_until("Kafka finishes by itself", lambda: not world.in_flight(topic), every=0.5)
         wait_until("the throttles are taken away", lambda: world.judge.throttles() == {}, every=1)
-
-
-def _half_way(world: World, topic: str, before: Mapping[Key, PartitionState]) -> None:
-    """Wait until a partition has moved while another is in flight."""
-    wait_until("half way", lambda: world.moved(topic, before) and world.in_flight(topic), every=0.3)
 
 
 def _moved_and_crawling(world: World, topic: str, before: Mapping[Key, PartitionState]) -> Rebalance:
@@ -159,8 +155,3 @@ def _moved_and_crawling(world: World, topic: str, before: Mapping[Key, Partition
     # A quarter of a minute per copy: an abandoned one stays throttled to its end, and is waited for.
     rebalance.patch(throttle={"leaderRate": "128Ki", "followerRate": "128Ki"})
     return rebalance
-
-
-def _going_back(world: World, topic: str, before: Mapping[Key, PartitionState]) -> bool:
-    """Whether a copy is under way to a broker that held the partition before."""
-    return any(set(adding) & set(before[key].replicas) for key, adding in world.in_flight(topic).items())
