@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 from unittest.mock import patch
 
 import yaml
-from click.testing import CliRunner
 from tests.unit.kube_in_memory import KubeInMemory
 from tests.unit.test_cli_verify import Cluster, state
+from tests.unit.whole_program import run_program
 
 from kafka_rebalance.cli import execute, resource
-from kafka_rebalance.cli.main import main
 from kafka_rebalance.kube.errors import Conflict
 
 FILE = {
@@ -71,19 +69,11 @@ class World:
         self.kube = Kube()
 
     def run(self, *arguments: str, file: Any = FILE, servers: str = "kafka:9092") -> tuple[Any, str, str]:
-        code: Any = 0
-        argv = ["kafka-rebalance", "execute", "--bootstrap-servers", servers, *arguments]
         with (
-            CliRunner().isolation(input=json.dumps(file).encode()) as streams,
-            patch.object(sys, "argv", argv),
             patch.object(execute, "connect", lambda _: self.cluster),
             patch.object(resource.KubeClient, "connect", lambda _: self.kube),
         ):
-            try:
-                main()
-            except SystemExit as stop:
-                code = stop.code
-            return code, streams[0].getvalue().decode(), streams[1].getvalue().decode()
+            return run_program("execute", "--bootstrap-servers", servers, *arguments, stdin=json.dumps(file))
 
     def printed(self, *arguments: str) -> list[dict[str, Any]]:
         code, out, err = self.run(*arguments)

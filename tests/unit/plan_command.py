@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass
 from typing import Any
-from unittest.mock import patch
 
-from click.testing import CliRunner
-
-from kafka_rebalance.cli.main import main
+from tests.unit.whole_program import run_program
 
 CLUSTER = {
     "brokers": [{"id": 0, "rack": "a"}, {"id": 1, "rack": "b"}, {"id": 2, "rack": "c"}, {"id": 3}],
@@ -50,17 +46,9 @@ class Done:
 
 
 def run(*arguments: str, stdin: bytes = b"") -> Done:
-    """The whole program, exit codes included, without the second that a new process takes."""
-    code: Any = 0
-    with (
-        CliRunner().isolation(input=stdin) as streams,
-        patch.object(sys, "argv", ["kafka-rebalance", "plan", *arguments]),
-    ):
-        try:
-            main()
-        except SystemExit as stop:
-            code = stop.code
-        return Done(code or 0, streams[0].getvalue(), streams[1].getvalue())
+    """The whole program, exit codes included."""
+    done = run_program("plan", *arguments, stdin=stdin)
+    return Done(done.code, done.out.encode(), done.err.encode())
 
 
 def planned(*arguments: str, cluster: Any = CLUSTER) -> dict[str, Any]:

@@ -1,14 +1,12 @@
 """Calls of `kafka-rebalance status`, for its tests: the whole program on an API server and a Kafka in memory."""
 
-import sys
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from unittest.mock import patch
 
-from click.testing import CliRunner
+from tests.unit.whole_program import run_program
 
 from kafka_rebalance.api.v1alpha1 import parse_rebalance, planning_hash
-from kafka_rebalance.cli.main import main
 from kafka_rebalance.kafka.ports import ClusterInfo, LogDir
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.model.run import Run
@@ -69,13 +67,6 @@ class Kafka:
         self.closed = True
 
 
-@dataclass(frozen=True)
-class Done:
-    code: int
-    out: str
-    err: str
-
-
 def run(kube, *arguments, kafka=None):
     """The whole program, exit codes included; which operator namespace it asked for is in ``kube.namespace``."""
 
@@ -83,15 +74,8 @@ def run(kube, *arguments, kafka=None):
         kube.namespace = namespace or kube.namespace
         return kube
 
-    code = 0
     with (
-        CliRunner().isolation() as streams,
         patch.object(KubeClient, "connect", connect),
         patch("kafka_rebalance.cli.status.connect", kafka.connect if kafka else None),
-        patch.object(sys, "argv", ["kafka-rebalance", "status", *arguments]),
     ):
-        try:
-            main()
-        except SystemExit as stop:
-            code = stop.code
-        return Done(code or 0, streams[0].getvalue().decode(), streams[1].getvalue().decode())
+        return run_program("status", *arguments)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 import yaml
-from click.testing import CliRunner
+from tests.unit.whole_program import run_program
 
-from kafka_rebalance.cli.main import main
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
@@ -34,14 +31,7 @@ CLUSTER = {
 
 
 def run(*arguments: str, cluster: Any = CLUSTER) -> tuple[Any, str, str]:
-    code: Any = 0
-    argv = ["kafka-rebalance", "explain", "--cluster", "-", *arguments]
-    with CliRunner().isolation(input=json.dumps(cluster).encode()) as streams, patch.object(sys, "argv", argv):
-        try:
-            main()
-        except SystemExit as stop:
-            code = stop.code
-        return code, streams[0].getvalue().decode(), streams[1].getvalue().decode()
+    return run_program("explain", "--cluster", "-", *arguments, stdin=json.dumps(cluster))
 
 
 def told(*arguments: str) -> dict[str, Any]:

@@ -2,14 +2,13 @@
 
 import asyncio
 import json
-import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from unittest.mock import patch
 
 import pytest
-from click.testing import CliRunner
 from tests.unit.kube_in_memory import KubeInMemory
+from tests.unit.whole_program import run_program
 
 from kafka_rebalance.api.conditions import Reason, Verdict, summarise
 from kafka_rebalance.api.v1alpha1 import (
@@ -20,7 +19,6 @@ from kafka_rebalance.api.v1alpha1 import (
     parse_rebalance,
     planning_hash,
 )
-from kafka_rebalance.cli.main import main
 from kafka_rebalance.cli.resource import stores
 from kafka_rebalance.cli.undo import WayBack, reassignment, way_back
 from kafka_rebalance.execution.decide import Errand
@@ -106,13 +104,6 @@ def world(body=None, run=None, *, plan=PLAN, origins=True):
     return kube
 
 
-@dataclass(frozen=True)
-class Done:
-    code: int
-    out: str
-    err: str
-
-
 def undo(kube, *arguments, answer=""):
     """The whole program, exit codes included."""
 
@@ -120,17 +111,8 @@ def undo(kube, *arguments, answer=""):
         kube.namespace = namespace or kube.namespace
         return kube
 
-    code = 0
-    with (
-        CliRunner().isolation(input=answer) as streams,
-        patch.object(KubeClient, "connect", connect),
-        patch.object(sys, "argv", ["kafka-rebalance", "undo", *arguments]),
-    ):
-        try:
-            main()
-        except SystemExit as stop:
-            code = stop.code
-        return Done(code or 0, streams[0].getvalue().decode(), streams[1].getvalue().decode())
+    with patch.object(KubeClient, "connect", connect):
+        return run_program("undo", *arguments, stdin=answer)
 
 
 def asked(kube):
