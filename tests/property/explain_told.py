@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from hypothesis import strategies as st
-from tests.property.planning_judge import fewest_moves, result, target_racks
+from tests.property.planning_judge import result, target_racks
+from tests.property.planning_optima import fewest_moves
 from tests.property.test_planning_properties import requests
 from tests.property.test_strategies import with_pins
 

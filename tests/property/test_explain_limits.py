@@ -9,7 +9,8 @@ from unittest import mock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.property.explain_told import Told, budgeted, count, explainable, judged_by_gain, with_gain
-from tests.property.planning_judge import best_within_budget, check_budget, list_violations, result
+from tests.property.planning_judge import check_budget, list_violations, result
+from tests.property.planning_optima import best_within_budget
 from tests.property.test_planning_properties import requests
 
 from kafka_rebalance.cli import explain_words as words

@@ -11,7 +11,8 @@ from unittest import mock
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.property.planning_judge import best_within_budget, check_budget, result
+from tests.property.planning_judge import check_budget, result
+from tests.property.planning_optima import best_within_budget
 from tests.property.test_planning_properties import requests
 
 from kafka_rebalance.model.plan import Imbalance, Spread

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.property.planning_judge import check, fewest_moves, fewest_pair_squares, optimum, result
+from tests.property.planning_judge import check, result
+from tests.property.planning_optima import fewest_moves, fewest_pair_squares, optimum
 from tests.property.test_planning_properties import requests
 
 from kafka_rebalance.errors import Refused

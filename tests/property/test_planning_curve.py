@@ -9,7 +9,8 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.property.planning_judge import best_within_budget, check_budget
+from tests.property.planning_judge import check_budget
+from tests.property.planning_optima import best_within_budget
 from tests.property.test_planning_budgets import pinning, random_request
 from tests.property.test_planning_properties import requests
 

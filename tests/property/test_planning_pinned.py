@@ -8,7 +8,8 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from tests.property.planning_judge import best_within_budget, check_budget, result
+from tests.property.planning_judge import check_budget, result
+from tests.property.planning_optima import best_within_budget
 from tests.property.test_planning_budgets import cluster, pinning, random_request, within
 
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.property.planning_judge import check, optimum, result
+from tests.property.planning_judge import check, result
+from tests.property.planning_optima import optimum
 
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
 from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest, RackAwareness, plan

@@ -11,14 +11,8 @@ from unittest import mock
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.property.planning_judge import (
-    best_by_topic,
-    best_within_budget,
-    check,
-    check_budget,
-    result,
-    value_by_topic,
-)
+from tests.property.planning_judge import check, check_budget, result, value_by_topic
+from tests.property.planning_optima import best_by_topic, best_within_budget
 from tests.property.test_planning_budgets import pinning, random_request
 from tests.property.test_planning_properties import requests
 

@@ -14,16 +14,15 @@ from hypothesis import strategies as st
 from ortools.sat.python import cp_model
 from tests.property.planning_judge import (
     check,
-    fewest_moves,
     list_violations,
     measure,
-    one_after_the_other,
     present,
     rack_cap,
     result,
     staying,
     target_racks,
 )
+from tests.property.planning_optima import fewest_moves, one_after_the_other
 from tests.property.test_planning_properties import requests
 
 from kafka_rebalance.errors import Refused
