@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+from tests.unit.test_bottleneck import throttled
 
 from kafka_rebalance.execution.decide import Direction, Errand, Kind, Verdict
 from kafka_rebalance.execution.progress import (
@@ -16,7 +17,7 @@ from kafka_rebalance.execution.progress import (
     seconds_left_range,
     start_pace,
 )
-from kafka_rebalance.execution.throttle import ClusterRates, Rates
+from kafka_rebalance.execution.throttle import Rates
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
 
 TP = TopicPartition("t", 0)
@@ -284,10 +285,6 @@ class TestProduceRates:
     def test_no_time_between_the_readings(self, seconds):
         """Nothing can be said."""
         assert produce_rates({TP: 1}, {TP: 2}, seconds) == {}
-
-
-def throttled(leader=None, follower=None, **own):
-    return ClusterRates(Rates(leader, follower), {BrokerId(int(broker[1:])): rates for broker, rates in own.items()})
 
 
 class TestTimeLeft:
