@@ -26,9 +26,21 @@ def scramble(numbers: NDArray[np.integer], salt: int) -> NDArray[np.uint32]:
     return np.asarray(mixed ^ (mixed >> np.uint32(16)))
 
 
+def in_order(keys: NDArray[np.integer]) -> Ints:
+    """The places of the keys from the least to the greatest, equal ones as they stand; they span 32 bits at most.
+
+    Numbers of 16 bits are sorted by counting, which is several times as fast as comparing, twice as well.
+    """
+    above = keys - keys.min(initial=0)
+    halves = [above.astype(np.uint16)]
+    if above.max(initial=0) >= 2**16:
+        halves.append((above >> 16).astype(np.uint16))
+    return np.lexsort(halves)
+
+
 def rank_within(keys: NDArray[np.integer]) -> Ints:
     """For each element how many equal ones stand before it."""
-    order = np.argsort(keys, kind="stable")
+    order = in_order(keys)
     sorted_keys = keys[order]
     first = np.ones(len(keys), dtype=np.bool_)
     first[1:] = sorted_keys[1:] != sorted_keys[:-1]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kafka_rebalance.planning.copies import Copies, scramble
+from kafka_rebalance.planning.copies import Copies, in_order, scramble
 from kafka_rebalance.planning.cycles import NEVER, Exchanges
 from kafka_rebalance.planning.instance import Bools, Ints
 
@@ -28,8 +28,7 @@ class CopyExchanges(Exchanges):
         self._number = np.full(copies.instance.brokers, -1, dtype=np.int64)
         self._number[self._brokers] = np.arange(len(self._brokers))
         holder = copies.holder
-        kind = np.uint16 if copies.instance.brokers < 2**16 else np.int32
-        self._by_broker = np.argsort(holder.astype(kind), kind="stable")
+        self._by_broker = in_order(holder)
         self._begin = np.searchsorted(holder[self._by_broker], np.arange(copies.instance.brokers + 1))
         self._came: dict[int, list[int]] = {}
         self.cost = np.full((len(self._brokers), len(self._brokers)), NEVER, dtype=np.int32)
