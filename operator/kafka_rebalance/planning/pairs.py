@@ -10,7 +10,7 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
-from kafka_rebalance.planning.copies import rank_within, scramble
+from kafka_rebalance.planning.copies import in_order, rank_within, scramble
 from kafka_rebalance.planning.instance import Indices, Instance, Ints
 
 Nodes = NDArray[np.int32]
@@ -24,13 +24,15 @@ class Pairs:
 
     It would then swap what the lists have at ``slots`` [C] and ``others`` [C, A]; where a list is too short for that,
     both are the same. ``counts`` [K] is how many partitions are at each node, ``_fixed`` the nodes of those among them
-    that cannot be anywhere else.
+    that cannot be anywhere else. Partitions of one leader are neighbours, so that their nodes lie close together: a
+    million of them are looked up many times.
     """
 
     def __init__(self, instance: Instance, lists: Indices, place: int) -> None:
-        self._chosen = np.flatnonzero(instance.rf > place + 1)
         number = (np.cumsum(instance.eligible) - 1).astype(np.int32)
         brokers = int(instance.eligible.sum())
+        chosen = np.flatnonzero(instance.rf > place + 1)
+        self._chosen = chosen[in_order(number[lists[instance.start[chosen]]])]
         start, rf = instance.start[self._chosen], instance.rf[self._chosen]
         behind = np.arange(place + 1, int(rf.max(initial=0)))
         self.slots = start + place
@@ -57,18 +59,18 @@ class Pairs:
     def even(self, lists: Indices) -> None:
         """Swap while a single swap makes pairs evener. Changes ``lists``."""
         for turn in count():  # ends: every round lowers the sum of squares
-            now = self.counts[self.here]
+            rows = np.flatnonzero(self.counts[self.here] >= 2)  # below that no other can have two fewer
+            now = self.counts[self.here[rows]]
             best, which = now, np.zeros(len(now), dtype=np.intp)
             for column in range(self.other.shape[1]):
-                found = self.counts[self.other[:, column]]
+                found = self.counts[self.other[rows, column]]
                 better = found < best
                 best, which = np.where(better, found, best), np.where(better, column, which)
-            gain = now - best
-            rows = np.flatnonzero(gain >= 2)
-            if not len(rows):
+            gains = np.flatnonzero(now - best >= 2)
+            if not len(gains):
                 return
-            rows = rows[np.argsort(scramble(self._chosen[rows], turn), kind="stable")]
-            which, allowed = which[rows], np.maximum(1, gain[rows] // 4)
+            gains = gains[in_order(scramble(self._chosen[rows[gains]], turn))]
+            rows, which, allowed = rows[gains], which[gains], np.maximum(1, (now - best)[gains] // 4)
             few = rank_within(self.here[rows]) < allowed
             few &= rank_within(self.other[rows, which]) < allowed
             self.swap(rows[few], which[few], lists)
