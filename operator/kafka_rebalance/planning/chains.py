@@ -50,9 +50,6 @@ class PairChains:
 
         A swap is partition * A + which of its others. No two of the chains share a node.
         """
-        width = self._pairs.other.shape[1]
-        swap = (partitions[:, None] * width + np.arange(width)).ravel().astype(np.int32)
-        begin, to = np.repeat(self._pairs.here[partitions], width), self._pairs.other[partitions].ravel()
         via = np.full(len(self._counts), NONE, dtype=np.int32)
         low = real[self._counts[real] <= level[self._of[real]] - 2]
         root = np.zeros(len(self._counts), dtype=np.int32)
@@ -60,11 +57,11 @@ class PairChains:
         reached = np.zeros(len(self._counts), dtype=np.bool_)
         reached[low] = True
         ends, roots = [low[:0]], [root[:0]]
-        while True:
-            arrives, open_ = reached[to], ~reached[begin]
-            use = np.flatnonzero(arrives & open_)
-            if not len(use):
-                break
+        partitions = partitions[~reached[self._pairs.here[partitions]]]
+        width = self._pairs.other.shape[1]
+        swap = (partitions[:, None] * width + np.arange(width)).ravel().astype(np.int32)
+        begin, to = np.repeat(self._pairs.here[partitions], width), self._pairs.other[partitions].ravel()
+        while len(use := np.flatnonzero(reached[to])):
             via[begin[use]] = swap[use]
             use = use[via[begin[use]] == swap[use]]  # one for each node
             new = begin[use]
@@ -72,7 +69,7 @@ class PairChains:
             end = new[self._counts[new] >= level[self._of[new]]]
             ends.append(end)
             roots.append(root[end])
-            left = np.flatnonzero(open_ & ~arrives)
+            left = np.flatnonzero(~reached[begin])
             swap, begin, to = swap[left], begin[left], to[left]
         first = np.unique(np.concatenate(roots), return_index=True)[1]  # the shortest chain to each
         return np.concatenate(ends)[first].astype(np.int64), via
