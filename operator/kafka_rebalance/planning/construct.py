@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kafka_rebalance.planning.copies import HOMELESS, Copies, rank_within, scramble
+from kafka_rebalance.planning.copies import HOMELESS, Copies, first_of_each, in_order, rank_within, scramble
 from kafka_rebalance.planning.instance import Bools, Instance, Ints
 from kafka_rebalance.planning.outline import Outline
 
@@ -29,12 +29,12 @@ def construct(instance: Instance, plan: Outline) -> Copies:
 def _house(copies: Copies, plan: Outline) -> None:
     """Give the homeless copies a broker that lacks some; in the end any broker that may take them."""
     slots = plan.leaving
+    lack = plan.target - copies.counts()
     stalled = 0
     for turn in range(_ROUNDS):
-        wanted = np.maximum(plan.target - copies.counts(), 0)
-        if not len(slots) or not wanted.any() or stalled == _STALLED:
+        if not len(slots) or not (lack > 0).any() or stalled == _STALLED:
             break
-        done = _offer(copies, slots, wanted, turn)
+        done = _offer(copies, slots, lack, turn)
         stalled = stalled + 1 if done.sum() * 50 < len(slots) else 0
         slots = slots[~done]
     for slot in slots.tolist():
@@ -53,10 +53,10 @@ def _shed(copies: Copies, plan: Outline) -> None:
     """Move what brokers have too many of to brokers that lack some, within groups first."""
     instance = copies.instance
     groups = len(instance.group_size)
+    lack = plan.target - copies.counts()
     stalled = 0
     for turn in range(_ROUNDS):
-        counts = copies.counts()
-        surplus, wanted = np.maximum(counts - plan.target, 0), np.maximum(plan.target - counts, 0)
+        surplus, wanted = np.maximum(-lack, 0), np.maximum(lack, 0)
         total = int(surplus.sum())
         if not total or stalled == _STALLED:
             break
@@ -65,41 +65,43 @@ def _shed(copies: Copies, plan: Outline) -> None:
         lacking = np.bincount(instance.group[instance.eligible], wanted[instance.eligible], minlength=groups)
         at_home = rank_within(group) < lacking[group]
         done = np.zeros(len(slots), dtype=np.bool_)
-        done[at_home] = _offer(copies, slots[at_home], wanted, turn, own_group=True)
-        abroad = np.flatnonzero(~at_home)
-        wanted = np.maximum(plan.target - copies.counts(), 0)
-        done[abroad] = _offer(copies, slots[abroad], wanted, turn)
+        done[at_home] = _offer(copies, slots[at_home], lack, turn, own_group=True)
+        done[~at_home] = _offer(copies, slots[~at_home], lack, turn)
         stalled = stalled + 1 if done.sum() * 50 < total else 0
 
 
 def _candidates(copies: Copies, surplus: Ints, turn: int) -> Ints:
     """About as many slots per broker as its surplus, one of a partition at most: followers rather than leaders."""
     instance = copies.instance
-    over = surplus > 0
-    slots = np.flatnonzero(over[copies.holder])
-    holder = copies.holder[slots]
-    follower = instance.position[slots] > 0
-    followers = np.bincount(holder[follower], minlength=instance.brokers)
-    leaders = np.bincount(holder[~follower], minlength=instance.brokers)
+    slots = np.flatnonzero((surplus > 0)[copies.holder])
+    cell = 2 * copies.holder[slots] + (instance.position[slots] == 0)
+    followers, leaders = np.bincount(cell, minlength=2 * instance.brokers).reshape(-1, 2).T
     patience = turn // 4  # a broker whose followers found no place offers leaders too
     want_leaders = np.maximum(surplus - followers, 0) + patience * surplus // 4
     odds_follower = surplus * 1.1 / np.maximum(followers, 1)
     odds_leader = want_leaders * 1.1 / np.maximum(leaders, 1)
-    odds = np.where(follower, odds_follower[holder], odds_leader[holder])
+    few = surplus <= 4  # where few are wanted, all are candidates and the luckiest are taken
+    odds_follower[few] = 1
+    odds_leader[few & (odds_leader > 0)] = 1
+    below = np.stack((odds_follower, odds_leader), axis=1).ravel() * 2.0**32
     luck = scramble(slots, turn)
-    few = (surplus <= 4)[holder]  # where few are wanted, all are candidates and the luckiest are taken
-    chosen = np.flatnonzero((luck < odds * 2.0**32) | (few & (follower | (odds > 0))))
-    chosen = chosen[np.lexsort((luck[chosen], holder[chosen]))]
-    _, first = np.unique(instance.owner[slots[chosen]], return_index=True)
-    chosen = chosen[np.sort(first)]
-    chosen = chosen[rank_within(holder[chosen]) < surplus[holder[chosen]]]
-    return slots[chosen]
+    chosen = np.flatnonzero(luck < below[cell])
+    chosen = chosen[in_order(luck[chosen])]
+    chosen = chosen[in_order(copies.holder[slots[chosen]])]
+    slots = slots[chosen]
+    slots = slots[first_of_each(instance.owner[slots], len(instance.rf))]
+    holder = copies.holder[slots]
+    return slots[rank_within(holder) < surplus[holder]]
 
 
-def _offer(copies: Copies, slots: Ints, wanted: Ints, turn: int, *, own_group: bool = False) -> Bools:
-    """Give each slot's copy to one of the brokers that want copies, if the rules allow; which were given."""
+def _offer(copies: Copies, slots: Ints, lack: Ints, turn: int, *, own_group: bool = False) -> Bools:
+    """Give each slot's copy to one of the brokers that lack copies, if the rules allow; which were given.
+
+    Changes ``lack`` [B], how many each broker lacks; below 0: has too many.
+    """
     instance = copies.instance
     done = np.zeros(len(slots), dtype=np.bool_)
+    wanted = np.maximum(lack, 0)
     brokers = np.flatnonzero(wanted)
     if not len(slots) or not len(brokers):
         return done
@@ -116,9 +118,12 @@ def _offer(copies: Copies, slots: Ints, wanted: Ints, turn: int, *, own_group: b
     fits = copies.fits(slots[served], target)
     # A partition's copies are judged one at a time: only its first is carried out in this round.
     accepted = served[fits]
-    _, first = np.unique(instance.owner[slots[accepted]], return_index=True)
-    accepted = accepted[first]
-    copies.holder[slots[accepted]] = target[fits][first]
+    first = first_of_each(instance.owner[slots[accepted]], len(instance.rf))
+    accepted, target = accepted[first], target[fits][first]
+    before = copies.holder[slots[accepted]]
+    lack += np.bincount(before[before != HOMELESS], minlength=instance.brokers)
+    lack -= np.bincount(target, minlength=instance.brokers)
+    copies.holder[slots[accepted]] = target
     done[accepted] = True
     return done
 

@@ -38,6 +38,13 @@ def in_order(keys: NDArray[np.integer]) -> Ints:
     return np.lexsort(halves)
 
 
+def first_of_each(keys: NDArray[np.integer], numbers: int) -> Ints:
+    """The places, in order, where each of the keys stands first; they are below ``numbers``."""
+    first = np.empty(numbers, dtype=np.int64)
+    first[keys[::-1]] = np.arange(len(keys))[::-1]  # what is written last stays
+    return np.flatnonzero(first[keys] == np.arange(len(keys)))
+
+
 def rank_within(keys: NDArray[np.integer]) -> Ints:
     """For each element how many equal ones stand before it."""
     order = in_order(keys)
