@@ -83,7 +83,7 @@ class Instance:
     @cached_property
     def position(self) -> Indices:
         """The place of each slot in its list [N]."""
-        return (np.arange(len(self.holder)) - self.start[self.owner]).astype(np.int32)
+        return np.arange(len(self.holder), dtype=np.int32) - np.repeat(self.start.astype(np.int32), self.listed)
 
     @property
     def highest(self) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kafka_rebalance.planning.copies import Copies, rank_within, scramble
+from kafka_rebalance.planning.copies import Copies, first_of_each, rank_within, scramble
 from kafka_rebalance.planning.cycles import MOST_BROKERS, NEVER, Exchanges
 from kafka_rebalance.planning.handover import NOBODY, Shares, needs, one_step, two_steps
 from kafka_rebalance.planning.instance import Bools, Indices, Ints
@@ -99,6 +99,8 @@ class Leaders(Exchanges):
     def _one_step(self, leader: Ints, shares: Shares, *, retained: bool) -> int:
         """Hand over what can be at one step, to retained copies only or to any; how many were. Changes ``leader``."""
         need = needs(self._counted(leader), shares)
+        if not need.total:
+            return 0
         slots = self._candidates[need.takers[self.lists[self._candidates]]]
         if retained:
             slots = slots[~self._fresh[slots]]
@@ -141,7 +143,7 @@ class Leaders(Exchanges):
         slots = self._candidates[np.isin(self._instance.owner[self._candidates], partitions)]
         owner = self._instance.owner[slots]
         order = np.lexsort((scramble(slots, 0), self._fresh[slots], owner))
-        self._lead(slots[order[np.unique(owner[order], return_index=True)[1]]])
+        self._lead(slots[order[first_of_each(owner[order], len(self._start))]])
 
     def _changes(self) -> int:
         return int((self.lists[self._start] != self._first).sum())
@@ -168,11 +170,13 @@ class Leaders(Exchanges):
         """Hand leaderships to brokers that lead at least two fewer, wherever the targets are."""
         led = self._led()
         slots = self._followers
+        if led.max() - led[self._brokers].min() < 2:
+            return 0
         gain = (led[self.lists[self._start]])[self._instance.owner[slots]] - led[self.lists[slots]]
         slots, gain = slots[gain >= 2], gain[gain >= 2]
         owner = self._instance.owner[slots]
         order = np.lexsort((scramble(slots, turn), -gain))
-        order = order[np.sort(np.unique(owner[order], return_index=True)[1])]
+        order = order[first_of_each(owner[order], len(self._start))]
         leader, target, gain = self.lists[self._start[owner[order]]], self.lists[slots[order]], gain[order]
         few = rank_within(leader) < np.maximum(1, gain // 4)
         few[few] = rank_within(target[few]) < np.maximum(1, gain[few] // 4)
