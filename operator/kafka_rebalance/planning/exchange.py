@@ -101,8 +101,10 @@ class CopyExchanges(Exchanges):
                 here = now[row, place] >= 0
                 fit = copies.fits(instance.start[p[row[here]]] + place, target[here])
                 price = np.where(fresh[row[here], place][fit], -1, 0)
-                a = self._number[now[row[here], place][fit]]
-                np.minimum.at(self.cost, (a, self._number[target[here][fit]]), price)
+                a, d = self._number[now[row[here], place][fit]], self._number[target[here][fit]]
+                for value in (0, -1):
+                    at = price == value
+                    self.cost[a[at], d[at]] = np.minimum(self.cost[a[at], d[at]], value)
 
     def raise_cost(self, a: int, d: int, price: int) -> None:
         """Where nothing can go from a into the group of d, nothing can go to any of that group."""

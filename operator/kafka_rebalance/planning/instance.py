@@ -163,15 +163,20 @@ class Instance:
             self.put(found, piece, same.T)
         return found
 
+    def overfull(self, holder: Indices) -> tuple[Ints, Ints]:
+        """The slots whose group holds more of their partition than it has room for, and how many more."""
+        crowd = self.crowd(holder)
+        least = int(self.room_of[:, self.group_size > 0].min(initial=crowd.max(initial=0)))
+        slots = np.flatnonzero(crowd > least)  # few; only for these it matters which room is theirs
+        over = crowd[slots] - self.room_of[self.kind[self.owner[slots]], self.group[holder[slots]]]
+        return slots[over > 0], over[over > 0]
+
     def violations(self, holder: Indices) -> int:
         """How many replicas are above their group's room in these lists, one behind the other."""
-        crowd = self.crowd(holder)
-        slots = np.flatnonzero(crowd)
-        room = self.room_of[self.kind[self.owner[slots]], self.group[holder[slots]]]
-        over = np.flatnonzero(crowd[slots] > room)
-        cell = self.owner[slots[over]] * np.int64(len(self.group_size)) + self.group[holder[slots[over]]]
+        slots, over = self.overfull(holder)
+        cell = self.owner[slots] * np.int64(len(self.group_size)) + self.group[holder[slots]]
         _, first = np.unique(cell, return_index=True)
-        return int((crowd[slots[over]] - room[over])[first].sum())
+        return int(over[first].sum())
 
 
 def encode(

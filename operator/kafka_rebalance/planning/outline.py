@@ -47,13 +47,13 @@ def outline(instance: Instance, fair: Ints) -> Outline:
     """Targets and bound for an instance in which every partition can meet the rack rule."""
     brokers, groups = np.flatnonzero(instance.eligible), len(instance.group_size)
     kinds, members = len(instance.kinds), np.bincount(instance.kind)
-    crowd = instance.crowd(instance.holder)
     stays = instance.eligible[instance.holder]
-    kind = instance.kind[instance.owner]
-    crowded = stays & (crowd > instance.room_of[kind, instance.group[instance.holder]])
-    crowds = crowds_of(instance, np.flatnonzero(crowded))
+    crowded, _ = instance.overfull(instance.holder)
+    crowds = crowds_of(instance, crowded)
     # Copies that can stay as far as the rack rule goes, per kind and broker.
-    cell = kind[stays & ~crowded] * instance.brokers + instance.holder[stays & ~crowded]
+    alone = stays.copy()
+    alone[crowded] = False
+    cell = instance.kind[instance.owner[alone]] * instance.brokers + instance.holder[alone]
     keepable = np.bincount(cell, minlength=kinds * instance.brokers).reshape(kinds, instance.brokers)
 
     net = Network()

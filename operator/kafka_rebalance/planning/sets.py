@@ -74,16 +74,16 @@ def _fast(instance: Instance, fair: Ints) -> Sets | None:
         return Sets(Copies(instance, np.zeros(0, dtype=np.int64)), 0)
     plan = outline(instance, fair)
     copies = construct(instance, plan)
-    proved = copies.moves() == plan.lower_bound and bool((copies.counts() == plan.target).all())
-    proved = proved or CopyExchanges(copies).improve(_EFFORT)
+    met = copies.moves() == plan.lower_bound and bool((copies.counts() == plan.target).all())
+    proved = met or CopyExchanges(copies).improve(_EFFORT)
     as_fair = square_sum(instance.base + copies.counts()) == square_sum(instance.base + fair)
     if not proved and (len(instance.holder) <= EXACT or not as_fair):
         return None
     copies.tidy()
     # Beside partitions that stay as they are an outline can be fairer than any placement: its moves are no bound then.
     reached = square_sum(instance.base + plan.target) == square_sum(instance.base + fair)
-    bound = plan.lower_bound if reached else 0
-    return Sets(copies, copies.moves() if proved else bound)
+    bound = plan.lower_bound if met or reached else 0
+    return Sets(copies, copies.moves() if proved and not met else bound)
 
 
 def _nothing_to_do(instance: Instance, fair: Ints) -> bool:
@@ -92,5 +92,4 @@ def _nothing_to_do(instance: Instance, fair: Ints) -> bool:
     base = instance.base
     if counts[~instance.eligible].any() or square_sum(base + counts) != square_sum(base + fair):
         return False
-    room = instance.room_of[instance.kind[instance.owner], instance.group[instance.holder]]
-    return bool((instance.crowd(instance.holder) <= room).all())
+    return not len(instance.overfull(instance.holder)[0])
