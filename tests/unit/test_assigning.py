@@ -37,7 +37,7 @@ class TestOriginalReplicas:
     )
     def test_what_the_row_was_made_for_and_what_this_run_made_of_it(self, present, earlier):
         """Neither is a reason to refuse."""
-        assert lists_for([ROW], found(*present), earlier, again=bool(earlier)).wanted == {TP: TARGET}
+        assert lists_for([ROW], found(*present), earlier, {TP} if earlier else None).wanted == {TP: TARGET}
 
     def test_what_an_earlier_plan_left_half_way(self):
         """Lists that were made anew for the state between name that one as their original."""
@@ -78,7 +78,7 @@ class TestOriginalReplicas:
     )
     def test_what_somebody_else_made_of_a_partition_of_the_run(self, present, errand):
         """No reason to stop the rest: it is left out, and named."""
-        lists = lists_for([ROW], found(*present), [errand], again=True)
+        lists = lists_for([ROW], found(*present), [errand], {TP})
         assert lists.wanted == {}
         assert [(row.tp, row.reason) for row in lists.skipped] == [(TP, "Drifted")]
 
@@ -91,16 +91,24 @@ class TestTopicsThatAreGone:
         assert refused.value.reason == "UnknownPartition"
         assert "t-0, which the cluster does not have" in refused.value.message
 
-    @pytest.mark.parametrize(("earlier", "again"), [((BEGUN,), False), ((), True)])
-    def test_later_it_is_left_out_and_named(self, earlier, again):
+    @pytest.mark.parametrize(("earlier", "planned_before"), [((BEGUN,), None), ((), {TP})])
+    def test_later_it_is_left_out_and_named(self, earlier, planned_before):
         """Whether the run had anything to do with it, or it was at its target all along."""
-        lists = lists_for([ROW], {}, earlier, again=again)
+        lists = lists_for([ROW], {}, earlier, planned_before)
         assert lists.wanted == {}
         assert [(row.tp, row.reason) for row in lists.skipped] == [(TP, "TopicDeleted")]
 
+    def test_later_a_name_that_was_not_there_before_is_a_mistake_too(self):
+        """A misspelt row in lists that were edited meanwhile; what to do about it is said."""
+        misspelt = Reassigned(TopicPartition("tt", 0), TARGET)
+        with pytest.raises(Refused) as refused:
+            lists_for([ROW, misspelt], {}, [BEGUN], {TP})
+        assert refused.value.reason == "UnknownPartition"
+        assert "tt-0, which the cluster does not have, nor had when" in refused.value.message
+
     def test_created_anew(self):
         """The lists were made for the topic that was there before."""
-        lists = lists_for([ROW], found(7, 8, 9, topic_id="another"), [BEGUN], again=True)
+        lists = lists_for([ROW], found(7, 8, 9, topic_id="another"), [BEGUN], {TP})
         assert lists.wanted == {}
         assert [(row.tp, row.reason) for row in lists.skipped] == [(TP, "TopicRecreated")]
 
@@ -240,6 +248,42 @@ class TestRuns:
         kafka.unseen = set()
         await operator.until("Succeeded")
         assert (kafka.lists("b"), operator.skipped) == ([[3, 4]], {})
+
+    @pytest.mark.parametrize("restart", [False, True])
+    @pytest.mark.parametrize("misspelt", [("aa", 0), ("a", 7)])
+    async def test_a_name_that_is_misspelt_while_the_run_goes_on(self, kafka, restart, misspelt):
+        """It is refused, and not taken for a topic that was deleted; that one is left out, twice over."""
+        operator = await self.begun(kafka, *self.ROWS, self.DRIFTING)
+        kafka.delete("c")
+        operator.write(*self.ROWS, self.DRIFTING, (*misspelt, [3, 2]))
+        if restart:
+            operator.restart()
+        operator.edit(topics={"exclude": ["y"]})
+        message = await operator.until("UnknownPartition")
+        assert f"topic-partition {misspelt[0]}-{misspelt[1]}, which the cluster does not have" in message
+        assert (kafka.lists("b"), kafka.flying) == ([[3, 2]], set())
+        kafka.slow = {4}
+        operator.write(*self.ROWS, self.DRIFTING)
+        for number in (1, 2):
+            await operator.until_true(lambda: kafka.flying == {"b-0"} and operator.state == "Rebalancing")
+            assert operator.skipped == {"c-0": "TopicDeleted"}
+            if restart:
+                operator.restart()
+            operator.edit(topics={"exclude": [f"no-{number}"]})
+            await operator.until("Superseded")
+        kafka.slow = set()
+        await operator.until("Succeeded")
+        assert (kafka.lists("b"), operator.skipped) == ([[3, 4]], {"c-0": "TopicDeleted"})
+
+    async def test_a_topic_that_not_every_broker_knows_yet(self, kafka):
+        """Just created, say: it is looked for again, and not called a mistake."""
+        kafka.unseen = {"a"}
+        operator = OperatorInMemory(kafka)
+        operator.assign(*self.ROWS)
+        await operator.until("MetadataStale")
+        kafka.unseen = set()
+        await operator.until("Succeeded")
+        assert kafka.lists("a") == [[3, 2]]
 
     async def test_a_name_that_the_cluster_never_had(self, kafka):
         """At the first plan it is a mistake."""

@@ -56,6 +56,13 @@ class TestPlans:
         made = replace(plan(3), imbalance=Imbalance(29, 28), uneven_topics=3)
         assert decode_plan(encode_plan(made)) == made
 
+    def test_what_given_lists_found_in_place(self) -> None:
+        """In the order of topics and numbers; no part of the hash."""
+        named = tuple(TopicPartition(topic, number) for topic, number in (("a", 0), ("a", 7), ("b", 1)))
+        made = replace(plan(3), in_place=named)
+        assert decode_plan(encode_plan(made)) == made
+        assert made.hash == plan(3).hash
+
     def test_elections(self) -> None:
         """A list that stays, in the plan for its leader: another plan than one without, with another hash."""
         first, *rest = plan(4).partitions
@@ -67,7 +74,7 @@ class TestPlans:
     def test_written_without_spreads(self) -> None:
         """A plan of an earlier version tells nothing about them."""
         raw = json.loads(gzip.decompress(encode_plan(plan(3))))
-        for added in ("before", "after", "reason", "dataSource", "imbalance", "unevenTopics"):
+        for added in ("before", "after", "reason", "dataSource", "imbalance", "unevenTopics", "inPlace"):
             del raw[added]
         assert decode_plan(pack(raw)) == plan(3)
 

@@ -76,6 +76,10 @@ def encode_plan(plan: Plan) -> bytes:
             "dataSource": plan.data_source,
             "imbalance": [plan.imbalance.squares, plan.imbalance.least] if plan.imbalance is not None else None,
             "unevenTopics": plan.uneven_topics,
+            "inPlace": [
+                [topic, [tp.partition for tp in named]]
+                for topic, named in groupby(sorted(plan.in_place), key=lambda tp: tp.topic)
+            ],
             "topics": topics,
         }
     )
@@ -112,6 +116,9 @@ def decode_plan(payload: bytes) -> Plan:
             data_source=raw.get("dataSource", ""),
             imbalance=Imbalance(*raw["imbalance"]) if raw.get("imbalance") is not None else None,
             uneven_topics=raw.get("unevenTopics", 0),
+            in_place=tuple(
+                TopicPartition(topic, number) for topic, numbers in raw.get("inPlace", ()) for number in numbers
+            ),
         )
 
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import chain, groupby
 
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 
@@ -79,6 +79,9 @@ class Plan:
     as even as this one is below, and ``optimal`` says that it is proved to be the best within the budget.
 
     ``uneven_topics`` is how many topics are less even than they could be alone, because totals come first (Both).
+
+    ``in_place`` are the partitions that given lists name (strategy Assignment) and that have these lists already: when
+    the run is planned again, one of them that is gone by then was deleted, and never misspelt.
     """
 
     partitions: tuple[PlannedPartition, ...]
@@ -92,6 +95,7 @@ class Plan:
     uneven_topics: int = 0
     reason: str = ""
     data_source: str = ""
+    in_place: tuple[TopicPartition, ...] = ()
 
     @cached_property
     def changed(self) -> int:
@@ -117,6 +121,12 @@ class Plan:
     def data_to_move_bytes(self) -> int:
         """Bytes that new copies have to fetch."""
         return sum(p.size_bytes * len(p.added) for p in self.partitions)
+
+    @cached_property
+    def about(self) -> frozenset[TopicPartition]:
+        """Every partition that it names, whether it changes it or not."""
+        named = ((p.tp for p in self.partitions), (row.tp for row in self.skipped), self.in_place)
+        return frozenset(chain.from_iterable(named))
 
     @cached_property
     def hash(self) -> str:

@@ -7,7 +7,7 @@ they deleted, a partition that they moved.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kafka_rebalance.api.conditions import Reason
@@ -40,24 +40,27 @@ def lists_for(
     rows: Iterable[Reassigned],
     partitions: Mapping[TopicPartition, PartitionState],
     earlier: Iterable[Errand] = (),
-    *,
-    again: bool = False,
+    planned_before: Container[TopicPartition] | None = None,
 ) -> Lists:
     """The rows, without topics that are gone and partitions that others have moved.
 
-    ``partitions`` are all that the cluster has. ``earlier`` is what the run has been about so far. ``again``: it has
-    been planned before, with what was there then. Refused("OriginalReplicasDiffer") where a partition that the run was
-    not about is not what the row was made for, Refused("UnknownPartition") where there is none at the first plan.
+    ``partitions`` are all that the cluster has. ``earlier`` is what the run has been about so far. ``planned_before``:
+    it has been planned before, and named these partitions, which were there then. Refused("OriginalReplicasDiffer")
+    where a partition that the run was not about is not what the row was made for, Refused("UnknownPartition") where
+    there is none and was none: no topic has been deleted there, the row is misspelt.
     """
     before = {errand.tp: errand for errand in earlier}
+    again = planned_before is not None
+    known: Container[TopicPartition] = planned_before if planned_before is not None else ()
     wanted: dict[TopicPartition, Replicas] = {}
     skipped: list[SkippedPartition] = []
     for row in rows:
         state, errand = partitions.get(row.tp), before.get(row.tp)
-        if state is None and (again or errand is not None):
+        if state is None and (row.tp in known or errand is not None):
             skipped.append(SkippedPartition(row.tp, TOPIC_DELETED))
         elif state is None:
-            message = f"the assignment names topic-partition {row.tp}, which the cluster does not have"
+            since = ", nor had when this run was planned before: correct the row, or take it out" if again else ""
+            message = f"the assignment names topic-partition {row.tp}, which the cluster does not have{since}"
             raise Refused("UnknownPartition", message)
         elif errand is not None and _another_topic(state, errand):
             skipped.append(SkippedPartition(row.tp, TOPIC_RECREATED))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Container, Iterable, Mapping
 from dataclasses import replace
 
 from kafka_rebalance.api.conditions import Reason
@@ -118,7 +118,8 @@ class Runs:
         refuse_stale(earlier, partitions)
         await self._refuse_unseen({errand.tp for errand in earlier} - partitions.keys())
         load = await self._load(info)
-        lists = await self._lists(work, spec, partitions, earlier, again=before is not None)
+        named = work.open.named if work.open is not None else None
+        lists = await self._lists(work, spec, partitions, earlier, named)
         asked = Asked(lists, await self._min_insync(spec, selected), spent_by(before, work.errands, partitions))
         made = await make_plan(spec, info, selected, load, asked)
         plan = replace(with_earlier_errands(made, earlier, partitions), data_source=load.source)
@@ -159,8 +160,7 @@ class Runs:
         spec: KafkaRebalanceSpec,
         partitions: Mapping[TopicPartition, PartitionState],
         earlier: Iterable[Errand],
-        *,
-        again: bool,
+        named: Container[TopicPartition] | None,
     ) -> Lists:
         """What the ConfigMap of the spec says now: it is not looked at again before the next plan."""
         if spec.assignment is None:
@@ -168,11 +168,9 @@ class Runs:
         namespace, ref = work.rebalance.metadata.namespace, spec.assignment.config_map_ref
         text = await self._resources.config_map_key(namespace, ref.name, ref.key)
         source = f"key {ref.key!r} of ConfigMap {namespace}/{ref.name}"
-        lists = await asyncio.to_thread(
-            lambda: lists_for(read_assignment(text, source), partitions, earlier, again=again)
-        )
-        await self._refuse_unseen({row.tp for row in lists.skipped} - partitions.keys())
-        return lists
+        rows = await asyncio.to_thread(read_assignment, text, source)
+        await self._refuse_unseen({row.tp for row in rows} - partitions.keys())
+        return await asyncio.to_thread(lists_for, rows, partitions, earlier, named)
 
     async def _refuse_unseen(self, missing: Collection[TopicPartition]) -> None:
         """Transient("MetadataStale") where one of these is there: a broker that does not know a topic proves nothing.

@@ -112,7 +112,8 @@ async def make_plan(
     if request.strategy is PlanningStrategy.PREFERRED_LEADERS:
         made = replace(made, partitions=tuple(sorted((*made.partitions, *_elections(request, made, resting)))))
     staying = _left_on(decommission, request, made) if decommission else ()
-    return replace(made, skipped=(*made.skipped, *asked.lists.skipped, *busy, *staying))
+    made = replace(made, skipped=(*made.skipped, *asked.lists.skipped, *busy, *staying))
+    return replace(made, in_place=tuple(sorted(asked.lists.wanted.keys() - made.about)))
 
 
 def _elections(

@@ -43,6 +43,11 @@ class OpenRun:
     brokers: frozenset[BrokerId] = frozenset()
     """Between which it copies."""
 
+    @property
+    def named(self) -> frozenset[TopicPartition]:
+        """Every partition that the run has moved, or that its plan names: all of them were there at some time."""
+        return self.plan.about | self.origins.keys()
+
 
 async def load_open_run(stores: Stores, run: Run) -> OpenRun:
     """Plan and origins of a run. Permanent("StoredPlanMissing") where someone deleted them."""
