@@ -30,6 +30,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"strategy": "ForcedMovesOnly", "goals": {"maxReplicaMoves": 5}}, "spec: Invalid value: goals.balance, "),
     ({"goals": {"minimumGain": 101}}, "spec.goals.minimumGain: "),
     ({"goals": {"maxDataToMove": "0"}}, "spec.goals.maxDataToMove: "),
+    ({"goals": {"maxDataToMove": "8388608Ti"}}, "spec.goals.maxDataToMove: "),
+    ({"goals": {"maxDataToMove": "9223373T"}}, "spec.goals.maxDataToMove: "),
+    ({"goals": {"maxDataToMove": 2**63}}, "spec.goals.maxDataToMove: "),
+    ({"rollback": {"maxData": "999999999999999Ti"}}, "spec.rollback.maxData: "),
     ({"replicationFactor": 0}, "spec.replicationFactor: "),
     ({"topics": {"pinned": ["["]}}, "spec.topics.pinned[0]: Invalid value: "),
     ({"offlinePolicy": "Wait"}, 'spec.offlinePolicy: Unsupported value: "Wait"'),
@@ -70,6 +74,13 @@ EVERYTHING: dict[str, Any] = {
     "throttle": {"leaderRate": "50Mi", "followerRate": 1048576},
     "deletionPolicy": "Revert",
 }
+
+MOST_BYTES: list[dict[str, Any]] = [
+    {"maxDataToMove": 2**63 - 1},
+    {"maxDataToMove": "8388607Ti"},
+    {"maxDataToMove": "9223372T"},
+]
+"""Goals with about as many bytes as an integer of a resource can be."""
 
 STRATEGIES: list[dict[str, Any]] = [
     {"strategy": "Assignment", "assignment": {"configMapRef": {"name": "lists"}}},

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from tests.kube.namespaces import Namespace
-from tests.kube.specs import EVERYTHING, NULLS, REFUSED, STRATEGIES
+from tests.kube.specs import EVERYTHING, MOST_BYTES, NULLS, REFUSED, STRATEGIES
 
 pytestmark = pytest.mark.apiserver
 
@@ -89,6 +89,11 @@ class TestTaken:
         found = namespace.get("kafkarebalances")["spec"]
         assert (found["strategy"], found["offlinePolicy"]) == (spec["strategy"], "Skip")
         assert found["goals"]["minimumGain"] == 0
+
+    @pytest.mark.parametrize("goals", MOST_BYTES)
+    def test_the_most_bytes(self, namespace: Namespace, goals: dict[str, Any]) -> None:
+        namespace.apply("KafkaRebalance", {"goals": goals})
+        assert namespace.get("kafkarebalances")["spec"]["goals"]["maxDataToMove"] == goals["maxDataToMove"]
 
     def test_unset_rates(self, namespace: Namespace) -> None:
         namespace.apply("KafkaReassignmentThrottle", {"leaderRate": -1, "followerRate": "50Mi", "freeze": True})

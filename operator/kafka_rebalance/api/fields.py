@@ -20,7 +20,7 @@ MAX_RATE = 2**50
 """1 Pi bytes per second: more than any broker does, and sums of a few still fit Kafka's 64 bits."""
 MAX_INT32 = 2**31 - 1
 MAX_BYTES = 2**63 - 1
-"""What an integer of a resource can be; a Kubernetes quantity that is larger is capped to it."""
+"""What an integer of a resource can be. To this Kubernetes caps binary quantities that are larger."""
 MAX_REGEX = 512
 """Characters of one regular expression."""
 MAX_REGEXES = 100
@@ -86,9 +86,9 @@ def _bytes(value: object) -> int:
     count = _quantity(value)
     if count < 1:
         raise ValueError("must be a quantity of at least 1 byte")
-    if count > MAX_BYTES and isinstance(value, int):
+    if count > MAX_BYTES:
         raise ValueError(f"must be {MAX_BYTES} bytes at most")
-    return min(count, MAX_BYTES)
+    return count
 
 
 def _quantity(value: object) -> int:
@@ -148,8 +148,10 @@ ByteCount = Annotated[
         _rate_schema(
             f"^{_SUFFIX}$",
             "self >= 1",
-            "isQuantity(self) && quantity(self).compareTo(quantity('1')) >= 0",
-            "must be a quantity of at least 1 byte, like 5Ti or 1048576",
+            # Below, and not at most: CEL caps binary quantities to this, which no string of the pattern is.
+            "isQuantity(self) && quantity(self).compareTo(quantity('1')) >= 0"
+            f" && quantity(self).compareTo(quantity('{MAX_BYTES}')) < 0",
+            f"must be a quantity of 1 to {MAX_BYTES} bytes, like 5Ti or 1048576",
         )
     ),
 ]
