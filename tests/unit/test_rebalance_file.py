@@ -104,6 +104,41 @@ class TestValues:
             read(text)
 
 
+class TestAliases:
+    """What a few lines have stand for more than any memory holds is refused, with its line, before it is made."""
+
+    @staticmethod
+    def repeated(levels: int, values: str) -> str:
+        """Ten of ten of ten … of these, each on a line."""
+        tens = (f"  a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, levels + 1))
+        return f"spec:\n  a0: &a0 {values}\n{''.join(tens)}"
+
+    @pytest.mark.parametrize("values", ["[x, x]", "{x: x}", "x"])
+    def test_of_aliases(self, values: str) -> None:
+        with pytest.raises(ValueError, match=r"^not YAML: line 1[01], column \d+: aliases make more than 3145728 "):
+            read(self.repeated(20, values))
+
+    def test_of_long_text(self) -> None:
+        """Little to keep, and endless to look through."""
+        text = f"metadata:\n  annotations:\n    a: &a {'x' * 100_000}\n" + "".join(f"    b{n}: *a\n" for n in range(40))
+        with pytest.raises(ValueError, match=r"^not YAML: line 37, column 10: aliases make more than"):
+            read(text)
+
+    def test_of_merged_keys(self) -> None:
+        merged = "".join(f"  a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 10)}]}}\n" for n in range(1, 21))
+        with pytest.raises(ValueError, match="aliases make more than"):
+            read("spec:\n  a0: &a0 {x: x}\n" + merged)
+
+    def test_in_another_document(self) -> None:
+        with pytest.raises(ValueError, match="aliases make more than"):
+            read("---\n" + self.repeated(20, "[x]"))
+
+    def test_a_large_document_without_any(self) -> None:
+        """It is what it is."""
+        text = f"spec: {{a: &a [1], b: *a}}\n---\nkind: Other\ntext: {'x' * 4_000_000}\nlike: &l [b]\nit: *l\n"
+        assert read(text)["spec"] == {"a": [1], "b": [1]}
+
+
 class TestBeginning:
     def test_a_spec_that_is_not_whole(self) -> None:
         """The options put in what lacks."""

@@ -2,50 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
-
-import yaml
 
 from kafka_rebalance.api.admission import check_metadata, check_spec, without_nulls
 from kafka_rebalance.api.rebalance import KafkaRebalanceSpec
 from kafka_rebalance.api.v1alpha1 import API_VERSION
+from kafka_rebalance.cli.kubernetes_yaml import load_all
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.execution.windows import check
 
 _KIND = "KafkaRebalance"
 _FIELDS = frozenset(("apiVersion", "kind", "metadata", "spec", "status"))
-_TEXT = "tag:yaml.org,2002:str"
-_TIME = "tag:yaml.org,2002:timestamp"
-_SEXAGESIMAL = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?$")
-
-
-class _Loader(yaml.SafeLoader):
-    """Plain values only, and no key twice in one mapping: YAML forbids it, and PyYAML takes the last.
-
-    Dates and times of day are text, as Kubernetes reads them.
-    """
-
-    yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own, in which it looks by the first character
-        first: [(_TEXT, _SEXAGESIMAL), *(known for known in resolvers if known[0] != _TIME)]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
-    def construct_document(self, node: yaml.Node) -> Any:
-        """Inside out, so that an alias of what it stands in is refused: nobody could walk through that."""
-        self.deep_construct = True
-        return super().construct_document(node)
-
-    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        """Checked as written, before merge keys (``<<``) bring in what may be repeated on purpose."""
-        mapping = super().compose_mapping_node(anchor)
-        seen = set()
-        for key, _ in mapping.value:
-            if isinstance(key, yaml.ScalarNode):
-                if (key.tag, key.value) in seen:
-                    raise yaml.MarkedYAMLError(problem=f"key {key.value!r} is given twice", problem_mark=key.start_mark)
-                seen.add((key.tag, key.value))
-        return mapping
 
 
 def read_rebalance(data: bytes) -> dict[str, Any]:
@@ -53,14 +20,7 @@ def read_rebalance(data: bytes) -> dict[str, Any]:
 
     ValueError says what is wrong, with the line where it can.
     """
-    try:
-        documents = [found for found in yaml.load_all(data, _Loader) if found is not None]
-    except yaml.MarkedYAMLError as broken:
-        raise ValueError(f"not YAML: {_placed(broken)}") from broken
-    except yaml.YAMLError as broken:
-        raise ValueError(f"not YAML: {broken}") from broken
-    except RecursionError as deep:
-        raise ValueError("not YAML: nested too deeply") from deep
+    documents = load_all(data)
     ours = [found for found in documents if _is_ours(found)]
     if len(ours) != 1:
         raise ValueError(f"expected one {_KIND}, found {', '.join(map(_name_of, documents)) or 'nothing'}")
@@ -122,9 +82,3 @@ def _name_of(document: Any) -> str:
         return "text"
     kind, version = document.get("kind", "an object without a kind"), document.get("apiVersion", API_VERSION)
     return f"{kind}" if version == API_VERSION else f"{kind} of {version}"
-
-
-def _placed(broken: yaml.MarkedYAMLError) -> str:
-    mark = broken.problem_mark
-    where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark is not None else ""
-    return where + ", ".join(filter(None, (broken.problem, broken.context)))
