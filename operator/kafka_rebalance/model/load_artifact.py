@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import gzip
 import json
-import zlib
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
 from kafka_rebalance.errors import Refused
+from kafka_rebalance.model.json_shapes import decode_object
 from kafka_rebalance.model.load import LoadModel, PartitionLoad
 from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.units import format_duration
@@ -31,7 +31,6 @@ _COLUMNS = (
     "bytesInMax",
     "coveredSeconds",
 )
-_GZIP_MAGIC = b"\x1f\x8b"
 
 
 def render_load_model(model: LoadModel) -> bytes:
@@ -121,15 +120,9 @@ def _parse_row(row: Any) -> tuple[TopicPartition, PartitionLoad]:
 
 def _decode(data: bytes) -> Mapping[str, Any]:
     try:
-        text = gzip.decompress(data) if data.startswith(_GZIP_MAGIC) else data
-        document = json.loads(text)
-    except (OSError, EOFError, zlib.error) as error:
-        raise _invalid(f"its gzip is damaged ({error})") from error
+        return decode_object(data)
     except ValueError as error:
-        raise _invalid(f"it is not JSON ({error})") from error
-    if not isinstance(document, dict):
-        raise _invalid(f"it holds {type(document).__name__}, not an object")
-    return document
+        raise _invalid(str(error)) from error
 
 
 def _text(value: Any) -> str:
