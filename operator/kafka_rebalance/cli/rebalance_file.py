@@ -28,14 +28,14 @@ def read_rebalance(data: bytes) -> dict[str, Any]:
     if unknown := found.keys() - _FIELDS:
         raise ValueError(f"{min(map(str, unknown))}: unknown field")
     for part in ("metadata", "spec"):
-        if not isinstance(found.get(part) or {}, dict):
+        if not isinstance(found.get(part), dict | None):
             raise ValueError(f"{part}: expected an object, found {found[part]!r:.60}")
-    metadata = without_nulls(found.get("metadata") or {})
+    metadata = found.get("metadata") or {}
     try:
         check_metadata(metadata)
     except Refused as invalid:
         raise ValueError(invalid.message) from invalid
-    return found | {"metadata": metadata}
+    return found | {"metadata": without_nulls(metadata)}
 
 
 def read_beginning(data: bytes) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def read_spec(data: bytes) -> KafkaRebalanceSpec:
     found = read_rebalance(data)
     if "apiVersion" not in found:
         raise ValueError(f"apiVersion: expected {API_VERSION}, found nothing")
-    return spec_of(found.get("spec", {}))
+    return spec_of(found.get("spec") or {})
 
 
 def spec_of(spec: Any) -> KafkaRebalanceSpec:
