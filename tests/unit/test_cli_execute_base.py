@@ -16,7 +16,7 @@ BASE = {
     "metadata": {
         "name": "standing",
         "namespace": "kafka",
-        "labels": {"team": "a", "kafkarebalance.dev/x": "y"},
+        "labels": {"team": "a", "kafkarebalance.dev/x": "z"},
         "annotations": {
             "argocd.argoproj.io/sync-options": "Prune=confirm",
             "kubectl.kubernetes.io/last-applied-configuration": "{}",

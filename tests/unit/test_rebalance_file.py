@@ -6,8 +6,17 @@ from typing import Any
 
 import pytest
 
+from kafka_rebalance.cli.kubernetes_yaml import dump_all, load_all
 from kafka_rebalance.cli.rebalance_file import read_beginning, read_rebalance, read_spec, spec_of
 
+AS_KUBECTL_READS = [
+    # what is written, and what kubectl 1.36 makes of it
+    ("12", 12), ("-3", -3), ("+5", 5), ("017", 15), ("08", 8), ("0o17", 15), ("0x1F", 31), ("0X1F", 31), ("0b11", 3),
+    ("0B11", 3), ("1_000", 1000), ("1.5", 1.5), ("1.0", 1), ("5.", 5), (".5", 0.5), ("+.5", 0.5), ("1e3", 1000),
+    ("1E-3", 0.001), ("12e-34", 1.2e-33), ("1.5e3", 1500), ("0e-1", 0), ("y", True), ("Y", True), ("yes", True),
+    ("On", True), ("TRUE", True), ("n", False), ("no", False), ("off", False), ("tRUE", "tRUE"), ("=", "="),
+    ("1:30", "1:30"), ("2026-11-22", "2026-11-22"), ("0o8", "0o8"), ("_1", "_1"), ("12e", "12e"), ("inf", "inf"),
+]  # fmt: skip
 HEAD = "apiVersion: kafkarebalance.dev/v1alpha1\nkind: KafkaRebalance\n"
 
 
@@ -85,8 +94,22 @@ class TestValues:
         found = read(f"metadata: {{annotations: {{since: {value}}}}}\n")
         assert found["metadata"]["annotations"] == {"since": value}
 
-    def test_numbers_are_not(self) -> None:
-        assert read("spec: {a: 12, b: 1.5, c: -3}\n")["spec"] == {"a": 12, "b": 1.5, "c": -3}
+    @pytest.mark.parametrize(("text", "value"), [row for row in AS_KUBECTL_READS if not isinstance(row[1], str)])
+    def test_numbers_and_booleans_are_not(self, text: str, value: float) -> None:
+        """More of what is written is one than elsewhere; whole ones are integers."""
+        (read_back,) = load_all(f"a: {text}\n".encode())
+        assert (read_back, type(read_back["a"])) == ({"a": value}, type(value))
+
+    @pytest.mark.parametrize(("text", "value"), [row for row in AS_KUBECTL_READS if isinstance(row[1], str)])
+    def test_all_else_is_text(self, text: str, value: str) -> None:
+        assert load_all(f"a: {text}\n".encode()) == [{"a": value}]
+
+    @pytest.mark.parametrize("text", [text for text, _ in AS_KUBECTL_READS])
+    def test_text_that_is_written_is_read_as_text(self, text: str) -> None:
+        """In quotes, where kubectl would read something else."""
+        written = dump_all([{"a": text}])
+        assert load_all(written.encode()) == [{"a": text}]
+        assert not written.startswith(f"a: {text}\n") or isinstance(dict(AS_KUBECTL_READS)[text], str)
 
     def test_nulls_in_metadata_are_absent(self) -> None:
         """As templates render what nobody gave."""

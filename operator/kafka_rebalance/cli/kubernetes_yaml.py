@@ -1,17 +1,41 @@
-"""YAML as kubectl reads it: dates and times of day are text. Knows no resource."""
+"""YAML as kubectl reads it: read just so, and written so that text stays text. Knows no resource.
+
+Kubernetes' programs read YAML 1.1 as Go's library has it: beyond what PyYAML takes for numbers and booleans ``12e3``,
+``08``, ``0o17`` and ``y`` are some, dates and times of day are text, and a whole number is an integer however it is
+written.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import yaml
 
 _MAX_ALIASED = 3 * 2**20
 """Characters that aliases may add, all told. The API server takes no more than so many bytes at once."""
-_TEXT = "tag:yaml.org,2002:str"
-_TIME = "tag:yaml.org,2002:timestamp"
+_MAX_WHOLE = 10**21
+"""From here on Go writes a whole number with an exponent, and nobody takes it for an integer."""
+
+_TEXT, _BOOL, _INT, _FLOAT = (f"tag:yaml.org,2002:{kind}" for kind in ("str", "bool", "int", "float"))
+_TEXT_THERE = {f"tag:yaml.org,2002:{kind}" for kind in ("timestamp", "value")}
 _SEXAGESIMAL = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?$")
+_MORE: tuple[tuple[str, re.Pattern[str], str], ...] = (
+    (_BOOL, re.compile(r"[yYnN]$"), "yYnN"),
+    (_INT, re.compile(r"[-+]?0([xX][0-9a-fA-F_]+|[bB][01_]+|[oO][0-7_]+)$"), "-+0"),
+    (
+        _FLOAT,
+        re.compile(r"[-+]?(\.[0-9][0-9_]*|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9][0-9_]*)?$"),
+        "-+.0123456789",
+    ),
+)
+"""What Go's library takes for something else than text, and PyYAML does not: tag, form and first characters."""
+_LETTERS = {"y": True, "n": False}
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes what either library would take for something else than text."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -22,7 +46,7 @@ class _Loader(yaml.SafeLoader):
     """
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own, in which it looks by the first character
-        first: [(_TEXT, _SEXAGESIMAL), *(known for known in resolvers if known[0] != _TIME)]
+        first: [(_TEXT, _SEXAGESIMAL), *(known for known in resolvers if known[0] not in _TEXT_THERE)]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
@@ -65,6 +89,31 @@ class _Loader(yaml.SafeLoader):
         return mapping
 
 
+def _bool(loader: _Loader, node: yaml.ScalarNode) -> bool:
+    letter = _LETTERS.get(node.value.lower())
+    return bool(loader.construct_yaml_bool(node)) if letter is None else letter
+
+
+def _integer(_loader: _Loader, node: yaml.ScalarNode) -> int:
+    text = node.value.replace("_", "")
+    digits = text.lstrip("+-")
+    count = int(digits, 8) if digits.isdecimal() and digits.startswith("0") else int(digits, 0)
+    return -count if text.startswith("-") else count
+
+
+def _number(loader: _Loader, node: yaml.ScalarNode) -> float:
+    number = float(loader.construct_yaml_float(node))
+    return int(number) if number.is_integer() and abs(number) < _MAX_WHOLE else number
+
+
+for _tag, _form, _first in _MORE:
+    _Loader.add_implicit_resolver(_tag, _form, list(_first))
+    _Dumper.add_implicit_resolver(_tag, _form, list(_first))
+_Loader.add_constructor(_BOOL, _bool)
+_Loader.add_constructor(_INT, _integer)
+_Loader.add_constructor(_FLOAT, _number)
+
+
 def load_all(data: bytes) -> list[Any]:
     """The documents of a file, without empty ones. ValueError says what is wrong, with the line where it can."""
     try:
@@ -75,6 +124,12 @@ def load_all(data: bytes) -> list[Any]:
         raise ValueError(f"not YAML: {broken}") from broken
     except RecursionError as deep:
         raise ValueError("not YAML: nested too deeply") from deep
+
+
+def dump_all(documents: Iterable[Any]) -> str:
+    """The documents as a file, each value on one line."""
+    text: str = yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, width=2**31)
+    return text
 
 
 def _placed(broken: yaml.MarkedYAMLError) -> str:

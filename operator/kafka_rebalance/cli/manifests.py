@@ -8,11 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import yaml
-
 from kafka_rebalance.api.admission import check_metadata
 from kafka_rebalance.api.fields import MAX_REGEX, MAX_REGEXES
 from kafka_rebalance.api.v1alpha1 import API_VERSION, GROUP
+from kafka_rebalance.cli.kubernetes_yaml import dump_all
 from kafka_rebalance.cli.rebalance_file import spec_of
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.reassignment_file import Reassigned, render_reassignment
@@ -154,7 +153,7 @@ def render(manifests: Sequence[Manifest], output: str) -> str:
     """For kubectl and Git: YAML documents, or a JSON List."""
     if output == "json":
         return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(manifests)})
-    return yaml.safe_dump_all(manifests, sort_keys=False, width=2**31)
+    return dump_all(manifests)
 
 
 def check(manifests: Iterable[Manifest]) -> None:
