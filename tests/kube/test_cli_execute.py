@@ -59,7 +59,7 @@ class TestApply:
 
 class TestSubmit:
     async def test_all(self, namespace: Namespace, client: KubeClient) -> None:
-        assert await submit(client, *manifests(namespace))
+        assert (await submit(client, *manifests(namespace))).created
         found = await client.get_config_map("a")
         assert found is not None
         assert found["data"] == {"assignment.json": "{}"}
@@ -77,10 +77,10 @@ class TestSubmit:
         """Nothing is written; lists that are gone come back."""
         await submit(client, *manifests(namespace))
         before = namespace.get("kafkarebalances"), await client.get_config_map("a")
-        assert not await submit(client, *manifests(namespace))
+        assert not (await submit(client, *manifests(namespace))).created
         assert (namespace.get("kafkarebalances"), await client.get_config_map("a")) == before
         await client.delete_config_map("a")
-        assert not await submit(client, *manifests(namespace))
+        assert not (await submit(client, *manifests(namespace))).created
         assert await client.get_config_map("a") is not None
 
     async def test_lists_that_a_deleted_one_left(self, namespace: Namespace, client: KubeClient) -> None:
@@ -88,7 +88,7 @@ class TestSubmit:
         await submit(client, *manifests(namespace))
         namespace.kubectl("delete", "kafkarebalances.kafkarebalance.dev", "a")
         before = await client.get_config_map("a")
-        assert await submit(client, *manifests(namespace))
+        assert (await submit(client, *manifests(namespace))).created
         assert await client.get_config_map("a") == before
 
     async def test_what_is_somebody_elses_stays(self, namespace: Namespace, client: KubeClient) -> None:

@@ -32,13 +32,17 @@ ROLLBACK = (
 
 
 class Kube(KubeInMemory):
-    """Stores what is created, by its path. ``failing`` is raised instead of a request to a kind, or ``after`` it."""
+    """Stores what is created, by its path. ``failing`` is raised instead of a request to a kind, or ``after`` it.
+
+    ``no_dry_runs`` is raised instead of every dry run.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.created: dict[str, Any] = {}
         self.failing: dict[str, Exception] = {}
         self.after: dict[str, Exception] = {}
+        self.no_dry_runs: Exception | None = None
 
     async def get(self, plural: str, namespace: str, name: str) -> Any:
         return self.created.get(f"/apis/kafkarebalance.dev/v1alpha1/namespaces/{namespace}/{plural}/{name}")
@@ -49,6 +53,8 @@ class Kube(KubeInMemory):
         assert method == "POST", "nothing that is there is changed or deleted"
         where, _, options = path.partition("?")
         assert "fieldValidation=Strict" in options
+        if self.no_dry_runs is not None and "dryRun=All" in options:
+            raise self.no_dry_runs
         if body["kind"] in self.failing:
             raise self.failing[body["kind"]]
         where = f"{where}/{body['metadata']['name']}"

@@ -8,10 +8,18 @@ from unittest.mock import patch
 import pytest
 from tests.unit.execute_command import FROM_FILE, ROLLBACK, World
 
-from kafka_rebalance.errors import Refused, Transient
-from kafka_rebalance.kube.errors import Conflict
+from kafka_rebalance.errors import RebalanceError, Refused, Transient
+from kafka_rebalance.kube.errors import Conflict, Forbidden, from_response
 
 ORDER = (*FROM_FILE, "--apply", "--name", "move")
+
+NO_DRY_RUNS = from_response(
+    "POST it",
+    400,
+    b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",'
+    b'"message":"admission webhook \\"old.example.org\\" does not support dry run","reason":"BadRequest","code":400}',
+)
+"""What Kubernetes 1.36 answers for a webhook whose sideEffects are Some."""
 
 
 @pytest.fixture
@@ -37,6 +45,13 @@ class TestApply:
         world.kube.failing["KafkaRebalance"] = Refused("ApiServerRefused", "invalid")
         assert world.run(*ORDER)[0] == 3
         assert world.kube.created == {}
+
+    def test_without_lists_there_is_nothing_to_ask_before(self, world: World) -> None:
+        """One object is created or refused as a whole."""
+        world.kube.no_dry_runs = NO_DRY_RUNS
+        code, _, err = world.run("--decommission-broker", "4", "--apply")
+        assert (code, err) == (0, "")
+        assert len(world.kube.created) == 1
 
     @pytest.mark.parametrize("kind", ["ConfigMap", "KafkaRebalance"])
     def test_the_answer_is_lost(self, world: World, kind: str) -> None:
@@ -159,3 +174,59 @@ class TestApply:
         assert code == 0
         assert "move is there already" in out
         assert rebalance in world.kube.created
+
+
+class TestWebhookWithoutDryRuns:
+    """The API server cannot be asked before: it goes on all the same, and says so."""
+
+    @pytest.fixture(autouse=True)
+    def no_dry_runs(self, world: World) -> None:
+        world.kube.no_dry_runs = NO_DRY_RUNS
+
+    def test_created(self, world: World) -> None:
+        code, out, err = world.run(*ORDER)
+        assert code == 0
+        assert "KafkaRebalance default/move created" in out
+        assert err == (
+            "the API server could not be asked before: POST it: "
+            'admission webhook "old.example.org" does not support dry run\n'
+        )
+        assert len(world.kube.created) == 2
+
+    @pytest.mark.parametrize(
+        "error", [Refused("ApiServerRefused", "POST it: denied"), Forbidden("POST it: denied")], ids=["400", "403"]
+    )
+    def test_refused(self, world: World, error: RebalanceError) -> None:
+        """The ConfigMap that stays is named; the same order serves itself of it."""
+        world.kube.failing["KafkaRebalance"] = error
+        code, _, err = world.run(*ORDER)
+        (lists,) = world.kube.created
+        assert code == 3
+        assert err.startswith(f"refused ({error.reason}): POST it: denied; it could not be asked before")
+        assert f"ConfigMap default/{lists.rpartition('/')[2]} is there" in err
+        world.kube.failing.clear()
+        assert world.run(*ORDER)[0] == 0
+        assert len(world.kube.created) == 2
+
+    def test_the_answer_is_lost(self, world: World) -> None:
+        """No refusal: whether it is there nobody knows, and nothing else is said."""
+        world.kube.after["KafkaRebalance"] = Transient("ApiServerUnreachable", "no answer")
+        code, _, err = world.run(*ORDER)
+        assert code == 1
+        assert "could not be asked" not in err
+
+    def test_the_same_order_twice_is_one(self, world: World) -> None:
+        world.run(*ORDER)
+        before = dict(world.kube.created)
+        code, out, _ = world.run(*ORDER)
+        assert (code, world.kube.created) == (0, before)
+        assert "is there already, and asks for just this" in out
+
+    def test_another_one_of_that_name(self, world: World) -> None:
+        """Found before any list is created."""
+        world.run("--decommission-broker", "4", "--apply", "--name", "move")
+        code, _, err = world.run(*ORDER)
+        assert (code, len(world.kube.created)) == (3, 1)
+        assert err.startswith(
+            "refused (AlreadyThere): KafkaRebalance default/move is there and asks for something else"
+        )

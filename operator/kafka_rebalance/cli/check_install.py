@@ -19,7 +19,7 @@ from kafka_rebalance.cli.resource import connected
 from kafka_rebalance.cli.scope import in_words, watched_namespaces
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.kube.client import KubeClient
-from kafka_rebalance.kube.errors import Forbidden
+from kafka_rebalance.kube.errors import DryRunsNotTaken, Forbidden
 from kafka_rebalance.kube.installation import Installation
 from kafka_rebalance.kube.lease import LEASE_NAME
 from kafka_rebalance.kube.rights import needed
@@ -127,6 +127,8 @@ async def _dry_run(kube: KubeClient, installation: Installation) -> Answer:
         await installation.would_take(REBALANCES, _SAMPLE)
     except Forbidden:
         return Answer(None, f"{what}: not tried, for this account may not create one")
+    except DryRunsNotTaken as unheard:
+        return Answer(None, f"{what}: not tried: {unheard.message}")
     except RebalanceError as error:
         return Answer(False, f"{what}: {error.message}")
     return Answer(True, f"{what} is taken")

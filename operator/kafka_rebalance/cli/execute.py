@@ -174,9 +174,9 @@ async def _present(
 async def _apply(manifests: list[Manifest]) -> None:
     *lists, rebalance = manifests
     async with connected(None) as kube:
-        created = await submit(kube, rebalance, *lists)
+        submitted = await submit(kube, rebalance, *lists)
+    if submitted.unasked:
+        click.echo(f"the API server could not be asked before: {submitted.unasked}", err=True)
     name, namespace = rebalance["metadata"]["name"], rebalance["metadata"]["namespace"]
-    click.echo(
-        f"KafkaRebalance {namespace}/{name} {'created' if created else 'is there already, and asks for just this'}; "
-        f"follow it with: kafka-rebalance watch {name} -n {namespace}"
-    )
+    done = "created" if submitted.created else "is there already, and asks for just this"
+    click.echo(f"KafkaRebalance {namespace}/{name} {done}; follow it with: kafka-rebalance watch {name} -n {namespace}")

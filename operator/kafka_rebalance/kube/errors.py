@@ -9,6 +9,7 @@ RebalanceError
 │   │   └── Terminating  403: the namespace is being deleted and takes nothing new
 │   └── StoredStateCorrupt   a record of ours is not what we wrote
 └── Refused     ApiServerRefused: 400 and 422, what we sent is invalid
+    └── DryRunsNotTaken  400: an admission webhook answers real requests only
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from typing import Any
 
 from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.errors import Permanent, RebalanceError, Refused, Transient
+
+_NO_DRY_RUN = "does not support dry run"
+"""Of a webhook with side effects: the words are all that tells its answer from others of code 400."""
 
 
 class Conflict(Transient):
@@ -52,6 +56,13 @@ class StoredStateCorrupt(Permanent):
         super().__init__("StoredStateCorrupt", message)
 
 
+class DryRunsNotTaken(Refused):
+    """Nobody can tell without doing it whether it would be taken."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("ApiServerRefused", message)
+
+
 def unreachable(what: str, error: Exception) -> Transient:
     """No answer: the request may or may not have been carried out."""
     return Transient(Reason.API_SERVER_UNREACHABLE, f"{what}: the API server did not answer ({type(error).__name__})")
@@ -74,6 +85,8 @@ def from_response(what: str, code: int, body: bytes) -> RebalanceError:
         return Transient("ApiServerUnauthorized", message)
     if code == 429 or code >= 500:
         return Transient("ApiServerBusy", message)
+    if code == 400 and _NO_DRY_RUN in message:
+        return DryRunsNotTaken(message)
     return Refused("ApiServerRefused", message)
 
 

@@ -8,28 +8,51 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
 from kafka_rebalance.api.admission import check_spec
 from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.api.v1alpha1 import GROUP, REBALANCES, VERSION, parse_rebalance
-from kafka_rebalance.errors import Refused
+from kafka_rebalance.errors import Permanent, Refused
 from kafka_rebalance.kube.client import KubeClient
-from kafka_rebalance.kube.errors import Conflict
+from kafka_rebalance.kube.errors import Conflict, DryRunsNotTaken
 
 
-async def submit(kube: KubeClient, rebalance: Mapping[str, Any], lists: Mapping[str, Any] | None = None) -> bool:
-    """Have the KafkaRebalance there, and before it the ConfigMap with its lists. False: it was there, asking the same.
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """``created`` False: it was there, asking the same. ``unasked``: why the API server was not asked before."""
+
+    created: bool
+    unasked: str = ""
+
+
+async def submit(kube: KubeClient, rebalance: Mapping[str, Any], lists: Mapping[str, Any] | None = None) -> Submitted:
+    """Have the KafkaRebalance there, and before it the ConfigMap with its lists.
 
     Refused("AlreadyThere") where another one has its name, or one that asks the same and has ended; "ConfigMapTaken";
-    and what the API server refuses, which is asked before anything is created. Where an answer is lost (Transient)
-    either may be there: the next attempt finds out.
+    and what the API server refuses. It is asked before the ConfigMap is created. Where a webhook takes no dry runs that
+    cannot be; a KafkaRebalance that is refused then leaves the ConfigMap behind, which is said, and which harms nobody:
+    the other way round a KafkaRebalance could be left that carries out what somebody else writes under that name.
+    Where an answer is lost (Transient) either may be there: the next attempt finds out.
     """
-    there = not await _create(kube, rebalance, only_ask=True)
-    if lists is not None:
-        await _put(kube, lists)
-    return not there and await _create(kube, rebalance)
+    if lists is None:
+        return Submitted(await _create(kube, rebalance))
+    unasked = ""
+    try:
+        there = not await _create(kube, rebalance, only_ask=True)
+    except DryRunsNotTaken as unheard:
+        unasked, there = unheard.message, await _is_there(kube, rebalance)
+    await _put(kube, lists)
+    try:
+        return Submitted(not there and await _create(kube, rebalance), unasked)
+    except (Refused, Permanent) as refused:
+        if not unasked:
+            raise
+        left = f"ConfigMap {lists['metadata']['namespace']}/{lists['metadata']['name']}"
+        told = f"it could not be asked before ({unasked}), so {left} is there, and serves again"
+        raise Refused(refused.reason, f"{refused.message}; {told}") from refused
 
 
 async def _create(kube: KubeClient, rebalance: Mapping[str, Any], *, only_ask: bool = False) -> bool:
