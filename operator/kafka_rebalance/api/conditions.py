@@ -133,6 +133,8 @@ class Reason(StrEnum):
     """Reports that partitions have no leader, and the spec asks to plan nothing meanwhile."""
     ASSIGNMENT_INVALID = "AssignmentInvalid"
     """Reports that the lists of strategy Assignment cannot be read; the message names ConfigMap and place."""
+    SIZES_UNKNOWN = "SizesUnknown"
+    """Reports that no broker tells the size of partitions, and the spec bounds the bytes to move; tried again."""
     ORIGINAL_REPLICAS_DIFFER = "OriginalReplicasDiffer"
     """Reports that a partition has other replicas than the lists of strategy Assignment were made for (KIP-236)."""
     API_SERVER_UNREACHABLE = "ApiServerUnreachable"

@@ -39,6 +39,11 @@ class LoadModel:
     window_start: datetime | None = None
     samples: int = 0
 
+    def knows(self, tp: TopicPartition, topic_id: str) -> bool:
+        """Whether the load is of that very topic, and not of an earlier one of its name. An empty id tells nothing."""
+        load = self.partitions.get(tp)
+        return load is not None and (not load.topic_id or not topic_id or load.topic_id == topic_id)
+
     def size_bytes(self, tp: TopicPartition) -> int:
         """Bytes of one replica; 0 where nothing is known."""
         load = self.partitions.get(tp)

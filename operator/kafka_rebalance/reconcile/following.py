@@ -99,7 +99,7 @@ def _copying(work: Work, cluster: ClusterState, rates: Mapping[TopicPartition, f
 
 def expected_rates(opened: OpenRun, loads: LoadModel) -> dict[TopicPartition, float]:
     """Bytes per second that are produced to each partition of the run, as far as they are known."""
-    known = ((e.tp, loads.bytes_in_per_second(e.tp)) for e in opened.errands)
+    known = ((e.tp, loads.bytes_in_per_second(e.tp)) for e in opened.errands if loads.knows(e.tp, e.topic_id))
     return {tp: rate for tp, rate in known if rate}
 
 

@@ -25,9 +25,10 @@ from kafka_rebalance.reconcile.following import expected_rates
 from kafka_rebalance.reconcile.lifecycle import Clock, Lifecycle
 from kafka_rebalance.reconcile.planning import (
     Asked,
-    live_sizes,
+    known_loads,
     make_plan,
     refuse_stale,
+    refuse_unknown_sizes,
     select,
     with_earlier_errands,
 )
@@ -117,7 +118,8 @@ class Runs:
         earlier = (*work.errands, *_errands_of(inherited.values()))
         refuse_stale(earlier, partitions)
         await self._refuse_unseen({errand.tp for errand in earlier} - partitions.keys())
-        load = await self._load(info)
+        load = await known_loads(await self._load_models(info.cluster_id), self._admin, info, selected)
+        refuse_unknown_sizes(spec.goals, load, selected)
         named = work.open.named if work.open is not None else None
         lists = await self._lists(work, spec, partitions, earlier, named)
         asked = Asked(lists, await self._min_insync(spec, selected), spent_by(before, work.errands, partitions))
@@ -225,11 +227,6 @@ class Runs:
             opened.plan.replica_moves,
             opened.plan.lower_bound,
         )
-
-    async def _load(self, info: ClusterInfo) -> LoadModel:
-        """The pipeline's load model where there is one, else sizes read live."""
-        model = await self._load_models(info.cluster_id)
-        return model if model is not None else await live_sizes(self._admin, info)
 
 
 def _errands_of(origins: Iterable[Origin]) -> Iterable[Errand]:

@@ -199,5 +199,38 @@ async def live_sizes(admin: KafkaAdmin, info: ClusterInfo) -> LoadModel:
     return LoadModel("LogDirs", None, loads, info.cluster_id)
 
 
+async def known_loads(
+    model: LoadModel | None, admin: KafkaAdmin, info: ClusterInfo, partitions: Mapping[TopicPartition, PartitionState]
+) -> LoadModel:
+    """The model, with sizes read live of those of the partitions that it does not know; without one, of all.
+
+    Those are newer than its last sample. Left at nothing, they would cost no budget of bytes, no room and no time.
+    """
+    if model is None:
+        return await live_sizes(admin, info)
+    newer = {tp for tp, state in partitions.items() if not model.knows(tp, state.topic_id)}
+    if not newer:
+        return model
+    live = (await live_sizes(admin, info)).partitions
+    known = {tp: load for tp, load in model.partitions.items() if tp not in newer}
+    return replace(model, partitions=known | {tp: live[tp] for tp in newer & live.keys()})
+
+
+def refuse_unknown_sizes(
+    goals: SpecGoals, load: LoadModel, partitions: Mapping[TopicPartition, PartitionState]
+) -> None:
+    """Transient("SizesUnknown") where a budget of bytes is to be kept and nobody tells how large a partition is.
+
+    One without a leader is not moved, and its brokers may be gone for good.
+    """
+    if goals.max_data_to_move is None:
+        return
+    unknown = sorted(tp for tp, state in partitions.items() if state.leader is not None and tp not in load.partitions)
+    if unknown:
+        examples = ", ".join(str(tp) for tp in unknown[:5])
+        told = f"no broker tells the size of {len(unknown)} partitions ({examples}), which goals.maxDataToMove needs"
+        raise Transient(Reason.SIZES_UNKNOWN, told, retry_after=15)
+
+
 def _ids(ids: Iterable[int]) -> frozenset[BrokerId]:
     return frozenset(BrokerId(i) for i in ids)
