@@ -13,7 +13,7 @@ from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile.cordoning import CONFIG, Cordons
 from kafka_rebalance.reconcile.records import Stores, open_run
-from kafka_rebalance.reconcile.work import Work
+from kafka_rebalance.reconcile.work import Hold, Work
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 FOUR, FIVE = BrokerId(4), BrokerId(5)
@@ -116,3 +116,24 @@ async def test_without_the_right_to_it_a_decommission_goes_on():
     cluster.refuses = Permanent("KafkaAuthorizationFailed", "no")
     await cordons(cluster).keep(mine, [FOUR, FIVE])
     assert mine.run.cordoned == ()
+
+
+class TestHeldBack:
+    """By an approval that lacks, say: what Kafka does is no more to be changed than where replicas are."""
+
+    async def test_nothing_is_begun(self):
+        """Once nothing holds it back any more, it is."""
+        cluster, mine = Cluster(b4=UNSET, b5=UNSET), work()
+        mine.hold = Hold(Reason.AWAITING_APPROVAL, "set spec.approval.planHash")
+        await cordons(cluster).keep(mine, [FOUR, FIVE])
+        assert (cluster.happened, mine.run.cordoned) == ([], ())
+        mine.hold = None
+        await cordons(cluster).keep(mine, [FOUR, FIVE])
+        assert mine.run.cordoned == (4, 5)
+
+    async def test_what_was_begun_stays(self):
+        """And is finished where the operator was killed before Kafka was reached."""
+        cluster, mine = Cluster(b4=UNSET, b5=UNSET), work(cordoned=(FOUR,))
+        mine.hold = Hold(Reason.SUSPENDED, "spec.execution.suspend is set")
+        await cordons(cluster).keep(mine, [FOUR, FIVE])
+        assert cluster.happened == [(ConfigOp.SET, 4, "*")]

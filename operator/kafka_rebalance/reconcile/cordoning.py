@@ -1,8 +1,9 @@
 """Cordons the brokers that a rebalance empties, so that Kafka places nothing new on them meanwhile (KIP-1066, 4.3 on).
 
 A cordon stops only what Kafka places by itself: explicit assignments still go there, which is why being empty is proved
-by reading (``opening``). Who is cordoned by us is in the run's record before it is in Kafka. After a success the cordon
-stays, the broker is about to go; any way back takes it away.
+by reading (``opening``). Who is cordoned by us is in the run's record before it is in Kafka. Nothing is cordoned for a
+run that may start no step, one that nobody has approved for instance. After a success the cordon stays, the broker is
+about to go; any way back takes it away.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ class Cordons:
             return
         leaving = {BrokerId(b) for b in work.rebalance.spec.brokers.decommission} & set(alive)
         wanted = leaving if work.heading is Direction.FORWARD else set()
-        new = wanted - work.cordon_seen
+        # One that is on record was begun before the run was held back: it may not have been reached.
+        may_begin = wanted if work.hold is None else wanted.intersection(work.run.cordoned)
+        new = may_begin - work.cordon_seen
         if new:
             try:
                 work.cordon_seen |= await self._cordon(work, new)
