@@ -7,9 +7,10 @@ the resources that name it and tried again, while the engines of other clusters 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +28,6 @@ from kafka_rebalance.api.v1alpha1 import (
     parse_metadata,
 )
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
-from kafka_rebalance.kafka.ports import KafkaAdmin
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.kube.store import LedgerStore, OriginStore, PlanStore, RunStore
@@ -37,6 +37,7 @@ from kafka_rebalance.reconcile.engine import ClusterEngine
 from kafka_rebalance.reconcile.lifecycle import WITHOUT_KAFKA, Clock, Lifecycle
 from kafka_rebalance.reconcile.opening import LoadModels
 from kafka_rebalance.reconcile.records import Stores
+from kafka_rebalance.reconcile.renewing import Connect, renewed
 from kafka_rebalance.reconcile.resources import Resources
 from kafka_rebalance.reconcile.retention import clean_up, keep_swept
 from kafka_rebalance.reconcile.throttle_lifecycle import ThrottleLifecycle, asked_of, first_seen, seen_again
@@ -48,7 +49,6 @@ log = logging.getLogger(__name__)
 _FIRST_RETRY_SECONDS = 2.0
 _LAST_RETRY_SECONDS = 60.0
 
-Connect = Callable[[ConnectionSettings], KafkaAdmin]
 ConnectionKey = tuple[str, str]
 """Namespace (Secrets are read there) and spec.kafka as JSON."""
 
@@ -216,11 +216,22 @@ class Supervisor:
             known = self._engines[info.cluster_id][0]
             known.check_same_cluster(info)
             return known
+        admin = renewed(admin, settings, info.cluster_id, self._connect, lambda: self._settings_now(info.cluster_id))
         keeper = ThrottleKeeper(info.cluster_id, admin, LedgerStore(self._kube))
         engine = ClusterEngine(info, admin, self._resources, self._stores, keeper, self._load_models, self._clock)
         self._engines[info.cluster_id] = (engine, asyncio.create_task(engine.run()))
         log.info("cluster %s: connected at %s", info.cluster_id, connection.kafka.bootstrap_servers)
         return engine
+
+    async def _settings_now(self, cluster_id: str) -> list[ConnectionSettings]:
+        """How all who name the cluster say now that it is reached; whose Secrets are gone is left out."""
+        found = []
+        for connection in list(self._connections.values()):
+            here = connection.engine is not None and connection.engine.cluster_id == cluster_id
+            if here and (connection.works or connection.throttles):
+                with contextlib.suppress(RebalanceError):
+                    found.append(await resolve(connection.kafka, connection.namespace, self._kube))
+        return found
 
     async def _say_unconnected(self, connection: _Connection, error: RebalanceError) -> None:
         """Say it on every resource; let those go that are being deleted and need nothing from Kafka."""
