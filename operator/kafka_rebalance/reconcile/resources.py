@@ -88,6 +88,10 @@ class Resources:
         """Take our finalizer away; foreign ones stay."""
         _take_in(work, await self._set_finalizers(REBALANCES, work.rebalance.metadata, _without_ours))
 
+    async def release_unread(self, about: ObjectMeta) -> None:
+        """Take our finalizer away from a rebalance of which nothing else can be read."""
+        await self._set_finalizers(REBALANCES, about, _without_ours)
+
     async def hold_throttle(self, about: ObjectMeta) -> Json | None:
         """Put our finalizer on a throttle resource; as it is now, None: it is gone."""
         return await self._set_finalizers(REASSIGNMENT_THROTTLES, about, _with_ours)

@@ -109,7 +109,7 @@ class Supervisor:
             asked = work.asked
             work.update(body)
         except Refused as error:
-            self._in_background(self._say_invalid(REBALANCES, body, error))
+            self._in_background(self._unreadable_rebalance(body, error))
             return
         if work.asked != asked:
             self._wake(known)
@@ -257,6 +257,18 @@ class Supervisor:
                     connection.throttles.pop(uid, None)
             except RebalanceError as failed:
                 log.warning("throttle %s: status not written: %s", throttle.name, failed.message)
+
+    async def _unreadable_rebalance(self, body: Mapping[str, Any], error: Refused) -> None:
+        """Never read before. One that is being deleted is let go where nothing is under way for it, or by order."""
+        await self._say_invalid(REBALANCES, body, error)
+        try:
+            metadata = parse_metadata(body)
+            if metadata.deleting and metadata.held:
+                run = await self._stores.runs.load(metadata.uid)
+                if run is None or not run.open or metadata.let_go_ordered:
+                    await self._resources.release_unread(metadata)
+        except RebalanceError as failed:
+            log.warning("a rebalance that cannot be read was not let go: %s", failed.message)
 
     async def _unreadable_throttle(self, body: Mapping[str, Any], error: Refused) -> None:
         """Never read before. One that is being deleted is let go: its cluster is not known, so nothing can be asked."""

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from kafka_rebalance.api.conditions import Reason
+from kafka_rebalance.api.deleted import parse_deleted_rebalance
 from kafka_rebalance.api.v1alpha1 import (
     LET_GO_ANNOTATION,
     UNDO_ANNOTATION,
@@ -130,8 +131,11 @@ class Work:
 
     @classmethod
     def of(cls, body: dict[str, Any]) -> Work:
-        """The work of a resource as the API server sends it. Refused("InvalidSpec") names the field."""
-        return cls(parse_rebalance(body))
+        """The work of a resource as the API server sends it. Refused("InvalidSpec") names the field.
+
+        Of one that is being deleted what cannot be read is left out: it hides no deletion.
+        """
+        return cls(parse_deleted_rebalance(body) if parse_metadata(body).deleting else parse_rebalance(body))
 
     def update(self, body: dict[str, Any]) -> None:
         """Take in a newer state of the resource. With a spec that cannot be read the last one holds, and it is said."""
