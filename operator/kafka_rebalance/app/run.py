@@ -15,11 +15,10 @@ import time
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import product
 from pathlib import Path
 from typing import Any
 
-from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, REBALANCES
+from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.app.health import Pulse, Stage
 from kafka_rebalance.app.load_models import LoadModelFiles
 from kafka_rebalance.app.probes import served
@@ -139,7 +138,7 @@ async def _lead(settings: Settings, parts: _Parts, clock: SystemClock, stop: asy
     watch = Watch(settings.namespaces, seen)
     parts.stage = Stage.LEADING
     await supervisor.start()
-    await _first_of(_listed(kube, settings.namespaces), stop.wait(), _ended(keeping))
+    await _first_of(_listed(kube, settings.namespaces, supervisor), stop.wait(), _ended(keeping))
     if not stop.is_set() and not keeping.done():
         parts.watch = watch
         watch.start()
@@ -162,16 +161,18 @@ async def _lead(settings: Settings, parts: _Parts, clock: SystemClock, stop: asy
     return lost or Permanent("WatchEnded", "the API server can no longer be watched, see the log above")
 
 
-async def _listed(kube: KubeClient, namespaces: Sequence[str]) -> None:
+async def _listed(kube: KubeClient, namespaces: Sequence[str], supervisor: Supervisor) -> None:
     """Return once both kinds can be listed in each of them. kopf calls itself ready before it has asked for anything.
 
-    Nor does it notice kinds that are installed after its start where it may not list the CRDs.
+    Nor does it notice kinds that are installed after its start where it may not list the CRDs. The throttle resources
+    are known then: the watch brings both kinds in any order, and nothing is to move before its limits are known.
     """
     told = ""
     while True:
         try:
-            for plural, namespace in product((REBALANCES, REASSIGNMENT_THROTTLES), namespaces or (None,)):
-                await kube.check_listed(plural, namespace)
+            for namespace in namespaces or (None,):
+                await kube.check_listed(REBALANCES, namespace)
+            await supervisor.know_throttles(namespaces)
         except RebalanceError as error:
             if error.message != told:
                 log.warning("not watching yet: %s: %s", error.reason, error.message)

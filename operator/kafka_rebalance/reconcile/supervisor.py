@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,6 +48,8 @@ log = logging.getLogger(__name__)
 
 _FIRST_RETRY_SECONDS = 2.0
 _LAST_RETRY_SECONDS = 60.0
+_LIMITS_SECONDS = 10.0
+"""How long rebalances wait for throttle resources that are known, and whose cluster is not yet."""
 
 ConnectionKey = tuple[str, str]
 """Namespace (Secrets are read there) and spec.kafka as JSON."""
@@ -55,13 +57,19 @@ ConnectionKey = tuple[str, str]
 
 @dataclass
 class _Connection:
-    """Everything that names the same cluster in the same words."""
+    """Everything that names the same cluster in the same words.
+
+    ``tried``: its throttles have come to their engine, or could not. ``may_move``: so have those of all others, and its
+    rebalances may be handed over.
+    """
 
     kafka: Kafka
     namespace: str
     works: dict[str, Work] = field(default_factory=dict)
     throttles: dict[str, KafkaReassignmentThrottle] = field(default_factory=dict)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
+    tried: asyncio.Event = field(default_factory=asyncio.Event)
+    may_move: bool = False
     engine: ClusterEngine | None = None
     task: asyncio.Task[None] | None = None
 
@@ -137,6 +145,12 @@ class Supervisor:
         elif connection.engine is not None:
             connection.engine.see_throttles({uid: throttle})  # our own status came back: nobody need wake up
 
+    async def know_throttles(self, namespaces: Sequence[str]) -> None:
+        """Before rebalances are seen: what limits them. Raises what listing raises. None named: all namespaces."""
+        for namespace in namespaces or (None,):
+            for body in await self._kube.list_resources(REASSIGNMENT_THROTTLES, namespace):
+                self.throttle_seen(body, deleted=False)
+
     async def start(self) -> None:
         """Before anything is seen: tidy up, and begin what is done beside the engines."""
         await clean_up(self._stores, LedgerStore(self._kube))
@@ -162,7 +176,8 @@ class Supervisor:
         """Give the engine what it does not have yet."""
         connection.changed.set()
         if connection.engine is not None:
-            connection.engine.works.update(connection.works)
+            if connection.may_move:
+                connection.engine.works.update(connection.works)
             connection.engine.see_throttles(connection.throttles)
             connection.engine.wake()
 
@@ -186,13 +201,19 @@ class Supervisor:
             try:
                 connection.engine = await self._engine(connection)
             except RebalanceError as error:
+                connection.tried.set()
                 log.warning("%s: %s: %s", connection.kafka.bootstrap_servers, error.reason, error.message)
                 await self._say_unconnected(connection, error)
             except Exception:
+                connection.tried.set()
                 log.exception("%s: unexpected error", connection.kafka.bootstrap_servers)
                 unexpected = Transient(Reason.INTERNAL_ERROR, "unexpected error, see the operator's log")
                 await self._say_unconnected(connection, unexpected)
             else:
+                self._hand_over(connection)
+                connection.tried.set()
+                await self._limits_known()
+                connection.may_move = True
                 self._hand_over(connection)
                 return
             try:
@@ -202,6 +223,16 @@ class Supervisor:
                 pause = min(2 * pause, _LAST_RETRY_SECONDS)
         # Nobody names this cluster any more; the next one who does begins anew.
         self._connections = {key: other for key, other in self._connections.items() if other is not connection}
+
+    async def _limits_known(self) -> None:
+        """Return when every throttle resource has come to its engine, as far as its cluster answers at once.
+
+        After a start they come in one by one: what one of them has frozen, or limits, is not to move until then.
+        """
+        waiting = [other.tried.wait() for other in self._connections.values() if other.throttles]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LIMITS_SECONDS):
+                await asyncio.gather(*waiting)
 
     async def _engine(self, connection: _Connection) -> ClusterEngine:
         settings = await resolve(connection.kafka, connection.namespace, self._kube)
