@@ -127,6 +127,8 @@ class Reason(StrEnum):
     """Reports that a Secret that the spec names, or a key in it, is not there."""
     INSUFFICIENT_BROKERS = "InsufficientBrokers"
     """Reports that fewer brokers may be used than a partition has replicas."""
+    INSUFFICIENT_DISK = "InsufficientDisk"
+    """Reports that more would come to a broker than leaves it and is free on its disks."""
     UNKNOWN_BROKER = "UnknownBroker"
     """Reports that the spec names a broker that the cluster does not have."""
     OFFLINE_PARTITIONS = "OfflinePartitions"

@@ -18,6 +18,7 @@ from kafka_rebalance.execution.decide import Direction, Errand
 from kafka_rebalance.execution.queue import Place
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.load import LoadModel
+from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import PartitionState, TopicPartition
 from kafka_rebalance.reconcile.assigning import Lists, lists_for, read_assignment
@@ -34,6 +35,7 @@ from kafka_rebalance.reconcile.planning import (
 )
 from kafka_rebalance.reconcile.records import Stores, open_run
 from kafka_rebalance.reconcile.resources import Resources
+from kafka_rebalance.reconcile.room import refuse_overfull
 from kafka_rebalance.reconcile.spending import spent_by
 from kafka_rebalance.reconcile.work import Planned, Work
 
@@ -125,6 +127,7 @@ class Runs:
         asked = Asked(lists, await self._min_insync(spec, selected), spent_by(before, work.errands, partitions))
         made = await make_plan(spec, info, selected, load, asked)
         plan = replace(with_earlier_errands(made, earlier, partitions), data_source=load.source)
+        await self._refuse_overfull(plan, info)
         await asyncio.to_thread(lambda: plan.hash)  # computed once, off the event loop
         run = Run(
             uid=work.uid,
@@ -183,6 +186,17 @@ class Runs:
             missing
         ):
             raise Transient("MetadataStale", "not every broker told about all topics; reading again", 1.0)
+
+    async def _refuse_overfull(self, plan: Plan, info: ClusterInfo) -> None:
+        """Where nobody tells what is free, the work goes on: each copy is held against the disks again."""
+        if not plan.replica_moves:
+            return
+        try:
+            dirs = await self._admin.log_dirs(tuple(info.brokers))
+        except RebalanceError as error:
+            log.warning("what is free on disk is not known: %s", error.message)
+            return
+        refuse_overfull(plan, dirs)
 
     async def _min_insync(
         self, spec: KafkaRebalanceSpec, selected: Mapping[TopicPartition, PartitionState]

@@ -1,0 +1,46 @@
+"""Whether a plan can fit on the disks at all. Pure.
+
+Held against all the disks of a broker together, and against the end of the plan alone: what is refused here could not
+be carried out in any order. On the way old and new copies coexist, and the order is found as it goes: ``schedule``
+begins no copy for which the fullest log dir has no room, and what has left makes some.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+
+from kafka_rebalance.api.conditions import Reason
+from kafka_rebalance.errors import Refused
+from kafka_rebalance.kafka.ports import LogDir
+from kafka_rebalance.model.plan import Plan
+from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.units import format_bytes
+
+_NAMED = 3
+
+
+def refuse_overfull(plan: Plan, dirs: Mapping[BrokerId, Collection[LogDir]]) -> None:
+    """Refused("InsufficientDisk") names the brokers to which more comes than leaves them and is free there.
+
+    ``dirs``: of the brokers that tell; of others, and where a log dir does not tell what is free, nothing is known.
+    """
+    growth: Counter[BrokerId] = Counter()
+    for planned in plan.partitions:
+        for broker in set(planned.target) - set(planned.current):
+            growth[broker] += planned.size_bytes
+        for broker in set(planned.current) - set(planned.target):
+            growth[broker] -= planned.size_bytes
+    short = [
+        f"broker {broker} would hold {format_bytes(growth[broker])} more, and has {format_bytes(free)} free"
+        for broker, told in sorted(dirs.items())
+        if (free := _free(told)) is not None and growth[broker] > free
+    ]
+    if short:
+        more = f" and {len(short) - _NAMED} more" if len(short) > _NAMED else ""
+        raise Refused(Reason.INSUFFICIENT_DISK, "; ".join(short[:_NAMED]) + more)
+
+
+def _free(dirs: Collection[LogDir]) -> int | None:
+    """Usable bytes on all log dirs of a broker together; dirs that share a disk count it more than once."""
+    return sum(d.usable_bytes for d in dirs) if dirs and all(d.usable_bytes >= 0 for d in dirs) else None
