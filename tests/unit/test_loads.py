@@ -73,3 +73,19 @@ class TestBudgetOfBytes:
         assert (kafka.altered, "3 partitions (t-0, t-1, t-2)" in operator.message) == ([], True)
         told["t"] = True
         await operator.until("Succeeded")
+
+
+class TestRates:
+    @pytest.mark.parametrize(("topic_id", "said"), [("t-id-1", True), ("t-id-0", False)])
+    async def test_of_an_earlier_topic_of_the_name(self, topic_id, said):
+        """Neither the operator that plans nor the next one says that the throttle is below what is produced."""
+        loads = {TopicPartition("t", n): PartitionLoad(100, 5000.0, topic_id=topic_id) for n in range(4)}
+        kafka = KafkaInMemory([1, 2, 3], t=[[1], [1], [1], [2]])
+        kafka.slow = {3}
+        operator = OperatorInMemory(kafka, LoadModel("LoadModel", None, loads, "c"))
+        operator.apply(throttle={"leaderRate": 1000, "followerRate": 1000})
+        await operator.until("Rebalancing", "ThrottleTooLow")
+        for start in (lambda: None, operator.restart):
+            start()
+            await operator.round()
+            assert bool(operator.work.too_slow) is said

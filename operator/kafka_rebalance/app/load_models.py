@@ -1,4 +1,4 @@
-"""Finds the load model that the pipeline made of a cluster. A stale or damaged one is said in the log and not used."""
+"""Finds the load model that the pipeline made of a cluster. What is stale, damaged or another's is logged, not used."""
 
 from __future__ import annotations
 
@@ -41,5 +41,8 @@ class LoadModelFiles:
             check_fresh(model, self._now(), MAX_AGE)
         except RebalanceError as error:
             log.warning("load model of cluster %s is not used: %s", cluster_id, error.message)
+            return None
+        if model.cluster_id != cluster_id:
+            log.warning("load model of cluster %s is not used: it is that of cluster %s", cluster_id, model.cluster_id)
             return None
         return model
