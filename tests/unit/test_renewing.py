@@ -17,6 +17,7 @@ from kafka_rebalance.reconcile.supervisor import Supervisor
 OLD = ConnectionSettings("kafka:9092", username="u", password="old")
 NEW = replace(OLD, password="new")
 ELSEWHERE = replace(OLD, bootstrap_servers="elsewhere:9092")
+MINE, THEIRS = ("kafka", "{}"), ("team", "{}")
 
 
 class Brokers:
@@ -56,14 +57,21 @@ class Client(KafkaInMemory):
             raise Permanent("KafkaAuthenticationFailed", "refused the credentials")
 
 
+async def no_model(_cluster_id):
+    return None
+
+
 class World:
-    def __init__(self, *secrets):
-        self.brokers, self.secrets, self.asked = Brokers(), secrets, 0
-        self.admin = renewed(self.brokers.connect(OLD), OLD, "c", self.brokers.connect, self.now)
+    """``secrets`` are those of the resource that the client was made for, ``theirs`` of another one of the cluster."""
+
+    def __init__(self, secrets=None, theirs=None):
+        self.brokers, self.asked = Brokers(), 0
+        self.secrets = {MINE: secrets, THEIRS: theirs}
+        self.admin = renewed(self.brokers.connect(OLD), (MINE, OLD), "c", self.brokers.connect, self.now)
 
     async def now(self):
         self.asked += 1
-        return self.secrets
+        return {whose: secrets for whose, secrets in self.secrets.items() if secrets is not None}
 
     async def rounds(self, count=2):
         """What comes of the last of so many."""
@@ -77,20 +85,24 @@ class World:
                 found = "served"
         return found
 
+    @property
+    def clients(self):
+        return [client._settings for client in self.brokers.connected]
+
 
 class TestAdmin:
     async def test_what_works_is_left_alone(self):
         """Whatever the Secrets say meanwhile, or if they are gone."""
         world = World(NEW)
-        assert (await world.rounds(), world.asked, len(world.brokers.connected)) == ("served", 0, 1)
+        assert (await world.rounds(), world.asked, world.clients) == ("served", 0, [OLD])
 
-    async def test_brokers_that_no_longer_let_us_in(self):
-        """From the next round on; the old client is closed."""
-        world = World(OLD, NEW)
+    @pytest.mark.parametrize("secrets", [{"secrets": NEW}, {"secrets": OLD, "theirs": NEW}, {"theirs": NEW}])
+    async def test_brokers_that_no_longer_let_us_in(self, secrets):
+        """From the next round on; the old client is closed. Somebody who is let in will do."""
+        world = World(**secrets)
         world.brokers.password = "new"
         assert await world.rounds(1) == "KafkaAuthenticationFailed"
-        assert await world.rounds(1) == "served"
-        assert [client._settings for client in world.brokers.connected] == [NEW]
+        assert (await world.rounds(1), world.clients) == ("served", [NEW])
 
     async def test_any_call_tells(self):
         """Connections that were let in before may go on, while a new one is not."""
@@ -101,14 +113,31 @@ class TestAdmin:
             await world.admin.list_reassignments()
         assert await world.rounds(1) == "served"
 
-    @pytest.mark.parametrize("secrets", [(), (OLD,), (replace(OLD, password="other"),), (replace(OLD, password=""),)])
+    @pytest.mark.parametrize("secrets", [None, OLD, replace(OLD, password="other"), replace(OLD, password="")])
     async def test_nothing_better_is_known(self, secrets):
         """The client in use stays: the password may be set right on the other side."""
-        world = World(*secrets)
+        world = World(secrets)
         world.brokers.password = "new"
         assert await world.rounds(5) == "KafkaAuthenticationFailed"
         world.brokers.password = "old"
-        assert (await world.rounds(1), len(world.brokers.connected)) == ("served", 1)
+        assert (await world.rounds(1), len(world.clients)) == ("served", 1)
+
+    @pytest.mark.parametrize("mine", [OLD, None])
+    async def test_brokers_that_are_away(self, mine):
+        """Somebody else, who may have other rights, is no reason to change: they come back."""
+        world = World(mine, replace(OLD, username="other"))
+        world.brokers.away = True
+        await world.rounds(1)
+        world.brokers.away = False
+        assert (await world.rounds(1), world.clients) == ("served", [OLD])
+
+    async def test_a_certificate_that_has_run_out(self):
+        """Clients do not tell it from brokers that are away: what its own Secret says now is tried."""
+        world = World(NEW)
+        world.brokers.away = True
+        await world.rounds(1)
+        world.brokers.away, world.brokers.password = False, "new"
+        assert (await world.rounds(1), world.clients) == ("served", [NEW])
 
     async def test_another_cluster_is_none(self):
         """Somebody named it, and its brokers were exchanged for others."""
@@ -116,7 +145,7 @@ class TestAdmin:
         world.brokers.away = True
         await world.rounds(1)
         world.brokers.away = False
-        assert (await world.rounds(1), world.admin._settings) == ("served", OLD)
+        assert (await world.rounds(1), world.clients) == ("served", [OLD])
 
 
 class TestOperator:
@@ -124,7 +153,7 @@ class TestOperator:
         """The rebalance that waited goes on, without a restart."""
         kube, brokers, clock = KubeInMemory(), Brokers(), StoppedClock()
         kube.secrets["kafka", "us"] = {"username": b"u", "password": b"old"}
-        supervisor = Supervisor(kube, brokers.connect, None, clock)
+        supervisor = Supervisor(kube, brokers.connect, no_model, clock)
         sasl = {"mechanism": "PLAIN", "secretRef": {"name": "us"}}
         spec = {"kafka": {"bootstrapServers": "kafka:9092", "sasl": sasl}}
         metadata = {"name": "r", "namespace": "kafka", "uid": "u-1"}

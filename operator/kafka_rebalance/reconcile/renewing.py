@@ -1,15 +1,18 @@
 """The client of one Kafka cluster, made anew once brokers no longer accept what its Secrets said when it was made.
 
-What works stays in memory: Secrets go with their namespace, and what is under way outlives them. Only after a call for
-which nobody answered, or was let in, are they read again; a client of theirs replaces ours if it reaches the cluster.
+What works stays in memory: Secrets go with their namespace, and what is under way outlives them. They are read again
+only after a call that nobody answered or that was not let in. While nobody answers, others who name the cluster may
+have other rights: only what its own Secrets say now is tried, where that has changed. Whoever is not let in tries the
+others' too. A client replaces ours if it reaches the cluster.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TypeVar
 
+from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.kafka.ports import (
     AlterCode,
@@ -29,34 +32,41 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Connect = Callable[[ConnectionSettings], KafkaAdmin]
-SettingsNow = Callable[[], Awaitable[Iterable[ConnectionSettings]]]
-"""What the Secrets of everybody who names the cluster say now."""
+Source = tuple[str, str]
+"""Who names the cluster, and in which words: whose Secrets they are."""
+SettingsNow = Callable[[], Awaitable[Mapping[Source, ConnectionSettings]]]
+"""What the Secrets of everybody who names the cluster say now; without those whose Secrets are gone."""
 
 
 def renewed(
-    admin: KafkaAdmin, settings: ConnectionSettings, cluster_id: str, connect: Connect, now: SettingsNow
+    admin: KafkaAdmin, used: tuple[Source, ConnectionSettings], cluster_id: str, connect: Connect, now: SettingsNow
 ) -> KafkaAdmin:
     """The same cluster. ``describe_cluster``, the first call of a round, has the client made anew where that helps."""
-    return _Renewed(admin, settings, cluster_id, connect, now)
+    return _Renewed(admin, used, cluster_id, connect, now)
 
 
 class _Renewed:
     """`KafkaAdmin` over whichever client works."""
 
     def __init__(
-        self, admin: KafkaAdmin, settings: ConnectionSettings, cluster_id: str, connect: Connect, now: SettingsNow
+        self,
+        admin: KafkaAdmin,
+        used: tuple[Source, ConnectionSettings],
+        cluster_id: str,
+        connect: Connect,
+        now: SettingsNow,
     ) -> None:
         self._admin = admin
-        self._settings = settings
+        self._used = used
         self._cluster_id = cluster_id
         self._connect = connect
         self._settings_now = now
-        self._doubted = False
+        self._failures: set[str] = set()
 
     async def describe_cluster(self) -> ClusterInfo:
-        if self._doubted:
-            self._doubted = False
-            await self._renew()
+        failures, self._failures = self._failures & WITHOUT_KAFKA, set()
+        if failures:
+            await self._renew(let_in=Reason.KAFKA_AUTHENTICATION_FAILED not in failures)
         return await self._ask(lambda admin: admin.describe_cluster())
 
     async def describe_partitions(self, topics: Collection[str] | None = None) -> dict[TopicPartition, PartitionState]:
@@ -103,17 +113,24 @@ class _Renewed:
         try:
             return await call(self._admin)
         except RebalanceError as error:
-            self._doubted = self._doubted or error.reason in WITHOUT_KAFKA
+            self._failures.add(error.reason)
             raise
 
-    async def _renew(self) -> None:
-        for settings in await self._settings_now():
-            admin = await self._reached_by(settings) if settings != self._settings else None
+    async def _renew(self, *, let_in: bool) -> None:
+        for used in self._to_try(await self._settings_now(), let_in=let_in):
+            admin = await self._reached_by(used[1])
             if admin is not None:
-                before, self._admin, self._settings = self._admin, admin, settings
-                log.info("cluster %s: connected anew, by what its Secrets say now", self._cluster_id)
+                before, self._admin, self._used = self._admin, admin, used
+                log.info("cluster %s: connected anew, by what Secrets say now", self._cluster_id)
                 await before.close()
                 return
+
+    def _to_try(
+        self, now: Mapping[Source, ConnectionSettings], *, let_in: bool
+    ) -> list[tuple[Source, ConnectionSettings]]:
+        mine, settings = self._used
+        first = [(mine, now[mine])] if mine in now and (now[mine] != settings or not let_in) else []
+        return first if let_in else first + [row for row in now.items() if row[0] != mine]
 
     async def _reached_by(self, settings: ConnectionSettings) -> KafkaAdmin | None:
         """A client that reaches this very cluster with these settings; None: there is none."""

@@ -37,7 +37,7 @@ from kafka_rebalance.reconcile.engine import ClusterEngine
 from kafka_rebalance.reconcile.lifecycle import WITHOUT_KAFKA, Clock, Lifecycle
 from kafka_rebalance.reconcile.opening import LoadModels
 from kafka_rebalance.reconcile.records import Stores
-from kafka_rebalance.reconcile.renewing import Connect, renewed
+from kafka_rebalance.reconcile.renewing import Connect, Source, renewed
 from kafka_rebalance.reconcile.resources import Resources
 from kafka_rebalance.reconcile.retention import clean_up, keep_swept
 from kafka_rebalance.reconcile.throttle_lifecycle import ThrottleLifecycle, asked_of, first_seen, seen_again
@@ -50,9 +50,6 @@ _FIRST_RETRY_SECONDS = 2.0
 _LAST_RETRY_SECONDS = 60.0
 _LIMITS_SECONDS = 10.0
 """How long rebalances wait for throttle resources that are known, and whose cluster is not yet."""
-
-ConnectionKey = tuple[str, str]
-"""Namespace (Secrets are read there) and spec.kafka as JSON."""
 
 
 @dataclass
@@ -70,6 +67,12 @@ class _Connection:
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     tried: asyncio.Event = field(default_factory=asyncio.Event)
     may_move: bool = False
+
+    @property
+    def source(self) -> Source:
+        """Namespace (Secrets are read there) and spec.kafka as JSON."""
+        return self.namespace, self.kafka.model_dump_json(by_alias=True)
+
     engine: ClusterEngine | None = None
     task: asyncio.Task[None] | None = None
 
@@ -86,7 +89,7 @@ class Supervisor:
         self._stores = Stores(PlanStore(kube), OriginStore(kube), RunStore(kube))
         self._lifecycle = Lifecycle(self._resources, self._stores, clock)
         self._throttle_lifecycle = ThrottleLifecycle(self._resources, clock)
-        self._connections: dict[ConnectionKey, _Connection] = {}
+        self._connections: dict[Source, _Connection] = {}
         self._engines: dict[str, tuple[ClusterEngine, asyncio.Task[None]]] = {}
         self._background: set[asyncio.Task[None]] = set()
 
@@ -166,11 +169,11 @@ class Supervisor:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _connection(self, kafka: Kafka, namespace: str) -> _Connection:
-        key = (namespace, kafka.model_dump_json(by_alias=True))
-        if key not in self._connections:
-            connection = self._connections[key] = _Connection(kafka, namespace)
+        connection = _Connection(kafka, namespace)
+        if connection.source not in self._connections:
+            self._connections[connection.source] = connection
             connection.task = asyncio.create_task(self._establish(connection))
-        return self._connections[key]
+        return self._connections[connection.source]
 
     def _hand_over(self, connection: _Connection) -> None:
         """Give the engine what it does not have yet."""
@@ -247,21 +250,22 @@ class Supervisor:
             known = self._engines[info.cluster_id][0]
             known.check_same_cluster(info)
             return known
-        admin = renewed(admin, settings, info.cluster_id, self._connect, lambda: self._settings_now(info.cluster_id))
+        used = (connection.source, settings)
+        admin = renewed(admin, used, info.cluster_id, self._connect, lambda: self._settings_now(info.cluster_id))
         keeper = ThrottleKeeper(info.cluster_id, admin, LedgerStore(self._kube))
         engine = ClusterEngine(info, admin, self._resources, self._stores, keeper, self._load_models, self._clock)
         self._engines[info.cluster_id] = (engine, asyncio.create_task(engine.run()))
         log.info("cluster %s: connected at %s", info.cluster_id, connection.kafka.bootstrap_servers)
         return engine
 
-    async def _settings_now(self, cluster_id: str) -> list[ConnectionSettings]:
+    async def _settings_now(self, cluster_id: str) -> dict[Source, ConnectionSettings]:
         """How all who name the cluster say now that it is reached; whose Secrets are gone is left out."""
-        found = []
+        found = {}
         for connection in list(self._connections.values()):
             here = connection.engine is not None and connection.engine.cluster_id == cluster_id
             if here and (connection.works or connection.throttles):
                 with contextlib.suppress(RebalanceError):
-                    found.append(await resolve(connection.kafka, connection.namespace, self._kube))
+                    found[connection.source] = await resolve(connection.kafka, connection.namespace, self._kube)
         return found
 
     async def _say_unconnected(self, connection: _Connection, error: RebalanceError) -> None:
