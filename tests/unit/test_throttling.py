@@ -16,6 +16,7 @@ from kafka_rebalance.execution.throttle import (
     Mode,
     Rates,
 )
+from kafka_rebalance.kafka.ports import ConfigOp
 from kafka_rebalance.model.topology import TopicPartition, replicas_of
 
 
@@ -148,6 +149,52 @@ class TestSilentBrokers:
         cluster.kafka.silent = set()
         cluster.ticks({})
         assert cluster.kafka.values == {}
+        assert cluster.keeper.settled
+
+
+class TestLateWrites:
+    """A broker that hangs answers nothing, and carries out in order what it was sent once it goes on."""
+
+    @pytest.fixture
+    def hanging(self, cluster):
+        """What broker 1 was sent and has not carried out; before anything that is sent next, it is."""
+        carry_out, waiting = cluster.kafka._apply, []
+
+        def apply(where, operations):
+            if where != ONE:
+                return carry_out(where, operations)
+            first, waiting[:] = not waiting, [*waiting, operations]
+            if first and operations[0].op is ConfigOp.SET:
+                return "_TIMED_OUT"
+            for sent in waiting:
+                carry_out(ONE, sent)
+            waiting.clear()
+            return None
+
+        cluster.kafka._apply = apply
+        cluster.goes_on = lambda: [carry_out(ONE, sent) for sent in waiting]
+        return cluster
+
+    @pytest.mark.parametrize("killed", [False, True])
+    def test_what_reads_as_before_is_undone_all_the_same(self, hanging, killed):
+        """The claim has ended when the rate arrives; an operator that started meanwhile knows of no answer either."""
+        hanging.tick(claim())
+        assert hanging.kafka.rates(ONE) == (None, None)
+        if killed:
+            hanging.restart()
+        hanging.ticks({})
+        hanging.goes_on()
+        assert hanging.kafka.rates(ONE) == (None, None)
+        assert hanging.keeper.settled
+
+    def test_brokers_that_take_nothing_hold_nobody_up_for_long(self, cluster):
+        """What was never there cannot be undone there: after half a minute it does not arrive any more."""
+        cluster.kafka.refusing = {ONE}
+        cluster.ticks(claim())
+        cluster.ticks({})
+        assert not cluster.keeper.settled
+        cluster.now += 60
+        cluster.ticks({})
         assert cluster.keeper.settled
 
 

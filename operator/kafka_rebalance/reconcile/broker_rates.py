@@ -19,6 +19,8 @@ log = logging.getLogger(__name__)
 RateKey = tuple[BrokerId, str]
 """Broker and config name."""
 _KNOWN_SECONDS = 30.0
+_LATE_SECONDS = 30.0
+"""How long a write that nobody answered may still be on its way: a broker that hung carries out what it was sent."""
 
 
 class BrokerRates:
@@ -40,6 +42,9 @@ class BrokerRates:
         self._doubted: dict[RateKey, int | None] = {}
         """What somebody else may have changed, and what was to be there: read once more before it is written over."""
         self._undone: set[RateKey] = set()
+        self._unanswered: dict[RateKey, float] = {}
+        """When rates were last written without an answer. An operator that was killed may have left some, too."""
+        self._began = monotonic()
 
     async def aim(
         self, wanted: Wanted, alive: Collection[BrokerId], mode: Mode, kept: Collection[BrokerId] = ()
@@ -98,6 +103,8 @@ class BrokerRates:
                 self._undone.discard((broker, change.name))
                 if problem is None:
                     self._there[broker, change.name] = int(change.value)
+                else:
+                    self._unanswered[broker, change.name] = self._monotonic()
             self._answered(broker, problem, "set")
 
     async def look_again(self, alive: Collection[BrokerId], *, all_of_them: bool) -> None:
@@ -134,6 +141,7 @@ class BrokerRates:
             for name in names:
                 self._forget((broker, name))
                 self._undone.discard((broker, name))
+                self._unanswered.pop((broker, name), None)
         if done:
             await self._book.save(strike_rates(self._book.ledger, done))
 
@@ -260,7 +268,8 @@ class BrokerRates:
     def _is_over(self, key: RateKey, record: RateRecord, value: int | None) -> bool:
         """Whether nothing of ours is there: what reads is somebody's, or is as before us and ours is not on its way."""
         if value == record.clean:
-            return key in self._undone or key not in self._there
+            late = self._monotonic() - self._unanswered.get(key, self._began) < _LATE_SECONDS
+            return key in self._undone or (key not in self._there and not late)
         return value not in record.written
 
 
