@@ -10,21 +10,15 @@ import asyncio
 import contextlib
 import logging
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafka_rebalance.api.conditions import Reason, Verdict, summarise
+from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.connection import Kafka
 from kafka_rebalance.api.v1alpha1 import (
     REASSIGNMENT_THROTTLES,
-    REBALANCES,
-    Condition,
     KafkaReassignmentThrottle,
-    KafkaReassignmentThrottleStatus,
-    KafkaRebalanceStatus,
-    ObjectMeta,
-    lenient_conditions,
     parse_metadata,
 )
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
@@ -42,6 +36,7 @@ from kafka_rebalance.reconcile.resources import Resources
 from kafka_rebalance.reconcile.retention import clean_up, keep_swept
 from kafka_rebalance.reconcile.throttle_lifecycle import ThrottleLifecycle, asked_of, first_seen, seen_again
 from kafka_rebalance.reconcile.throttling import ThrottleKeeper
+from kafka_rebalance.reconcile.unreadable import Unreadable
 from kafka_rebalance.reconcile.work import Work
 
 log = logging.getLogger(__name__)
@@ -88,6 +83,7 @@ class Supervisor:
         self._resources = Resources(kube, clock.now)
         self._stores = Stores(PlanStore(kube), OriginStore(kube), RunStore(kube))
         self._lifecycle = Lifecycle(self._resources, self._stores, clock)
+        self._unreadable = Unreadable(kube, self._resources, self._stores, clock)
         self._throttle_lifecycle = ThrottleLifecycle(self._resources, clock)
         self._connections: dict[Source, _Connection] = {}
         self._engines: dict[str, tuple[ClusterEngine, asyncio.Task[None]]] = {}
@@ -120,7 +116,7 @@ class Supervisor:
             asked = work.asked
             work.update(body)
         except Refused as error:
-            self._in_background(self._unreadable_rebalance(body, error))
+            self._in_background(self._unreadable.rebalance(body, error))
             return
         if work.asked != asked:
             self._wake(known)
@@ -139,7 +135,7 @@ class Supervisor:
             before = known.throttles[uid] if known is not None else None
             throttle = first_seen(body) if before is None else seen_again(before, body)
         except Refused as error:
-            self._in_background(self._unreadable_throttle(body, error))
+            self._in_background(self._unreadable.throttle(body, error))
             return
         connection = known or self._connection(throttle.spec.kafka, metadata.namespace)
         connection.throttles[uid] = throttle
@@ -292,51 +288,6 @@ class Supervisor:
                     connection.throttles.pop(uid, None)
             except RebalanceError as failed:
                 log.warning("throttle %s: status not written: %s", throttle.name, failed.message)
-
-    async def _unreadable_rebalance(self, body: Mapping[str, Any], error: Refused) -> None:
-        """Never read before. One that is being deleted is let go where nothing is under way for it, or by order."""
-        await self._say_invalid(REBALANCES, body, error)
-        try:
-            metadata = parse_metadata(body)
-            if metadata.deleting and metadata.held:
-                run = await self._stores.runs.load(metadata.uid)
-                if run is None or not run.open or metadata.let_go_ordered:
-                    await self._resources.release_unread(metadata)
-        except RebalanceError as failed:
-            log.warning("a rebalance that cannot be read was not let go: %s", failed.message)
-
-    async def _unreadable_throttle(self, body: Mapping[str, Any], error: Refused) -> None:
-        """Never read before. One that is being deleted is let go: its cluster is not known, so nothing can be asked."""
-        await self._say_invalid(REASSIGNMENT_THROTTLES, body, error)
-        try:
-            metadata = parse_metadata(body)
-            if metadata.deleting and metadata.held:
-                await self._resources.release_throttle(metadata, wholly=False)
-        except RebalanceError as failed:
-            log.warning("a throttle that cannot be read was not let go: %s", failed.message)
-
-    async def _say_invalid(self, plural: str, body: Mapping[str, Any], error: Refused) -> None:
-        try:
-            metadata = parse_metadata(body)
-        except Refused:
-            log.warning("%s without readable metadata: %s", plural, error.message)
-            return
-        log.warning("%s %s/%s: %s", plural, metadata.namespace, metadata.name, error.message)
-        before = lenient_conditions(body.get("status"))
-        await self._say(plural, metadata, before, error)
-
-    async def _say(self, plural: str, metadata: ObjectMeta, before: Iterable[Condition], error: RebalanceError) -> None:
-        conditions = summarise(
-            before, Verdict.STUCK, error.reason, error.message, generation=metadata.generation, now=self._clock.now()
-        )
-        model = KafkaRebalanceStatus if plural == REBALANCES else KafkaReassignmentThrottleStatus
-        status = model(observed_generation=metadata.generation, conditions=conditions)
-        if tuple(before) == conditions:
-            return  # our own write comes back as a change
-        try:
-            await self._kube.patch_status(plural, metadata.namespace, metadata.name, status.as_patch())
-        except RebalanceError as failed:
-            log.warning("%s/%s: status not written: %s", metadata.namespace, metadata.name, failed.message)
 
     def _in_background(self, work: Any) -> None:
         task = asyncio.create_task(work)
