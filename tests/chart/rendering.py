@@ -64,9 +64,9 @@ def snapshot_of(case: str) -> Path:
 
 
 @functools.cache
-def rendered_text(*arguments: str) -> str:
+def rendered_text(*arguments: str, release: str = NAME, namespace: str = NAMESPACE) -> str:
     """All manifests, hooks included."""
-    return helm("template", NAME, str(CHART), "--namespace", NAMESPACE, "--kube-version", KUBE_VERSION, *arguments)
+    return helm("template", release, str(CHART), "--namespace", namespace, "--kube-version", KUBE_VERSION, *arguments)
 
 
 def rendered(case: str = "default", *arguments: str) -> list[Manifest]:

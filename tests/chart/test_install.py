@@ -23,6 +23,7 @@ from tests.chart.rendering import (
     helm,
     pod_templates,
     rendered,
+    rendered_text,
 )
 
 from kafka_rebalance.api.v1alpha1 import FINALIZER
@@ -92,6 +93,15 @@ class TestServerSideDryRun:
         text = yaml.safe_dump_all(manifests)
         said = cluster.kubectl("apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-", stdin=text)
         assert said.count("serverside-applied (server dry run)") == len(manifests)
+
+    def test_names_that_look_like_numbers(self, cluster: KubeCluster) -> None:
+        """The text as helm writes it: 1e3 is a number to Go's parsers, and none to Python's."""
+        for namespace in ("2024", "1e5"):
+            cluster.kubectl("create", "namespace", namespace)
+        odd = ("--no-hooks", "--set-json", 'watchNamespaces=["1e5"]', "--set-string", "nameOverride=1e3")
+        text = rendered_text(*odd, "--set", "pipeline.enabled=true", release="1e3", namespace="2024")
+        said = cluster.kubectl("apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-", stdin=text)
+        assert said.count("serverside-applied (server dry run)") == text.count("\nkind: ") > 10
 
     def test_every_pod_where_only_restricted_ones_are_admitted(self, cluster: KubeCluster) -> None:
         cluster.kubectl("create", "namespace", "restricted")

@@ -1,33 +1,31 @@
 {{- define "kro.name" -}}
-{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" }}
+{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimAll "-." }}
 {{- end }}
 
-{{/* At most 40 characters: a CronJob's name has 52, and the longest of ours adds 11. */}}
+{{/* A Service's name has no dots, a release's may. At most 40 characters: a CronJob's name has 52, and the longest of ours adds 11. */}}
 {{- define "kro.fullname" -}}
 {{- if .Values.fullnameOverride }}
-{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" }}
+{{- .Values.fullnameOverride | replace "." "-" | trunc 40 | trimAll "-" }}
 {{- else }}
 {{- $name := default .Chart.Name .Values.nameOverride }}
-{{- ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) | trunc 40 | trimSuffix "-" }}
+{{- ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) | replace "." "-" | trunc 40 | trimAll "-" }}
 {{- end }}
 {{- end }}
 
 {{- define "kro.selector" -}}
-app.kubernetes.io/name: {{ include "kro.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "kro.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
-{{/* Of every object; {"top": $, "component": "operator"} */}}
+{{/* Of every object; {"top": $, "component": "operator", "more": .Values.podLabels}. Each once, whoever else gives it: what
+selectors look at is the chart's, the rest is the user's. */}}
 {{- define "kro.labels" -}}
-helm.sh/chart: {{ printf "%s-%s" .top.Chart.Name .top.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-{{ include "kro.selector" .top }}
-app.kubernetes.io/component: {{ .component }}
-app.kubernetes.io/version: {{ .top.Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .top.Release.Service }}
-app.kubernetes.io/part-of: kafka-rebalance
-{{- with .top.Values.commonLabels }}
-{{ toYaml . }}
-{{- end }}
+{{- $labels := dict "app.kubernetes.io/version" .top.Chart.AppVersion "app.kubernetes.io/part-of" "kafka-rebalance" }}
+{{- $labels = mergeOverwrite $labels (default dict .top.Values.commonLabels) (default dict .more) }}
+{{- $chart := printf "%s-%s" .top.Chart.Name .top.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{- $ours := dict "helm.sh/chart" $chart "app.kubernetes.io/managed-by" .top.Release.Service }}
+{{- $ours = set $ours "app.kubernetes.io/component" .component }}
+{{- toYaml (mergeOverwrite $labels $ours (include "kro.selector" .top | fromYaml)) }}
 {{- end }}
 
 {{- define "kro.serviceAccount" -}}
@@ -66,7 +64,7 @@ imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with .Values.priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 {{- with .Values.nodeSelector }}
 nodeSelector:
@@ -90,6 +88,15 @@ securityContext:
 {{- define "kro.home" -}}
 - name: HOME
   value: /tmp
+{{- end }}
+
+{{/* Of a duration as the commands take it: 1h30m. */}}
+{{- define "kro.seconds" -}}
+{{- $seconds := 0 }}
+{{- range $unit, $length := dict "h" 3600 "m" 60 "s" 1 }}
+{{- $seconds = add $seconds (mul $length (regexFind (printf "[0-9]+%s" $unit) $ | trimSuffix $unit | int)) }}
+{{- end }}
+{{- $seconds }}
 {{- end }}
 
 {{- define "kro.lakeClaim" -}}
