@@ -29,7 +29,7 @@ from tests.chart.values_table import undescribed, with_table
 
 from kafka_rebalance.cli.main import cli
 from kafka_rebalance.kube.lease import LEASE_NAME
-from kafka_rebalance.kube.rights import EVERYWHERE, OWN, OWN_ALONE, WATCHED, WATCHED_ALONE, Rule
+from kafka_rebalance.kube.rights import EVERYWHERE, OWN, OWN_ALONE, WATCHED, Rule
 
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
 SCHEMA = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
@@ -117,8 +117,8 @@ class TestRights:
             m["metadata"]["namespace"]: m for m in manifests if m["kind"] == "Role" and m["metadata"]["name"] == NAME
         }
         assert {place: triples(role["rules"]) for place, role in roles.items()} == {
-            "kafka": of_rules(*WATCHED, *WATCHED_ALONE),
-            "payments": of_rules(*WATCHED, *WATCHED_ALONE),
+            "kafka": of_rules(*WATCHED),
+            "payments": of_rules(*WATCHED),
         }
         assert triples(of_kind(manifests, "Role", "-records")["rules"]) == of_rules(*OWN, *OWN_ALONE)
         assert not [m for m in manifests if m["kind"].startswith("Cluster")]

@@ -87,6 +87,7 @@ class TestWatching:
             cluster.kubectl("apply", "-f", str(_RBAC))
         one.wait_ready()
         one.until("/readyz", OK)
+        assert "Not enough permissions" not in one.said()  # kopf asks for nothing that the roles lack
 
 
 class TestStandstill:

@@ -126,6 +126,8 @@ class TestNothingBeyond:
             ("create", "configmaps"),
             ("get", "pods"),
             ("get", "events"),
+            ("list", "namespaces"),
+            ("watch", "namespaces"),
             ("delete", "namespaces"),
             ("patch", "customresourcedefinitions.apiextensions.k8s.io"),
             ("create", "clusterrolebindings.rbac.authorization.k8s.io"),

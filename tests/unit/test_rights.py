@@ -10,7 +10,8 @@ class TestNeeded:
         """Without a namespace: in every one. Records in one only."""
         rights = needed((), "ops")
         assert Right("patch", GROUP, "kafkarebalances", None) in rights
-        assert Right("watch", "", "namespaces", None) in rights
+        assert Right("watch", "apiextensions.k8s.io", "customresourcedefinitions", None) in rights
+        assert Right("get", "", "namespaces", None) in rights
         assert {right.resource for right in rights if right.namespace} == {"configmaps", "leases"}
 
     def test_single_namespaces(self):

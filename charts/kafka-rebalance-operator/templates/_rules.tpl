@@ -20,25 +20,18 @@
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [get]
+# Whether one is being deleted, and our resources with it.
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [get]
 {{- end }}
 
 {{/* Where all namespaces are watched. */}}
 {{- define "kro.rules.everywhere" -}}
-# kopf notices by these that our kinds or a namespace come and go; get: a deletion that takes our resources with it.
+# get: a deletion that takes our resources with it; by the others kopf notices that our kinds come and go.
 - apiGroups: [apiextensions.k8s.io]
   resources: [customresourcedefinitions]
   verbs: [get, list, watch]
-- apiGroups: [""]
-  resources: [namespaces]
-  verbs: [get, list, watch]
-{{- end }}
-
-{{/* In every namespace, where single ones are watched. */}}
-{{- define "kro.rules.watchedAlone" -}}
-# Of this namespace only: whether it is being deleted, and our resources with it.
-- apiGroups: [""]
-  resources: [namespaces]
-  verbs: [get]
 {{- end }}
 
 {{/* In the operator's own namespace: plans, origins, runs and throttle ledgers; the Lease of the one that leads. */}}

@@ -132,8 +132,8 @@ def login(**kwargs: Any) -> kopf.ConnectionInfo | None:
 def _settings(*, clusterwide: bool) -> kopf.OperatorSettings:
     settings = kopf.OperatorSettings()
     settings.posting.enabled = False
-    # Cluster-wide we may list CRDs and namespaces, and so survive a CRD that is deleted and created again; without
-    # these rights scanning costs seconds of refused calls at the start.
+    # Cluster-wide we may list CRDs, and so survive one that is deleted and created again; without that right scanning
+    # costs seconds of refused calls at the start. Namespaces are listed for neither: all, or those that are named.
     settings.scanning.disabled = not clusterwide
     settings.watching.server_timeout = 300
     settings.watching.client_timeout = 330

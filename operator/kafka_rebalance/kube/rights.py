@@ -44,19 +44,15 @@ WATCHED: tuple[Rule, ...] = (
     _EVENTS,
     Rule("", ("secrets",), ("get",)),  # those that a resource names; their names are the users' choice
     Rule("", ("configmaps",), ("get",)),  # likewise: the lists of the strategy Assignment
+    Rule("", ("namespaces",), ("get",)),  # whether one is being deleted, and our resources with it
 )
 """In each namespace that is watched."""
 
-WATCHED_ALONE: tuple[Rule, ...] = (
-    Rule("", ("namespaces",), ("get",)),  # whether it is being deleted, and our resources with it
-)
-"""Also in each of them, where single ones are watched."""
-
 EVERYWHERE: tuple[Rule, ...] = (
+    # get: whether one is being deleted, and our resources with it; the others: kopf notices that our kinds come and go
     Rule("apiextensions.k8s.io", ("customresourcedefinitions",), ("get", "list", "watch")),
-    Rule("", ("namespaces",), ("get", "list", "watch")),
 )
-"""Where all namespaces are watched: by these kopf notices that our kinds or a namespace come and go."""
+"""Where all namespaces are watched."""
 
 OWN: tuple[Rule, ...] = (
     Rule("", ("configmaps",), ("get", "list", "create", "update", "delete")),  # plans, origins, runs, ledgers
@@ -74,7 +70,6 @@ def needed(namespaces: Sequence[str], own: str) -> tuple[Right, ...]:
     """Every right of an operator that watches these namespaces (none: all) and keeps its records in ``own``."""
     watched: Sequence[str | None] = namespaces or [None]
     rights = [right for place in watched for right in _in(place, WATCHED)]
-    rights += [right for place in namespaces for right in _in(place, WATCHED_ALONE)]
     rights += _in(None, () if namespaces else EVERYWHERE)
     rights += _in(own, OWN + (OWN_ALONE if namespaces else ()))
     return tuple(dict.fromkeys(rights))
