@@ -62,7 +62,8 @@ class TestCheckInstall:
         assert namespace.kubectl("get", f"{REBALANCES}.kafkarebalance.dev", "-o", "name") == ""
 
     async def test_names_each_right_that_is_missing(self, namespace: Namespace) -> None:
-        somebody = namespace.cluster.service_account_kubeconfig(namespace.name, "default")
+        namespace.kubectl("create", "serviceaccount", "somebody")  # `default` comes a moment after the namespace
+        somebody = namespace.cluster.service_account_kubeconfig(namespace.name, "somebody")
         done = command(somebody, "check-install", "--namespace", namespace.name, "--own-namespace", namespace.name)
         assert done.returncode == 1
         assert f"FAIL  not allowed: patch {REBALANCES}.kafkarebalance.dev/status in namespace {namespace.name}" in (
