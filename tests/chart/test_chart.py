@@ -14,13 +14,11 @@ from tests.chart.rendering import (
     NAME,
     NAMESPACE,
     ROOT,
-    HelmError,
     Manifest,
     helm,
     of_kind,
     pod_templates,
     rendered,
-    rendered_text,
     snapshot,
     snapshot_of,
     values_of,
@@ -33,7 +31,6 @@ from kafka_rebalance.kube.rights import EVERYWHERE, OWN, OWN_ALONE, WATCHED, Rul
 
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
 SCHEMA = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
-LONG_NAME = f'pipeline={{"enabled": true, "clusters": [{{"name": "{"x" * 40}", "bootstrapServers": "k:1"}}]}}'
 Triples = set[tuple[str, str, str]]
 
 
@@ -165,67 +162,6 @@ class TestRights:
         assert edit == {(group, plural, verb) for plural in plurals for verb in verbs}
 
 
-class TestNames:
-    """Whatever a release, a namespace or a label is called."""
-
-    NUMBERS = ("--set-string", "nameOverride=456,commonLabels.build=789,priorityClassName=1", "--set-json",
-               'watchNamespaces=["123", "null"]')  # fmt: skip
-
-    def test_yaml_takes_none_for_something_else(self) -> None:
-        manifests = [m for m in yaml.safe_load_all(rendered_text(*self.NUMBERS, release="123", namespace="2024")) if m]
-        for manifest in manifests:
-            metadata = manifest["metadata"]
-            told = [metadata["name"], metadata.get("namespace", ""), *metadata["labels"].values()]
-            assert [value for value in told if not isinstance(value, str)] == [], metadata["name"]
-        assert {m["metadata"].get("namespace") for m in manifests} == {"123", "null", "2024", None}
-        deployment = of_kind(manifests, "Deployment")
-        assert deployment["metadata"]["name"] == "123-456"
-        assert deployment["spec"]["template"]["spec"]["serviceAccountName"] == "123-456"
-        assert deployment["spec"]["template"]["spec"]["priorityClassName"] == "1"
-        for role in (m for m in manifests if m["kind"] == "Role" and m["metadata"]["name"] == "123-456-uninstall"):
-            assert role["rules"][0]["resourceNames"] == ["123-456"]
-
-    @pytest.mark.parametrize(
-        ("release", "arguments", "name"),
-        [
-            ("kafka.prod", (), "kafka-prod-kafka-rebalance-operator"),
-            ("x", ("--set", f"fullnameOverride={'a' * 39}.b"), "a" * 39),
-            ("x", ("--set", f"fullnameOverride={'a' * 38}--b"), "a" * 38),
-        ],
-    )
-    def test_dots_and_cut_ends(self, release: str, arguments: tuple[str, ...], name: str) -> None:
-        """A Service's name has no dots, and nobody's ends in a dash."""
-        manifests = yaml.safe_load_all(rendered_text(*arguments, "--set", "service.enabled=true", release=release))
-        assert of_kind([m for m in manifests if m], "Service")["metadata"]["name"] == name
-
-    def test_no_label_comes_twice(self) -> None:
-        """Parsers that are strict refuse that, and the others take one of the two."""
-        same = '{"team": "a", "app.kubernetes.io/part-of": "platform", "app.kubernetes.io/component": "mine"}'
-        more = '{"team": "b", "app.kubernetes.io/name": "mine"}'
-        arguments = ["--set-json", f"commonLabels={same}", "--set-json", f"podLabels={more}"]
-        arguments += ["--set-json", f'serviceMonitor={{"enabled": true, "labels": {more}}}', "--skip-schema-validation"]
-        text = rendered_text(*arguments)
-        for node in yaml.compose_all(text):
-            _assert_no_key_twice(node)
-        deployment = of_kind([m for m in yaml.safe_load_all(text) if m], "Deployment")
-        labels = deployment["spec"]["template"]["metadata"]["labels"]
-        assert (deployment["metadata"]["labels"]["team"], labels["team"]) == ("a", "b")
-        assert labels["app.kubernetes.io/part-of"] == "platform"
-        assert deployment["spec"]["selector"]["matchLabels"].items() <= labels.items()
-        assert labels["app.kubernetes.io/component"] == "operator"
-
-
-def _assert_no_key_twice(node: yaml.Node | None) -> None:
-    if isinstance(node, yaml.MappingNode):
-        keys = [key.value for key, _ in node.value]
-        assert len(keys) == len(set(keys)), keys
-        for _, value in node.value:
-            _assert_no_key_twice(value)
-    elif isinstance(node, yaml.SequenceNode):
-        for value in node.value:
-            _assert_no_key_twice(value)
-
-
 class TestPods:
     """What every Pod of every case has in common."""
 
@@ -323,52 +259,10 @@ class TestObjects:
         assert image("--set", f"image.tag=t,image.digest={digest}") == f"{NAME}@{digest}"
 
 
-class TestRefusals:
-    """What is not meant is said by its name, before anything is installed."""
-
-    @pytest.mark.parametrize(
-        ("value", "said"),
-        [
-            ("replica=2", "replica"),
-            ("image.tags=x", "tags"),
-            ("pipeline.lake.sise=1Gi", "sise"),
-            ("networkPolicy.kafka.port=9092", "port"),
-            ("replicas=-1", "replicas"),
-            ("replicas=many", "replicas"),
-            ("logLevel=trace", "logLevel"),
-            ("leaseDuration=30", "leaseDuration"),
-            ("uninstall.underWay=force", "underWay"),
-            ("uninstall.timeout=4 minutes", "timeout"),
-            ("image.digest=sha256:abc", "digest"),
-            ("watchNamespaces={a,a}", "watchNamespaces"),
-            ("watchNamespaces={team-*}", "watchNamespaces"),
-            ("watchNamespaces=kafka", "watchNamespaces"),
-            ("strategy.type=OnDelete", "strategy"),
-            ("pipeline.clusters[0].name=prod", "bootstrapServers"),
-            ("pipeline.lake.accessModes={ReadOnlyMany}", "accessModes"),
-        ],
-    )
-    def test_by_the_schema(self, value: str, said: str) -> None:
-        with pytest.raises(HelmError, match=rf"(?s)values don't meet the specifications.*{said}"):
-            rendered("default", "--set", value)
-
-    @pytest.mark.parametrize(
-        ("arguments", "said"),
-        [
-            (("--set", "serviceAccount.create=false"), "serviceAccount.name has to be given"),
-            (("--set-json", LONG_NAME), "more than 52 characters"),
-            (("--kube-version", "1.28.0"), "chart requires kubeVersion"),
-        ],
-    )
-    def test_by_the_chart(self, arguments: tuple[str, ...], said: str) -> None:
-        with pytest.raises(HelmError, match=said):
-            rendered("default", *arguments)
-
-
 class TestSchema:
     def test_is_closed_and_complete(self) -> None:
         """Every value of the chart is in it and nothing else is, at every level that is ours."""
-        assert set(SCHEMA["properties"]) - {"global"} == set(VALUES)
+        assert set(SCHEMA["properties"]) - {"global", "enabled"} == set(VALUES)
         pending = [(SCHEMA["properties"][name], VALUES[name], name) for name in VALUES]
         while pending:
             schema, value, where = pending.pop()

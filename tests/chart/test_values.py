@@ -1,0 +1,146 @@
+"""The chart by its values: what is legal is rendered, if it is rare, and the rest is refused by name."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.chart.rendering import CHART, KUBE_VERSION, NAME, HelmError, helm, of_kind, rendered, rendered_text
+
+LONG_NAME = f'pipeline={{"enabled": true, "clusters": [{{"name": "{"x" * 40}", "bootstrapServers": "k:1"}}]}}'
+SAME_NAME = (
+    'pipeline={"enabled": true, "clusters": [{"name": "prod", "bootstrapServers": "k:1"}, '
+    '{"name": "prod", "bootstrapServers": "k:2"}]}'
+)
+
+
+class TestNames:
+    """Whatever a release, a namespace or a label is called."""
+
+    NUMBERS = ("--set-string", "nameOverride=456,commonLabels.build=789,priorityClassName=1", "--set-json",
+               'watchNamespaces=["123", "null"]')  # fmt: skip
+
+    def test_yaml_takes_none_for_something_else(self) -> None:
+        manifests = [m for m in yaml.safe_load_all(rendered_text(*self.NUMBERS, release="123", namespace="2024")) if m]
+        for manifest in manifests:
+            metadata = manifest["metadata"]
+            told = [metadata["name"], metadata.get("namespace", ""), *metadata["labels"].values()]
+            assert [value for value in told if not isinstance(value, str)] == [], metadata["name"]
+        assert {m["metadata"].get("namespace") for m in manifests} == {"123", "null", "2024", None}
+        deployment = of_kind(manifests, "Deployment")
+        assert deployment["metadata"]["name"] == "123-456"
+        assert deployment["spec"]["template"]["spec"]["serviceAccountName"] == "123-456"
+        assert deployment["spec"]["template"]["spec"]["priorityClassName"] == "1"
+        assert of_kind(manifests, "Role", "-uninstall")["rules"][0]["resourceNames"] == ["123-456"]
+
+    @pytest.mark.parametrize(
+        ("release", "arguments", "name"),
+        [
+            ("kafka.prod", (), "kafka-prod-kafka-rebalance-operator"),
+            ("x", ("--set", f"fullnameOverride={'a' * 39}.b"), "a" * 39),
+            ("x", ("--set", f"fullnameOverride={'a' * 38}--b"), "a" * 38),
+        ],
+    )
+    def test_dots_and_cut_ends(self, release: str, arguments: tuple[str, ...], name: str) -> None:
+        """A Service's name has no dots, and nobody's ends in a dash."""
+        manifests = yaml.safe_load_all(rendered_text(*arguments, "--set", "service.enabled=true", release=release))
+        assert of_kind([m for m in manifests if m], "Service")["metadata"]["name"] == name
+
+    def test_no_label_comes_twice(self) -> None:
+        """Parsers that are strict refuse that, and the others take one of the two."""
+        same = '{"team": "a", "app.kubernetes.io/part-of": "platform", "app.kubernetes.io/component": "mine"}'
+        more = '{"team": "b", "app.kubernetes.io/name": "mine"}'
+        arguments = ["--set-json", f"commonLabels={same}", "--set-json", f"podLabels={more}"]
+        arguments += ["--set-json", f'serviceMonitor={{"enabled": true, "labels": {more}}}', "--skip-schema-validation"]
+        text = rendered_text(*arguments)
+        for node in yaml.compose_all(text):
+            _assert_no_key_twice(node)
+        deployment = of_kind([m for m in yaml.safe_load_all(text) if m], "Deployment")
+        labels = deployment["spec"]["template"]["metadata"]["labels"]
+        assert (deployment["metadata"]["labels"]["team"], labels["team"]) == ("a", "b")
+        assert labels["app.kubernetes.io/part-of"] == "platform"
+        assert deployment["spec"]["selector"]["matchLabels"].items() <= labels.items()
+        assert labels["app.kubernetes.io/component"] == "operator"
+
+
+def _assert_no_key_twice(node: yaml.Node | None) -> None:
+    if isinstance(node, yaml.MappingNode):
+        keys = [key.value for key, _ in node.value]
+        assert len(keys) == len(set(keys)), keys
+        for _, value in node.value:
+            _assert_no_key_twice(value)
+    elif isinstance(node, yaml.SequenceNode):
+        for value in node.value:
+            _assert_no_key_twice(value)
+
+
+class TestRefusals:
+    """What is not meant is said by its name, before anything is installed."""
+
+    @pytest.mark.parametrize(
+        ("value", "said"),
+        [
+            ("replica=2", "replica"),
+            ("image.tags=x", "tags"),
+            ("pipeline.lake.sise=1Gi", "sise"),
+            ("networkPolicy.kafka.port=9092", "port"),
+            ("replicas=-1", "replicas"),
+            ("replicas=many", "replicas"),
+            ("logLevel=trace", "logLevel"),
+            ("leaseDuration=30", "leaseDuration"),
+            ("uninstall.underWay=force", "underWay"),
+            ("uninstall.timeout=4 minutes", "timeout"),
+            ("image.digest=sha256:abc", "digest"),
+            ("watchNamespaces={a,a}", "watchNamespaces"),
+            ("watchNamespaces={team-*}", "watchNamespaces"),
+            ("watchNamespaces=kafka", "watchNamespaces"),
+            ("strategy.type=OnDelete", "strategy"),
+            ("pipeline.clusters[0].name=prod", "bootstrapServers"),
+            ("pipeline.lake.accessModes={ReadOnlyMany}", "accessModes"),
+            ("pipeline.lake.accessModes={ReadWriteOncePod}", "accessModes"),  # the operator would keep it
+            (r"podLabels.app\.kubernetes\.io/component=x", "podLabels"),
+            (r"commonLabels.helm\.sh/chart=x", "commonLabels"),
+        ],
+    )
+    def test_by_the_schema(self, value: str, said: str) -> None:
+        with pytest.raises(HelmError, match=rf"(?s)values don't meet the specifications.*{said}"):
+            rendered("default", "--set", value)
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (("--set", "serviceAccount.create=false"), "serviceAccount.name has to be given"),
+            (("--set-json", LONG_NAME), "more than 52 characters"),
+            (("--set-json", SAME_NAME), "pipeline.clusters has prod twice"),
+            (("--set", "leaseDuration=2s"), "none below 3s"),
+            (("--kube-version", "1.28.0"), "chart requires kubeVersion"),
+        ],
+    )
+    def test_by_the_chart(self, arguments: tuple[str, ...], said: str) -> None:
+        with pytest.raises(HelmError, match=said):
+            rendered("default", *arguments)
+
+
+class TestTaken:
+    """What is legal, if rare."""
+
+    def test_as_a_dependency_under_a_condition(self, tmp_path: Path) -> None:
+        """Helm hands the condition down among the values."""
+        shutil.copytree(CHART, tmp_path / "charts" / NAME)
+        dependency = {"name": NAME, "version": "*", "condition": f"{NAME}.enabled"}
+        chart = {"apiVersion": "v2", "name": "platform", "version": "1.0.0", "dependencies": [dependency]}
+        (tmp_path / "Chart.yaml").write_text(yaml.safe_dump(chart), encoding="utf-8")
+        (tmp_path / "values.yaml").write_text(yaml.safe_dump({NAME: {"enabled": True}}), encoding="utf-8")
+        assert "kind: Deployment" in helm("template", "x", str(tmp_path), "--kube-version", KUBE_VERSION)
+        assert "kind: Deployment" not in helm("template", "x", str(tmp_path), "--set", f"{NAME}.enabled=false")
+
+    def test_a_schedule_by_name(self) -> None:
+        manifests = rendered("pipeline", "--set", "pipeline.loadModel.schedule=@daily")
+        assert of_kind(manifests, "CronJob", "-load-model")["spec"]["schedule"] == "@daily"
+
+    def test_no_dns(self) -> None:
+        """A rule without ports would allow all of them."""
+        (policy,) = (m for m in rendered("production", "--set-json", "networkPolicy.dns.ports=[]")
+                     if m["kind"] == "NetworkPolicy")  # fmt: skip
+        ports = [[port["port"] for port in rule["ports"]] for rule in policy["spec"]["egress"]]
+        assert ports == [[6443], [9092], [4317]]
