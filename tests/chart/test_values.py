@@ -7,6 +7,9 @@ import pytest
 import yaml
 from tests.chart.rendering import CHART, KUBE_VERSION, NAME, HelmError, helm, of_kind, rendered, rendered_text
 
+from kafka_rebalance.cli.retire import LET_GO_SECONDS, STOP_SECONDS
+from kafka_rebalance.units import parse_duration
+
 LONG_NAME = f'pipeline={{"enabled": true, "clusters": [{{"name": "{"x" * 40}", "bootstrapServers": "k:1"}}]}}'
 SAME_NAME = (
     'pipeline={"enabled": true, "clusters": [{"name": "prod", "bootstrapServers": "k:1"}, '
@@ -144,3 +147,28 @@ class TestTaken:
                      if m["kind"] == "NetworkPolicy")  # fmt: skip
         ports = [[port["port"] for port in rule["ports"]] for rule in policy["spec"]["egress"]]
         assert ports == [[6443], [9092], [4317]]
+
+    @pytest.mark.parametrize(("duration", "lasts"), [("1h30m", 5400), ("3s", 3), ("90m", 5400), ("2h5s", 7205)])
+    def test_durations(self, duration: str, lasts: int) -> None:
+        """The chart reads them as the commands do."""
+        assert parse_duration(duration) == lasts
+        job = of_kind(rendered("default", "--set", f"uninstall.timeout={duration}"), "Job")
+        assert job["spec"]["activeDeadlineSeconds"] == lasts + 300
+
+
+class TestDeadlines:
+    """A Job whose Pod hangs, or cannot start, ends: what it was for is over, and the next one has to begin."""
+
+    def test_of_the_job_before_an_uninstall(self) -> None:
+        """`retire` has the time that it may take."""
+        job = of_kind(rendered("namespaced"), "Job")["spec"]
+        assert job["activeDeadlineSeconds"] > parse_duration("10m") + STOP_SECONDS + LET_GO_SECONDS
+
+    def test_of_the_pipeline(self) -> None:
+        settings = ("--set", "pipeline.sampler.interval=1m30s,pipeline.sampler.count=20,pipeline.loadModel.deadline=1h")
+        manifests = rendered("pipeline", *settings)
+        deadlines = {
+            suffix: of_kind(manifests, "CronJob", suffix)["spec"]["jobTemplate"]["spec"]["activeDeadlineSeconds"]
+            for suffix in ("-sample-prod", "-sample-test", "-load-model")
+        }
+        assert deadlines == {"-sample-prod": 4200, "-sample-test": 4200, "-load-model": 3600}
