@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import signal
 import sys
 
 import click
@@ -72,6 +73,9 @@ def cli() -> None:
 
 def main() -> None:
     """Entry point: turn our own errors into exit codes and one line on stderr."""
+    if os.getpid() == 1:
+        # Process 1 of a container gets no signal that it has no handler for: it would be waited for, then killed.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         cli(standalone_mode=False)
     except click.ClickException as error:
