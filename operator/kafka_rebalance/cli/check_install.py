@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import click
 
@@ -21,11 +23,13 @@ from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.kube.errors import DryRunsNotTaken, Forbidden
 from kafka_rebalance.kube.installation import Installation
-from kafka_rebalance.kube.lease import LEASE_NAME
+from kafka_rebalance.kube.lease import DURATION_SECONDS, LEASE_NAME
 from kafka_rebalance.kube.rights import needed
 from kafka_rebalance.units import parse_duration
 
 EXIT_FOUND = 1
+_SKEW = timedelta(minutes=1)
+"""By how much the clocks of two machines may differ. What follows from it is told to people only: nobody acts on it."""
 _PLURALS = (REBALANCES, REASSIGNMENT_THROTTLES)
 _SERVED = tuple(name for plural in _PLURALS for name in (plural, f"{plural}/status"))
 _SAMPLE = {
@@ -138,8 +142,21 @@ async def _leader(kube: KubeClient, seconds: int) -> Answer:
     """Between two operators, in an upgrade, nobody leads for a moment."""
     where = f"lease {kube.namespace}/{LEASE_NAME}"
     for left in range(seconds, -1, -1):
-        lease = await kube.get_lease(LEASE_NAME)
-        if holder := (lease or {}).get("spec", {}).get("holderIdentity"):
+        spec = (await kube.get_lease(LEASE_NAME) or {}).get("spec") or {}
+        holder, silent_since = spec.get("holderIdentity"), _silent_since(spec, datetime.now(UTC))
+        if holder and not silent_since:
             return Answer(True, f"{where} is held by {holder}")
         await asyncio.sleep(1 if left else 0)
+    if holder:
+        said = f"{where} is held by {holder}, who has not renewed it since {silent_since}; does the operator run?"
+        return Answer(False, said)
     return Answer(False, f"{where}: nobody holds it; does the operator run?")
+
+
+def _silent_since(spec: Mapping[str, Any], now: datetime) -> str:
+    """When it was renewed last, where it has expired: who was killed leaves it behind in his name. Else empty."""
+    renewed = spec.get("renewTime")
+    if not renewed:
+        return ""
+    valid = timedelta(seconds=spec.get("leaseDurationSeconds") or DURATION_SECONDS)
+    return str(renewed) if datetime.fromisoformat(renewed) + valid + _SKEW < now else ""
