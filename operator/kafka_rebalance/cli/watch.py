@@ -11,11 +11,13 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
+from rich.text import Text
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.api.v1alpha1 import REBALANCES, KafkaRebalance, parse_rebalance
+from kafka_rebalance.cli.resource import find
 from kafka_rebalance.errors import Permanent
-from kafka_rebalance.kube.client import KubeClient
+from kafka_rebalance.kube.client import Json, KubeClient
 from kafka_rebalance.units import format_bytes, format_rate
 
 _EVERY_SECONDS = 0.5
@@ -37,24 +39,28 @@ def watch(name: str, namespace: str, until: int | None, exit_on_stall: bool) -> 
 async def _follow(namespace: str, name: str, until: int | None, *, exit_on_stall: bool) -> tuple[str, str] | None:
     kube = KubeClient.connect()
     console = Console()
-    last = ""
+    last = ("", "")
     try:
+        # One that is not there when the watching begins is a misspelt name rather than the end of a deletion.
+        body: Json | None = await find(kube, namespace, name)
         with Live(console=console, auto_refresh=False, transient=False) as live:
-            while True:
-                body = await kube.get(REBALANCES, namespace, name)
-                if body is None:
-                    live.update(f"{namespace}/{name} is gone", refresh=True)
-                    return None
+            while body is not None:
                 seen = parse_rebalance(body)
                 if console.is_terminal:
                     live.update(_screen(seen), refresh=True)
-                elif (line := _line(seen)) != last:
-                    click.echo(line)
+                else:
+                    lines = (_why(seen), _line(seen))
+                    for line, before in zip(lines, last, strict=True):
+                        if line and line != before:
+                            click.echo(line)
                     sys.stdout.flush()
-                    last = line
+                    last = lines
                 if (ended := _ended(seen, until, exit_on_stall=exit_on_stall)) is not None:
                     return ended or None
                 await asyncio.sleep(_EVERY_SECONDS)
+                body = await kube.get(REBALANCES, namespace, name)
+            live.update(f"{namespace}/{name} is gone", refresh=True)
+            return None
     finally:
         await kube.close()
 
@@ -94,12 +100,18 @@ def _line(seen: KafkaRebalance) -> str:
     return "  ".join(parts)
 
 
+def _why(seen: KafkaRebalance) -> str:
+    """The state with its message: what is waited for, and what somebody has to do."""
+    ready = find_condition(seen.status.conditions, ConditionType.READY)
+    return f"{ready.reason}: {ready.message}" if ready is not None and ready.message else ""
+
+
 def _screen(seen: KafkaRebalance) -> RenderableType:
-    """A bar, the figures, and the first rows of KIP-435's current batch."""
+    """A bar, the figures, why it stands as it does, and the first rows of KIP-435's current batch."""
     progress = seen.status.progress
     bar = Table.grid()  # a bar alone does not end its line
     bar.add_row(ProgressBar(total=100, completed=progress.percent if progress else 0, width=60))
-    return Group(bar, _line(seen), _batch(seen))
+    return Group(bar, _line(seen), Text(_why(seen)), _batch(seen))
 
 
 def _batch(seen: KafkaRebalance) -> RenderableType:
