@@ -1,4 +1,4 @@
-"""The API server, as far as the operator needs it: the only module that knows the ``kubernetes`` package.
+"""The API server, as far as the operator needs it: the only module beside ``access`` that knows the ``kubernetes`` package.
 
 The package supplies what is hard (kubeconfig, tokens, certificates); requests and answers are plain JSON, because
 our own resources have no classes there. Calls block, so they run in threads of their own; none is retried here.
@@ -20,12 +20,13 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import urllib3
-from kubernetes import client, config
+from kubernetes import client
 
 from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.fields import format_time
 from kafka_rebalance.api.v1alpha1 import API_VERSION, GROUP, VERSION, ObjectMeta
 from kafka_rebalance.errors import Permanent, Refused, Transient
+from kafka_rebalance.kube import access
 from kafka_rebalance.kube.errors import Forbidden, NotFound, Terminating, from_response, unreachable
 
 COMPONENT = "kafka-rebalance-operator"
@@ -75,18 +76,8 @@ class KubeClient:
         kubeconfig: str | None = None,
         before_write: Callable[[], None] | None = None,
     ) -> KubeClient:
-        """From the kubeconfig given, KUBECONFIG or ~/.kube/config; where there is none, as the Pod's account."""
-        configuration = client.Configuration()
-        default = Path.home() / ".kube" / "config"
-        path = kubeconfig or os.environ.get("KUBECONFIG") or (str(default) if default.exists() else None)
-        try:
-            if path:
-                config.load_kube_config(path, client_configuration=configuration)  # type: ignore[no-untyped-call]
-            else:
-                config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
-        except config.ConfigException as error:
-            raise Permanent("NoKubernetesAccess", f"no usable kubeconfig and not in a Pod: {error}") from error
-        return cls(configuration, operator_namespace(namespace), before_write=before_write)
+        """As ``access.configuration`` finds it."""
+        return cls(access.configuration(kubeconfig), operator_namespace(namespace), before_write=before_write)
 
     async def close(self) -> None:
         """Let go of connections and threads. When this returns, no request is under way any more."""
@@ -299,7 +290,7 @@ class KubeClient:
             answer = send(method, url, headers, body=body, _request_timeout=_TIMEOUT)  # type: ignore[no-untyped-call]
             data = answer.read()
         except (urllib3.exceptions.HTTPError, client.ApiException) as error:
-            raise unreachable(what, error) from error
+            raise unreachable(what, self._api.configuration.host, error) from error
         if not 200 <= answer.status < 300:
             raise from_response(what, answer.status, data)
         parsed: Json = json.loads(data)

@@ -63,9 +63,10 @@ class DryRunsNotTaken(Refused):
         super().__init__("ApiServerRefused", message)
 
 
-def unreachable(what: str, error: Exception) -> Transient:
+def unreachable(what: str, server: str, error: Exception) -> Transient:
     """No answer: the request may or may not have been carried out."""
-    return Transient(Reason.API_SERVER_UNREACHABLE, f"{what}: the API server did not answer ({type(error).__name__})")
+    told = f"{what}: the API server at {server} did not answer ({type(error).__name__})"
+    return Transient(Reason.API_SERVER_UNREACHABLE, told)
 
 
 def from_response(what: str, code: int, body: bytes) -> RebalanceError:
