@@ -59,7 +59,10 @@ async def _follow(namespace: str, name: str, until: int | None, *, exit_on_stall
                     return ended or None
                 await asyncio.sleep(_EVERY_SECONDS)
                 body = await kube.get(REBALANCES, namespace, name)
-            live.update(f"{namespace}/{name} is gone", refresh=True)
+            if console.is_terminal:
+                live.update(f"{namespace}/{name} is gone", refresh=True)
+            else:
+                click.echo(f"{namespace}/{name} is gone")
             return None
     finally:
         await kube.close()
