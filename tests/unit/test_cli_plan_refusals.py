@@ -14,7 +14,7 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("arguments", "cluster", "code", "says"),
         [
-            (["--brokers", "0"], CLUSTER, 3, "t-0 has 2 replicas, only 1 eligible brokers"),
+            (["--brokers", "0"], CLUSTER, 3, "t-0 needs 2 replicas, only 1 eligible brokers"),
             (["--brokers", "0,42"], CLUSTER, 3, "broker 42"),
             (["--decommission", "42"], CLUSTER, 3, "broker 42"),
             (
@@ -48,7 +48,7 @@ class TestRefusals:
                 2,
                 "are for --strategy MinimalMovement",
             ),
-            (["--replication-factor", "5"], CLUSTER, 3, "t-0 has 5 replicas, only 4 eligible brokers"),
+            (["--replication-factor", "5"], CLUSTER, 3, "t-0 needs 5 replicas, only 4 eligible brokers"),
             (["--max-data-to-move", "much"], CLUSTER, 2, "--max-data-to-move"),
             (["--pin-topics", "("], CLUSTER, 2, "--pin-topics"),
             (["--balance", "Fair"], CLUSTER, 2, "Total"),

@@ -232,7 +232,7 @@ class TestSelection:
 class TestRefusals:
     def test_fewer_brokers_than_replicas(self) -> None:
         """The partition, its replicas and the brokers that are left are named."""
-        with pytest.raises(Refused, match=r"t-0 has 3 replicas, only 2 eligible brokers: \[0, 1\]") as refused:
+        with pytest.raises(Refused, match=r"t-0 needs 3 replicas, only 2 eligible brokers: \[0, 1\]") as refused:
             plan(cluster([[0, 1, 2]], dict.fromkeys(range(3)), targets={0, 1}))
         assert refused.value.reason == "InsufficientBrokers"
 

@@ -174,7 +174,7 @@ def _check_factors(partitions: list[PartitionInput], rf: Ints, request: PlanRequ
         if places and factor > targets:
             raise Refused(
                 "InsufficientBrokers",
-                f"topic-partition {p.tp} has {factor} replicas, only {targets} eligible brokers: "
+                f"topic-partition {p.tp} needs {factor} replicas, only {targets} eligible brokers: "
                 f"{sorted(request.targets)}",
             )
         if factor < min(len(p.replicas), p.min_insync):
