@@ -38,6 +38,20 @@ class InterruptedBefore(Interrupted):
         return await super().describe_cluster()
 
 
+class InterruptedAfter(Interrupted):
+    """Calls ``meanwhile`` when the round has sent its steps."""
+
+    async def describe_partitions(self, topics=None):
+        return await KafkaInMemory.describe_partitions(self, topics)
+
+    async def alter_reassignments(self, orders):
+        answers = await super().alter_reassignments(orders)
+        if self.meanwhile is not None:
+            happens, self.meanwhile = self.meanwhile, None
+            happens()
+        return answers
+
+
 async def test_a_namespace_is_deleted():
     """Not one replica goes back before it is known that the namespace goes too."""
     kafka = Interrupted((1, 2), t=[[1], [1], [1], [1]])
@@ -127,6 +141,16 @@ class TestWhatIsSaid:
         await operator.round()
         assert kafka.meanwhile is None
         assert operator.kube.told[before:] == []
+
+    async def test_of_one_that_is_deleted_while_its_steps_are_sent(self):
+        """It was judged before: that nothing has to go back, or what held it, is not so any more."""
+        kafka = InterruptedAfter((1, 2), t=[[1], [1], [1], [1]])
+        kafka.slow = {2}
+        operator = OperatorInMemory(kafka)
+        operator.apply(execution={"parallelPartitionCount": 1})
+        kafka.meanwhile = operator.delete
+        await operator.until_true(lambda: kafka.meanwhile is None)
+        assert "RollingBack" not in str(operator.kube.told)
 
     async def test_that_it_is_stalled(self):
         """No event is sent twice."""
