@@ -80,6 +80,15 @@ class TestState:
         assert said(mine)[1].startswith("for this and that")
         assert statuses(mine) == ("False", "True", "False")
 
+    @pytest.mark.parametrize("metadata", [{}, {"deletionTimestamp": NOW.isoformat()}])
+    def test_a_window_that_cannot_be_read_is_stuck(self, metadata):
+        """It opens for nobody, so somebody has to mend it: kstatus and --exit-on-stall must not wait for it."""
+        mine = work(direction=Direction.ROLLBACK if metadata else Direction.FORWARD)
+        mine.update({**BODY, "metadata": {**BODY["metadata"], **metadata}})
+        mine.hold = Hold(Reason.INVALID_SPEC, "spec.execution.windows: cron '0 25 * * *': bad hour")
+        assert "bad hour" in said(mine)[1]
+        assert statuses(mine) == ("False", "False", "True")
+
     def test_a_stall_comes_before_a_pause(self):
         """What a person must act on comes first."""
         mine = work()

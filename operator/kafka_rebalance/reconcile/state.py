@@ -12,7 +12,7 @@ from kafka_rebalance.execution.decide import Direction, Kind
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.planning.gain import GAIN_TOO_SMALL
 from kafka_rebalance.reconcile.planning import BUDGET_REACHED
-from kafka_rebalance.reconcile.work import Barrier, Work
+from kafka_rebalance.reconcile.work import Barrier, Hold, Work
 from kafka_rebalance.units import format_bytes
 
 
@@ -41,7 +41,7 @@ def state_of(work: Work, stalled: str | None) -> tuple[Summary, str, str]:
     if work.replanning is not None:
         return _state_of_replanning(work, work.replanning)
     if work.hold is not None:
-        return Summary.IN_PROGRESS, work.hold.reason, f"{work.hold.message}; {_draining(work)}"
+        return _held(work.hold), work.hold.reason, f"{work.hold.message}; {_draining(work)}"
     if work.finished and not waits:
         waits = "everything has arrived; the throttle is being taken away"
     if work.going_back:
@@ -82,7 +82,8 @@ def _state_of_teardown(work: Work, waits: str) -> tuple[Summary, str, str]:
     if work.direction is Direction.REVERT:
         return Summary.IN_PROGRESS, Reason.REVERTING, waits or "cancelling what is in flight"
     if work.hold is not None:
-        return Summary.IN_PROGRESS, Reason.ROLLING_BACK, f"{work.hold.reason}: {work.hold.message}; {_draining(work)}"
+        told = f"{work.hold.reason}: {work.hold.message}; {_draining(work)}"
+        return _held(work.hold), Reason.ROLLING_BACK, told
     if work.finished and not waits:
         waits = "everything is back; the throttle is being taken away"
     return Summary.IN_PROGRESS, Reason.ROLLING_BACK, waits or _moving_back(work)
@@ -99,6 +100,11 @@ def _state_of_replanning(work: Work, why: Reason) -> tuple[Summary, str, str]:
     then = "planning anew" if work.settled else "cancelling what is in flight, then planning anew"
     reason = Reason.DRIFTED if why is Reason.DRIFTED else Reason.SUPERSEDED
     return Summary.IN_PROGRESS, reason, f"{said[why]}: {then}"
+
+
+def _held(hold: Hold) -> Summary:
+    """A window that cannot be read opens for nobody: that takes somebody, where everything else ends by itself."""
+    return Summary.STUCK if hold.reason is Reason.INVALID_SPEC else Summary.IN_PROGRESS
 
 
 def _draining(work: Work) -> str:
