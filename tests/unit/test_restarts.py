@@ -45,6 +45,15 @@ class TestWhyNothingMoves:
         assert operator.status["plan"].get("reason") == ("GainTooSmall" if "minimumGain" in goals else None)
 
     @pytest.mark.parametrize("restart", [False, True])
+    @pytest.mark.parametrize("silent", [False, True])
+    async def test_topics_that_match_nothing_are_not_taken_for_a_balanced_cluster(self, restart, silent):
+        """A slip in an expression of spec.topics: nothing was looked at, and that is said."""
+        kafka = KafkaInMemory((1, 2, 3), t=UNEVEN)
+        message, operator = await ended(kafka, restart=restart, silent=silent, topics={"include": ["orders"]})
+        assert message == "NothingSelected: spec.topics takes no topic that the cluster has, so nothing was looked at"
+        assert operator.status["plan"]["reason"] == "NothingSelected"
+
+    @pytest.mark.parametrize("restart", [False, True])
     async def test_what_the_plan_left_alone_is_counted(self, restart):
         """Partitions without a leader are no part of what is as asked for."""
         kafka = KafkaInMemory((1, 2, 3), t=[[1], [2], [3], [1]])

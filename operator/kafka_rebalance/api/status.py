@@ -88,7 +88,7 @@ class PlanStatus(ApiModel):
         description="True where maxReplicaMoves or maxDataToMove left imbalance that more moves would mend.",
     )
     reason: ShortText | None = Field(
-        default=None, description="Why the plan is empty although something could be moved, in one CamelCase word."
+        default=None, description="Why the plan is empty, where the cluster is not just as asked for, in one word."
     )
     leader_moves: Count = Field(description="Partitions whose preferred leader changes.")
     elections: Count = Field(

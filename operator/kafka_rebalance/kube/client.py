@@ -1,4 +1,4 @@
-"""The API server, as far as the operator needs it: the only module beside ``access`` that knows the ``kubernetes`` package.
+"""The API server, as far as the operator needs it; only this and ``access`` know the ``kubernetes`` package.
 
 The package supplies what is hard (kubeconfig, tokens, certificates); requests and answers are plain JSON, because
 our own resources have no classes there. Calls block, so they run in threads of their own; none is retried here.

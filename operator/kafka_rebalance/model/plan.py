@@ -67,8 +67,8 @@ class Plan:
     """A plan with its certificate.
 
     ``before`` and ``after`` are the spreads it starts from and ends with (None in plans stored by earlier versions).
-    ``reason`` says in one CamelCase word why a plan is empty although something could be moved; ``data_source`` where
-    the sizes come from (LoadModel, LogDirs; empty where that is not known).
+    ``reason`` says in one CamelCase word why a plan is empty, where the cluster is not just as asked for;
+    ``data_source`` where the sizes come from (LoadModel, LogDirs; empty where that is not known).
 
     ``lower_bound`` is a number of replica moves that no balanced plan can be below; ``optimal`` says that
     ``replica_moves`` is proved to equal the optimum. ``partitions`` holds the changed ones, sorted, and those that only

@@ -262,7 +262,7 @@ class ClusterEngine:
             if work.open is not None:
                 work.eta_seconds = expected_seconds(work.open.plan, work.rates)
             follow(work, seen.cluster, self._observer.replica_bytes, self._observer.produce_rates, now)
-            if not work.deleted_since:  # it was judged before: how much goes back, and what holds that, is not known yet
+            if not work.deleted_since:  # judged before: how much goes back, and what holds that, is not known yet
                 await self._report(work, seen.cluster, stalled=stalled(work, now))
 
     async def _confirmed(self, running: list[Work], orders: dict[str, Orders], look: Look) -> dict[str, Orders]:

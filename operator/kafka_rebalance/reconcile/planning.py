@@ -41,6 +41,8 @@ PINNED = "Pinned"
 BUDGET_REACHED = "BudgetReached"
 NOT_MOVED = "NotMoved"
 """Why a partition stays on a broker that shall be emptied: NotMoved where the strategy does not move it."""
+NOTHING_SELECTED = "NothingSelected"
+"""Why a plan is empty: the topic filter takes nothing that the cluster has, which may be a slip of the pen."""
 
 
 def select(
@@ -77,10 +79,10 @@ async def make_plan(
     away = holders - set(info.brokers) - decommission
     if away and not include:
         names = ", ".join(str(b) for b in sorted(away))
-        names = f"broker {names} holds" if len(away) == 1 else f"brokers {names} hold"
+        names = f"broker {names} holds replicas and is" if len(away) == 1 else f"brokers {names} hold replicas and are"
         raise Transient(
             "ClusterUnhealthy",
-            f"{names} replicas but not live; planned on their return. If gone for good: spec.brokers.decommission",
+            f"{names} not live; planned on their return. If gone for good: spec.brokers.decommission",
             retry_after=15,
         )
     if spec.offline_policy is OfflinePolicy.REFUSE:
@@ -113,7 +115,8 @@ async def make_plan(
         made = replace(made, partitions=tuple(sorted((*made.partitions, *_elections(request, made, resting)))))
     staying = _left_on(decommission, request, made) if decommission else ()
     made = replace(made, skipped=(*made.skipped, *asked.lists.skipped, *busy, *staying))
-    return replace(made, in_place=tuple(sorted(asked.lists.wanted.keys() - made.about)))
+    in_place = tuple(sorted(asked.lists.wanted.keys() - made.about))
+    return replace(made, in_place=in_place, reason=made.reason if selected else NOTHING_SELECTED)
 
 
 def _elections(

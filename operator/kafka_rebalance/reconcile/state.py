@@ -11,7 +11,7 @@ from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.decide import Direction, Kind
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.planning.gain import GAIN_TOO_SMALL
-from kafka_rebalance.reconcile.planning import BUDGET_REACHED
+from kafka_rebalance.reconcile.planning import BUDGET_REACHED, NOTHING_SELECTED
 from kafka_rebalance.reconcile.work import Barrier, Hold, Work
 from kafka_rebalance.units import format_bytes
 
@@ -171,6 +171,8 @@ def _nothing_to_do(work: Work, why_empty: str) -> str:
         return f"{GAIN_TOO_SMALL}: what would be moved gains less than goals.minimumGain ({gain} %)"
     if why_empty == BUDGET_REACHED:
         return "goals.maxReplicaMoves or goals.maxDataToMove allow no move that would help"
+    if why_empty == NOTHING_SELECTED:
+        return f"{NOTHING_SELECTED}: spec.topics takes no topic that the cluster has, so nothing was looked at"
     return "the cluster is as asked for: no partition has to change"
 
 
