@@ -72,7 +72,8 @@ class Story:
         self._screen.say(f"{moved} partitions had moved, or were about to")
         wait_until("the rollback begins", lambda: self._is_going_back("decommission-6"))
         self._get()
-        self._watch("decommission-6")
+        if self._is_there("decommission-6"):  # else it has gone back already
+            self._watch("decommission-6")
         self._get()
         after = observe(self._stage.kafka)
         show(self._screen, self._stage.kafka, origin, after)
@@ -175,8 +176,15 @@ class Story:
 
     def _is_going_back(self, name: str) -> bool:
         """Also true when it is gone already."""
-        found = self._stage.run("kubectl", "get", RESOURCE, name, "-n", NAMESPACE, "--ignore-not-found", "-o", "json")
+        found = self._found(name)
         return not found or "RollingBack" in found
+
+    def _is_there(self, name: str) -> bool:
+        return bool(self._found(name))
+
+    def _found(self, name: str) -> str:
+        """The resource as JSON; empty when it is gone."""
+        return self._stage.run("kubectl", "get", RESOURCE, name, "-n", NAMESPACE, "--ignore-not-found", "-o", "json")
 
     def _resource(self, name: str) -> Any:
         return json.loads(self._stage.run("kubectl", "get", RESOURCE, name, "-n", NAMESPACE, "-o", "json"))
