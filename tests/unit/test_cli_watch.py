@@ -1,16 +1,14 @@
 """kafka-rebalance watch: what it prints, and how it ends."""
 
-import sys
 from unittest.mock import patch
 
 import pytest
-from click.testing import CliRunner
 from tests.unit.kube_in_memory import KubeInMemory
-from tests.unit.status_command import NOW, Done, resource
+from tests.unit.status_command import NOW, resource
+from tests.unit.whole_program import run_program
 
 from kafka_rebalance.api.conditions import Reason, Verdict, summarise
 from kafka_rebalance.api.v1alpha1 import KafkaRebalanceStatus
-from kafka_rebalance.cli.main import main
 from kafka_rebalance.kube.client import KubeClient
 
 
@@ -42,17 +40,8 @@ def without_waiting(monkeypatch):
 
 
 def watch(*bodies, options=()):
-    code = 0
-    with (
-        CliRunner().isolation() as streams,
-        patch.object(KubeClient, "connect", lambda: Readings(*bodies)),
-        patch.object(sys, "argv", ["kafka-rebalance", "watch", "r", "-n", "kafka", *options]),
-    ):
-        try:
-            main()
-        except SystemExit as stop:
-            code = stop.code
-        return Done(code or 0, streams[0].getvalue().decode(), streams[1].getvalue().decode())
+    with patch.object(KubeClient, "connect", lambda: Readings(*bodies)):
+        return run_program("watch", "r", "-n", "kafka", *options)
 
 
 class TestTheEnd:
