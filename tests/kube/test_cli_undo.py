@@ -39,7 +39,7 @@ async def succeed(client: KubeClient, namespace: Namespace) -> None:
     await records.plans.save(uid, PLAN.hash, "c", PLAN, NOW)
     await records.origins.append(uid, "run-1", [Origin(p.tp, "", p.current) for p in PLAN.partitions])
     ended = (NOW, NOW, RunOutcome.SUCCEEDED)
-    await records.runs.save(Run(uid, namespace.name, "a", "c", "run-1", hashed, PLAN.hash, *ended))
+    await records.runs.save(Run(uid, namespace.name, "a", "c", "run-1", hashed, PLAN.hash, *ended, started_at=NOW))
     status = KafkaRebalanceStatus(
         observed_generation=1,
         conditions=summarise((), Verdict.DONE, Reason.SUCCEEDED, "done", generation=1, now=NOW),

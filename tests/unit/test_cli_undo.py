@@ -78,7 +78,8 @@ def resource(reason=Reason.SUCCEEDED, *, metadata=None, plan_hash=PLAN.hash, spe
 
 def succeeded(plan=PLAN, **changes):
     spec = parse_rebalance(resource()).spec
-    run = Run(UID, "kafka", "r", "cluster-1", "run-1", planning_hash(spec), plan.hash, NOW, NOW, RunOutcome.SUCCEEDED)
+    ended = (NOW, RunOutcome.SUCCEEDED)
+    run = Run(UID, "kafka", "r", "cluster-1", "run-1", planning_hash(spec), plan.hash, NOW, *ended, started_at=NOW)
     return replace(run, **changes)
 
 
@@ -200,6 +201,7 @@ REFUSED = {
         True,
         "NothingToUndo",
     ),
+    "others moved it": (resource(), succeeded(started_at=None), PLAN, True, "NothingToUndo"),
 }
 
 

@@ -172,7 +172,7 @@ class TestRuns:
         moment = datetime(2026, 1, 1, 12, tzinfo=UTC)
         run = Run(
             "u", "ns", "n", "cluster", "r-1", "sha256:a", "sha256:b", moment, moment, RunOutcome.TAKEN_OVER,
-            undo=True, successor="v", cordoned=replicas_of(4, 7), spent=Spent(3, 300),
+            undo=True, successor="v", cordoned=replicas_of(4, 7), spent=Spent(3, 300), started_at=moment,
         )  # fmt: skip
         assert decode_run(encode_run(run)) == run
         undone = replace(run, outcome=RunOutcome.UNDONE)
@@ -193,7 +193,10 @@ class TestRuns:
         assert decode_run(encode_run(run)) == run
 
     def test_written_before_undo_and_takeover(self) -> None:
-        """What an earlier version wrote lacks the newer fields: it neither undid nor cordoned nor spent anything."""
+        """What an earlier version wrote lacks the newer fields: it neither undid nor cordoned nor spent anything.
+
+        But it may have sent something.
+        """
         moment = datetime(2026, 1, 1, 12, tzinfo=UTC)
         old = {
             "format": 1,
@@ -209,7 +212,7 @@ class TestRuns:
             "outcome": None,
         }
         run = decode_run(json.dumps(old))
-        assert run == Run("u", "ns", "n", "cluster", "r-1", "sha256:a", "sha256:b", moment)
+        assert run == Run("u", "ns", "n", "cluster", "r-1", "sha256:a", "sha256:b", moment, started_at=moment)
         assert (run.undo, run.successor, run.cordoned) == (False, None, ())
 
 

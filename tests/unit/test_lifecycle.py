@@ -46,7 +46,7 @@ class World:
         self.lifecycle = Lifecycle(self.resources, self.stores, self.clock)
 
     async def stored(self, uid, **run):
-        record = Run(uid, "kafka", uid, "c", f"run-{uid}", "sha256:0", PLAN.hash, NOON, **run)
+        record = Run(uid, "kafka", uid, "c", f"run-{uid}", "sha256:0", PLAN.hash, NOON, **{"started_at": NOON, **run})
         await self.stores.plans.save(uid, PLAN.hash, "c", PLAN, NOON)
         await self.stores.origins.append(uid, record.run_id, [Origin(TP, "", replicas_of(1, 2))])
         await self.stores.runs.save(record)

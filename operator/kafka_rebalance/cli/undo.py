@@ -168,6 +168,8 @@ async def _load(kube: KubeClient, run: Run) -> OpenRun:
     done = open_run(run, stored.plan, stored.ref, origins)
     if all(errand.origin == errand.target for errand in done.errands):
         raise Refused("NothingToUndo", f"the run of {name} did not have to move anything")
+    if not run.started:
+        raise Refused("NothingToUndo", f"the run of {name} has sent no step: what moved was moved by others")
     return done
 
 

@@ -191,6 +191,8 @@ def decode_run(text: str) -> Run:
         raw = {field.name: found[field.name] for field in fields(Run) if field.name in found}
         raw["opened_at"] = datetime.fromisoformat(raw["opened_at"])
         raw["closed_at"] = datetime.fromisoformat(raw["closed_at"]) if raw["closed_at"] else None
+        started = found.get("started_at", found["opened_at"])  # versions that do not tell may have sent something
+        raw["started_at"] = datetime.fromisoformat(started) if started else None
         raw["outcome"] = RunOutcome(raw["outcome"]) if raw["outcome"] else None
         raw["cordoned"] = tuple(raw.get("cordoned", ()))
         raw["spent"] = Spent(**raw.get("spent", {}))

@@ -54,7 +54,8 @@ class Run:
     ``planning_hash`` is the hash of the part of the spec that decides what is planned; ``plan_hash`` the plan made
     from it. ``closed_at`` None: open. ``undo``: the run had succeeded and is being moved back to its origins.
     ``successor``: uid of the resource that took the run over. ``cordoned``: brokers that this run cordoned. ``spent``:
-    what the plans before the present one have moved.
+    what the plans before the present one have moved. ``started_at``: when its first order was about to be sent; None:
+    none was, so that all that moves or has moved was moved by others.
     """
 
     uid: str
@@ -71,6 +72,12 @@ class Run:
     successor: str | None = None
     cordoned: tuple[BrokerId, ...] = ()
     spent: Spent = field(default_factory=Spent)
+    started_at: datetime | None = None
+
+    @property
+    def started(self) -> bool:
+        """Whether it may have changed anything in Kafka."""
+        return self.started_at is not None or bool(self.cordoned)
 
     @property
     def open(self) -> bool:

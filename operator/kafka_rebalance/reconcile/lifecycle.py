@@ -102,6 +102,13 @@ class Lifecycle:
         again = error.retry_after if isinstance(error, Transient) else _REFUSED_SECONDS
         work.retry_at = self._clock.monotonic() + max(again, _SOONEST_SECONDS)
 
+    async def note_start(self, work: Work) -> None:
+        """Record that orders are about to be sent: before that nothing of the run has to be undone."""
+        if work.run is not None and work.run.started_at is None:
+            run = replace(work.run, started_at=self._clock.now())
+            await self._stores.runs.save(run)
+            work.run = run
+
     async def close(self, work: Work, outcome: RunOutcome, successor: str | None = None) -> None:
         """The run is over; nothing of it is in flight."""
         if work.run is None:
@@ -137,6 +144,8 @@ class Lifecycle:
         """Undo: the run that had succeeded goes back to its origins, with the same engine and limits."""
         if work.run is None:
             return
+        if not work.run.started:
+            raise Refused("NothingToUndo", f"the run with plan {work.run.plan_hash} has sent no step; others moved it")
         origins = await self._stores.origins.load(work.uid, work.run.run_id)
         if not origins:
             message = f"the origins of plan {work.run.plan_hash} are no longer stored: there is nothing to go back to"
@@ -159,6 +168,11 @@ class Lifecycle:
             work.run = await self._take_back(work)
         run = work.run
         if run is None or not run.open:
+            await self.let_go(work)
+            return
+        if not run.started:
+            # What has moved since was moved by others: to move it back would undo their work.
+            await self.close(work, RunOutcome.ROLLED_BACK)
             await self.let_go(work)
             return
         await self._look_around(work)

@@ -140,6 +140,7 @@ class Runs:
             opened_at=before.opened_at if before else self._clock.now(),
             cordoned=work.run.cordoned if work.run else (),
             spent=asked.spent,
+            started_at=before.started_at if before else self._clock.now() if inherited else None,
         )
         ref = await self._stores.plans.save(work.uid, plan.hash, info.cluster_id, plan, self._clock.now())
         found = (Origin(p.tp, p.topic_id, p.current, partitions[p.tp].leader) for p in plan.partitions)

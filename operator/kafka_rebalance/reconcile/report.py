@@ -173,7 +173,7 @@ def _progress(work: Work, now: datetime) -> ProgressStatus | None:
         bytes=ByteProgress(total=found.bytes_total, moved=found.bytes_moved),
         rate=round(rate),
         estimated_completion=format_time(now + timedelta(seconds=work.eta[1])) if work.eta else None,
-        started_at=work.open.run.opened_at,
+        started_at=work.run.started_at if work.run else None,
         above_replication_factor=found.above_replication_factor,
     )
 
