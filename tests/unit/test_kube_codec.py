@@ -4,7 +4,7 @@ import gzip
 import json
 import random
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -177,6 +177,13 @@ class TestRuns:
         assert decode_run(encode_run(run)) == run
         undone = replace(run, outcome=RunOutcome.UNDONE)
         assert decode_run(encode_run(undone)) == undone
+
+    def test_when_it_started(self) -> None:
+        moment = datetime(2026, 1, 1, 12, tzinfo=UTC)
+        run = Run("u", "ns", "n", "cluster", "r-1", "sha256:a", "sha256:b", moment)
+        assert decode_run(encode_run(run)).started_at is None
+        started = replace(run, started_at=moment + timedelta(days=2))
+        assert decode_run(encode_run(started)) == started
 
     def test_written_by_a_later_version(self) -> None:
         """What that has added, and this version knows nothing of, does not keep it from going on."""

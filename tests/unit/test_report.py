@@ -8,11 +8,11 @@ import pytest
 from tests.unit.reported import FLYING, MOVED, NOW, said, seen, status_of, tp, work
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
-from kafka_rebalance.api.v1alpha1 import MAX_BATCH_ROWS, MAX_SKIPPED_ROWS
+from kafka_rebalance.api.v1alpha1 import MAX_BATCH_ROWS, MAX_PLAN_BROKERS, MAX_SKIPPED_ROWS
 from kafka_rebalance.execution.decide import Direction, Kind, Verdict
 from kafka_rebalance.execution.throttle import ClusterRates, Rates
 from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
-from kafka_rebalance.model.topology import replicas_of
+from kafka_rebalance.model.topology import BrokerId, replicas_of
 
 
 class TestThrottle:
@@ -69,6 +69,27 @@ class TestNumbers:
         shown = status.display
         assert (shown.progress, shown.moved, shown.eta) == ("50%", "1.0 MiB/2.0 MiB", "1m-2m")
         assert shown.throttle == "1.0 MiB/s"
+
+    def test_what_each_broker_gets_and_gives_up(self):
+        """The brokers that change most come first; one that stays as it is has no row."""
+        found = status_of(work(2)).plan  # twice [1, 2] -> [3, 2]
+        rows = [row.model_dump(by_alias=True) for row in found.per_broker]
+        names = ("broker", "replicasIn", "replicasOut", "bytesIn", "bytesOut", "leadersIn", "leadersOut")
+        assert [tuple(row[name] for name in names) for row in rows] == [
+            (1, 0, 2, 0, 200, 0, 2),
+            (3, 2, 0, 200, 0, 2, 0),
+        ]
+        assert found.per_broker_count == 2
+
+    def test_steps_and_their_start(self):
+        """Until the first step was submitted there is no start, however long the run has been open."""
+        mine = work(progress=MOVED)
+        mine.steps_completed = 7
+        found = status_of(mine).progress
+        assert (found.steps.completed, found.steps.in_flight) == (7, 1)
+        assert found.started_at is None
+        mine.run = replace(mine.run, started_at=NOW)  # the plan's own copy of the record is older
+        assert status_of(mine).progress.started_at == NOW
 
     def test_no_end_is_promised_while_nothing_moves(self):
         """A dash, not a guess."""
@@ -131,7 +152,13 @@ class TestBounds:
         mine = work(count, topic=topic, skipped=[SkippedPartition(tp(i, "s" * 249), "NoLeader") for i in range(count)])
         mine.verdicts = {tp(i, topic): FLYING for i in range(count)}
         mine.verdicts |= {tp(i, "w" * 249): Verdict(Kind.WAITING, f"R{i % 9}", "y" * 3000) for i in range(count)}
+        on_many = (
+            PlannedPartition(tp(i, "b"), (BrokerId(i),), (BrokerId(10**9 + i),), size_bytes=2**60) for i in range(count)
+        )
+        plan = mine.open.plan
+        mine.open = replace(mine.open, plan=replace(plan, partitions=(*plan.partitions, *on_many)))
         status = status_of(mine, seen(count, topic))
+        assert (len(status.plan.per_broker), status.plan.per_broker_count) == (MAX_PLAN_BROKERS, 2 * count)
         assert len(json.dumps(status.as_patch()).encode()) <= 64 * 1024
         assert (len(status.current_batch), status.current_batch_size) == (MAX_BATCH_ROWS, count)
         assert (len(status.skipped), status.skipped_count) == (MAX_SKIPPED_ROWS, count)

@@ -1,10 +1,13 @@
 """An operator that is killed and started again says what the one before it would have said."""
 
+from datetime import datetime, timedelta
+
 import pytest
 from tests.unit.kafka_in_memory import KafkaInMemory
 from tests.unit.operator_in_memory import OperatorInMemory
 
 from kafka_rebalance.api.v1alpha1 import UNDO_ANNOTATION
+from kafka_rebalance.errors import Transient
 from kafka_rebalance.model.load import LoadModel, PartitionLoad
 from kafka_rebalance.model.topology import TopicPartition
 
@@ -61,6 +64,58 @@ class TestWhyNothingMoves:
         message, operator = await ended(kafka, restart=restart)
         assert message.endswith("; 1 partitions were left alone, see status.skipped")
         assert operator.skipped == {"t-3": "NoLeader"}
+
+
+class TestSteps:
+    async def test_begin_with_the_approval_and_are_counted_from_the_lists(self):
+        """The start is on record before Kafka hears of a step; neither it nor the count goes with the operator."""
+        kafka = KafkaInMemory((1, 2, 3), t=UNEVEN)
+        kafka.slow = {3}
+        operator = OperatorInMemory(kafka)
+        operator.apply(approval={"policy": "Manual"})
+        await operator.until("AwaitingApproval")
+        operator.clock.at += timedelta(days=2)
+        await operator.round()
+        assert operator.status["progress"]["startedAt"] is None
+        approved_at = operator.clock.at
+        operator.edit(approval={"policy": "Manual", "planHash": operator.status["plan"]["hash"]})
+        await operator.until_true(lambda: bool(kafka.flying))
+        started = operator.work.run.started_at
+        assert started >= approved_at
+        for _ in range(2):
+            await operator.round()
+            told = operator.status["progress"]
+            assert (told["steps"], datetime.fromisoformat(told["startedAt"])) == (
+                {"completed": 0, "inFlight": 1},
+                started,
+            )
+            operator.clock.at += timedelta(hours=1)
+            operator.restart()
+        kafka.slow = set()
+        for tp in [tp for tp, state in kafka.states.items() if state.in_flight]:
+            kafka._complete(tp)
+        await operator.until("Succeeded")
+        assert operator.status["progress"]["steps"] == {"completed": 1, "inFlight": 0}
+
+    async def test_killed_before_the_first_was_sent(self):
+        """Or cut off from the API server: nothing is sent whose start could not be recorded."""
+        kafka = KafkaInMemory((1, 2, 3), t=UNEVEN)
+        operator = OperatorInMemory(kafka)
+        operator.apply()
+        await operator.until_open()
+        save = operator.engine._stores.runs.save
+
+        async def refuse(run):
+            if run.started_at is not None:
+                raise Transient("ApiServerUnreachable", "nobody answers", 1.0)
+            await save(run)
+
+        operator.engine._lifecycle._stores.runs.save = refuse
+        await operator.until("ApiServerUnreachable")
+        assert kafka.altered == []
+        operator.restart()
+        await operator.until("Succeeded")
+        assert kafka.altered
 
 
 class TestHowItEnded:

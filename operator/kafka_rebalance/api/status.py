@@ -13,6 +13,7 @@ from pydantic import ConfigDict, Field
 from kafka_rebalance.api.fields import ApiModel, Timestamp
 
 MAX_BATCH_ROWS = 20
+MAX_PLAN_BROKERS = 20
 MAX_SKIPPED_ROWS = 50
 MAX_MESSAGE = 4096
 
@@ -67,6 +68,18 @@ class SpreadStatus(ApiModel):
     most: Count = Field(description="The most replicas that a broker holds of what is balanced.")
 
 
+class BrokerRow(ApiModel):
+    """What the plan does to one broker."""
+
+    broker: Count = Field(description="Id of the broker.")
+    replicas_in: Count = Field(description="Replicas that it gets.")
+    replicas_out: Count = Field(description="Replicas that it gives up.")
+    bytes_in: Count = Field(description="Bytes that its new replicas have to fetch.")
+    bytes_out: Count = Field(description="Bytes of the replicas that it gives up.")
+    leaders_in: Count = Field(description="Partitions whose preferred leader it becomes.")
+    leaders_out: Count = Field(description="Partitions whose preferred leader it is no more.")
+
+
 class PlanStatus(ApiModel):
     """The plan being carried out."""
 
@@ -98,6 +111,10 @@ class PlanStatus(ApiModel):
     data_source: ShortText | None = Field(
         default=None, description="Where the sizes come from: LoadModel (the pipeline's) or LogDirs (read live)."
     )
+    per_broker: Annotated[tuple[BrokerRow, ...], Field(max_length=MAX_PLAN_BROKERS, json_schema_extra=_ATOMIC)] = Field(
+        default=(), description="What each broker gets and gives up, those that change most first; the first 20."
+    )
+    per_broker_count: Count = Field(default=0, description="Number of brokers that get or give up anything.")
     eta: ShortText | None = Field(default=None, description="Expected duration at the throttle in force.")
 
 
@@ -118,6 +135,16 @@ class ReplicaProgress(ApiModel):
     completed: Count = Field(description="Those that are in sync there.")
 
 
+class StepProgress(ApiModel):
+    """KIP-435's steps."""
+
+    completed: Count = Field(
+        description="Steps that lie behind the partitions: counted from where each began and where it is, in steps of "
+        "the parallelReplicaCount of now. Partitions that are left alone do not count."
+    )
+    in_flight: Count = Field(description="Steps under way: at most one of each partition.")
+
+
 class ByteProgress(ApiModel):
     """Bytes of the plan."""
 
@@ -133,10 +160,14 @@ class Progress(ApiModel):
     )
     partitions: PartitionProgress = Field(description="Partitions by what became of them.")
     replica_moves: ReplicaProgress = Field(description="Replica moves.")
+    # Not in statuses that earlier versions have written.
+    steps: StepProgress | None = Field(default=None, description="KIP-435's steps. Back: of the way back.")
     bytes: ByteProgress = Field(description="Bytes.")
     rate: Count | None = Field(default=None, description="Bytes per second, lately.")
     estimated_completion: ShortText | None = Field(default=None, description="When it will be done at the pace seen.")
-    started_at: Timestamp | None = Field(default=None, description="When the first step was submitted.")
+    started_at: Timestamp | None = Field(
+        default=None, description="When the run submitted its first step; absent until then."
+    )
     above_replication_factor: Count = Field(
         default=0, description="Partitions that have more replicas than their replication factor for now."
     )

@@ -28,8 +28,10 @@ from kafka_rebalance.api.rebalance import (
 )
 from kafka_rebalance.api.status import (
     MAX_BATCH_ROWS,
+    MAX_PLAN_BROKERS,
     MAX_SKIPPED_ROWS,
     BatchRow,
+    BrokerRow,
     ByteProgress,
     Condition,
     Display,
@@ -41,6 +43,7 @@ from kafka_rebalance.api.status import (
     ResourceStatus,
     SkippedRow,
     SpreadStatus,
+    StepProgress,
     ThrottleStatus,
 )
 from kafka_rebalance.api.throttle import (
@@ -61,6 +64,7 @@ __all__ = [
     "LET_GO_ANNOTATION",
     "MAX_BATCH_ROWS",
     "MAX_BROKER_ROWS",
+    "MAX_PLAN_BROKERS",
     "MAX_SKIPPED_ROWS",
     "REASSIGNMENT_THROTTLES",
     "REBALANCES",
@@ -70,6 +74,7 @@ __all__ = [
     "Balance",
     "BatchRow",
     "BrokerRates",
+    "BrokerRow",
     "Brokers",
     "ByteProgress",
     "Condition",
@@ -98,6 +103,7 @@ __all__ = [
     "SecretRef",
     "SkippedRow",
     "SpreadStatus",
+    "StepProgress",
     "Strategy",
     "Throttle",
     "ThrottleDisplay",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -60,6 +61,19 @@ class Imbalance:
 
     squares: int
     least: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerChange:
+    """What a plan does to one broker: replicas, their bytes and preferred leaderships that it gets and gives up."""
+
+    broker: BrokerId
+    replicas_in: int
+    replicas_out: int
+    bytes_in: int
+    bytes_out: int
+    leaders_in: int
+    leaders_out: int
 
 
 @dataclass(frozen=True)
@@ -121,6 +135,27 @@ class Plan:
     def data_to_move_bytes(self) -> int:
         """Bytes that new copies have to fetch."""
         return sum(p.size_bytes * len(p.added) for p in self.partitions)
+
+    @cached_property
+    def broker_changes(self) -> tuple[BrokerChange, ...]:
+        """Of each broker that gets or gives up anything; those of which most replicas, then leaderships, change first.
+
+        Differences: what a broker holds in all is not in a plan, which has only the partitions that change.
+        """
+        tally: defaultdict[BrokerId, list[int]] = defaultdict(lambda: [0, 0, 0, 0, 0, 0])
+        for p in self.partitions:
+            if p.current == p.target:
+                continue
+            for side, replicas, others in ((0, p.target, p.current), (1, p.current, p.target)):
+                for broker in replicas:
+                    if broker not in others:
+                        tally[broker][side] += 1
+                        tally[broker][2 + side] += p.size_bytes
+                if p.leader_moves and replicas:
+                    tally[replicas[0]][4 + side] += 1
+        found = [BrokerChange(broker, *numbers) for broker, numbers in tally.items()]
+        found.sort(key=lambda c: (-c.replicas_in - c.replicas_out, -c.leaders_in - c.leaders_out, c.broker))
+        return tuple(found)
 
     @cached_property
     def about(self) -> frozenset[TopicPartition]:

@@ -272,18 +272,11 @@ class ClusterEngine:
         for work in running:
             before = {tp: work.verdicts[tp] for tp in stale[work.uid]}
             self._judge_again(work, look.observation, again)
-            orders[work.uid] = await self._recorded(work, still_meant(orders[work.uid], before, work))
-            work.sent = frozenset(_named(orders[work.uid]))
+            meant = still_meant(orders[work.uid], before, work)
+            if any(_named(meant)) and not await self._lifecycle.record_start(work):
+                meant = Orders()
+            orders[work.uid], work.sent = meant, frozenset(_named(meant))
         return orders
-
-    async def _recorded(self, work: Work, orders: Orders) -> Orders:
-        """The orders, once it is on record that the run sends some; none where that cannot be written now."""
-        recorded = not any(_named(orders))
-        async with self._lifecycle.problems_of(work, "record"):
-            if not recorded:
-                await self._lifecycle.note_start(work)
-                recorded = True
-        return orders if recorded else Orders()
 
     def _schedule(self, running: list[Work], cluster: ClusterState) -> dict[str, Orders]:
         """The one place where all caps hold: each rebalance's own, and the throttle resource's over all of them."""

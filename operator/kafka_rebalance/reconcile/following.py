@@ -14,6 +14,7 @@ from kafka_rebalance.execution.progress import (
     seconds_left_range,
     start_pace,
 )
+from kafka_rebalance.execution.step_count import steps_completed
 from kafka_rebalance.execution.steps import Alter, Elect
 from kafka_rebalance.execution.throttle import ClusterRates
 from kafka_rebalance.model.load import LoadModel
@@ -32,9 +33,12 @@ def follow(
     produce_rates: Mapping[TopicPartition, float],
     now: float,
 ) -> None:
-    """Set progress, pace, ``eta`` and ``too_slow``. ``now``: seconds of a monotonic clock."""
+    """Set progress, ``steps_completed``, pace, ``eta`` and ``too_slow``. ``now``: seconds of a monotonic clock."""
     direction = work.direction or Direction.FORWARD
     work.progress = measure(work.errands, work.verdicts, cluster, replica_bytes, direction)
+    work.steps_completed = steps_completed(
+        work.errands, work.verdicts, cluster, direction, work.limits.parallel_replicas
+    )
     if work.hold is not None and not work.progress.partitions_in_flight:
         # Standing still is meant: the clock of the progress criterion begins anew.
         work.pace, work.eta = None, None

@@ -102,12 +102,18 @@ class Lifecycle:
         again = error.retry_after if isinstance(error, Transient) else _REFUSED_SECONDS
         work.retry_at = self._clock.monotonic() + max(again, _SOONEST_SECONDS)
 
-    async def note_start(self, work: Work) -> None:
-        """Record that orders are about to be sent: before that nothing of the run has to be undone."""
-        if work.run is not None and work.run.started_at is None:
-            run = replace(work.run, started_at=self._clock.now())
+    async def record_start(self, work: Work) -> bool:
+        """Before anything is sent: that the run starts is on record. False: it cannot be written, send nothing yet.
+
+        What has moved before that was moved by others, and is not ours to undo.
+        """
+        if work.run is None or work.run.started_at is not None:
+            return True
+        run = replace(work.run, started_at=self._clock.now())
+        async with self.problems_of(work, "record the start"):
             await self._stores.runs.save(run)
             work.run = run
+        return work.run is run
 
     async def close(self, work: Work, outcome: RunOutcome, successor: str | None = None) -> None:
         """The run is over; nothing of it is in flight."""

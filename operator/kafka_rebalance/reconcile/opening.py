@@ -128,7 +128,7 @@ class Runs:
         made = await make_plan(spec, info, selected, load, asked)
         plan = replace(with_earlier_errands(made, earlier, partitions), data_source=load.source)
         await self._refuse_overfull(plan, info)
-        await asyncio.to_thread(lambda: plan.hash)  # computed once, off the event loop
+        await asyncio.to_thread(lambda: (plan.hash, plan.broker_changes))  # computed once, off the event loop
         run = Run(
             uid=work.uid,
             namespace=work.rebalance.metadata.namespace,

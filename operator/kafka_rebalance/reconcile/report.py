@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
 from datetime import datetime, timedelta
 
 from kafka_rebalance.api.conditions import ConditionType, Reason, remove_condition, set_condition, summarise
@@ -10,9 +11,11 @@ from kafka_rebalance.api.conditions import Verdict as Summary
 from kafka_rebalance.api.fields import format_time
 from kafka_rebalance.api.v1alpha1 import (
     MAX_BATCH_ROWS,
+    MAX_PLAN_BROKERS,
     MAX_SKIPPED_ROWS,
     ApprovalPolicy,
     BatchRow,
+    BrokerRow,
     ByteProgress,
     Condition,
     Display,
@@ -22,6 +25,7 @@ from kafka_rebalance.api.v1alpha1 import (
     ReplicaProgress,
     SkippedRow,
     SpreadStatus,
+    StepProgress,
     ThrottleStatus,
 )
 from kafka_rebalance.api.v1alpha1 import (
@@ -147,6 +151,8 @@ def _plan(work: Work) -> PlanStatus:
         elections=plan.elections,
         data_to_move=plan.data_to_move_bytes,
         data_source=plan.data_source or None,
+        per_broker=tuple(BrokerRow(**asdict(row)) for row in plan.broker_changes[:MAX_PLAN_BROKERS]),
+        per_broker_count=len(plan.broker_changes),
         eta=format_duration(work.eta_seconds) if work.eta_seconds is not None else None,
     )
 
@@ -159,6 +165,7 @@ def _progress(work: Work, now: datetime) -> ProgressStatus | None:
     found = work.progress
     if found is None or work.open is None:
         return None
+    run = work.run or work.open.run  # the record: it is written anew when the first step goes out
     rate = work.pace.rate if work.pace else 0.0
     return ProgressStatus(
         percent=found.percent,
@@ -170,10 +177,11 @@ def _progress(work: Work, now: datetime) -> ProgressStatus | None:
             skipped=found.partitions_skipped,
         ),
         replica_moves=ReplicaProgress(total=found.replicas_total, completed=found.replicas_completed),
+        steps=StepProgress(completed=work.steps_completed, in_flight=found.partitions_in_flight),
         bytes=ByteProgress(total=found.bytes_total, moved=found.bytes_moved),
         rate=round(rate),
         estimated_completion=format_time(now + timedelta(seconds=work.eta[1])) if work.eta else None,
-        started_at=work.run.started_at if work.run else None,
+        started_at=run.started_at,
         above_replication_factor=found.above_replication_factor,
     )
 

@@ -108,6 +108,7 @@ class Work:
     too_slow: str = ""
     since: dict[TopicPartition, datetime] = field(default_factory=dict)
     progress: Progress | None = None
+    steps_completed: int = 0
     pace: Pace | None = None
     rates: ClusterRates = field(default_factory=ClusterRates)
     rate_source: str = ""

@@ -1,0 +1,60 @@
+"""How many of KIP-435's steps lie behind a run: derived from the lists alone, so that a restart forgets none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from kafka_rebalance.execution.decide import FOREIGN, Direction, Errand, Kind, Verdict
+from kafka_rebalance.execution.steps import Present, StepRules, all_steps
+from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
+
+
+def steps_completed(
+    errands: Iterable[Errand],
+    verdicts: Mapping[TopicPartition, Verdict],
+    cluster: ClusterState,
+    direction: Direction,
+    parallel_replicas: int,
+) -> int:
+    """Steps from where each partition began to where it is, over all partitions that are not left alone.
+
+    Of a partition it is the number of steps of its whole way, less those that are left of it, both with R =
+    ``parallel_replicas`` and as if everything were in sync. Nobody counts what is sent, so it is what R makes of the
+    lists now: after a change of R steps that were sent before count in the size that steps have now.
+    """
+    forward = direction is Direction.FORWARD
+    done = 0
+    for errand in errands:
+        tp = errand.tp
+        state, verdict = cluster.partitions.get(tp), verdicts.get(tp)
+        if state is None or verdict is None or verdict.kind is Kind.SKIPPED or verdict.reason == FOREIGN:
+            continue
+        start, goal = (errand.origin, errand.target) if forward else (errand.target, errand.origin)
+        settled = _settled(state) if state.adding else state.replicas
+        if settled == start:
+            # Only a leader is elected: no list tells it.
+            done += errand.elects and forward and verdict.kind is Kind.DONE
+        elif settled == goal:
+            done += _steps(start, goal, parallel_replicas)
+        else:
+            done += max(0, _steps(start, goal, parallel_replicas) - _steps(settled, goal, parallel_replicas))
+    return done
+
+
+def _settled(state: PartitionState) -> Replicas:
+    """The list without what is still being added: the step that adds it is not done."""
+    return tuple(b for b in state.replicas if b not in state.adding)
+
+
+def _steps(start: Replicas, goal: Replicas, parallel_replicas: int) -> int:
+    """Which brokers these are makes no difference, so partitions that differ only in that are looked at once."""
+    pattern = tuple([goal.index(b) if b in goal else ~at for at, b in enumerate(start)])
+    return _steps_of(pattern, len(goal), parallel_replicas)
+
+
+@lru_cache(maxsize=4096)
+def _steps_of(pattern: tuple[int, ...], goal_length: int, parallel_replicas: int) -> int:
+    start = tuple(BrokerId(b) for b in pattern)
+    goal = tuple(BrokerId(b) for b in range(goal_length))
+    return len(all_steps(Present(start, frozenset(start), start[0]), goal, StepRules(parallel_replicas)))
