@@ -71,6 +71,11 @@ class ClusterThrottle:
         """Whether nothing of ours is left on any broker or topic."""
         return self._keeper.settled
 
+    async def nothing_left(self) -> bool:
+        """Whether the ledger, read if it has not been, is empty. Raises what reading it raises."""
+        await self._keeper.load()
+        return self.settled
+
     @property
     def limits_others(self) -> bool:
         """Whether a resource holds for what others reassign."""

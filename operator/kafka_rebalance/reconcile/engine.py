@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.throttle import ClusterLimits
@@ -100,10 +100,13 @@ class ClusterEngine:
         """Something changed: do not wait for the next tick."""
         self._woken.set()
 
-    async def run(self) -> None:
-        """Tick until cancelled."""
+    async def run(self, named: Callable[[], bool]) -> None:
+        """Tick until cancelled; or until nobody names the cluster (``named``) and nothing of ours is left there.
+
+        Who calls it goes on without a turn of the loop after ``named`` has said no: nobody can come in between.
+        """
         try:
-            while True:
+            while named() or not await self._nothing_left() or named():
                 self._woken.clear()
                 self._round_began = self._clock.monotonic()
                 pause = await self.tick()
@@ -115,6 +118,24 @@ class ClusterEngine:
             for work in self.works.values():
                 if work.planning is not None:
                     work.planning.cancel()
+
+    async def close(self) -> None:
+        """Let go of the client."""
+        await self._admin.close()
+
+    async def _nothing_left(self) -> bool:
+        """Whether no throttle of ours and no open run is on record; False where that cannot be read."""
+        try:
+            if not await self._throttle.nothing_left():
+                return False
+            runs = await self._stores.runs.list_all()
+        except RebalanceError as error:
+            log.warning("cluster %s: what is left there is not known: %s", self.cluster_id, error.message)
+            return False
+        except Exception:
+            log.exception("cluster %s: unexpected error: what is left there is not known", self.cluster_id)
+            return False
+        return not any(run.open and run.cluster_id == self.cluster_id for run in runs)
 
     async def tick(self) -> float:
         """One round. Returns how many seconds may pass before the next."""

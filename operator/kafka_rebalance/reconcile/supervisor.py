@@ -1,4 +1,4 @@
-"""Sorts resources to the Kafka clusters they name, and keeps one engine per cluster running.
+"""Sorts resources to the Kafka clusters they name, and keeps one engine per cluster running while somebody names it.
 
 What the watch says is stored here and the engine woken; nothing is decided. A cluster that cannot be reached is said on
 the resources that name it and tried again, while the engines of other clusters go on.
@@ -250,9 +250,25 @@ class Supervisor:
         admin = renewed(admin, used, info.cluster_id, self._connect, lambda: self._settings_now(info.cluster_id))
         keeper = ThrottleKeeper(info.cluster_id, admin, LedgerStore(self._kube))
         engine = ClusterEngine(info, admin, self._resources, self._stores, keeper, self._load_models, self._clock)
-        self._engines[info.cluster_id] = (engine, asyncio.create_task(engine.run()))
+        self._engines[info.cluster_id] = (engine, asyncio.create_task(self._keep(engine)))
         log.info("cluster %s: connected at %s", info.cluster_id, connection.kafka.bootstrap_servers)
         return engine
+
+    async def _keep(self, engine: ClusterEngine) -> None:
+        """Run it for as long as it is needed, then forget it; whoever names the cluster next begins anew.
+
+        From the last look at who names it until it is forgotten the loop does not turn.
+        """
+        await engine.run(lambda: self._named(engine))
+        del self._engines[engine.cluster_id]
+        self._connections = {key: other for key, other in self._connections.items() if other.engine is not engine}
+        log.info("cluster %s: nobody names it any more, and nothing of ours is left there", engine.cluster_id)
+        self._in_background(_close(engine))
+
+    def _named(self, engine: ClusterEngine) -> bool:
+        """Whether a resource names the engine's cluster. What is not handed over yet counts."""
+        coming = (other for other in self._connections.values() if other.engine is engine and not other.may_move)
+        return bool(engine.works or engine.throttles) or any(coming)
 
     async def _settings_now(self, cluster_id: str) -> dict[Source, ConnectionSettings]:
         """How all who name the cluster say now that it is reached; whose Secrets are gone is left out."""
@@ -293,3 +309,10 @@ class Supervisor:
         task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+
+
+async def _close(engine: ClusterEngine) -> None:
+    try:
+        await engine.close()
+    except RebalanceError as error:
+        log.warning("cluster %s: its client was not closed: %s", engine.cluster_id, error.message)
