@@ -97,6 +97,16 @@ class Engine:
         return self.kube.resources[WHERE]["status"]
 
 
+class TestBeforeTheFirstRound:
+    def test_that_nobody_answers_is_said(self):
+        """The ledger is read in a round, and there was none yet."""
+        engine = Engine()
+        engine.apply(leaderRate=50)
+        asyncio.run(engine.throttle.report({}, Transient("KafkaUnreachable", "nobody answers")))
+        ready = next(c for c in engine.status["conditions"] if c["type"] == "Ready")
+        assert (ready["reason"], ready["message"]) == ("KafkaUnreachable", "nobody answers; trying again")
+
+
 class TestOthers:
     def test_what_others_reassign_is_held_and_said(self):
         """Rates on its brokers, its replicas listed, and a row per broker with what was measured."""

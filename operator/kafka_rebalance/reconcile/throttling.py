@@ -144,7 +144,9 @@ class ThrottleKeeper:
 
     @property
     def ceilings(self) -> str:
-        """Rates that somebody set below ours by hand, which hold; empty where there are none."""
+        """Rates that somebody set below ours by hand, which hold; empty where none are on record or read."""
+        if self._book.empty:
+            return ""
         return _some([f"broker {b}: {name} = {rate}" for (b, name), rate in sorted(self._rates.ceilings().items())])
 
     @property
