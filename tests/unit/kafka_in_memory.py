@@ -82,6 +82,12 @@ class KafkaInMemory(Configs):
         held = {b: {tp: self.size for tp, state in self.states.items() if b in state.replicas} for b in brokers}
         return {b: (LogDir("/data", sizes),) for b, sizes in held.items()}
 
+    def arrive(self):
+        """All that is in flight is in sync now, and nothing is slow any more."""
+        self.slow = set()
+        for tp in [tp for tp, state in self.states.items() if state.in_flight]:
+            self._complete(tp)
+
     def _alter(self, tp, to):
         state = self.states.get(tp)
         if state is None:

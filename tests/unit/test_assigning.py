@@ -177,8 +177,9 @@ class TestRuns:
             operator.restart()
         operator.edit(topics={"exclude": ["z"]})
         await operator.until("Superseded")
+        kafka.arrive()
         await operator.until("Succeeded")
-        assert kafka.altered.count(("b-0", None)) == 1
+        assert kafka.altered.count(("b-0", None)) == 0
         assert [kafka.lists(topic) for topic in "abc"] == [[[3, 2]], [[3, 4]], [[1, 2]]]
 
     async def test_topics_that_were_deleted_meanwhile(self, kafka):
@@ -197,6 +198,7 @@ class TestRuns:
         kafka.delete("c")
         operator.edit(goals={"followerOrder": False})
         await operator.until("Superseded")
+        kafka.arrive()
         await operator.until("Succeeded")
         assert kafka.lists("b") == [[3, 4]]
         assert operator.skipped == {"c-0": "TopicDeleted"}
@@ -261,7 +263,7 @@ class TestRuns:
         operator.edit(topics={"exclude": ["y"]})
         message = await operator.until("UnknownPartition")
         assert f"topic-partition {misspelt[0]}-{misspelt[1]}, which the cluster does not have" in message
-        assert (kafka.lists("b"), kafka.flying) == ([[3, 2]], set())
+        assert kafka.flying == {"b-0"}  # what is in flight goes on until there is a plan that wants it otherwise
         kafka.slow = {4}
         operator.write(*self.ROWS, self.DRIFTING)
         for number in (1, 2):
@@ -271,7 +273,7 @@ class TestRuns:
                 operator.restart()
             operator.edit(topics={"exclude": [f"no-{number}"]})
             await operator.until("Superseded")
-        kafka.slow = set()
+        kafka.arrive()
         await operator.until("Succeeded")
         assert (kafka.lists("b"), operator.skipped) == ([[3, 4]], {"c-0": "TopicDeleted"})
 

@@ -28,7 +28,10 @@ class Closing:
         self._clock = clock
 
     async def finish(self, work: Work, info: ClusterInfo) -> None:
-        """Every partition has arrived or is left alone, and the throttle has been taken away: close the run."""
+        """Every partition has arrived or is left alone, and the throttle has been taken away: close the run.
+
+        Where the plan is superseded, copies in flight may stay: it is planned again beside them.
+        """
         if work.open is None or work.planning is not None or work.barrier is Barrier.TOO_LARGE:
             return
         if work.going_back and not self._uncordoned(work, info):

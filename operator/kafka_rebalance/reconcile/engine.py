@@ -316,7 +316,7 @@ class ClusterEngine:
     async def _finish(self, running: list[Work], info: ClusterInfo) -> None:
         """End the runs that have arrived, once the throttle on what they moved reads as it did before."""
         for work in running:
-            if work.finished and self._throttle.restored(work, info):
+            if work.rests_but_for_kept or (work.finished and self._throttle.restored(work, info)):
                 await self._closing.finish(work, info)
 
     async def _report(self, work: Work, cluster: ClusterState, *, stalled: str | None = None) -> None:

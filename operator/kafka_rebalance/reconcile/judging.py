@@ -56,11 +56,14 @@ def judge_again(
         tuple(sorted((topic, seen.min_insync.get(topic)) for topic in work.topics)),
         work.run_plan_hash,
         tuple(sorted((other.uid, other.run_plan_hash) for other in ahead)),
+        (work.replanning, work.kept, work.planning_hash),
     )
     mine = replace(seen, restarting=restarting)
 
     def verdict(errand: Errand) -> Verdict:
-        found = judge(errand, mine, heading, r, paused=paused)
+        state = seen.cluster.partitions.get(errand.tp)
+        stays = state is not None and state.in_flight and work.keeps(errand.tp)
+        found = judge(errand, mine, Direction.FORWARD if stays else heading, r, paused=paused)
         other = next((o for o in ahead if o.open is not None and errand.tp in o.open.errand_of), None)
         if other is None or found.kind not in {Kind.IN_FLIGHT, Kind.READY}:
             return found

@@ -189,7 +189,7 @@ class Lifecycle:
             return
         if work.open is None:
             work.open = await load_open_run(self._stores, run)
-        work.replanning, work.settled = None, False
+        work.replanning, work.settled, work.kept = None, False, None
 
     async def _look_around(self, work: Work) -> None:
         """Whether the deletion is part of a larger one: of the namespace, or of our CRD."""
@@ -239,4 +239,4 @@ def heed_spec(work: Work) -> None:
     if work.run.planning_hash != work.planning_hash:
         work.replanning = Reason.SUPERSEDED
     elif work.replanning is Reason.SUPERSEDED and work.planning is None:
-        work.replanning, work.settled = None, False
+        work.replanning, work.settled, work.kept = None, False, None

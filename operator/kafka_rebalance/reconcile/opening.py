@@ -37,7 +37,8 @@ from kafka_rebalance.reconcile.records import Stores, open_run
 from kafka_rebalance.reconcile.resources import Resources
 from kafka_rebalance.reconcile.room import refuse_overfull
 from kafka_rebalance.reconcile.spending import spent_by
-from kafka_rebalance.reconcile.work import Planned, Work
+from kafka_rebalance.reconcile.superseding import as_if_cancelled, copies_of, gone_on_with
+from kafka_rebalance.reconcile.work import Kept, Planned, Work
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +98,11 @@ class Runs:
             return
         task, work.planning = work.planning, None
         async with self._lifecycle.problems_of(work, "start"):
-            self._begin(work, await task)
+            made = await task
+            if isinstance(made, Planned):
+                self._begin(work, made)
+            else:
+                work.kept, work.settled = made, False  # the rest is cancelled, then planned from what is there
 
     async def _unseen(self, works: Collection[Work], cluster_id: str) -> str | None:
         """Whose open run may be moving anything: not loaded yet, or of a resource we have not seen since the start."""
@@ -111,9 +116,14 @@ class Runs:
                 return f"{run.namespace}/{run.name}"
         return None
 
-    async def _plan(self, work: Work, spec: KafkaRebalanceSpec, info: ClusterInfo) -> Planned:
-        """Plan from what the cluster is now; store plan and origins, then open the run, in this order."""
+    async def _plan(self, work: Work, spec: KafkaRebalanceSpec, info: ClusterInfo) -> Planned | Kept:
+        """Plan from what the cluster is now; store plan and origins, then open the run, in this order.
+
+        Nothing is stored while copies are in flight that the plan does not go on with: they are cancelled first.
+        """
         partitions = await self._admin.describe_partitions()
+        flying = copies_of(work, partitions, info.brokers)
+        partitions = {**partitions, **{tp: as_if_cancelled(state) for tp, state in flying.items()}}
         selected = select(spec, partitions)
         before = work.run if work.run is not None and work.run.open else None
         inherited = await self._inherited(work)
@@ -127,7 +137,10 @@ class Runs:
         asked = Asked(lists, await self._min_insync(spec, selected), spent_by(before, work.errands, partitions))
         made = await make_plan(spec, info, selected, load, asked)
         plan = replace(with_earlier_errands(made, earlier, partitions), data_source=load.source)
-        await self._refuse_overfull(plan, info)
+        kept = await self._gone_on_with(work, spec, info, plan, flying)
+        if kept != flying.keys():
+            return Kept(planning_hash(spec), kept)
+        await self._refuse_overfull(plan, info, kept)
         await asyncio.to_thread(lambda: (plan.hash, plan.broker_changes))  # computed once, off the event loop
         run = Run(
             uid=work.uid,
@@ -149,7 +162,7 @@ class Runs:
         await self._forget_older(work, run)
         if before is not None and before.undo:
             await self._resources.clear_undo(work)
-        return Planned(open_run(run, plan, ref, stored), load)
+        return Planned(open_run(run, plan, ref, stored), load, kept)
 
     async def recall(self, work: Work, cluster_id: str) -> None:
         """After a restart: what is produced to what moves, by the pipeline's load model. No plan is stored with it."""
@@ -188,7 +201,23 @@ class Runs:
         ):
             raise Transient("MetadataStale", "not every broker told about all topics; reading again", 1.0)
 
-    async def _refuse_overfull(self, plan: Plan, info: ClusterInfo) -> None:
+    async def _gone_on_with(
+        self,
+        work: Work,
+        spec: KafkaRebalanceSpec,
+        info: ClusterInfo,
+        plan: Plan,
+        copies: Mapping[TopicPartition, PartitionState],
+    ) -> frozenset[TopicPartition]:
+        """Which of the copies in flight the plan goes on with."""
+        if not copies or work.open is None:
+            return frozenset()
+        part = replace(plan, partitions=tuple(p for p in plan.partitions if p.tp in copies))
+        errands = open_run(work.open.run, part, "", work.open.origins).errands
+        min_insync = await self._read_min_insync({tp.topic for tp in copies})
+        return gone_on_with(errands, copies, info.brokers, min_insync, spec.execution.parallel_replica_count)
+
+    async def _refuse_overfull(self, plan: Plan, info: ClusterInfo, copies: Collection[TopicPartition]) -> None:
         """Where nobody tells what is free, the work goes on: each copy is held against the disks again."""
         if not plan.replica_moves:
             return
@@ -197,7 +226,7 @@ class Runs:
         except RebalanceError as error:
             log.warning("what is free on disk is not known: %s", error.message)
             return
-        refuse_overfull(plan, dirs)
+        refuse_overfull(plan, dirs, copies)
 
     async def _min_insync(
         self, spec: KafkaRebalanceSpec, selected: Mapping[TopicPartition, PartitionState]
@@ -205,7 +234,10 @@ class Runs:
         """By topic, where the replication factor is to change; it must not fall below."""
         if spec.replication_factor is None:
             return {}
-        configs = await self._admin.topic_configs({tp.topic for tp in selected}, [_MIN_INSYNC])
+        return await self._read_min_insync({tp.topic for tp in selected})
+
+    async def _read_min_insync(self, topics: Collection[str]) -> dict[str, int]:
+        configs = await self._admin.topic_configs(set(topics), [_MIN_INSYNC])
         return {topic: int(found[_MIN_INSYNC].value or 1) for topic, found in configs.items()}
 
     async def _forget_older(self, work: Work, run: Run) -> None:
@@ -232,6 +264,7 @@ class Runs:
         opened = planned.opened
         work.run, work.open, work.direction = opened.run, opened, Direction.FORWARD
         work.verdicts, work.progress, work.drained = {}, None, None
+        work.sent = planned.kept  # in flight: their throttle stays
         work.expected_rates = expected_rates(opened, planned.loads)
         if opened.run.planning_hash != work.planning_hash:
             work.replanning = Reason.SUPERSEDED

@@ -42,7 +42,7 @@ def _claimant(work: Work, everything: Mapping[TopicPartition, PartitionState], n
     partitions = {errand.tp for errand in work.errands if errand.tp not in left_alone}
     if work.wants_plan or work.planning is not None:
         partitions |= work.wanted(everything)
-    moving = work.open is not None and not work.settled
+    moving = work.open is not None and (not work.settled or work.copying)
     return Claimant(
         key=work.uid,
         name=work.name,

@@ -14,21 +14,25 @@ from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.kafka.ports import LogDir
 from kafka_rebalance.model.plan import Plan
-from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.units import format_bytes
 
 _NAMED = 3
 
 
-def refuse_overfull(plan: Plan, dirs: Mapping[BrokerId, Collection[LogDir]]) -> None:
+def refuse_overfull(
+    plan: Plan, dirs: Mapping[BrokerId, Collection[LogDir]], copies: Collection[TopicPartition] = ()
+) -> None:
     """Refused("InsufficientDisk") names the brokers to which more comes than leaves them and is free there.
 
     ``dirs``: of the brokers that tell; of others, and where a log dir does not tell what is free, nothing is known.
+    ``copies``: partitions in flight, of which a part lies on the new brokers' disks already.
     """
     growth: Counter[BrokerId] = Counter()
     for planned in plan.partitions:
         for broker in set(planned.target) - set(planned.current):
-            growth[broker] += planned.size_bytes
+            there = _lies_on(dirs.get(broker, ()), planned.tp) if planned.tp in copies else 0
+            growth[broker] += max(0, planned.size_bytes - there)
         for broker in set(planned.current) - set(planned.target):
             growth[broker] -= planned.size_bytes
     short = [
@@ -39,6 +43,10 @@ def refuse_overfull(plan: Plan, dirs: Mapping[BrokerId, Collection[LogDir]]) -> 
     if short:
         more = f" and {len(short) - _NAMED} more" if len(short) > _NAMED else ""
         raise Refused(Reason.INSUFFICIENT_DISK, "; ".join(short[:_NAMED]) + more)
+
+
+def _lies_on(dirs: Collection[LogDir], tp: TopicPartition) -> int:
+    return max((d.replica_bytes.get(tp, 0) for d in dirs), default=0)
 
 
 def _free(dirs: Collection[LogDir]) -> int | None:

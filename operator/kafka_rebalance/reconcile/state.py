@@ -97,7 +97,10 @@ def _state_of_replanning(work: Work, why: Reason) -> tuple[Summary, str, str]:
         Reason.DRIFTED: "others have changed more of the plan than spec.approval.driftBudget",
         Reason.NOT_DRAINED: "a broker to be emptied has got new replicas",
     }
-    then = "planning anew" if work.settled else "cancelling what is in flight, then planning anew"
+    cancelled = "what is in flight"
+    if why is Reason.SUPERSEDED and work.copying:
+        cancelled += " and the new plan does not go on with"
+    then = "planning anew" if work.settled else f"cancelling {cancelled}, then planning anew"
     reason = Reason.DRIFTED if why is Reason.DRIFTED else Reason.SUPERSEDED
     return Summary.IN_PROGRESS, reason, f"{said[why]}: {then}"
 

@@ -65,10 +65,19 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan that is stored and whose run is open, and the loads that it was made with."""
+    """A plan that is stored and whose run is open, the loads that it was made with, and what it found in flight."""
 
     opened: OpenRun
     loads: LoadModel
+    kept: frozenset[TopicPartition] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The copies in flight that a plan for the spec of this hash goes on with; the others are cancelled first."""
+
+    planning_hash: str
+    partitions: frozenset[TopicPartition]
 
 
 @dataclass
@@ -80,9 +89,10 @@ class Work:
     run_loaded: bool = False
     open: OpenRun | None = None
     direction: Direction | None = None
-    planning: asyncio.Task[Planned] | None = None
+    planning: asyncio.Task[Planned | Kept] | None = None
     replanning: Reason | None = None
     settled: bool = False
+    kept: Kept | None = None
     place: Place | None = None
     unseen: str = ""
     asks_for: str = ""
@@ -215,6 +225,25 @@ class Work:
             return Direction.REVERT
         return Direction.ROLLBACK if self.run is not None and self.run.undo else Direction.FORWARD
 
+    def keeps(self, tp: TopicPartition) -> bool:
+        """Whether a copy in flight stays while the plan is superseded: each does until a new plan is known."""
+        if self.replanning is not Reason.SUPERSEDED or self.run is None or self.run.undo:
+            return False
+        return self.kept is None or self.kept.planning_hash != self.planning_hash or tp in self.kept.partitions
+
+    @property
+    def copying(self) -> bool:
+        """Whether a copy is in flight that is not to be cancelled."""
+        return any(v.kind is Kind.IN_FLIGHT for v in self.verdicts.values())
+
+    @property
+    def rests_but_for_kept(self) -> bool:
+        """Whether all is at rest but for copies in flight that stay until the new plan is made."""
+        over = {Kind.DONE, Kind.SKIPPED}
+        return self.copying and all(
+            v.kind in over or (v.kind is Kind.IN_FLIGHT and self.keeps(tp)) for tp, v in self.verdicts.items()
+        )
+
     @property
     def going_back(self) -> bool:
         """Whether it is being deleted or undone."""
@@ -324,6 +353,7 @@ class Work:
         self.expected_rates = None
         self.direction = None
         self.replanning, self.settled, self.hold, self.barrier = None, False, None, None
+        self.kept = None
         self.judged_in, self.sent = None, frozenset()
         self.cordon_seen, self.empty_since, self.unrestored_since = set(), None, None
         self.since.clear()
