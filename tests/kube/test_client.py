@@ -12,6 +12,7 @@ from tests.kube.namespaces import Namespace
 from kafka_rebalance.api.conditions import ConditionType, Reason, Verdict, set_condition, summarise
 from kafka_rebalance.api.v1alpha1 import (
     FINALIZER,
+    MAX_PLAN_BROKERS,
     REASSIGNMENT_THROTTLES,
     REBALANCES,
     BatchRow,
@@ -24,10 +25,12 @@ from kafka_rebalance.api.v1alpha1 import (
     ReplicaProgress,
     SkippedRow,
     SpreadStatus,
+    StepProgress,
     ThrottleStatus,
     parse_rebalance,
     parse_throttle,
 )
+from kafka_rebalance.api.v1alpha1 import BrokerRow as PlannedBroker
 from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.kube.errors import Conflict
@@ -56,6 +59,8 @@ def full_status(generation: int) -> KafkaRebalanceStatus:
         since=NOW,
         bytes_remaining=2**45,
     )
+    gets = {"replicas_in": 9, "replicas_out": 8, "leaders_in": 3, "leaders_out": 2}
+    gets |= {"bytes_in": 2**45, "bytes_out": 2**44}
     return KafkaRebalanceStatus(
         observed_generation=generation,
         cluster_id="MkU3OEVBNTcwNTJENDM2Qg",
@@ -70,6 +75,8 @@ def full_status(generation: int) -> KafkaRebalanceStatus:
             before=SpreadStatus(fewest=1, most=9),
             after=SpreadStatus(fewest=2, most=5),
             budget_reached=True,
+            per_broker=tuple(PlannedBroker(broker=broker, **gets) for broker in range(MAX_PLAN_BROKERS)),
+            per_broker_count=900,
             reason="GainTooSmall",
             leader_moves=1,
             data_to_move=2**50,
@@ -80,6 +87,7 @@ def full_status(generation: int) -> KafkaRebalanceStatus:
             percent=37,
             partitions=PartitionProgress(total=3, completed=1, in_flight=1, waiting=1, skipped=0),
             replica_moves=ReplicaProgress(total=4, completed=1),
+            steps=StepProgress(completed=5, in_flight=1),
             bytes=ByteProgress(total=2**50, moved=2**40),
             rate=52428800,
             estimated_completion="2026-01-01T13:00:00Z",
