@@ -23,7 +23,7 @@ $(STAMP):
 demo: servers  ## real brokers, a real API server, a rebalance and a rollback; KEEP=1 leaves them running
 	@$(PYTHON) -m e2e.demo $(KEEP)
 
-test: lint servers  ## lint, then the tests, end-to-end ones on real clusters included; 17 minutes on two cores
+test: lint servers  ## lint, then the tests, end-to-end ones on real clusters included; 20 minutes on two cores
 	@$(PYTHON) -m pytest tests e2e -m "not campaign and not node" \
 		--numprocesses 2 --no-loadscope-reorder --durations 12
 
