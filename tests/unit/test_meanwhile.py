@@ -115,13 +115,18 @@ async def test_what_an_edit_takes_out_is_not_begun():
 class TestWhatIsSaid:
     """A round that an edit falls into says nothing that the round before it did not."""
 
-    async def test_of_what_is_in_flight(self):
-        """It is there all the while."""
+    async def copying(self):
+        """One partition is in flight, and the status says so."""
         kafka = Interrupted((1, 2), t=[[1], [1], [1], [1]])
         kafka.slow = {2}
         operator = OperatorInMemory(kafka)
         operator.apply(execution={"parallelPartitionCount": 1})
         await operator.until_true(lambda: operator.status.get("currentBatchSize") == 1)
+        return kafka, operator
+
+    async def test_of_what_is_in_flight(self):
+        """It is there all the while."""
+        kafka, operator = await self.copying()
         before = len(operator.kube.told)
         kafka.meanwhile = lambda: operator.edit(priority=5)
         for _ in range(4):
@@ -131,11 +136,7 @@ class TestWhatIsSaid:
 
     async def test_of_one_that_is_being_deleted(self):
         """Nothing, before the deletion has been looked at."""
-        kafka = Interrupted((1, 2), t=[[1], [1], [1], [1]])
-        kafka.slow = {2}
-        operator = OperatorInMemory(kafka)
-        operator.apply(execution={"parallelPartitionCount": 1})
-        await operator.until_true(lambda: operator.status.get("currentBatchSize") == 1)
+        kafka, operator = await self.copying()
         before = len(operator.kube.told)
         kafka.meanwhile = operator.delete
         await operator.round()

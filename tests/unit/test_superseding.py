@@ -22,6 +22,20 @@ async def tick(operator):
         await asyncio.sleep(0)
 
 
+async def planned_for_long(operator):
+    """The spec is edited, and planned anew until the event that is returned."""
+    loaded = asyncio.Event()
+
+    async def late(_):
+        await loaded.wait()
+
+    operator.engine._runs._load_models = late
+    operator.edit(topics={"exclude": ["no-1"]})
+    while operator.work.planning is None:
+        await tick(operator)
+    return loaded
+
+
 class TestEditedBack:
     @pytest.mark.parametrize("rounds", range(2, 9))
     async def test_while_a_plan_is_being_made(self, rounds):
@@ -30,15 +44,7 @@ class TestEditedBack:
         operator = OperatorInMemory(kafka)
         operator.apply(execution={"parallelPartitionCount": 1}, goals={"maxReplicaMoves": 4})
         await operator.until_true(lambda: len(away(kafka)) == 1)
-        loaded = asyncio.Event()
-
-        async def late(_):
-            await loaded.wait()
-
-        operator.engine._runs._load_models = late
-        operator.edit(topics={"exclude": ["no-1"]})
-        while operator.work.planning is None:
-            await tick(operator)
+        loaded = await planned_for_long(operator)
         before = list(kafka.altered)
         operator.edit(topics={"exclude": []})
         for _ in range(rounds):
@@ -176,15 +182,7 @@ class TestCopiesInFlight:
     async def test_one_that_arrives_while_the_plan_is_made(self):
         """The new plan goes on from there."""
         kafka, operator = await in_flight()
-        loaded = asyncio.Event()
-
-        async def late(_):
-            await loaded.wait()
-
-        operator.engine._runs._load_models = late
-        operator.edit(topics={"exclude": ["no-1"]})
-        while operator.work.planning is None:
-            await tick(operator)
+        loaded = await planned_for_long(operator)
         await tick(operator)
         kafka.arrive()
         await tick(operator)

@@ -162,7 +162,7 @@ class Runs:
         await self._forget_older(work, run)
         if before is not None and before.undo:
             await self._resources.clear_undo(work)
-        return Planned(open_run(run, plan, ref, stored), load, kept)
+        return Planned(open_run(run, plan, ref, stored), load)
 
     async def recall(self, work: Work, cluster_id: str) -> None:
         """After a restart: what is produced to what moves, by the pipeline's load model. No plan is stored with it."""
@@ -264,7 +264,6 @@ class Runs:
         opened = planned.opened
         work.run, work.open, work.direction = opened.run, opened, Direction.FORWARD
         work.verdicts, work.progress, work.drained = {}, None, None
-        work.sent = planned.kept  # in flight: their throttle stays
         work.expected_rates = expected_rates(opened, planned.loads)
         if opened.run.planning_hash != work.planning_hash:
             work.replanning = Reason.SUPERSEDED

@@ -65,11 +65,10 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan that is stored and whose run is open, the loads that it was made with, and what it found in flight."""
+    """A plan that is stored and whose run is open, and the loads that it was made with."""
 
     opened: OpenRun
     loads: LoadModel
-    kept: frozenset[TopicPartition] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
