@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kafka_rebalance.planning.instance import Instance, encode
-from kafka_rebalance.planning.request import RackAwareness
+from kafka_rebalance.model.goals import RackAwareness
+from kafka_rebalance.planning.problem.instance import Instance, encode
 
 NO_RACK = -1
 

@@ -48,7 +48,7 @@ def write_cluster(path: Path, partitions: int, brokers: int) -> None:
 
 def measured(what: str, path: Path) -> dict[str, float]:
     """One row, in this process."""
-    from kafka_rebalance.cli.plan import _document
+    from kafka_rebalance.cli.commands.plan_command import _document
     from kafka_rebalance.model import cluster_file, json_shapes
     from kafka_rebalance.model.bulk import without_collector
 

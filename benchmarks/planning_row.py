@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.clusters import Cluster, cluster
 from benchmarks.planning_judge import assert_rules, worth
 from kafka_rebalance.planning.planner import Solution, solve
-from kafka_rebalance.planning.request import Goals
+from kafka_rebalance.planning.problem.request import Goals
 
 RUNS = 5
 ENOUGH_SECONDS = 12.0

@@ -5,9 +5,10 @@ from unittest import mock
 import numpy as np
 
 from benchmarks.clusters import Cluster
-from kafka_rebalance.planning import planner, sets
+from kafka_rebalance.planning import planner
 from kafka_rebalance.planning.planner import Solution, solve
-from kafka_rebalance.planning.request import Goals
+from kafka_rebalance.planning.problem.request import Goals
+from kafka_rebalance.planning.replicas import replica_sets as sets
 
 
 def plan(given: Cluster) -> np.ndarray:

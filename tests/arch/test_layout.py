@@ -1,6 +1,7 @@
 """Rules about where code lies that no linter has."""
 
 import ast
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -57,3 +58,32 @@ class TestPackages:
         init = directory / "__init__.py"
         assert init.exists(), f"{named(directory)} has no __init__.py: it would be left out of the distribution"
         assert ast.get_docstring(ast.parse(init.read_text())), f"{named(init)} has no docstring"
+
+
+class TestNames:
+    def test_modules_are_named_once(self):
+        """A module is found by its name alone: no two share one."""
+        names = Counter(path.stem for path in MODULES if path.stem != "__init__")
+        assert [name for name, count in names.items() if count > 1] == []
+
+    def test_classes_are_named_once(self):
+        """A class means one thing in the whole project, and needs no alias where it is imported."""
+        names = Counter(
+            node.name for path in MODULES for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)
+        )
+        assert [name for name, count in names.items() if count > 1] == []
+
+
+UNIT = ROOT / "tests" / "unit"
+UNIT_TESTS = sorted(UNIT.rglob("test_*.py"))
+
+
+@pytest.mark.parametrize("path", UNIT_TESTS, ids=named)
+def test_a_unit_test_lies_where_its_module_does(path):
+    """The tests of ``a/b/c.py`` are ``tests/unit/a/b/test_c.py``, or ``test_c_<aspect>.py`` for a part of them."""
+    package = PACKAGE / path.parent.relative_to(UNIT)
+    subject = path.stem.removeprefix("test_")
+    modules = {module.stem for module in package.glob("*.py")}
+    assert any(subject == module or subject.startswith(f"{module}_") for module in modules), (
+        f"{named(path)}: {named(package)} has no module that this could be the test of"
+    )

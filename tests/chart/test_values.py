@@ -7,7 +7,7 @@ import pytest
 import yaml
 from tests.chart.rendering import CHART, KUBE_VERSION, NAME, HelmError, helm, of_kind, rendered, rendered_text
 
-from kafka_rebalance.cli.retire import LET_GO_SECONDS, STOP_SECONDS
+from kafka_rebalance.cli.commands.retire_command import LET_GO_SECONDS, STOP_SECONDS
 from kafka_rebalance.units import parse_duration
 
 LONG_NAME = f'pipeline={{"enabled": true, "clusters": [{{"name": "{"x" * 40}", "bootstrapServers": "k:1"}}]}}'

@@ -7,10 +7,11 @@ import pytest
 from e2e.bench.kafka import SASL_USERS, KafkaCluster
 from e2e.bench.load import create_topics, fill
 
+from kafka_rebalance.api.connection import SaslMechanism
 from kafka_rebalance.errors import Permanent, Transient
 from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kafka.ports import CALL_SECONDS, KafkaAdmin, OffsetRange
-from kafka_rebalance.kafka.settings import ConnectionSettings, SaslMechanism
+from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
 
 pytestmark = pytest.mark.brokers

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from kafka_rebalance.execution.decide import Direction, Errand, Kind, Observation, judge
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionMove, judge
 from kafka_rebalance.execution.rollback import Skip, drop_set, rollback_target
-from kafka_rebalance.execution.schedule import Ceilings, Limits, Share, schedule
+from kafka_rebalance.execution.schedule import Ceilings, Limits, RebalanceShare, schedule
 from kafka_rebalance.execution.steps import Elect
 from kafka_rebalance.model.topology import Broker, ClusterState, PartitionState, TopicPartition, replicas_of
 
@@ -32,7 +32,7 @@ def in_flight(original, wanted):
 
 
 def errand(origin, target):
-    return Errand(TP, "", replicas_of(*origin), replicas_of(*origin), replicas_of(*target))
+    return PartitionMove(TP, "", replicas_of(*origin), replicas_of(*origin), replicas_of(*target))
 
 
 def carried_out(errand, direction, state, *, after_null=None):
@@ -41,7 +41,7 @@ def carried_out(errand, direction, state, *, after_null=None):
     for _ in range(10):
         seen = Observation(ClusterState("c", BROKERS, {TP: state}), {TP.topic: 1})
         verdict = judge(errand, seen, direction, parallel_replicas=1)
-        orders = schedule([Share({TP: verdict}, {}, LIMITS)], seen.cluster, Ceilings())[0]
+        orders = schedule([RebalanceShare({TP: verdict}, {}, LIMITS)], seen.cluster, Ceilings())[0]
         if orders.cancels:
             calls.append("null")
             state = after_null
@@ -57,7 +57,7 @@ def carried_out(errand, direction, state, *, after_null=None):
             calls.append({"elect": verdict.call.leader})
             state = at_rest(*state.replicas, leader=verdict.call.leader)
         else:
-            assert verdict.kind is Kind.DONE
+            assert verdict.kind is MovePhase.DONE
             return calls, state
     raise AssertionError(f"still going after {calls}")
 

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
+from kafka_rebalance.model.goals import RackAwareness, Strategy
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
-from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest, RackAwareness, Strategy, plan
-from kafka_rebalance.planning.generate import drawn_for, striped
+from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest, plan
+from kafka_rebalance.planning.strategies.generate import drawn_for, striped
 
 CASES = json.loads((Path(__file__).parent / "generate.json").read_text())["cases"]
 

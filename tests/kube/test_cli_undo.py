@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.kube.namespaces import Namespace
 
-from kafka_rebalance.api.conditions import Reason, Verdict, summarise
+from kafka_rebalance.api.conditions import ReadySummary, Reason, summarise
 from kafka_rebalance.api.v1alpha1 import (
     REBALANCES,
     UNDO_ANNOTATION,
@@ -19,7 +19,7 @@ from kafka_rebalance.api.v1alpha1 import (
     parse_rebalance,
     planning_hash,
 )
-from kafka_rebalance.cli.resource import stores
+from kafka_rebalance.cli.options.resource_lookup import stores
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.model.plan import Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
@@ -42,7 +42,7 @@ async def succeed(client: KubeClient, namespace: Namespace) -> None:
     await records.runs.save(Run(uid, namespace.name, "a", "c", "run-1", hashed, PLAN.hash, *ended, started_at=NOW))
     status = KafkaRebalanceStatus(
         observed_generation=1,
-        conditions=summarise((), Verdict.DONE, Reason.SUCCEEDED, "done", generation=1, now=NOW),
+        conditions=summarise((), ReadySummary.DONE, Reason.SUCCEEDED, "done", generation=1, now=NOW),
         plan=PlanStatus(
             hash=PLAN.hash, partitions=1, replica_moves=1, lower_bound=1, optimal=True, leader_moves=1, data_to_move=0
         ),

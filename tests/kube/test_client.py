@@ -9,19 +9,20 @@ from e2e.bench.kube import KubeCluster
 from kubernetes import client as kubernetes_client
 from tests.kube.namespaces import Namespace
 
-from kafka_rebalance.api.conditions import ConditionType, Reason, Verdict, set_condition, summarise
+from kafka_rebalance.api.conditions import ConditionType, ReadySummary, Reason, set_condition, summarise
 from kafka_rebalance.api.v1alpha1 import (
     FINALIZER,
     MAX_PLAN_BROKERS,
     REASSIGNMENT_THROTTLES,
     REBALANCES,
     BatchRow,
+    BrokerPlanRow,
     ByteProgress,
     Display,
     KafkaRebalanceStatus,
     PartitionProgress,
     PlanStatus,
-    Progress,
+    ProgressStatus,
     ReplicaProgress,
     SkippedRow,
     SpreadStatus,
@@ -30,12 +31,16 @@ from kafka_rebalance.api.v1alpha1 import (
     parse_rebalance,
     parse_throttle,
 )
-from kafka_rebalance.api.v1alpha1 import BrokerRow as PlannedBroker
 from kafka_rebalance.errors import Refused, Transient
+from kafka_rebalance.kube.api_errors import Conflict
 from kafka_rebalance.kube.client import KubeClient
-from kafka_rebalance.kube.errors import Conflict
 from kafka_rebalance.model.topology import BrokerId
-from kafka_rebalance.reconcile.throttle_report import BrokerRow, SideRow, ThrottleView, build_throttle_status
+from kafka_rebalance.reconcile.report.throttle_report import (
+    BrokerThrottleRow,
+    SideRow,
+    ThrottleView,
+    build_throttle_status,
+)
 
 pytestmark = pytest.mark.apiserver
 
@@ -44,7 +49,7 @@ NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 
 def full_status(generation: int) -> KafkaRebalanceStatus:
     """One with every field set, as large as it gets."""
-    conditions = summarise((), Verdict.IN_PROGRESS, Reason.REBALANCING, "on", generation=generation, now=NOW)
+    conditions = summarise((), ReadySummary.IN_PROGRESS, Reason.REBALANCING, "on", generation=generation, now=NOW)
     for kind in ConditionType:
         if kind not in {condition.type for condition in conditions}:
             conditions = set_condition(conditions, kind, None, Reason.PENDING, "", generation=generation, now=NOW)
@@ -75,7 +80,7 @@ def full_status(generation: int) -> KafkaRebalanceStatus:
             before=SpreadStatus(fewest=1, most=9),
             after=SpreadStatus(fewest=2, most=5),
             budget_reached=True,
-            per_broker=tuple(PlannedBroker(broker=broker, **gets) for broker in range(MAX_PLAN_BROKERS)),
+            per_broker=tuple(BrokerPlanRow(broker=broker, **gets) for broker in range(MAX_PLAN_BROKERS)),
             per_broker_count=900,
             reason="GainTooSmall",
             leader_moves=1,
@@ -83,7 +88,7 @@ def full_status(generation: int) -> KafkaRebalanceStatus:
             data_source="LogDirs",
             eta="1h2m",
         ),
-        progress=Progress(
+        progress=ProgressStatus(
             percent=37,
             partitions=PartitionProgress(total=3, completed=1, in_flight=1, waiting=1, skipped=0),
             replica_moves=ReplicaProgress(total=4, completed=1),
@@ -119,7 +124,9 @@ class TestStatus:
         """Nor is what is not known stored: a row without a side has none."""
         namespace.apply("KafkaReassignmentThrottle", {})
         side = SideRow(50 * 2**20, "KafkaRebalance a/b", 2**20)
-        view = ThrottleView((BrokerRow(BrokerId(1), side, side), BrokerRow(BrokerId(2), side)), replicas=3, foreign=2)
+        view = ThrottleView(
+            (BrokerThrottleRow(BrokerId(1), side, side), BrokerThrottleRow(BrokerId(2), side)), replicas=3, foreign=2
+        )
         mine = parse_throttle(await client.get(REASSIGNMENT_THROTTLES, namespace.name, "a") or {})
         status = build_throttle_status(mine, mine, view, cluster_id="c", now=NOW)
         assert await client.patch_status(REASSIGNMENT_THROTTLES, namespace.name, "a", status.as_patch())
@@ -134,7 +141,7 @@ class TestStatus:
         """What `kubectl get krt` shows."""
         namespace.apply("KafkaReassignmentThrottle", {"leaderRate": "50Mi"})
         mine = parse_throttle(await client.get(REASSIGNMENT_THROTTLES, namespace.name, "a") or {})
-        view = ThrottleView((BrokerRow(BrokerId(1), SideRow(2**20, "x")),), replicas=1, foreign=1)
+        view = ThrottleView((BrokerThrottleRow(BrokerId(1), SideRow(2**20, "x")),), replicas=1, foreign=1)
         status = build_throttle_status(mine, mine, view, cluster_id="c", now=NOW)
         await client.patch_status(REASSIGNMENT_THROTTLES, namespace.name, "a", status.as_patch())
         head, row = namespace.kubectl("get", "krt").splitlines()

@@ -13,8 +13,8 @@ from tests.kube.namespaces import Namespace
 
 from kafka_rebalance.api import crd
 from kafka_rebalance.api.v1alpha1 import FINALIZER, REASSIGNMENT_THROTTLES, REBALANCES
-from kafka_rebalance.app.run import SystemClock
-from kafka_rebalance.cli import check_install
+from kafka_rebalance.app.process import SystemClock
+from kafka_rebalance.cli.commands import check_install_command as check_install
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.kube.installation import Installation

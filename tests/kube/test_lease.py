@@ -10,12 +10,12 @@ from e2e.bench.kube import KubeCluster
 from tests.kube.namespaces import Namespace
 
 from kafka_rebalance.api.v1alpha1 import FINALIZER, REBALANCES, KafkaRebalanceStatus, parse_rebalance
-from kafka_rebalance.app.run import SystemClock
+from kafka_rebalance.app.process import SystemClock
 from kafka_rebalance.errors import Transient
+from kafka_rebalance.kafka.fencing import Fence
+from kafka_rebalance.kube.api_errors import Forbidden
 from kafka_rebalance.kube.client import KubeClient
-from kafka_rebalance.kube.errors import Forbidden
 from kafka_rebalance.kube.lease import LeadershipLost, LeaseHolder
-from kafka_rebalance.reconcile.fencing import Fence
 
 pytestmark = pytest.mark.apiserver
 

@@ -16,13 +16,13 @@ from kafka_rebalance.api.v1alpha1 import (
     parse_rebalance,
     parse_throttle,
 )
+from kafka_rebalance.kube.api_errors import Forbidden
 from kafka_rebalance.kube.client import KubeClient
-from kafka_rebalance.kube.errors import Forbidden
 from kafka_rebalance.kube.store import LedgerStore, OriginStore, PlanStore, RunStore
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import TopicPartition, replicas_of
-from kafka_rebalance.reconcile.resources import Resources
+from kafka_rebalance.reconcile.act.resources import Resources
 
 pytestmark = pytest.mark.apiserver
 

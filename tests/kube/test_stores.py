@@ -8,8 +8,8 @@ import pytest
 from tests.kube.namespaces import Namespace
 
 from kafka_rebalance.kube import blobs
+from kafka_rebalance.kube.api_errors import Conflict, StoredStateCorrupt
 from kafka_rebalance.kube.client import Json, KubeClient
-from kafka_rebalance.kube.errors import Conflict, StoredStateCorrupt
 from kafka_rebalance.kube.store import LedgerStore, OriginStore, PlanStore, RunStore
 from kafka_rebalance.model.plan import Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin, Run, RunOutcome

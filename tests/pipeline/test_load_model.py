@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 from click.testing import CliRunner
 
-from kafka_rebalance.cli.pipeline import pipeline
+from kafka_rebalance.cli.commands.pipeline_command import pipeline
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.load import LoadModel, PartitionLoad
 from kafka_rebalance.model.load_artifact import parse_load_model

@@ -12,10 +12,11 @@ from tests.property.planning_optima import fewest_moves
 from tests.property.test_planning_properties import requests
 from tests.property.test_strategies import with_pins
 
+from kafka_rebalance.model.goals import Balance, RackAwareness
 from kafka_rebalance.model.topology import Replicas, TopicPartition
-from kafka_rebalance.planning import Balance, PlanRequest, RackAwareness, plan
-from kafka_rebalance.planning.explain import Explanation
-from kafka_rebalance.planning.explain_accounts import Share
+from kafka_rebalance.planning import PlanRequest, plan
+from kafka_rebalance.planning.explain.accounts import Share
+from kafka_rebalance.planning.explain.explanation import Explanation
 
 Lists = Mapping[TopicPartition, Replicas]
 

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass
 from typing import Any
 
+from kafka_rebalance.model.goals import Balance, RackAwareness, Strategy
 from kafka_rebalance.model.plan import Plan, Spread
 from kafka_rebalance.model.topology import Replicas, TopicPartition
-from kafka_rebalance.planning import Balance, PartitionInput, PlanRequest, RackAwareness, Strategy
+from kafka_rebalance.planning import PartitionInput, PlanRequest
 
 
 @dataclass(frozen=True)

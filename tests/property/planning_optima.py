@@ -18,8 +18,9 @@ from tests.property.planning_judge import (
     topic_levels,
 )
 
+from kafka_rebalance.model.goals import Balance, RackAwareness
 from kafka_rebalance.model.topology import Replicas
-from kafka_rebalance.planning import Balance, PlanRequest, RackAwareness
+from kafka_rebalance.planning import PlanRequest
 
 
 def fewest_pair_squares(lists: Iterable[Replicas]) -> int:

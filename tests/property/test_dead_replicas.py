@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafka_rebalance.execution.decide import Direction, Errand, Kind, Observation, judge
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionMove, judge
 from kafka_rebalance.execution.steps import Elect
 from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
 
@@ -79,11 +79,11 @@ class TestTermination:
         alive = frozenset(range(1, 7)) - dead
         kafka = Kafka(present, in_sync, alive, family)
         brokers = {BrokerId(b): Broker(BrokerId(b)) for b in alive}
-        errand = Errand(TP, "", ORIGIN, ORIGIN, target, origin_leader=ORIGIN[0])
+        errand = PartitionMove(TP, "", ORIGIN, ORIGIN, target, origin_leader=ORIGIN[0])
         for _ in range(ROUNDS):
             seen = Observation(ClusterState("c", brokers, {TP: kafka.state}), {"t": 1})
             verdict = judge(errand, seen, direction, parallel_replicas)
-            if verdict.kind is not Kind.READY:
+            if verdict.kind is not MovePhase.READY:
                 break
             if verdict.cancel:
                 kafka.cancel()
@@ -91,6 +91,6 @@ class TestTermination:
                 kafka.elect()
             else:
                 kafka.alter(verdict.call.replicas)
-        assert verdict.kind is not Kind.READY, f"{kafka.state} after {ROUNDS} rounds: {verdict}"
+        assert verdict.kind is not MovePhase.READY, f"{kafka.state} after {ROUNDS} rounds: {verdict}"
         if direction is not Direction.FORWARD:
-            assert verdict.kind is not Kind.IN_FLIGHT
+            assert verdict.kind is not MovePhase.IN_FLIGHT

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from tests.property.explain_told import Told, by_topic, explainable
 from tests.property.planning_judge import list_violations, rack_cap, target_racks
 
-from kafka_rebalance.cli import explain_words as words
-from kafka_rebalance.planning import Balance, PlanRequest
-from kafka_rebalance.planning.explain_accounts import Fit, Why, WhyLed
+from kafka_rebalance.cli.explain import sentences as words
+from kafka_rebalance.model.goals import Balance
+from kafka_rebalance.planning import PlanRequest
+from kafka_rebalance.planning.explain.accounts import Fit, Why, WhyLed
 
 
 class TestBrokers:

@@ -13,8 +13,10 @@ from tests.property.planning_judge import check_budget, list_violations, result
 from tests.property.planning_optima import best_within_budget
 from tests.property.test_planning_properties import requests
 
-from kafka_rebalance.cli import explain_words as words
-from kafka_rebalance.planning import Balance, PlanRequest, RackAwareness, budget_model, plan
+from kafka_rebalance.cli.explain import sentences as words
+from kafka_rebalance.model.goals import Balance, RackAwareness
+from kafka_rebalance.planning import PlanRequest, plan
+from kafka_rebalance.planning.budget import cp_sat_budget as budget_model
 
 
 def line_of(lines: list[str], begins: str) -> str | None:

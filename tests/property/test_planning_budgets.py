@@ -15,9 +15,11 @@ from tests.property.planning_judge import check_budget, result
 from tests.property.planning_optima import best_within_budget
 from tests.property.test_planning_properties import requests
 
+from kafka_rebalance.model.goals import RackAwareness
 from kafka_rebalance.model.plan import Imbalance, Spread
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
-from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest, RackAwareness, budget_model, plan
+from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest, plan
+from kafka_rebalance.planning.budget import cp_sat_budget as budget_model
 
 
 def within(request: PlanRequest, moves: int | None = None, data: int | None = None) -> PlanRequest:

@@ -17,11 +17,13 @@ from tests.property.planning_optima import fewest_moves, fewest_pair_squares, op
 from tests.property.test_planning_properties import requests
 
 from kafka_rebalance.errors import Refused
+from kafka_rebalance.model.goals import RackAwareness
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
-from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest, RackAwareness, plan, planner, sets
-from kafka_rebalance.planning.copies import Copies
-from kafka_rebalance.planning.instance import encode
+from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest, plan, planner
+from kafka_rebalance.planning.problem.copies import Copies
+from kafka_rebalance.planning.problem.instance import encode
+from kafka_rebalance.planning.replicas import replica_sets as sets
 
 
 @contextmanager

@@ -14,10 +14,11 @@ from tests.property.planning_optima import best_within_budget
 from tests.property.test_planning_budgets import pinning, random_request
 from tests.property.test_planning_properties import requests
 
+from kafka_rebalance.model.goals import Balance, RackAwareness
 from kafka_rebalance.model.plan import Spread
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
-from kafka_rebalance.planning import Balance, PartitionInput, PlanRequest, RackAwareness, plan
-from kafka_rebalance.planning.curve import CurvePoint, curve
+from kafka_rebalance.planning import PartitionInput, PlanRequest, plan
+from kafka_rebalance.planning.explain.curve import CurvePoint, curve
 
 
 def on_two(rows: list[int], targets: set[int]) -> PlanRequest:

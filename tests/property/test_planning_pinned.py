@@ -12,23 +12,17 @@ from tests.property.planning_judge import check_budget, result
 from tests.property.planning_optima import best_within_budget
 from tests.property.test_planning_budgets import cluster, pinning, random_request, within
 
+from kafka_rebalance.model.goals import Balance, RackAwareness
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
-from kafka_rebalance.planning import (
-    Balance,
-    Goals,
-    PartitionInput,
-    PlanRequest,
-    RackAwareness,
-    budget_model,
-    plan,
-    sets,
-)
-from kafka_rebalance.planning.copies import Copies
-from kafka_rebalance.planning.drain import drain
-from kafka_rebalance.planning.encoding import build
-from kafka_rebalance.planning.exchange import GivenCounts
-from kafka_rebalance.planning.mend import mended
-from kafka_rebalance.planning.trim import squares_of
+from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest, plan
+from kafka_rebalance.planning.budget import cp_sat_budget as budget_model
+from kafka_rebalance.planning.budget.drain import drain
+from kafka_rebalance.planning.budget.rack_repair import mended
+from kafka_rebalance.planning.budget.trim import squares_of
+from kafka_rebalance.planning.problem.copies import Copies
+from kafka_rebalance.planning.problem.encoding import build
+from kafka_rebalance.planning.replicas import replica_sets as sets
+from kafka_rebalance.planning.replicas.exchange import GivenCounts
 
 
 def beside(request: PlanRequest, pinned: dict[int, int]) -> PlanRequest:

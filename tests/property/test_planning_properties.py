@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from tests.property.planning_judge import check, result
 from tests.property.planning_optima import optimum
 
+from kafka_rebalance.model.goals import RackAwareness
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
-from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest, RackAwareness, plan
+from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest, plan
 
 DEPARTED = (97, 98, 99)
 

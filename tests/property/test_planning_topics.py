@@ -16,18 +16,11 @@ from tests.property.planning_optima import best_by_topic, best_within_budget
 from tests.property.test_planning_budgets import pinning, random_request
 from tests.property.test_planning_properties import requests
 
+from kafka_rebalance.model.goals import Balance, RackAwareness, Strategy
 from kafka_rebalance.model.plan import Plan, Spread
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
-from kafka_rebalance.planning import (
-    Balance,
-    Goals,
-    PartitionInput,
-    PlanRequest,
-    RackAwareness,
-    Strategy,
-    plan,
-    topics,
-)
+from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest, plan
+from kafka_rebalance.planning.topics import topic_balance as topics
 
 BY_TOPIC = [Balance.PER_TOPIC, Balance.BOTH]
 

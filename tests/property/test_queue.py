@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafka_rebalance.execution.queue import Claimant, Place, line_up
+from kafka_rebalance.execution.queue_order import Claimant, Place, line_up
 from kafka_rebalance.model.topology import TopicPartition
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -7,8 +7,8 @@ from itertools import permutations, product
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafka_rebalance.execution.decide import Kind, Verdict
-from kafka_rebalance.execution.schedule import Ceilings, Limits, Share, schedule
+from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatus
+from kafka_rebalance.execution.schedule import Ceilings, Limits, RebalanceShare, schedule
 from kafka_rebalance.execution.steps import Alter, Elect
 from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
 
@@ -39,14 +39,16 @@ def partitions(draw, name):
     tp = TopicPartition(topic + name, number)
     here, to = replicas_of(*order[:2]), replicas_of(*order[2 : 2 + copies])
     verdict = {
-        "copy": Verdict(Kind.READY, call=Alter(here + to, until_in_sync=to), started=begun, leader_movement=leads),
-        "drop": Verdict(Kind.READY, call=Alter(here[:1]), started=True, leader_movement=leads),
-        "elect": Verdict(Kind.READY, call=Elect(here[0]), started=begun, leader_movement=True),
-        "fly": Verdict(Kind.IN_FLIGHT, started=True, leader_movement=leads),
-        "cancel": Verdict(Kind.READY, cancel=True, started=True),
-        "stuck": Verdict(Kind.WAITING, "CancelImpossible", started=True),
-        "foreign": Verdict(Kind.WAITING, "ForeignReassignment"),
-        "done": Verdict(Kind.DONE),
+        "copy": PartitionStatus(
+            MovePhase.READY, call=Alter(here + to, until_in_sync=to), started=begun, leader_movement=leads
+        ),
+        "drop": PartitionStatus(MovePhase.READY, call=Alter(here[:1]), started=True, leader_movement=leads),
+        "elect": PartitionStatus(MovePhase.READY, call=Elect(here[0]), started=begun, leader_movement=True),
+        "fly": PartitionStatus(MovePhase.IN_FLIGHT, started=True, leader_movement=leads),
+        "cancel": PartitionStatus(MovePhase.READY, cancel=True, started=True),
+        "stuck": PartitionStatus(MovePhase.WAITING, "CancelImpossible", started=True),
+        "foreign": PartitionStatus(MovePhase.WAITING, "ForeignReassignment"),
+        "done": PartitionStatus(MovePhase.DONE),
     }[kind]
     adding = to if kind in {"fly", "cancel", "stuck", "foreign"} else ()
     in_sync = frozenset(here + adding[:arrived])
@@ -62,7 +64,7 @@ def clusters(draw):
         states |= {tp: state for tp, _, state, _ in rows}
         limits = Limits(1, draw(LIMIT), draw(LIMIT), draw(LIMIT), draw(CAP), draw(CAP))
         sizes = {tp: size for tp, _, _, size in rows if size != 1}  # 1: unknown
-        shares.append(Share({tp: verdict for tp, verdict, _, _ in rows}, sizes, limits))
+        shares.append(RebalanceShare({tp: verdict for tp, verdict, _, _ in rows}, sizes, limits))
     for tp, _, state, _ in draw(st.lists(partitions("elsewhere"), max_size=2, unique_by=lambda row: row[0])):
         states[tp] = state
     cluster = ClusterState("c", {BrokerId(b): Broker(BrokerId(b)) for b in BROKERS}, states)
@@ -85,7 +87,7 @@ class Books:
             index, share = owners.get(tp, (None, None))
             verdict = share.verdicts[tp] if share else None
             if state.in_flight and (verdict is None or verdict.started):
-                leads = verdict is not None and verdict.kind is Kind.IN_FLIGHT and verdict.leader_movement
+                leads = verdict is not None and verdict.kind is MovePhase.IN_FLIGHT and verdict.leader_movement
                 self.enter(index, tp, leads)
             for broker in state.adding:
                 size = share.sizes.get(tp, 0) if share else 0
@@ -189,7 +191,7 @@ class TestAnyCluster:
         for index, (share, orders) in enumerate(zip(shares, chosen, strict=True)):
             for tp in what_is_sent(orders):
                 books.send(index, share, tp)
-            ready = {tp for tp, v in share.verdicts.items() if v.kind is Kind.READY and v.call is not None}
+            ready = {tp for tp, v in share.verdicts.items() if v.kind is MovePhase.READY and v.call is not None}
             for tp in ready - set(what_is_sent(orders)):
                 assert books.forbids(index, share, tp), tp
 
@@ -200,7 +202,7 @@ class TestAnyCluster:
         shares, cluster, ceilings, free, on_disk = given_
         books = Books(shares, cluster, ceilings, free, on_disk)
         for index, (share, orders) in enumerate(zip(shares, schedule(*given_), strict=True)):
-            ready = {tp for tp, v in share.verdicts.items() if v.kind is Kind.READY and copies_of(v)}
+            ready = {tp for tp, v in share.verdicts.items() if v.kind is MovePhase.READY and copies_of(v)}
             for tp in what_is_sent(orders):
                 if tp in ready:
                     rivals = [r for r in ready if class_of(share, r) == class_of(share, tp)]
@@ -216,7 +218,7 @@ class TestAnyCluster:
     def test_what_is_sent_is_what_the_verdicts_say(self, given_):
         """The calls as they were judged, nothing twice, every cancel, nothing else."""
         for share, orders in zip(given_[0], schedule(*given_), strict=True):
-            calls = {tp: v.call for tp, v in share.verdicts.items() if v.kind is Kind.READY}
+            calls = {tp: v.call for tp, v in share.verdicts.items() if v.kind is MovePhase.READY}
             assert orders.cancels == tuple(sorted(tp for tp, v in share.verdicts.items() if v.cancel))
             assert all(calls[tp].replicas == replicas for tp, replicas in orders.alters.items())
             assert all(isinstance(calls[tp], Elect) for tp in orders.elections)
@@ -248,7 +250,7 @@ class TestAnyCluster:
             rnd.shuffle(rows)
             return dict(rows)
 
-        others = [Share(shuffled(s.verdicts), shuffled(s.sizes), s.limits) for s in shares]
+        others = [RebalanceShare(shuffled(s.verdicts), shuffled(s.sizes), s.limits) for s in shares]
         listed = ClusterState("c", cluster.brokers, shuffled(cluster.partitions))
         once = schedule(*given_)
         again = schedule(others, listed, ceilings, shuffled(free), shuffled(on_disk))
@@ -261,7 +263,9 @@ class TestAnyCluster:
         """What a share sends does not change when there is nothing ready behind it."""
         shares, cluster, ceilings, free, on_disk = given_
         nothing_ready = [
-            Share({tp: v for tp, v in s.verdicts.items() if v.kind is not Kind.READY or v.cancel}, s.sizes, s.limits)
+            RebalanceShare(
+                {tp: v for tp, v in s.verdicts.items() if v.kind is not MovePhase.READY or v.cancel}, s.sizes, s.limits
+            )
             for s in shares[1:]
         ]
         alone = schedule([shares[0], *nothing_ready], cluster, ceilings, free, on_disk)

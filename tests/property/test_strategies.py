@@ -26,21 +26,14 @@ from tests.property.planning_optima import fewest_moves, one_after_the_other
 from tests.property.test_planning_properties import requests
 
 from kafka_rebalance.errors import Refused
+from kafka_rebalance.model.goals import RackAwareness, Strategy
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.topology import Broker, BrokerId, Replicas, TopicPartition, replicas_of
-from kafka_rebalance.planning import (
-    Goals,
-    PartitionInput,
-    PlanRequest,
-    RackAwareness,
-    Strategy,
-    forced,
-    narrowing,
-    plan,
-    planner,
-    sets,
-)
-from kafka_rebalance.planning import solution as solutions
+from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest, plan, planner
+from kafka_rebalance.planning.ordering import arranging
+from kafka_rebalance.planning.replicas import replica_sets as sets
+from kafka_rebalance.planning.replicas import shrink_replication_factor as narrowing
+from kafka_rebalance.planning.strategies import forced
 
 
 @contextmanager
@@ -49,7 +42,7 @@ def as_if_large() -> Iterator[None]:
     with (
         mock.patch.object(sets, "SMALL", 0),
         mock.patch.object(planner, "EXACT_ORDER", 0),
-        mock.patch.object(solutions, "EXACT_ORDER", 0),
+        mock.patch.object(arranging, "EXACT_ORDER", 0),
         mock.patch.object(forced, "_PORTION", 12),
     ):
         yield

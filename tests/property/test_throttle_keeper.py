@@ -4,10 +4,10 @@ import asyncio
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.configs_in_memory import Configs, Killed, Records
+from tests.fakes.configs_in_memory import Configs, Killed, Records
 
 from kafka_rebalance.execution.ledger_json import ledger_from_json
-from kafka_rebalance.execution.throttle import (
+from kafka_rebalance.execution.reassignment_throttle import (
     FOLLOWER_LIST,
     FOLLOWER_RATE,
     LEADER_LIST,
@@ -16,7 +16,7 @@ from kafka_rebalance.execution.throttle import (
     Claim,
     Rates,
 )
-from kafka_rebalance.reconcile.throttling import ThrottleKeeper
+from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
 
 BROKERS = (1, 2)
 TOPICS = ("t", "u")

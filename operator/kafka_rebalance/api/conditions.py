@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from enum import Enum, StrEnum
 
-from kafka_rebalance.api.status import MAX_MESSAGE, Condition
+from kafka_rebalance.api.resource_status import MAX_MESSAGE, Condition
 
 
 class ConditionType(StrEnum):
@@ -145,7 +145,13 @@ class Reason(StrEnum):
     """Reports an error of the operator itself; tried again, details in its log."""
 
 
-class Verdict(Enum):
+NO_CONNECTION_REASONS = frozenset(
+    {Reason.KAFKA_UNREACHABLE, Reason.KAFKA_AUTHENTICATION_FAILED, Reason.SECRET_NOT_FOUND}
+)
+"""Problems with which no request can be sent to Kafka, as opposed to a request that failed."""
+
+
+class ReadySummary(Enum):
     """How Ready, Reconciling and Stalled go together; no other combination exists."""
 
     DONE = ("True", "False", "False")
@@ -186,7 +192,7 @@ def set_condition(
 
 
 def summarise(
-    conditions: Iterable[Condition], verdict: Verdict, reason: str, message: str, *, generation: int, now: datetime
+    conditions: Iterable[Condition], verdict: ReadySummary, reason: str, message: str, *, generation: int, now: datetime
 ) -> tuple[Condition, ...]:
     """Set Ready, Reconciling and Stalled together, so that they never contradict each other."""
     result = tuple(conditions)

@@ -14,31 +14,22 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.connection import Kafka, Sasl, SaslMechanism, SecretKeyRef, SecretRef, Tls
-from kafka_rebalance.api.execution import ApprovalPolicy, DeletionPolicy, Execution, Throttle
+from kafka_rebalance.api.execution_spec import ApprovalPolicy, DeletionPolicy, Execution, Throttle
 from kafka_rebalance.api.fields import ApiModel, Timestamp
-from kafka_rebalance.api.rebalance import (
-    Balance,
-    Brokers,
-    Goals,
-    KafkaRebalanceSpec,
-    OfflinePolicy,
-    RackAwareness,
-    Strategy,
-    Topics,
-)
-from kafka_rebalance.api.status import (
+from kafka_rebalance.api.rebalance_spec import Brokers, GoalsSpec, KafkaRebalanceSpec, OfflinePolicy, Topics
+from kafka_rebalance.api.resource_status import (
     MAX_BATCH_ROWS,
     MAX_PLAN_BROKERS,
     MAX_SKIPPED_ROWS,
     BatchRow,
-    BrokerRow,
+    BrokerPlanRow,
     ByteProgress,
     Condition,
     Display,
     KafkaRebalanceStatus,
     PartitionProgress,
     PlanStatus,
-    Progress,
+    ProgressStatus,
     ReplicaProgress,
     ResourceStatus,
     SkippedRow,
@@ -46,9 +37,9 @@ from kafka_rebalance.api.status import (
     StepProgress,
     ThrottleStatus,
 )
-from kafka_rebalance.api.throttle import (
+from kafka_rebalance.api.throttle_resource import (
     MAX_BROKER_ROWS,
-    BrokerRates,
+    BrokerRateOverride,
     KafkaReassignmentThrottleSpec,
     KafkaReassignmentThrottleStatus,
     ThrottledBroker,
@@ -56,6 +47,7 @@ from kafka_rebalance.api.throttle import (
     WhenReplicationThrottled,
 )
 from kafka_rebalance.errors import Refused
+from kafka_rebalance.model.goals import Balance, RackAwareness, Strategy
 
 __all__ = [
     "API_VERSION",
@@ -73,15 +65,15 @@ __all__ = [
     "ApprovalPolicy",
     "Balance",
     "BatchRow",
-    "BrokerRates",
-    "BrokerRow",
+    "BrokerPlanRow",
+    "BrokerRateOverride",
     "Brokers",
     "ByteProgress",
     "Condition",
     "DeletionPolicy",
     "Display",
     "Execution",
-    "Goals",
+    "GoalsSpec",
     "Kafka",
     "KafkaReassignmentThrottle",
     "KafkaReassignmentThrottleSpec",
@@ -93,7 +85,7 @@ __all__ = [
     "OfflinePolicy",
     "PartitionProgress",
     "PlanStatus",
-    "Progress",
+    "ProgressStatus",
     "RackAwareness",
     "ReplicaProgress",
     "ResourceStatus",

@@ -24,27 +24,63 @@ _UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 _COMMANDS = {
     # command: (module, attribute, one line for --help)
     "check-install": (
-        "kafka_rebalance.cli.check_install",
+        "kafka_rebalance.cli.commands.check_install_command",
         "check_install",
         "Whether an operator can work as it is installed.",
     ),
-    "doctor": ("kafka_rebalance.cli.doctor", "doctor", "What is wrong in a cluster and does not mend by itself."),
-    "execute": ("kafka_rebalance.cli.execute", "execute", "Have the operator carry out a reassignment file."),
-    "explain": ("kafka_rebalance.cli.explain", "explain", "Why a plan moves what it moves, and nothing else."),
-    "operator": ("kafka_rebalance.cli.operator", "operator", "Run the operator in the foreground."),
-    "pipeline": ("kafka_rebalance.cli.pipeline", "pipeline", "Samples to Parquet, Spark to load model."),
-    "plan": ("kafka_rebalance.cli.plan", "plan", "Plan offline, from a cluster file; Kafka's JSON out."),
-    "retire": ("kafka_rebalance.cli.retire", "retire", "Make ready for the removal of the operator."),
-    "snapshot": ("kafka_rebalance.cli.snapshot", "snapshot", "A live cluster as the file that plan reads."),
+    "doctor": (
+        "kafka_rebalance.cli.commands.doctor_command",
+        "doctor",
+        "What is wrong in a cluster and does not mend by itself.",
+    ),
+    "execute": (
+        "kafka_rebalance.cli.commands.execute_command",
+        "execute",
+        "Have the operator carry out a reassignment file.",
+    ),
+    "explain": (
+        "kafka_rebalance.cli.commands.explain_command",
+        "explain",
+        "Why a plan moves what it moves, and nothing else.",
+    ),
+    "operator": ("kafka_rebalance.cli.commands.operator_command", "operator", "Run the operator in the foreground."),
+    "pipeline": (
+        "kafka_rebalance.cli.commands.pipeline_command",
+        "pipeline",
+        "Samples to Parquet, Spark to load model.",
+    ),
+    "plan": (
+        "kafka_rebalance.cli.commands.plan_command",
+        "plan",
+        "Plan offline, from a cluster file; Kafka's JSON out.",
+    ),
+    "retire": ("kafka_rebalance.cli.commands.retire_command", "retire", "Make ready for the removal of the operator."),
+    "snapshot": (
+        "kafka_rebalance.cli.commands.snapshot_command",
+        "snapshot",
+        "A live cluster as the file that plan reads.",
+    ),
     "status": (
-        "kafka_rebalance.cli.status",
+        "kafka_rebalance.cli.commands.status_command",
         "status",
         "How far a KafkaRebalance is; --batch: all that is in flight.",
     ),
-    "steps": ("kafka_rebalance.cli.steps", "steps", "The small steps from one assignment to another."),
-    "undo": ("kafka_rebalance.cli.undo", "undo", "Move back what a KafkaRebalance that has succeeded moved."),
-    "verify": ("kafka_rebalance.cli.verify", "verify", "Whether a reassignment file has been carried out."),
-    "watch": ("kafka_rebalance.cli.watch", "watch", "Follow a running KafkaRebalance in the terminal."),
+    "steps": ("kafka_rebalance.cli.commands.steps_command", "steps", "The small steps from one assignment to another."),
+    "undo": (
+        "kafka_rebalance.cli.commands.undo_command",
+        "undo",
+        "Move back what a KafkaRebalance that has succeeded moved.",
+    ),
+    "verify": (
+        "kafka_rebalance.cli.commands.verify_command",
+        "verify",
+        "Whether a reassignment file has been carried out.",
+    ),
+    "watch": (
+        "kafka_rebalance.cli.commands.watch_command",
+        "watch",
+        "Follow a running KafkaRebalance in the terminal.",
+    ),
 }
 
 

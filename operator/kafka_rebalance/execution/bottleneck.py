@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from heapq import nlargest
 from typing import NamedTuple
 
-from kafka_rebalance.execution.throttle import ClusterRates, Side
+from kafka_rebalance.execution.reassignment_throttle import ClusterRates, Side
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from kafka_rebalance.execution.throttle import Asked, Entries, Wanted, rate_in
+from kafka_rebalance.execution.reassignment_throttle import Entries, RequestedRate, WantedThrottle, rate_in
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 
 
@@ -29,7 +29,7 @@ class Ceiling:
     rate: int
     asked: Mapping[str, int]
 
-    def holds(self, asked: Mapping[str, Asked]) -> bool:
+    def holds(self, asked: Mapping[str, RequestedRate]) -> bool:
         """Whether no claim that was there then asks for another rate now. That one comes or goes changes nothing."""
         return all(asked[claim].rate == rate for claim, rate in self.asked.items() if claim in asked)
 
@@ -179,7 +179,9 @@ def finished_topics(ledger: Ledger, keep: Entries) -> frozenset[str]:
     return frozenset(t for t in {*ledger.topics, *ledger.entries} if not any(keep.get(t, {}).values()))
 
 
-def finished_rates(ledger: Ledger, wanted: Wanted, kept: Collection[BrokerId]) -> dict[BrokerId, dict[str, RateRecord]]:
+def finished_rates(
+    ledger: Ledger, wanted: WantedThrottle, kept: Collection[BrokerId]
+) -> dict[BrokerId, dict[str, RateRecord]]:
     """Rates on record that no claim asks for any more, except those of brokers to be kept."""
     found: dict[BrokerId, dict[str, RateRecord]] = {}
     for broker, names in ledger.brokers.items():

@@ -9,8 +9,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from kafka_rebalance.execution.decide import DRIFTED, FOREIGN, Direction, Errand, Kind, Verdict
-from kafka_rebalance.execution.throttle import ClusterRates
+from kafka_rebalance.execution.partition_status import (
+    DRIFTED,
+    FOREIGN,
+    Direction,
+    MovePhase,
+    PartitionMove,
+    PartitionStatus,
+)
+from kafka_rebalance.execution.reassignment_throttle import ClusterRates
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 
 _LONGEST_ETA_SECONDS = 365 * 86400.0
@@ -50,8 +57,8 @@ class Progress:
 
 
 def measure(
-    errands: Iterable[Errand],
-    verdicts: Mapping[TopicPartition, Verdict],
+    errands: Iterable[PartitionMove],
+    verdicts: Mapping[TopicPartition, PartitionStatus],
     cluster: ClusterState,
     replica_bytes: ReplicaBytes,
     direction: Direction,
@@ -67,7 +74,7 @@ def measure(
         start, goal = _way(errand, direction)
         state = cluster.partitions.get(errand.tp)
         verdict = verdicts.get(errand.tp)
-        left_alone = verdict is not None and verdict.kind is Kind.SKIPPED
+        left_alone = verdict is not None and verdict.kind is MovePhase.SKIPPED
         others = left_alone or (verdict is not None and verdict.reason == FOREIGN)
         if state is not None and not state.in_flight and not others:
             above += len(state.replicas) > max(len(start), len(goal))
@@ -81,10 +88,10 @@ def measure(
             in_total += arrived if left_alone else max(errand.size_bytes, 0)
     return Progress(
         partitions_total=total,
-        partitions_completed=kinds[Kind.DONE],
-        partitions_in_flight=kinds[Kind.IN_FLIGHT],
-        partitions_waiting=kinds[Kind.WAITING] + kinds[Kind.READY],
-        partitions_skipped=kinds[Kind.SKIPPED],
+        partitions_completed=kinds[MovePhase.DONE],
+        partitions_in_flight=kinds[MovePhase.IN_FLIGHT],
+        partitions_waiting=kinds[MovePhase.WAITING] + kinds[MovePhase.READY],
+        partitions_skipped=kinds[MovePhase.SKIPPED],
         replicas_total=replicas,
         replicas_completed=replicas_done,
         bytes_total=in_total,
@@ -94,8 +101,8 @@ def measure(
 
 
 def bytes_left(
-    errands: Iterable[Errand],
-    verdicts: Mapping[TopicPartition, Verdict],
+    errands: Iterable[PartitionMove],
+    verdicts: Mapping[TopicPartition, PartitionStatus],
     cluster: ClusterState,
     replica_bytes: ReplicaBytes,
     direction: Direction,
@@ -108,7 +115,7 @@ def bytes_left(
     out_of: defaultdict[BrokerId, int] = defaultdict(int)
     for errand in errands:
         verdict = verdicts.get(errand.tp)
-        if verdict is not None and verdict.kind in {Kind.DONE, Kind.SKIPPED}:
+        if verdict is not None and verdict.kind in {MovePhase.DONE, MovePhase.SKIPPED}:
             continue
         start, goal = _way(errand, direction)
         state = cluster.partitions.get(errand.tp)
@@ -122,7 +129,7 @@ def bytes_left(
     return dict(into), dict(out_of)
 
 
-def bytes_to_move_back(errands: Iterable[Errand], cluster: ClusterState) -> int:
+def bytes_to_move_back(errands: Iterable[PartitionMove], cluster: ClusterState) -> int:
     """What a rollback has to copy once everything in flight is cancelled: originals that hold no replica now."""
     back = 0
     for errand in errands:
@@ -133,7 +140,7 @@ def bytes_to_move_back(errands: Iterable[Errand], cluster: ClusterState) -> int:
     return back
 
 
-def lost_moves(errands: Iterable[Errand], verdicts: Mapping[TopicPartition, Verdict]) -> tuple[int, int]:
+def lost_moves(errands: Iterable[PartitionMove], verdicts: Mapping[TopicPartition, PartitionStatus]) -> tuple[int, int]:
     """Replica moves of the plan that others have made void by changing the partition, and all of them.
 
     A new order and an election count as one. What the plan leaves where it is cannot be lost.
@@ -145,19 +152,19 @@ def lost_moves(errands: Iterable[Errand], verdicts: Mapping[TopicPartition, Verd
         moves = max(1, sum(broker not in errand.planned_from for broker in errand.target))
         total += moves
         verdict = verdicts.get(errand.tp)
-        if verdict is not None and verdict.kind is Kind.SKIPPED and verdict.reason == DRIFTED:
+        if verdict is not None and verdict.kind is MovePhase.SKIPPED and verdict.reason == DRIFTED:
             lost += moves
     return lost, total
 
 
-def _way(errand: Errand, direction: Direction) -> tuple[Replicas, Replicas]:
+def _way(errand: PartitionMove, direction: Direction) -> tuple[Replicas, Replicas]:
     """From where to where."""
     if direction is Direction.FORWARD:
         return errand.origin, errand.target
     return errand.target, errand.origin
 
 
-def _arrived(errand: Errand, broker: BrokerId, state: PartitionState | None, replica_bytes: ReplicaBytes) -> int:
+def _arrived(errand: PartitionMove, broker: BrokerId, state: PartitionState | None, replica_bytes: ReplicaBytes) -> int:
     """Bytes of the copy on the broker: all where it is in sync, else what lies on disk."""
     size = max(errand.size_bytes, 0)
     if state is None or broker not in state.replicas:

@@ -5,7 +5,7 @@ takes what its own limits, the ceilings over all of them, the brokers and their 
 only at the present.
 
 Order within a turn: partitions already begun, then new ones; internal topics after others; leader movements (at most
-KIP-435's L) before the rest; calls that copy nothing before copies, and those as ``execution.pipes`` has it.
+KIP-435's L) before the rest; calls that copy nothing before copies, and those as ``execution.copy_order`` has it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from itertools import product
 from operator import itemgetter
 from types import MappingProxyType
 
-from kafka_rebalance.execution.decide import Kind, Verdict
-from kafka_rebalance.execution.pipes import Pipes, Traffic
+from kafka_rebalance.execution.copy_order import Pipes, Traffic
+from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatus
 from kafka_rebalance.execution.progress import ReplicaBytes
 from kafka_rebalance.execution.steps import Alter, Elect
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
@@ -56,10 +56,10 @@ class Ceilings:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class RebalanceShare:
     """One rebalance's part: its verdicts, the bytes of one replica of each partition (absent: unknown), its limits."""
 
-    verdicts: Mapping[TopicPartition, Verdict]
+    verdicts: Mapping[TopicPartition, PartitionStatus]
     sizes: Mapping[TopicPartition, int]
     limits: Limits
 
@@ -78,7 +78,7 @@ class Orders:
 
 
 def schedule(
-    shares: Sequence[Share],
+    shares: Sequence[RebalanceShare],
     cluster: ClusterState,
     ceilings: Ceilings,
     free_bytes: Mapping[BrokerId, int] = MappingProxyType({}),
@@ -167,7 +167,7 @@ class _Ready:
 class _Turn:
     """One share's turn: takes what every cap admits, best first, and counts it."""
 
-    def __init__(self, share: Share, cluster: ClusterState, usage: _Usage) -> None:
+    def __init__(self, share: RebalanceShare, cluster: ClusterState, usage: _Usage) -> None:
         self.share = share
         self._cluster = cluster
         self._usage = usage
@@ -180,7 +180,7 @@ class _Turn:
         self._no_room: dict[TopicPartition, BrokerId] = {}
         self._cancels: list[TopicPartition] = []
         for tp, verdict in share.verdicts.items():
-            if verdict.kind is Kind.IN_FLIGHT:
+            if verdict.kind is MovePhase.IN_FLIGHT:
                 self._count(tp, leads=verdict.leader_movement)
             elif verdict.cancel:
                 self._cancels.append(tp)
@@ -190,7 +190,7 @@ class _Turn:
         """Kafka lists one of the share's partitions with so many copies."""
         self._budget.replicas += copies
         verdict = self.share.verdicts[tp]
-        if verdict.kind is Kind.WAITING and verdict.started:
+        if verdict.kind is MovePhase.WAITING and verdict.started:
             self._count(tp, leads=False)  # ours, and cannot be cancelled now; a foreign one takes no slot
 
     def orders(self) -> Orders:
@@ -208,7 +208,7 @@ class _Turn:
         shut = self._usage.traffic.shut(self.share.limits.per_broker_in)
         for tp, verdict in _by_name(self.share.verdicts):
             call = verdict.call
-            if call is None or verdict.kind is not Kind.READY:
+            if call is None or verdict.kind is not MovePhase.READY:
                 continue
             begun, leads = verdict.started, verdict.leader_movement
             ready = classes[(0 if begun else 4) + (2 if tp.internal else 0) + (0 if leads else 1)]
@@ -275,7 +275,7 @@ class _Turn:
         return min(found, default=None)
 
 
-def _by_name(verdicts: Mapping[TopicPartition, Verdict]) -> Iterable[tuple[TopicPartition, Verdict]]:
+def _by_name(verdicts: Mapping[TopicPartition, PartitionStatus]) -> Iterable[tuple[TopicPartition, PartitionStatus]]:
     """Sorted by partition; at next to no cost where they are listed that way."""
     listed = list(verdicts)
     return verdicts.items() if listed == sorted(listed) else sorted(verdicts.items(), key=itemgetter(0))

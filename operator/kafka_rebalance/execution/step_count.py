@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from kafka_rebalance.execution.decide import FOREIGN, Direction, Errand, Kind, Verdict
+from kafka_rebalance.execution.partition_status import FOREIGN, Direction, MovePhase, PartitionMove, PartitionStatus
 from kafka_rebalance.execution.steps import Present, StepRules, all_steps
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 
 
 def steps_completed(
-    errands: Iterable[Errand],
-    verdicts: Mapping[TopicPartition, Verdict],
+    errands: Iterable[PartitionMove],
+    verdicts: Mapping[TopicPartition, PartitionStatus],
     cluster: ClusterState,
     direction: Direction,
     parallel_replicas: int,
@@ -28,13 +28,13 @@ def steps_completed(
     for errand in errands:
         tp = errand.tp
         state, verdict = cluster.partitions.get(tp), verdicts.get(tp)
-        if state is None or verdict is None or verdict.kind is Kind.SKIPPED or verdict.reason == FOREIGN:
+        if state is None or verdict is None or verdict.kind is MovePhase.SKIPPED or verdict.reason == FOREIGN:
             continue
         start, goal = (errand.origin, errand.target) if forward else (errand.target, errand.origin)
         settled = _settled(state) if state.adding else state.replicas
         if settled == start:
             # Only a leader is elected: no list tells it.
-            done += errand.elects and forward and verdict.kind is Kind.DONE
+            done += errand.elects and forward and verdict.kind is MovePhase.DONE
         elif settled == goal:
             done += _steps(start, goal, parallel_replicas)
         else:

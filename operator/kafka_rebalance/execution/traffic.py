@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kafka_rebalance.execution.progress import ReplicaBytes
-from kafka_rebalance.execution.throttle import Side
+from kafka_rebalance.execution.reassignment_throttle import Side
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
 
 Held = Mapping[TopicPartition, Mapping[BrokerId, int]]

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import ssl
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
+from kafka_rebalance.api.connection import SaslMechanism
 from kafka_rebalance.errors import Permanent
 
 CLIENT_ID = "kafka-rebalance"
@@ -20,14 +20,6 @@ METADATA_REFRESH_MS = 3_000
 SOCKET_TIMEOUT_MS = 8_000
 """Below CALL_SECONDS, so that a client reports its own time-out before the caller gives up on it."""
 _MASK = "•••"
-
-
-class SaslMechanism(StrEnum):
-    """The mechanisms that both clients speak with a user name and a password."""
-
-    PLAIN = "PLAIN"
-    SCRAM_SHA_256 = "SCRAM-SHA-256"
-    SCRAM_SHA_512 = "SCRAM-SHA-512"
 
 
 class Secret(str):

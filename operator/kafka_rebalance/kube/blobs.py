@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kafka_rebalance.kube.api_errors import Conflict, NotFound, StoredStateCorrupt
 from kafka_rebalance.kube.client import COMPONENT, Json, KubeClient
-from kafka_rebalance.kube.errors import Conflict, NotFound, StoredStateCorrupt
 
 SHARD_BYTES = 900 * 1024
 """The API server takes 1 MiB of decoded data per ConfigMap; names and labels need some room."""

@@ -27,7 +27,7 @@ from kafka_rebalance.api.fields import format_time
 from kafka_rebalance.api.v1alpha1 import API_VERSION, GROUP, VERSION, ObjectMeta
 from kafka_rebalance.errors import Permanent, Refused, Transient
 from kafka_rebalance.kube import access
-from kafka_rebalance.kube.errors import Forbidden, NotFound, Terminating, from_response, unreachable
+from kafka_rebalance.kube.api_errors import Forbidden, NotFound, Terminating, from_response, unreachable
 
 COMPONENT = "kafka-rebalance-operator"
 DEFAULT_NAMESPACE = "kafka-rebalance"

@@ -17,7 +17,7 @@ from datetime import datetime
 from itertools import groupby, islice
 from typing import Any
 
-from kafka_rebalance.kube.errors import StoredStateCorrupt
+from kafka_rebalance.kube.api_errors import StoredStateCorrupt
 from kafka_rebalance.model.bulk import without_collector
 from kafka_rebalance.model.plan import Imbalance, Plan, PlannedPartition, SkippedPartition, Spread
 from kafka_rebalance.model.run import Origin, Run, RunOutcome, Spent

@@ -7,8 +7,8 @@ from typing import Any
 from urllib.parse import quote
 
 from kafka_rebalance.api.v1alpha1 import GROUP, VERSION
+from kafka_rebalance.kube.api_errors import Conflict, NotFound
 from kafka_rebalance.kube.client import Json, KubeClient
-from kafka_rebalance.kube.errors import Conflict, NotFound
 from kafka_rebalance.kube.rights import Right
 
 

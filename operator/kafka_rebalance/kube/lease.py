@@ -13,8 +13,8 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from kafka_rebalance.errors import Permanent, RebalanceError, Transient
+from kafka_rebalance.kube.api_errors import Conflict, NotFound
 from kafka_rebalance.kube.client import Json, KubeClient
-from kafka_rebalance.kube.errors import Conflict, NotFound
 
 log = logging.getLogger(__name__)
 

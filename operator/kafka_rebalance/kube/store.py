@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from kafka_rebalance.kube.api_errors import Conflict, NotFound, StoredStateCorrupt
 from kafka_rebalance.kube.blobs import KIND_LABEL, UID_LABEL, BlobStore, object_name
 from kafka_rebalance.kube.client import COMPONENT, Json, KubeClient
 from kafka_rebalance.kube.codec import (
@@ -25,7 +26,6 @@ from kafka_rebalance.kube.codec import (
     pack,
     unpack,
 )
-from kafka_rebalance.kube.errors import Conflict, NotFound, StoredStateCorrupt
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import TopicPartition

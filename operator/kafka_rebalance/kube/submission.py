@@ -16,8 +16,8 @@ from kafka_rebalance.api.admission import check_spec
 from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.api.v1alpha1 import GROUP, REBALANCES, VERSION, parse_rebalance
 from kafka_rebalance.errors import Permanent, Refused
+from kafka_rebalance.kube.api_errors import Conflict, DryRunsNotTaken
 from kafka_rebalance.kube.client import KubeClient
-from kafka_rebalance.kube.errors import Conflict, DryRunsNotTaken
 
 
 @dataclass(frozen=True, slots=True)

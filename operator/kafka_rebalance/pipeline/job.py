@@ -29,7 +29,7 @@ LOCAL_MASTER = "local[*]"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class JobOutcome:
     """What one run made of one cluster's samples, and what it could not use."""
 
     model: LoadModel
@@ -70,7 +70,7 @@ def spark_session(master: str | None = None) -> Iterator[SparkSession]:
         session.stop()
 
 
-def build(spark: SparkSession, lake_uri: str, cluster_id: str, window: timedelta) -> Outcome:
+def build(spark: SparkSession, lake_uri: str, cluster_id: str, window: timedelta) -> JobOutcome:
     """Make and store the model of one cluster. Raises Refused (NoSamples) where the lake has none."""
     lake = lakes.Lake.open(lake_uri)
     named = lakes.manifests(lake, cluster_id, window)
@@ -95,7 +95,7 @@ def build(spark: SparkSession, lake_uri: str, cluster_id: str, window: timedelta
     )
     artefact = lakes.model_path(cluster_id)
     lake.write(artefact, render_load_model(model))
-    return Outcome(
+    return JobOutcome(
         model=model,
         artefact=artefact,
         table=table,

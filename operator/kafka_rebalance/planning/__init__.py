@@ -4,23 +4,12 @@
 """
 
 from kafka_rebalance.planning.planner import plan
-from kafka_rebalance.planning.request import (
-    Balance,
-    Goals,
-    PartitionInput,
-    PlanRequest,
-    RackAwareness,
-    Strategy,
-    eligible_brokers,
-)
+from kafka_rebalance.planning.problem.request import Goals, PartitionInput, PlanRequest, eligible_brokers
 
 __all__ = [
-    "Balance",
     "Goals",
     "PartitionInput",
     "PlanRequest",
-    "RackAwareness",
-    "Strategy",
     "eligible_brokers",
     "plan",
 ]

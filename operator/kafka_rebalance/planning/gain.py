@@ -9,12 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kafka_rebalance.model.goals import Balance
 from kafka_rebalance.model.plan import Plan
-from kafka_rebalance.planning.encoding import build
-from kafka_rebalance.planning.forced import forced_moves
-from kafka_rebalance.planning.instance import Indices, Instance
-from kafka_rebalance.planning.request import Balance, Goals, PlanRequest
-from kafka_rebalance.planning.solution import Solution, spread_of
+from kafka_rebalance.planning.problem.encoding import build
+from kafka_rebalance.planning.problem.instance import Indices, Instance
+from kafka_rebalance.planning.problem.request import Goals, PlanRequest
+from kafka_rebalance.planning.problem.solution import Solution, spread_of
+from kafka_rebalance.planning.strategies.forced import forced_moves
 
 GAIN_TOO_SMALL = "GainTooSmall"
 """Why a plan is empty though moving would even out the counts."""

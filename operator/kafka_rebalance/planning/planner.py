@@ -20,25 +20,27 @@ from itertools import chain
 
 import numpy as np
 
+from kafka_rebalance.model.goals import Balance, Strategy
 from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
-from kafka_rebalance.planning.assignment import check_assignment
-from kafka_rebalance.planning.budget import buy, exceeds
-from kafka_rebalance.planning.copies import Copies
-from kafka_rebalance.planning.encoding import Encoded, build
-from kafka_rebalance.planning.forced import repair
+from kafka_rebalance.planning.budget.movement_budget import buy, exceeds
 from kafka_rebalance.planning.gain import GAIN_TOO_SMALL, gains_too_little
-from kafka_rebalance.planning.generate import generate
-from kafka_rebalance.planning.instance import Indices, Instance
-from kafka_rebalance.planning.joint import better_sets
-from kafka_rebalance.planning.leftover import around_leftovers
-from kafka_rebalance.planning.narrowing import narrow
-from kafka_rebalance.planning.order import arrange
-from kafka_rebalance.planning.preferred import elect
-from kafka_rebalance.planning.request import Balance, Goals, PlanRequest, Strategy
-from kafka_rebalance.planning.sets import Sets, fewest_moves
-from kafka_rebalance.planning.solution import EXACT_ORDER, Solution, arranged, new_copies, spread_of
-from kafka_rebalance.planning.spread import spread
-from kafka_rebalance.planning.topics import balanced_by_topic, uneven_topics
+from kafka_rebalance.planning.ordering.arranging import EXACT_ORDER, arranged
+from kafka_rebalance.planning.ordering.cp_sat_tiebreak import better_sets
+from kafka_rebalance.planning.ordering.replica_order import arrange
+from kafka_rebalance.planning.ordering.spread import spread
+from kafka_rebalance.planning.ordering.stranded_replicas import around_leftovers
+from kafka_rebalance.planning.problem.copies import Copies
+from kafka_rebalance.planning.problem.encoding import Encoded, build
+from kafka_rebalance.planning.problem.instance import Indices, Instance
+from kafka_rebalance.planning.problem.request import Goals, PlanRequest
+from kafka_rebalance.planning.problem.solution import Solution, new_copies, spread_of
+from kafka_rebalance.planning.replicas.replica_sets import Sets, fewest_moves
+from kafka_rebalance.planning.replicas.shrink_replication_factor import narrow
+from kafka_rebalance.planning.strategies.assignment import check_assignment
+from kafka_rebalance.planning.strategies.forced import repair
+from kafka_rebalance.planning.strategies.generate import generate
+from kafka_rebalance.planning.strategies.preferred import elect
+from kafka_rebalance.planning.topics.topic_balance import balanced_by_topic, uneven_topics
 
 
 def plan(request: PlanRequest) -> Plan:

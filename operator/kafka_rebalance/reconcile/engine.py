@@ -12,32 +12,33 @@ import contextlib
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from kafka_rebalance.api.conditions import Reason
-from kafka_rebalance.api.throttle import ClusterLimits
+from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS, Reason
+from kafka_rebalance.api.throttle_resource import ClusterLimits
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
+from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
-from kafka_rebalance.execution.decide import Direction, Kind, Observation
-from kafka_rebalance.execution.gate import Vitals
-from kafka_rebalance.execution.schedule import Ceilings, Orders, Share, schedule
+from kafka_rebalance.execution.health_gate import Vitals
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation
+from kafka_rebalance.execution.schedule import Ceilings, Orders, RebalanceShare, schedule
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.topology import ClusterState, TopicPartition
-from kafka_rebalance.reconcile.closing import Closing
-from kafka_rebalance.reconcile.cluster_throttle import ClusterThrottle
-from kafka_rebalance.reconcile.cordoning import Cordons
-from kafka_rebalance.reconcile.following import expected_seconds, follow, stalled
-from kafka_rebalance.reconcile.holding import Surroundings, hold_on
-from kafka_rebalance.reconcile.judging import judge_again, moving, notice_drift, still_meant
-from kafka_rebalance.reconcile.lifecycle import WITHOUT_KAFKA, Clock, Lifecycle, heed_spec
-from kafka_rebalance.reconcile.observing import Look, Observer
-from kafka_rebalance.reconcile.opening import LoadModels, Runs
-from kafka_rebalance.reconcile.pausing import IDLE_SECONDS, UNSETTLED_SECONDS, pause_after
-from kafka_rebalance.reconcile.queueing import ahead_of, give_places
-from kafka_rebalance.reconcile.records import Stores
-from kafka_rebalance.reconcile.resources import Resources
-from kafka_rebalance.reconcile.submitting import at_once, copies, submit
-from kafka_rebalance.reconcile.teardown import barrier_to_rollback, name_heirs
-from kafka_rebalance.reconcile.throttling import ThrottleKeeper
-from kafka_rebalance.reconcile.work import Work
+from kafka_rebalance.reconcile.act.closing import Closing
+from kafka_rebalance.reconcile.act.cordoning import Cordons
+from kafka_rebalance.reconcile.act.lifecycle import Lifecycle, heed_spec
+from kafka_rebalance.reconcile.act.resources import Resources
+from kafka_rebalance.reconcile.act.submitting import at_once, copies, submit
+from kafka_rebalance.reconcile.decide.judging import judge_again, moving, notice_drift, still_meant
+from kafka_rebalance.reconcile.decide.queue_places import ahead_of, give_places
+from kafka_rebalance.reconcile.decide.requeue import IDLE_SECONDS, UNSETTLED_SECONDS, pause_after
+from kafka_rebalance.reconcile.decide.step_blocks import Surroundings, hold_on
+from kafka_rebalance.reconcile.decide.teardown import barrier_to_rollback, name_heirs
+from kafka_rebalance.reconcile.observe.observer import Look, Observer
+from kafka_rebalance.reconcile.report.progress_tracking import expected_seconds, follow, stalled
+from kafka_rebalance.reconcile.runs.opening import LoadModels, Runs
+from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState
+from kafka_rebalance.reconcile.state.records import Stores
+from kafka_rebalance.reconcile.throttle.cluster_throttle import ClusterThrottle
+from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +60,7 @@ class ClusterEngine:
     ) -> None:
         self.cluster_id = info.cluster_id
         self._endpoints = _endpoints(info)
-        self.works: dict[str, Work] = {}
+        self.works: dict[str, RebalanceState] = {}
         self._admin = admin
         self._resources = resources
         self._stores = stores
@@ -207,7 +208,7 @@ class ClusterEngine:
             limits_others=self._throttle.limits_others,
         )
 
-    async def _open(self, works: list[Work], info: ClusterInfo) -> None:
+    async def _open(self, works: list[RebalanceState], info: ClusterInfo) -> None:
         """Take over the plans that are made, and have those made whose turn it is."""
         for work in works:
             await self._runs.collect(work)
@@ -219,7 +220,7 @@ class ClusterEngine:
         for work in works:
             await self._runs.start(work, info, works)
 
-    async def _look(self, running: list[Work], info: ClusterInfo) -> Look:
+    async def _look(self, running: list[RebalanceState], info: ClusterInfo) -> Look:
         if any(not work.verdicts for work in running):
             self._observer.expire()
         self._observer.note_away({b for work in running for e in work.errands for b in e.known}, info)
@@ -227,7 +228,7 @@ class ClusterEngine:
         moving_now = {tp for work in running for tp in moving(work)}
         return await self._observer.look(errands, moving_now, info, self._throttle.foreign)
 
-    def _put_off(self, running: list[Work]) -> set[str]:
+    def _put_off(self, running: list[RebalanceState]) -> set[str]:
         """The uids of those that are being deleted since the round began: their surroundings may go too, say.
 
         That is looked at in the next round, which begins at once. Any other edit is heeded here, so that edits which
@@ -240,7 +241,7 @@ class ClusterEngine:
                 heed_spec(work)
         return {work.uid for work in running if work.deleted_since}
 
-    def _judge(self, running: list[Work], look: Look, vitals: Vitals) -> None:
+    def _judge(self, running: list[RebalanceState], look: Look, vitals: Vitals) -> None:
         """Where each rebalance goes, whether it may start something new, and how each of its partitions stands."""
         now = self._clock.now()
         opened = [work for work in self.works.values() if work.open is not None]
@@ -254,16 +255,16 @@ class ClusterEngine:
                 work.direction, work.pace = heading, None
             work.hold = hold_on(work, around)
             self._judge_again(work, look.observation, look.changed)
-            flying = {tp for tp, verdict in work.verdicts.items() if verdict.kind is Kind.IN_FLIGHT}
+            flying = {tp for tp, verdict in work.verdicts.items() if verdict.kind is MovePhase.IN_FLIGHT}
             work.since = {tp: work.since.get(tp, now) for tp in flying}
             notice_drift(work)
 
-    def _judge_again(self, work: Work, seen: Observation, changed: Collection[TopicPartition]) -> None:
+    def _judge_again(self, work: RebalanceState, seen: Observation, changed: Collection[TopicPartition]) -> None:
         restarting = self._observer.away(work.rebalance.spec.execution.broker_settle_seconds)
         ahead = ahead_of(work, self.works.values())
         judge_again(work, seen, work.direction or Direction.FORWARD, restarting, changed, ahead)
 
-    async def _carry_out(self, running: list[Work], look: Look) -> None:
+    async def _carry_out(self, running: list[RebalanceState], look: Look) -> None:
         """Choose, send, report.
 
         What needs no copy (nulls, drops, new orders, elections) goes out at once, while what was just read still holds;
@@ -286,7 +287,9 @@ class ClusterEngine:
             if not work.deleted_since:  # judged before: how much goes back, and what holds that, is not known yet
                 await self._report(work, seen.cluster, stalled=stalled(work, now))
 
-    async def _confirmed(self, running: list[Work], orders: dict[str, Orders], look: Look) -> dict[str, Orders]:
+    async def _confirmed(
+        self, running: list[RebalanceState], orders: dict[str, Orders], look: Look
+    ) -> dict[str, Orders]:
         """Look again at what was chosen on an older reading, and send only what is still meant."""
         stale = {work.uid: set(_named(orders[work.uid])) - look.fresh for work in running}
         again = await self._observer.refresh({tp for tps in stale.values() for tp in tps})
@@ -299,7 +302,7 @@ class ClusterEngine:
             orders[work.uid], work.sent = meant, frozenset(_named(meant))
         return orders
 
-    def _schedule(self, running: list[Work], cluster: ClusterState) -> dict[str, Orders]:
+    def _schedule(self, running: list[RebalanceState], cluster: ClusterState) -> dict[str, Orders]:
         """The one place where all caps hold: each rebalance's own, and the throttle resource's over all of them."""
         ruling = self._throttle.ruling
         limits = ruling.spec.limits if ruling else ClusterLimits()
@@ -307,19 +310,19 @@ class ClusterEngine:
             limits.parallel_partition_count, limits.parallel_leader_movements, limits.max_concurrent_replica_movements
         )
         first = sorted(running, key=lambda w: (not w.going_back, -w.rebalance.spec.priority, w.age_key))
-        shares = [Share(w.verdicts, {e.tp: e.size_bytes for e in w.errands}, w.limits) for w in first]
+        shares = [RebalanceShare(w.verdicts, {e.tp: e.size_bytes for e in w.errands}, w.limits) for w in first]
         chosen = schedule(shares, cluster, ceilings, self._observer.free_bytes, self._observer.replica_bytes)
         for work, orders in zip(first, chosen, strict=True):
             work.no_room = orders.no_room
         return {work.uid: orders for work, orders in zip(first, chosen, strict=True)}
 
-    async def _finish(self, running: list[Work], info: ClusterInfo) -> None:
+    async def _finish(self, running: list[RebalanceState], info: ClusterInfo) -> None:
         """End the runs that have arrived, once the throttle on what they moved reads as it did before."""
         for work in running:
             if work.rests_but_for_kept or (work.finished and self._throttle.restored(work, info)):
                 await self._closing.finish(work, info)
 
-    async def _report(self, work: Work, cluster: ClusterState, *, stalled: str | None = None) -> None:
+    async def _report(self, work: RebalanceState, cluster: ClusterState, *, stalled: str | None = None) -> None:
         """Tell the API server. That it does not listen holds up neither this work nor the others."""
         sizes = self._observer.replica_bytes
         try:
@@ -331,7 +334,7 @@ class ClusterEngine:
             log.info("%s is gone", work.name)
             self.works.pop(work.uid, None)
 
-    async def _submit(self, work: Work, orders: Orders, cluster: ClusterState) -> None:
+    async def _submit(self, work: RebalanceState, orders: Orders, cluster: ClusterState) -> None:
         self._sent = await submit(self._admin, work.name, orders, cluster) or self._sent
 
     async def _say_problem(self, error: RebalanceError) -> None:
@@ -344,7 +347,7 @@ class ClusterEngine:
                 continue  # finished: what happens to the cluster now is not its concern
             before, work.problem = work.problem, work.problem or error
             try:
-                if work.rebalance.metadata.deleting and error.reason in WITHOUT_KAFKA:
+                if work.rebalance.metadata.deleting and error.reason in NO_CONNECTION_REASONS:
                     await self._lifecycle.prepare(work, connected=False)
                 await self._report(work, ClusterState(self.cluster_id, {}))
             except Exception:

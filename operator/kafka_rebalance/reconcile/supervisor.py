@@ -14,30 +14,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafka_rebalance.api.conditions import Reason
+from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS, Reason
 from kafka_rebalance.api.connection import Kafka
 from kafka_rebalance.api.v1alpha1 import (
     REASSIGNMENT_THROTTLES,
     KafkaReassignmentThrottle,
     parse_metadata,
 )
+from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
+from kafka_rebalance.kafka.credential_rotation import Connect, Source, renewed
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.kube.store import LedgerStore, OriginStore, PlanStore, RunStore
 from kafka_rebalance.model.topology import ClusterState
-from kafka_rebalance.reconcile.connections import resolve
+from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
+from kafka_rebalance.reconcile.act.resources import Resources
+from kafka_rebalance.reconcile.act.retention import clean_up, keep_swept
+from kafka_rebalance.reconcile.act.unreadable_resources import UnreadableResources
 from kafka_rebalance.reconcile.engine import ClusterEngine
-from kafka_rebalance.reconcile.lifecycle import WITHOUT_KAFKA, Clock, Lifecycle
-from kafka_rebalance.reconcile.opening import LoadModels
-from kafka_rebalance.reconcile.records import Stores
-from kafka_rebalance.reconcile.renewing import Connect, Source, renewed
-from kafka_rebalance.reconcile.resources import Resources
-from kafka_rebalance.reconcile.retention import clean_up, keep_swept
-from kafka_rebalance.reconcile.throttle_lifecycle import ThrottleLifecycle, asked_of, first_seen, seen_again
-from kafka_rebalance.reconcile.throttling import ThrottleKeeper
-from kafka_rebalance.reconcile.unreadable import Unreadable
-from kafka_rebalance.reconcile.work import Work
+from kafka_rebalance.reconcile.observe.connections import resolve
+from kafka_rebalance.reconcile.runs.opening import LoadModels
+from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState
+from kafka_rebalance.reconcile.state.records import Stores
+from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
+from kafka_rebalance.reconcile.throttle.throttle_lifecycle import ThrottleLifecycle, asked_of, first_seen, seen_again
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +58,7 @@ class _Connection:
 
     kafka: Kafka
     namespace: str
-    works: dict[str, Work] = field(default_factory=dict)
+    works: dict[str, RebalanceState] = field(default_factory=dict)
     throttles: dict[str, KafkaReassignmentThrottle] = field(default_factory=dict)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     tried: asyncio.Event = field(default_factory=asyncio.Event)
@@ -83,7 +84,7 @@ class Supervisor:
         self._resources = Resources(kube, clock.now)
         self._stores = Stores(PlanStore(kube), OriginStore(kube), RunStore(kube))
         self._lifecycle = Lifecycle(self._resources, self._stores, clock)
-        self._unreadable = Unreadable(kube, self._resources, self._stores, clock)
+        self._unreadable = UnreadableResources(kube, self._resources, self._stores, clock)
         self._throttle_lifecycle = ThrottleLifecycle(self._resources, clock)
         self._connections: dict[Source, _Connection] = {}
         self._engines: dict[str, tuple[ClusterEngine, asyncio.Task[None]]] = {}
@@ -107,7 +108,7 @@ class Supervisor:
                     self._forget(known, metadata.uid)
                 return
             if known is None:
-                work = Work.of(body)
+                work = RebalanceState.of(body)
                 connection = self._connection(work.rebalance.spec.kafka, work.rebalance.metadata.namespace)
                 connection.works[work.uid] = work
                 self._hand_over(connection)
@@ -285,7 +286,7 @@ class Supervisor:
         for work in list(connection.works.values()):
             try:
                 if work.rebalance.metadata.deleting:
-                    await self._lifecycle.prepare(work, connected=error.reason not in WITHOUT_KAFKA)
+                    await self._lifecycle.prepare(work, connected=error.reason not in NO_CONNECTION_REASONS)
                 if work.problem is None:
                     work.problem = error
                 await self._resources.report(work, ClusterState("", {}), {})

@@ -1,0 +1,1 @@
+"""The commands of kafka-rebalance, one module each."""

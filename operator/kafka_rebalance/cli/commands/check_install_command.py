@@ -1,0 +1,162 @@
+"""kafka-rebalance check-install: whether an operator can work as it is installed. ``helm test`` runs it in a Pod.
+
+Asked of the API server, as the operator's own account: what is served, what is allowed, whether a resource would be
+taken, and who leads. Nothing is created.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import click
+
+from kafka_rebalance.api.crd import definitions
+from kafka_rebalance.api.v1alpha1 import API_VERSION, GROUP, REASSIGNMENT_THROTTLES, REBALANCES
+from kafka_rebalance.cli.options.namespace_scope import in_words, watched_namespaces
+from kafka_rebalance.cli.options.resource_lookup import connected
+from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.kube.api_errors import DryRunsNotTaken, Forbidden
+from kafka_rebalance.kube.client import KubeClient
+from kafka_rebalance.kube.installation import Installation
+from kafka_rebalance.kube.lease import DURATION_SECONDS, LEASE_NAME
+from kafka_rebalance.kube.rights import needed
+from kafka_rebalance.units import parse_duration
+
+EXIT_FOUND = 1
+_SKEW = timedelta(minutes=1)
+"""By how much the clocks of two machines may differ. What follows from it is told to people only: nobody acts on it."""
+_PLURALS = (REBALANCES, REASSIGNMENT_THROTTLES)
+_SERVED = tuple(name for plural in _PLURALS for name in (plural, f"{plural}/status"))
+_SAMPLE = {
+    "apiVersion": API_VERSION,
+    "kind": "KafkaRebalance",
+    "metadata": {"generateName": "check-install-"},
+    "spec": {"kafka": {"bootstrapServers": "kafka:9092"}},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One thing that was asked. ``well`` None: it could not be, which is no fault."""
+
+    well: bool | None
+    said: str
+
+    def __str__(self) -> str:
+        """A line for people."""
+        return f"{'-' if self.well is None else 'ok' if self.well else 'FAIL':<6}{self.said}"
+
+
+@click.command("check-install")
+@watched_namespaces
+@click.option("--own-namespace", help="Where the operator keeps its records; where this runs, unless given.")
+@click.option(
+    "--timeout", metavar="DURATION", default="0s", show_default=True, help="How long somebody may take to lead."
+)
+def check_install(namespaces: tuple[str, ...], own_namespace: str | None, timeout: str) -> None:
+    """Check the operator's installation, as the operator's account; exit 1 when something is missing.
+
+    CRDs, every right that the operator needs, a KafkaRebalance as a server-side dry run, and whether an operator leads.
+    """
+    try:
+        seconds = parse_duration(timeout)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--timeout") from error
+    if not asyncio.run(_check(namespaces, own_namespace, seconds)):
+        sys.exit(EXIT_FOUND)
+
+
+async def _check(namespaces: Sequence[str], own_namespace: str | None, seconds: int) -> bool:
+    """Ask, and say each answer as it comes; whether all are well."""
+    good = True
+    async with connected(own_namespace) as kube:
+        async for answer in answers(kube, namespaces, seconds):
+            click.echo(str(answer))
+            good = good and answer.well is not False
+    return good
+
+
+async def answers(kube: KubeClient, namespaces: Sequence[str], seconds: int = 0) -> AsyncIterator[Answer]:
+    """Everything that is asked, in the order in which somebody would mend it. ``seconds``: until somebody leads."""
+    installation = Installation(kube)
+    yield await _served(installation)
+    for plural in _PLURALS:
+        yield await _same_definition(installation, plural)
+    for answer in await _rights(kube, installation, namespaces):
+        yield answer
+    yield await _dry_run(kube, installation)
+    yield await _leader(kube, seconds)
+
+
+async def _served(installation: Installation) -> Answer:
+    served = await installation.served()
+    if missing := [name for name in _SERVED if name not in served]:
+        return Answer(False, f"{API_VERSION}: {', '.join(missing)} not served: are the CRDs installed?")
+    return Answer(True, f"{API_VERSION}: {' and '.join(_PLURALS)} are served")
+
+
+async def _same_definition(installation: Installation, plural: str) -> Answer:
+    """A CRD that is older prunes what a newer operator writes; one that is newer lets in what this one cannot read."""
+    name = f"{plural}.{GROUP}"
+    try:
+        stored = await installation.definition(plural)
+    except Forbidden:
+        return Answer(None, f"CRD {name}: not compared, for this account may not read it")
+    except RebalanceError as error:
+        return Answer(False, f"CRD {name}: {error.message}")
+    if stored["spec"]["versions"] != definitions()[name]["spec"]["versions"]:
+        return Answer(False, f"CRD {name} is not the one of this version: apply the one that comes with it")
+    return Answer(True, f"CRD {name} is the one of this version")
+
+
+async def _rights(kube: KubeClient, installation: Installation, namespaces: Sequence[str]) -> list[Answer]:
+    rights = needed(namespaces, kube.namespace)
+    allowed = await asyncio.gather(*map(installation.may, rights))
+    missing = [right for right, may in zip(rights, allowed, strict=True) if not may]
+    if missing:
+        return [Answer(False, f"not allowed: {right}") for right in missing]
+    return [
+        Answer(True, f"all {len(rights)} rights are there, for {in_words(namespaces)} and {kube.namespace}'s records")
+    ]
+
+
+async def _dry_run(kube: KubeClient, installation: Installation) -> Answer:
+    what = f"a KafkaRebalance in namespace {kube.namespace} (server-side dry run)"
+    try:
+        await installation.would_take(REBALANCES, _SAMPLE)
+    except Forbidden:
+        return Answer(None, f"{what}: not tried, for this account may not create one")
+    except DryRunsNotTaken as unheard:
+        return Answer(None, f"{what}: not tried: {unheard.message}")
+    except RebalanceError as error:
+        return Answer(False, f"{what}: {error.message}")
+    return Answer(True, f"{what} is taken")
+
+
+async def _leader(kube: KubeClient, seconds: int) -> Answer:
+    """Between two operators, in an upgrade, nobody leads for a moment."""
+    where = f"lease {kube.namespace}/{LEASE_NAME}"
+    for left in range(seconds, -1, -1):
+        spec = (await kube.get_lease(LEASE_NAME) or {}).get("spec") or {}
+        holder, silent_since = spec.get("holderIdentity"), _silent_since(spec, datetime.now(UTC))
+        if holder and not silent_since:
+            return Answer(True, f"{where} is held by {holder}")
+        await asyncio.sleep(1 if left else 0)
+    if holder:
+        said = f"{where} is held by {holder}, who has not renewed it since {silent_since}; does the operator run?"
+        return Answer(False, said)
+    return Answer(False, f"{where}: nobody holds it; does the operator run?")
+
+
+def _silent_since(spec: Mapping[str, Any], now: datetime) -> str:
+    """When it was renewed last, where it has expired: who was killed leaves it behind in his name. Else empty."""
+    renewed = spec.get("renewTime")
+    if not renewed:
+        return ""
+    valid = timedelta(seconds=spec.get("leaseDurationSeconds") or DURATION_SECONDS)
+    return str(renewed) if datetime.fromisoformat(renewed) + valid + _SKEW < now else ""

@@ -1,0 +1,148 @@
+"""kafka-rebalance explain: why a plan moves what it moves, and nothing else. Takes what `plan` takes; asks nobody."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import click
+import yaml
+from rich.console import Console
+from rich.table import Column, Table
+
+from kafka_rebalance.cli.commands.plan_command import asked_for
+from kafka_rebalance.cli.commands.plan_command import plan as plan_command
+from kafka_rebalance.cli.explain import documents
+from kafka_rebalance.cli.explain import sentences as words
+from kafka_rebalance.errors import Refused
+from kafka_rebalance.model.bulk import without_collector
+from kafka_rebalance.model.goals import Strategy
+from kafka_rebalance.model.topology import TopicPartition
+from kafka_rebalance.planning import PlanRequest
+from kafka_rebalance.planning import plan as make_plan
+from kafka_rebalance.planning.explain.curve import curve
+from kafka_rebalance.planning.explain.explanation import Explanation
+from kafka_rebalance.units import format_bytes
+
+_UNLIMITED = 10**6
+_PARTITION = re.compile(r"(?P<topic>.+)-(?P<partition>\d{1,10})")
+
+
+class _Partition(click.ParamType[TopicPartition]):
+    """``orders-3``: the name of a topic, which may have hyphens itself, and a number."""
+
+    name = "topic-partition"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> TopicPartition:
+        found = _PARTITION.fullmatch(str(value))
+        if found is None:
+            self.fail(f"{value!r} is not a topic-partition like orders-3", param, ctx)
+        return TopicPartition(found["topic"], int(found["partition"]))
+
+
+@click.command("explain")
+@click.option("--partition", type=_Partition(), metavar="TOPIC-PARTITION", help="Explain this one.")
+@click.option("--broker", type=click.IntRange(min=0), metavar="ID", help="Explain what this one gives and gets.")
+@click.option("--curve", "points", type=click.IntRange(2, 100), metavar="POINTS", help="What balance costs in moves.")
+@click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
+@without_collector()
+def explain(
+    *, partition: TopicPartition | None, broker: int | None, points: int | None, output: str, **given: Any
+) -> None:
+    """Say why a plan moves what it moves: of the whole plan, of a partition or of a broker.
+
+    Takes the options of plan, and explains the plan that it makes of them.
+    """
+    if sum(about is not None for about in (partition, broker, points)) > 1:
+        raise click.UsageError("give one of --partition, --broker and --curve")
+    asked = asked_for(**given)
+    request = asked.request
+    if points:
+        _check_curve(request)
+    explained = Explanation(request, make_plan(request))
+    if partition is not None:
+        document = documents.of_partition(explained, explained.partition(partition))
+    elif broker is not None:
+        document = documents.of_broker(explained, explained.broker(broker))
+    else:
+        document = documents.of_plan(explained)
+        if points:
+            document["why"] += words.of_curve(request, unknown_sizes=len(request.partitions) - len(asked.sizes))
+            document["curve"] = documents.of_curve(curve(request, points))
+    if output == "json":
+        click.echo(json.dumps(document))
+    elif output == "yaml":
+        click.echo(yaml.safe_dump(document, sort_keys=False), nl=False)
+    else:
+        _print(document)
+
+
+# Whatever can be planned can be explained.
+explain.params[:0] = [option for option in plan_command.params if option.name not in {"everything", "output"}]
+
+
+def _check_curve(request: PlanRequest) -> None:
+    """A curve is made of movement budgets, and these are for some plans only."""
+    beyond = [
+        what
+        for what, asked in (
+            (f"the strategy {request.strategy}", request.strategy is not Strategy.MINIMAL_MOVEMENT),
+            ("a replication factor", request.replication_factor is not None),
+        )
+        if asked
+    ]
+    if beyond:
+        told = f"there is no curve with {beyond[0]}, as there is no movement budget with it"
+        raise Refused("NotExplained", f"{told}; without --curve the plan is explained")
+
+
+def _print(document: dict[str, Any]) -> None:
+    # What is piped is searched or stored: there no width cuts or folds a line. Names are data, never markup.
+    width = None if Console().file.isatty() else _UNLIMITED
+    console = Console(width=width, highlight=False, markup=False, emoji=False)
+    for sentence in document["why"]:
+        console.print(sentence)
+    rows = document.get("brokers", ())
+    if rows:
+        console.print("", _table(rows))
+    if points := document.get("curve"):
+        console.print("", _curve_table(points))
+
+
+def _curve_table(points: list[dict[str, Any]]) -> Table:
+    table = Table(*("MOVES", "REPLICAS PER BROKER", "SUM OF SQUARES", "DATA", "PROVED"), box=None)
+    for point in points:
+        spread, proved = point["spread"], "yes" if point["optimal"] else "no"
+        counts = f"{spread['fewest']}-{spread['most']}"
+        table.add_row(str(point["moves"]), counts, str(point["squares"]), format_bytes(point["dataBytes"]), proved)
+    return table
+
+
+def _table(rows: list[dict[str, Any]]) -> Table:
+    columns = {"BROKER": "id", "RACK": "rack", "REPLICAS": ""}
+    if "fit" in rows[0]:
+        columns |= {"OF THE TOPIC": "topic"} if "topic" in rows[0] else {}
+        columns |= {"FOR THIS PARTITION": "fit"}
+    else:
+        by_topic = "topics" in rows[0]
+        columns |= {"SHARE": "share"} if not by_topic or any(row["share"] for row in rows) else {}
+        columns |= {"TOPICS OUTSIDE SHARE": "topics"} if by_topic else {}
+        columns |= {"LEAVE": "leaving", "ARRIVE": "arriving"}
+    table = Table(*(Column(header, overflow="fold") for header in columns), box=None)
+    for row in rows:
+        table.add_row(*(_cell(row, key) for key in columns.values()))
+    return table
+
+
+def _cell(row: dict[str, Any], key: str) -> str:
+    value = row[key] if key else row
+    if key in {"", "topic"}:
+        return f"{value['before']} -> {value['after']}"
+    if value is None:
+        return "-"
+    if key == "topics":
+        return f"{value['outsideBefore']} -> {value['outsideAfter']}"
+    if key == "share":
+        return f"{value['low']}" if value["low"] == value["high"] else f"{value['low']}-{value['high']}"
+    return str(value)

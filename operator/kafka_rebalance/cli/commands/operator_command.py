@@ -1,0 +1,88 @@
+"""kafka-rebalance operator: run the operator in the foreground."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import signal
+import socket
+import sys
+from pathlib import Path
+
+import click
+
+from kafka_rebalance.cli.options.namespace_scope import watched_namespaces
+from kafka_rebalance.telemetry.logs import configure_logging
+from kafka_rebalance.units import parse_duration
+
+_SHORTEST_LEASE_SECONDS = 3
+
+
+def _lease_seconds(ctx: click.Context, param: click.Parameter, value: str) -> int:
+    try:
+        seconds = parse_duration(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, param) from error
+    if seconds < _SHORTEST_LEASE_SECONDS:
+        raise click.BadParameter(f"{value!r} is less than {_SHORTEST_LEASE_SECONDS}s", ctx, param)
+    return seconds
+
+
+def _own_name() -> str:
+    """Another one at each start: who cannot know that its predecessor is dead waits until its lease has expired."""
+    return f"{socket.gethostname()}-{secrets.token_hex(4)}"
+
+
+@click.command("operator")
+@watched_namespaces
+@click.option(
+    "--own-namespace",
+    help="Where plans, origins, ledgers and the lease are kept; where it runs, unless given. Of all operators that "
+    "keep theirs in one namespace, one acts and the others wait.",
+)
+@click.option(
+    "--identity",
+    envvar="POD_NAME",
+    show_envvar=True,
+    default=_own_name,
+    show_default="the host's name and a random suffix",
+    help="Name in the lease. It must belong to one process at a time: the lease in its own name is taken at once.",
+)
+@click.option(
+    "--lease-duration",
+    "lease_seconds",
+    callback=_lease_seconds,
+    metavar="DURATION",
+    default="30s",
+    show_default=True,
+    help="Another operator takes over when the lease was not renewed for this long.",
+)
+@click.option(
+    "--load-models",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Directory with the pipeline's load models, one per cluster id.",
+)
+@click.option(
+    "--health-port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default="0: none",
+    help="Answer GET /livez and GET /readyz on this port: 200, or 503 with the reasons.",
+)
+@click.option("--log-level", type=click.Choice(["debug", "info", "warning"]), default="info", show_default=True)
+def operator(
+    namespaces: tuple[str, ...],
+    own_namespace: str | None,
+    identity: str,
+    lease_seconds: int,
+    load_models: Path | None,
+    health_port: int,
+    log_level: str,
+) -> None:
+    """Run the operator against the current kubeconfig, or the account of the Pod."""
+    # What follows imports for seconds, and process 1 of a container never gets a signal that it has no handler for.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    configure_logging(log_level)
+    from kafka_rebalance.app.process import Settings, run_operator
+
+    asyncio.run(run_operator(Settings(identity, namespaces, own_namespace, load_models, lease_seconds, health_port)))

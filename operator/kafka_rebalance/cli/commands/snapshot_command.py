@@ -1,0 +1,55 @@
+"""kafka-rebalance snapshot: a live cluster as the file that plan reads. Reads Kafka only."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kafka_rebalance.cli.options.connection_options import kafka_connection
+from kafka_rebalance.kafka.admin import connect
+from kafka_rebalance.kafka.ports import KafkaAdmin
+from kafka_rebalance.kafka.settings import ConnectionSettings
+from kafka_rebalance.reconcile.runs.live_planning import live_sizes
+
+
+@click.command("snapshot")
+@kafka_connection
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file; gzip'd if named .gz.")
+def snapshot(connection: ConnectionSettings, output: Path | None) -> None:
+    """Write brokers, racks, replicas and sizes of a live cluster as JSON, for plan to work on offline."""
+    text = json.dumps(asyncio.run(_read(connection)))
+    if output is None:
+        click.echo(text)
+    elif output.suffix == ".gz":
+        output.write_bytes(gzip.compress(text.encode(), mtime=0))
+    else:
+        output.write_text(text + "\n", encoding="utf-8")
+
+
+async def _read(connection: ConnectionSettings) -> dict[str, Any]:
+    admin = connect(connection)
+    try:
+        return await _cluster(admin)
+    finally:
+        await admin.close()
+
+
+async def _cluster(admin: KafkaAdmin) -> dict[str, Any]:
+    info = await admin.describe_cluster()
+    partitions = await admin.describe_partitions()
+    sizes = (await live_sizes(admin, info)).partitions
+    return {
+        "brokers": [{"id": broker.id, "rack": broker.rack} for _, broker in sorted(info.brokers.items())],
+        "partitions": [
+            {"topic": tp.topic, "partition": tp.partition, "replicas": list(state.replicas)}
+            | ({"size": sizes[tp].size_bytes} if tp in sizes else {})
+            # A list that is just being changed has copies too many; what is left out is not planned.
+            for tp, state in sorted(partitions.items())
+            if not state.in_flight
+        ],
+    }

@@ -1,0 +1,129 @@
+"""kafka-rebalance status: one look at a KafkaRebalance; with --batch, at all that it has in flight.
+
+The status of a resource is bounded, so it lists 20 partitions in flight at most. The whole batch is the stored plan
+held against what Kafka itself lists now. Reads only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+import yaml
+
+from kafka_rebalance.api.conditions import ConditionType, find_condition
+from kafka_rebalance.api.v1alpha1 import KafkaRebalance, parse_rebalance
+from kafka_rebalance.cli.options.resource_lookup import connected, find, namespace_options, stores
+from kafka_rebalance.cli.tables.current_batch import Batch, batch_of, heading, response
+from kafka_rebalance.cli.tables.status_table import print_batch, print_summary
+from kafka_rebalance.errors import Permanent, RebalanceError
+from kafka_rebalance.execution.progress import ReplicaBytes
+from kafka_rebalance.kafka.admin import connect
+from kafka_rebalance.kafka.ports import KafkaAdmin
+from kafka_rebalance.kube.client import Json, KubeClient
+from kafka_rebalance.model.topology import ClusterState
+from kafka_rebalance.reconcile.observe.connections import resolve
+from kafka_rebalance.reconcile.state.records import OpenRun, load_open_run
+
+
+@click.command("status")
+@click.argument("name")
+@namespace_options
+@click.option("--batch", is_flag=True, help="All partitions in flight, from the stored plan and from Kafka itself.")
+@click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
+def status(name: str, namespace: str, operator_namespace: str | None, *, batch: bool, output: str) -> None:
+    """Say how far KafkaRebalance NAME is, what waits, and why.
+
+    With --batch, JSON and YAML have the shape of KIP-435's response; without, they are the resource's status.
+    """
+    if batch:
+        found, on_disk = asyncio.run(_read_batch(namespace, name, operator_namespace, sizes=output == "table"))
+        _emit(response(found), output) if output != "table" else print_batch(found, on_disk)
+        return
+    body = asyncio.run(_read(namespace, name, operator_namespace))
+    if output == "table":
+        print_summary(parse_rebalance(body), datetime.now(UTC))
+    else:
+        _emit(body.get("status") or {}, output)
+
+
+def _emit(document: dict[str, Any], output: str) -> None:
+    if output == "json":
+        click.echo(json.dumps(document))
+    else:
+        click.echo(yaml.safe_dump(document, sort_keys=False), nl=False)
+
+
+async def _read(namespace: str, name: str, operator_namespace: str | None) -> Json:
+    async with connected(operator_namespace) as kube:
+        return await find(kube, namespace, name)
+
+
+async def _read_batch(
+    namespace: str, name: str, operator_namespace: str | None, *, sizes: bool
+) -> tuple[Batch, ReplicaBytes]:
+    async with connected(operator_namespace) as kube:
+        rebalance = parse_rebalance(await find(kube, namespace, name))
+        opened = await _open_run(kube, rebalance)
+        if opened is None:
+            return Batch(), {}
+        try:
+            return await _ask_kafka(kube, rebalance, opened, sizes=sizes)
+        except RebalanceError as error:
+            raise Permanent(
+                error.reason,
+                f"{error.message} (--batch asks Kafka itself, with spec.kafka and from where you run it; without "
+                "--batch only the resource is read)",
+            ) from error
+
+
+async def _open_run(kube: KubeClient, rebalance: KafkaRebalance) -> OpenRun | None:
+    records = stores(kube)
+    metadata = rebalance.metadata
+    run = await records.runs.load(metadata.uid)
+    if run is not None:
+        return await load_open_run(records, run) if run.open else None
+    moving = find_condition(rebalance.status.conditions, ConditionType.REBALANCING)
+    if moving is not None and moving.status == "True":
+        raise Permanent(
+            "RunNotFound",
+            f"{metadata.namespace}/{metadata.name} is running, but namespace {kube.namespace} has no record of it: "
+            "say with --operator-namespace where its operator keeps them",
+        )
+    return None
+
+
+async def _ask_kafka(
+    kube: KubeClient, rebalance: KafkaRebalance, opened: OpenRun, *, sizes: bool
+) -> tuple[Batch, ReplicaBytes]:
+    admin = connect(await resolve(rebalance.spec.kafka, rebalance.metadata.namespace, kube))
+    try:
+        info = await admin.describe_cluster()
+        if info.cluster_id != opened.run.cluster_id:
+            raise Permanent(
+                "OtherCluster",
+                f"{rebalance.spec.kafka.bootstrap_servers} leads to cluster {info.cluster_id} from here, not to "
+                f"{opened.run.cluster_id}, which the plan is for",
+            )
+        partitions = await admin.describe_partitions({errand.tp.topic for errand in opened.errands})
+        cluster = ClusterState(info.cluster_id, info.brokers, partitions)
+        replicas = rebalance.spec.execution.parallel_replica_count
+        batch = batch_of(opened.errands, cluster, heading(rebalance, opened.run), replicas)
+        return batch, await _on_disk(admin, batch) if sizes else {}
+    finally:
+        await admin.close()
+
+
+async def _on_disk(admin: KafkaAdmin, batch: Batch) -> ReplicaBytes:
+    """Bytes of the copies in the making; brokers that do not answer are absent."""
+    copying = {broker for row in batch.current for broker in row.adding}
+    told = await admin.log_dirs(copying) if copying else {}
+    return {
+        (tp, broker): size
+        for broker, dirs in told.items()
+        for log_dir in dirs
+        for tp, size in log_dir.replica_bytes.items()
+    }

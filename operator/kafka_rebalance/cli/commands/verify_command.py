@@ -1,0 +1,211 @@
+"""kafka-rebalance verify: whether a reassignment file has been carried out. Reads Kafka only.
+
+Says what Kafka's own tool says, in its words, and more. Unlike that tool it never takes throttles away: they may be
+somebody else's, and while anything is in flight they are needed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, BinaryIO, TypeVar
+
+import click
+import yaml
+
+from kafka_rebalance.cli.files.file_errors import parsed
+from kafka_rebalance.cli.options.connection_options import kafka_connection
+from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_LIST, FOLLOWER_RATE, LEADER_LIST, LEADER_RATE
+from kafka_rebalance.kafka.admin import connect
+from kafka_rebalance.kafka.ports import ConfigSource, ConfigValue, KafkaAdmin
+from kafka_rebalance.kafka.settings import ConnectionSettings
+from kafka_rebalance.model.reassignment_file import Reassigned, read_reassignment
+from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, TopicPartition
+
+EXIT_NOT_YET = 1
+_Key = TypeVar("_Key", BrokerId, str)
+_FILE = "--reassignment-json-file"
+_SET_AT_RUN_TIME = {ConfigSource.DYNAMIC_TOPIC, ConfigSource.DYNAMIC_BROKER}
+
+
+class CheckOutcome(StrEnum):
+    """How a partition stands to its row of the file."""
+
+    COMPLETED = "Completed"  # has this very list, and nothing is in flight
+    IN_PROGRESS = "InProgress"  # a reassignment is in flight, to this list or another
+    DIFFERENT = "Different"  # nothing is in flight, and the list is another one
+    MISSING = "Missing"  # there is no such partition
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One partition. ``state`` is None where it is missing."""
+
+    tp: TopicPartition
+    target: Replicas
+    state: PartitionState | None
+
+    @property
+    def outcome(self) -> CheckOutcome:
+        """As Kafka's tool judges it: the order of the list counts."""
+        if self.state is None:
+            return CheckOutcome.MISSING
+        if self.state.in_flight:
+            return CheckOutcome.IN_PROGRESS
+        return CheckOutcome.COMPLETED if self.state.replicas == self.target else CheckOutcome.DIFFERENT
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether what is in flight leads to other replicas: a step on the way, or somebody else's."""
+        return self.outcome is CheckOutcome.IN_PROGRESS and set(self._left) != set(self.target)
+
+    @property
+    def _left(self) -> Replicas:
+        assert self.state is not None  # noqa: S101 - asked for what is in flight only
+        return tuple(b for b in self.state.replicas if b not in self.state.removing)
+
+    @property
+    def led(self) -> bool | None:
+        """Whether the first of the list leads; None where it does not have that list."""
+        if self.outcome is not CheckOutcome.COMPLETED or self.state is None:
+            return None
+        return self.state.leader == self.target[0]
+
+    @property
+    def sentence(self) -> str:
+        """In the words of Kafka's tool."""
+        if self.state is None:
+            return f"There is no partition {self.tp}."
+        if self.outcome is CheckOutcome.COMPLETED:
+            return f"Reassignment of partition {self.tp} is completed."
+        if self.outcome is CheckOutcome.DIFFERENT:
+            sets = f"{_ids(self.state.replicas)} rather than {_ids(self.target)}"
+            return f"There is no active reassignment of partition {self.tp}, but replica set is {sets}."
+        return f"Reassignment of partition {self.tp} is still in progress."
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """All partitions, and the throttles that are set on the topics of the file and on any live broker."""
+
+    checks: Sequence[Check]
+    broker_throttles: Mapping[BrokerId, Mapping[str, str]]
+    topic_throttles: Mapping[str, Mapping[str, str]]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every partition has its list."""
+        return all(check.outcome is CheckOutcome.COMPLETED for check in self.checks)
+
+
+@click.command("verify")
+@kafka_connection
+@click.option(_FILE, "file", type=click.File("rb"), required=True, help="Kafka's file: plan's, or its own tool's.")
+@click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
+def verify(connection: ConnectionSettings, *, file: BinaryIO, output: str) -> None:
+    """Say of each partition of a reassignment file whether it is done; exit 0 when all are, 1 when not yet.
+
+    Names the throttles that are left and takes none away.
+    """
+    found = asyncio.run(_verify(connection, parsed(_FILE, file, read_reassignment)))
+    if output == "json":
+        click.echo(json.dumps(document(found)))
+    elif output == "yaml":
+        click.echo(yaml.safe_dump(document(found), sort_keys=False), nl=False)
+    else:
+        click.echo("\n".join(lines(found)))
+    if not found.complete:
+        sys.exit(EXIT_NOT_YET)
+
+
+async def _verify(connection: ConnectionSettings, rows: Sequence[Reassigned]) -> Verified:
+    admin = connect(connection)
+    try:
+        return await look(admin, rows)
+    finally:
+        await admin.close()
+
+
+async def look(admin: KafkaAdmin, rows: Sequence[Reassigned]) -> Verified:
+    """Read what the cluster has of these partitions."""
+    topics = sorted({row.tp.topic for row in rows})
+    states = await admin.describe_partitions(topics)
+    brokers = sorted((await admin.describe_cluster()).brokers)
+    rates = await admin.broker_configs(brokers, [LEADER_RATE, FOLLOWER_RATE])
+    lists = await admin.topic_configs(topics, [LEADER_LIST, FOLLOWER_LIST])
+    return Verified([Check(row.tp, row.replicas, states.get(row.tp)) for row in rows], _set(rates), _set(lists))
+
+
+def _set(configs: Mapping[_Key, Mapping[str, ConfigValue]]) -> dict[_Key, dict[str, str]]:
+    """What somebody has set at run time; what is in a broker's file stays for good."""
+    found = {
+        key: {n: c.value for n, c in values.items() if c.value and c.source in _SET_AT_RUN_TIME}
+        for key, values in sorted(configs.items())
+    }
+    return {key: values for key, values in found.items() if values}
+
+
+def lines(found: Verified) -> list[str]:
+    """For people, and for whoever searches the output of Kafka's tool."""
+    counts = Counter(check.outcome for check in found.checks)
+    said = ["Status of partition reassignment:", *(check.sentence for check in found.checks), ""]
+    said += [
+        f"{check.tp} goes to other replicas: {_ids(check.state.replicas)} now."
+        for check in found.checks
+        if check.elsewhere and check.state
+    ]
+    said += [
+        f"{check.tp} is led by {check.state.leader}; its preferred leader is {check.target[0]}."
+        for check in found.checks
+        if check.led is False and check.state
+    ]
+    said.append(
+        f"{counts[CheckOutcome.COMPLETED]} of {len(found.checks)} partitions are done, "
+        f"{counts[CheckOutcome.IN_PROGRESS]} in flight, {counts[CheckOutcome.DIFFERENT]} different, "
+        f"{counts[CheckOutcome.MISSING]} missing."
+    )
+    said += [f"Throttle left on broker {b}: {_configs(values)}" for b, values in found.broker_throttles.items()]
+    said += [f"Throttle left on topic {topic}: {_configs(values)}" for topic, values in found.topic_throttles.items()]
+    return said
+
+
+def document(found: Verified) -> dict[str, Any]:
+    """For programs."""
+    return {
+        "complete": found.complete,
+        "partitions": [_row(check) for check in found.checks],
+        "throttles": {
+            "brokers": [{"id": int(b), "configs": dict(values)} for b, values in found.broker_throttles.items()],
+            "topics": [{"topic": topic, "configs": dict(values)} for topic, values in found.topic_throttles.items()],
+        },
+    }
+
+
+def _row(check: Check) -> dict[str, Any]:
+    state = check.state
+    return {
+        "topic": check.tp.topic,
+        "partition": check.tp.partition,
+        "outcome": check.outcome.value,
+        "replicas": list(state.replicas) if state else [],
+        "target": list(check.target),
+        "adding": list(state.adding) if state else [],
+        "removing": list(state.removing) if state else [],
+        "inSync": sorted(state.isr) if state else [],
+        "leader": state.leader if state else None,
+        "ledByPreferred": check.led,
+        "elsewhere": check.elsewhere,
+    }
+
+
+def _configs(values: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in sorted(values.items()))
+
+
+def _ids(replicas: Replicas) -> str:
+    return ",".join(str(b) for b in replicas)

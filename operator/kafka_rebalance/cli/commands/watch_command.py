@@ -1,0 +1,131 @@
+"""kafka-rebalance watch: follow one KafkaRebalance until it ends. Reads the resource only; Kafka is not asked."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Any
+
+import click
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from kafka_rebalance.api.conditions import ConditionType, find_condition
+from kafka_rebalance.api.v1alpha1 import REBALANCES, KafkaRebalance, parse_rebalance
+from kafka_rebalance.cli.options.resource_lookup import find
+from kafka_rebalance.errors import Permanent
+from kafka_rebalance.kube.client import Json, KubeClient
+from kafka_rebalance.units import format_bytes, format_rate
+
+_EVERY_SECONDS = 0.5
+_BATCH_ROWS = 5
+
+
+@click.command("watch")
+@click.argument("name")
+@click.option("-n", "--namespace", default="default", show_default=True, help="Of the resource.")
+@click.option("--until", type=click.IntRange(0, 100), help="Stop at this percentage instead of at the end.")
+@click.option("--exit-on-stall", is_flag=True, help="Exit 1 when it is stalled, instead of waiting for help.")
+def watch(name: str, namespace: str, until: int | None, exit_on_stall: bool) -> None:
+    """Follow KafkaRebalance NAME until it has succeeded, has been undone or is gone."""
+    stuck = asyncio.run(_follow(namespace, name, until, exit_on_stall=exit_on_stall))
+    if stuck is not None:
+        raise Permanent(*stuck)
+
+
+async def _follow(namespace: str, name: str, until: int | None, *, exit_on_stall: bool) -> tuple[str, str] | None:
+    kube = KubeClient.connect()
+    console = Console()
+    last = ("", "")
+    try:
+        # One that is not there when the watching begins is a misspelt name rather than the end of a deletion.
+        body: Json | None = await find(kube, namespace, name)
+        with Live(console=console, auto_refresh=False, transient=False) as live:
+            while body is not None:
+                seen = parse_rebalance(body)
+                if console.is_terminal:
+                    live.update(_screen(seen), refresh=True)
+                else:
+                    lines = (_why(seen), _line(seen))
+                    for line, before in zip(lines, last, strict=True):
+                        if line and line != before:
+                            click.echo(line)
+                    sys.stdout.flush()
+                    last = lines
+                if (ended := _ended(seen, until, exit_on_stall=exit_on_stall)) is not None:
+                    return ended or None
+                await asyncio.sleep(_EVERY_SECONDS)
+                body = await kube.get(REBALANCES, namespace, name)
+            if console.is_terminal:
+                live.update(f"{namespace}/{name} is gone", refresh=True)
+            else:
+                click.echo(f"{namespace}/{name} is gone")
+            return None
+    finally:
+        await kube.close()
+
+
+def _ended(seen: KafkaRebalance, until: int | None, *, exit_on_stall: bool) -> tuple[str, str] | tuple[()] | None:
+    """None: go on. Empty: a good end. Otherwise reason and message of what is stuck."""
+    status = seen.status
+    if status.observed_generation != seen.metadata.generation:
+        return None
+    ready = find_condition(status.conditions, ConditionType.READY)
+    stalled = find_condition(status.conditions, ConditionType.STALLED)
+    if ready is not None and ready.status == "True":
+        return ()
+    if exit_on_stall and stalled is not None and stalled.status == "True":
+        return stalled.reason, stalled.message
+    if until is not None and status.progress is not None and status.progress.percent >= until:
+        return ()
+    return None
+
+
+def _line(seen: KafkaRebalance) -> str:
+    """One line for logs and pipes."""
+    status = seen.status
+    ready = find_condition(status.conditions, ConditionType.READY)
+    parts = [f"{ready.reason if ready else 'Pending':<12}"]
+    if (p := status.progress) is not None:
+        parts += [
+            f"{p.percent:3d}%",
+            f"partitions {p.partitions.completed}/{p.partitions.total}",
+            f"bytes {format_bytes(p.bytes.moved)}/{format_bytes(p.bytes.total)}",
+            f"rate {format_rate(p.rate or 0)}",
+            f"ETA {status.display.eta if status.display and status.display.eta else '-'}",
+            f"batch {status.current_batch_size}",
+        ]
+    if status.display and status.display.throttle:
+        parts.append(f"throttle {status.display.throttle}")
+    return "  ".join(parts)
+
+
+def _why(seen: KafkaRebalance) -> str:
+    """The state with its message: what is waited for, and what somebody has to do."""
+    ready = find_condition(seen.status.conditions, ConditionType.READY)
+    return f"{ready.reason}: {ready.message}" if ready is not None and ready.message else ""
+
+
+def _screen(seen: KafkaRebalance) -> RenderableType:
+    """A bar, the figures, why it stands as it does, and the first rows of KIP-435's current batch."""
+    progress = seen.status.progress
+    bar = Table.grid()  # a bar alone does not end its line
+    bar.add_row(ProgressBar(total=100, completed=progress.percent if progress else 0, width=60))
+    return Group(bar, _line(seen), Text(_why(seen)), _batch(seen))
+
+
+def _batch(seen: KafkaRebalance) -> RenderableType:
+    rows: tuple[Any, ...] = seen.status.current_batch[:_BATCH_ROWS]
+    table = Table("partition", "now", "step", "target", "left", box=None, padding=(0, 2, 0, 0))
+    for row in rows:
+        table.add_row(
+            f"{row.topic}-{row.partition}",
+            str(list(row.current)),
+            str(list(row.step)),
+            str(list(row.target)),
+            format_bytes(row.bytes_remaining or 0),
+        )
+    return table

@@ -1,0 +1,1 @@
+"""What `explain` says: facts as sentences and as documents."""

@@ -1,0 +1,255 @@
+"""The facts of an explanation as sentences for people. Says nothing that is not in the facts; decides nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from kafka_rebalance.cli.explain import limit_sentences as limits
+from kafka_rebalance.cli.explain import share_sentences as shares
+from kafka_rebalance.cli.tables.phrases import counted, few
+from kafka_rebalance.model.goals import Balance, Strategy
+from kafka_rebalance.model.topology import BrokerId, Replicas
+from kafka_rebalance.planning import PlanRequest
+from kafka_rebalance.planning.explain.accounts import BrokerAccount, Departure, Fit, PartitionAccount, Why, WhyLed
+from kafka_rebalance.planning.explain.explanation import Explanation
+from kafka_rebalance.planning.gain import GAIN_TOO_SMALL
+
+_BASIS = {
+    Strategy.FORCED_MOVES_ONLY: "only what breaks a rule is moved; counts are not evened out",
+    Strategy.GENERATE: "everything is placed from scratch, as Kafka's --generate does: what is there does not count",
+    Strategy.ASSIGNMENT: "the assignment was given; nothing was chosen here",
+    Strategy.PREFERRED_LEADERS: "leaders are evened out and no replica is moved",
+}
+
+_EVEN = {
+    Balance.TOTAL: "counts",
+    Balance.PER_TOPIC: "the counts of each topic",
+    Balance.BOTH: "counts, and then those of each topic,",
+}
+
+_WHY = {
+    Why.GONE: "the broker is not in the cluster",
+    Why.NOT_TARGET: "the broker shall hold nothing: it is decommissioned, or not among those to be used",
+    Why.ASSIGNED: "the assignment does not have it",
+    Why.FEWER_REPLICAS: "the partition shall have fewer replicas",
+    Why.RACK_RULE: "the rack holds more copies of the partition than the rack rule allows",
+    Why.TOPIC_SHARE: "the broker holds more of the topic than the least that is its share, and ends with fewer of it",
+    Why.TOPIC_EXCHANGE: "exchanged: the broker gives it, and gets as many others of the topic as it gives, or more",
+    Why.SHARE: "the broker ends with fewer replicas than it has",
+    Why.EXCHANGE: "exchanged: the broker gives it, and gets as many others as it gives, or more",
+}
+
+
+def of_plan(explained: Explanation) -> list[str]:
+    """Why the plan is what it is, as a whole."""
+    made, request = explained.plan, explained.request
+    replicas = counted(sum(account.before for account in explained.brokers), "replica")
+    partitions, brokers = counted(len(explained.planned), "partition"), counted(len(request.targets), "broker")
+    lines = [f"{partitions} with {replicas}, to be on {brokers}: {_basis(explained)}."]
+    lines += shares.of_plan(explained)
+    lines += limits.of_plan(explained)
+    lines += _leaving(Counter(departure.why for departure in explained.departures))
+    if made.reason != GAIN_TOO_SMALL:
+        lines += [] if made.partitions else ["Nothing moves: no list has to change."]
+        lines.append(_certificate(explained))
+    if made.partitions:
+        led = Counter(explained.led(p) for p in made.partitions if p.leader_moves)
+        change = counted(made.leader_moves, "preferred leader changes", "preferred leaders change")
+        lines.append(f"{change}{_led_counts(led)}; no data is copied by that.")
+        lines.append(_evenness(explained.brokers))
+    if made.rack_violations:
+        lines.append(f"Beyond the rack rule at the end: {counted(made.rack_violations, 'replica')}.")
+    return lines + [
+        f"{counted(count, 'partition was', 'partitions were')} left alone: {reason}."
+        for reason, count in _reasons(explained)
+    ]
+
+
+def of_broker(explained: Explanation, account: BrokerAccount) -> list[str]:
+    """What a broker gives and gets, and why."""
+    b = account.broker
+    where = f"Broker {b}" + (f" (rack {account.rack})" if account.rack is not None else "")
+    lines = [f"{where} holds {counted(account.before, 'replica')} and ends with {account.after}."]
+    if not account.known:
+        lines.append("It is not in the cluster: everything on it has to leave.")
+    elif not account.target:
+        lines.append("It shall hold nothing: decommissioned, or not among the brokers to be used.")
+    else:
+        lines += shares.of_broker(explained, account)
+    lines += limits.of_broker(explained, account)
+    left = sum(account.leaving.values())
+    lines.append(f"Copies that leave: {left}, that arrive: {account.arriving}.")
+    lines += _leaving(account.leaving)
+    led = counted(account.led_before, "partition")
+    lines.append(f"It is the preferred leader of {led} and ends with {account.led_after}.")
+    return lines
+
+
+def of_partition(explained: Explanation, account: PartitionAccount) -> list[str]:
+    """Why a partition gets the list it gets."""
+    if account.pinned:
+        return [f"{account.tp} is pinned: it stays on {_ids(account.target)}, and the others are planned around it."]
+    if account.skipped:
+        return [f"{account.tp} was not planned: {account.skipped}."]
+    without = limits.of_partition(explained, account)
+    if account.current == account.target:
+        return [f"{account.tp} stays on {_ids(account.target)}.", *_staying(explained, account), *without]
+    lines = [f"{account.tp} has replicas {_ids(account.current)} and gets {_ids(account.target)}."]
+    lines += [_departure(explained, departure) for departure in account.leaving]
+    lines += [_arrival(explained, account, b) for b in account.arriving]
+    lines += _others(account)
+    if account.led:
+        lines.append(_leader(explained, account, account.led))
+    elif account.current[1:] != account.target[1:] and not account.leaving and not account.arriving:
+        lines.append(f"Only the order of its followers changes; {account.target[0]} stays its preferred leader.")
+    return lines + without
+
+
+def of_curve(request: PlanRequest, unknown_sizes: int) -> list[str]:
+    """What a curve is not about, and which of it nobody has proved. So many partitions have a size nobody knows."""
+    goals = request.goals
+    limit = "movement budget" if goals.limited else "minimum gain" if goals.minimum_gain else ""
+    lines = [f"The curve goes to full balance, whatever the {limit}."] if limit else []
+    if goals.balance is Balance.PER_TOPIC:
+        lines.append("Its squares are those of each topic's counts; totals come last, and may get less even.")
+    if goals.balance is not Balance.TOTAL:
+        lines.append("Up to its last point it is the plan's most useful moves; whether others do more was not decided.")
+    if unknown_sizes:
+        lines.append(f"Its data leaves out {counted(unknown_sizes, 'partition')} whose size is not known.")
+    return lines
+
+
+def _basis(explained: Explanation) -> str:
+    request = explained.request
+    if request.strategy is not Strategy.MINIMAL_MOVEMENT:
+        return _BASIS[request.strategy]
+    even = f"with {_EVEN[request.goals.balance]} as even as can be"
+    if not explained.budget_reached:
+        return f"of all placements {even} one is sought that moves the fewest replicas"
+    if request.goals.balance is Balance.TOTAL:
+        return "the evenest placement that the movement budget pays for is sought"
+    return f"the most useful moves towards a placement {even} are made, as far as the movement budget goes"
+
+
+def _certificate(explained: Explanation) -> str:
+    made = explained.plan
+    moves = counted(made.replica_moves, "replica moves", "replicas move")
+    if explained.request.strategy in {Strategy.ASSIGNMENT, Strategy.GENERATE}:
+        return f"{moves}."
+    goals = "the same goals" if made.imbalance is None else "as much of the goals"
+    over = made.replica_moves - made.lower_bound
+    if made.optimal or (made.imbalance is not None and not over):
+        return f"{moves}. Proved: no plan that meets {goals} moves fewer."
+    if not made.lower_bound:
+        return f"{moves}. Whether fewer would do was not decided."
+    return (
+        f"{moves}. Proved: no plan that meets {goals} moves fewer than {made.lower_bound}; whether the other {over} "
+        f"{'is' if over == 1 else 'are'} needed was not decided."
+    )
+
+
+def _led_counts(led: Mapping[WhyLed, int]) -> str:
+    said = {
+        WhyLed.COPY_LEAVES: "because the leader's copy leaves",
+        WhyLed.NOT_TARGET: "because the leader shall hold nothing",
+        WhyLed.SHARE: "because the leader ends with fewer",
+        WhyLed.EXCHANGE: "in exchange for others",
+    }
+    return ": " + ", ".join(f"{led[why]} {said[why]}" for why in WhyLed if led.get(why)) if led else ""
+
+
+def _evenness(accounts: Iterable[BrokerAccount]) -> str:
+    targets = [account for account in accounts if account.target]
+    before, after = [a.led_before for a in targets], [a.led_after for a in targets]
+    return f"Partitions led by a broker: {min(before)} to {max(before)} before, {min(after)} to {max(after)} after."
+
+
+def _reasons(explained: Explanation) -> list[tuple[str, int]]:
+    return sorted(Counter(skipped.reason for skipped in explained.plan.skipped).items())
+
+
+def _staying(explained: Explanation, account: PartitionAccount) -> list[str]:
+    """Why nothing moves, broker by broker."""
+    lines = []
+    for b in account.current:
+        of = explained.broker(b)
+        left = sum(of.leaving.values())
+        if not of.known or not of.target:
+            lines.append(f"Broker {b} keeps it, although it shall hold nothing.")
+            continue
+        if left:
+            gives = f"gives {left} of its {counted(of.before, 'copy', 'copies')}, others than this one"
+        else:
+            gives = f"gives nothing: it holds {of.before} and ends with {of.after}"
+        lines.append(f"Broker {b} {gives}{_of_topic(explained, account, b)}.")
+    return lines
+
+
+def _departure(explained: Explanation, departure: Departure) -> str:
+    b, account = departure.broker, explained.broker(departure.broker)
+    counts = f"it holds {account.before} and ends with {account.after}"
+    others = counted(account.arriving, "other")
+    reasons = _WHY | {
+        Why.RACK_RULE: f"rack {account.rack} holds {departure.rack_held} of its copies, and the rack rule allows "
+        f"{departure.rack_room}",
+        Why.SHARE: counts,
+        Why.EXCHANGE: f"exchanged, {counts}: it gets {others}",
+    }
+    of = explained.topics.account(departure.tp.topic, b) if explained.topics else None
+    if of and of.share:
+        reasons[Why.TOPIC_SHARE] = shares.over(of, of.share)
+        reasons[Why.TOPIC_EXCHANGE] = f"exchanged within its topic: it holds {shares.of_topic(of)}"
+    return f"The copy on broker {b} leaves: {reasons[departure.why]}."
+
+
+def _arrival(explained: Explanation, account: PartitionAccount, broker: BrokerId) -> str:
+    of = explained.broker(broker)
+    return (
+        f"A copy arrives at broker {broker}: it holds {of.before}, ends with {of.after} and gets "
+        f"{of.arriving}, of which this is one{_of_topic(explained, account, broker)}."
+    )
+
+
+def _of_topic(explained: Explanation, account: PartitionAccount, broker: BrokerId) -> str:
+    """What a target broker holds of the topic, where topics are balanced."""
+    if explained.topics is None:
+        return ""
+    return f"; {shares.of_topic(explained.topics.account(account.tp.topic, broker))}"
+
+
+def _others(account: PartitionAccount) -> list[str]:
+    """Why not elsewhere."""
+    said = {
+        Fit.GETS_OTHERS: "allowed as well, and gets copies of other partitions",
+        Fit.GETS_NOTHING: "allowed as well, and gets no copy of anything",
+        Fit.TOPIC_FULL: "has its share of the topic without it",
+        Fit.RACK_FULL: "its rack would have more copies than the rack rule allows",
+        Fit.NOT_TARGET: "shall hold nothing",
+    }
+    brokers = {fit: [b for b, found in account.fits.items() if found is fit] for fit in said}
+    return [f"Not chosen, {said[fit]}: {few(found)}." for fit, found in brokers.items() if found]
+
+
+def _leader(explained: Explanation, account: PartitionAccount, why: WhyLed) -> str:
+    former, new = (explained.broker(replicas[0]) for replicas in (account.current, account.target))
+    reasons = {
+        WhyLed.COPY_LEAVES: f"the copy on {former.broker} leaves",
+        WhyLed.NOT_TARGET: f"{former.broker} shall hold nothing",
+        WhyLed.SHARE: f"{former.broker} leads {former.led_before} and ends with {former.led_after}",
+        WhyLed.EXCHANGE: f"{former.broker} gives this one and gets another (it leads {former.led_before} and ends with "
+        f"{former.led_after})",
+    }
+    return (
+        f"The preferred leader changes from {former.broker} to {new.broker}, which leads {new.led_before} and ends "
+        f"with {new.led_after}: {reasons[why]}."
+    )
+
+
+def _leaving(why: Mapping[Why, int]) -> list[str]:
+    total = sum(why.values())
+    return [f"{why[reason]} of {total} that leave: {_WHY[reason]}." for reason in Why if why.get(reason)]
+
+
+def _ids(replicas: Replicas) -> str:
+    return ",".join(map(str, replicas))

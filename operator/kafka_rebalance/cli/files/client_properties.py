@@ -1,0 +1,225 @@
+"""The properties file of Kafka's own tools (``--command-config``), as settings of our clients.
+
+What says how to connect is read; what says it in a way that we cannot follow is refused by name, for a connection less
+strict than was asked for is worse than none. All else (time-outs, ``client.id``) concerns other clients and is ignored,
+and so is, as Kafka does, what the security protocol has no use for. Every error is a ValueError that names the property
+and quotes nothing that may be a secret.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+
+from javaproperties import InvalidUEscapeError, KeyValue, parse
+
+from kafka_rebalance.api.connection import SaslMechanism
+from kafka_rebalance.kafka.settings import ConnectionSettings
+
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_TRUSTSTORE = "ssl.truststore"
+_KEYSTORE = "ssl.keystore"
+_VERIFY_NAME = "ssl.endpoint.identification.algorithm"
+_READ = {
+    "security.protocol",
+    "sasl.mechanism",
+    "sasl.jaas.config",
+    "sasl.username",
+    "sasl.password",
+    f"{_TRUSTSTORE}.type",
+    f"{_TRUSTSTORE}.location",
+    f"{_TRUSTSTORE}.certificates",
+    f"{_KEYSTORE}.type",
+    f"{_KEYSTORE}.location",
+    f"{_KEYSTORE}.certificate.chain",
+    f"{_KEYSTORE}.key",
+    _VERIFY_NAME,
+    "ssl.enabled.protocols",
+    "ssl.protocol",  # whatever it is, TLS 1.2 and 1.3 are spoken
+}
+_OF_OTHER_MECHANISMS = (
+    "sasl.kerberos.",
+    "sasl.oauthbearer.",
+    "sasl.login.connect.",
+    "sasl.login.read.",
+    "sasl.login.refresh.",
+    "sasl.login.retry.",
+)
+_TO_PEM = {
+    _TRUSTSTORE: "'keytool -list -rfc -keystore STORE > ca.pem' writes its certificates",
+    _KEYSTORE: "'openssl pkcs12 -in STORE.p12 -nodes -out client.pem' writes certificate and key; of a JKS store "
+    "'keytool -importkeystore -srckeystore STORE -destkeystore STORE.p12 -deststoretype PKCS12' first makes PKCS12",
+}
+_UNSPOKEN = {"GSSAPI", "OAUTHBEARER"}
+_LOGIN_MODULES = {"PlainLoginModule", "ScramLoginModule"}
+
+_VALUE = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s"'=;]+)"""
+_LOGIN = re.compile(
+    r"\s*(?P<module>[\w.$-]+)\s+(?:required|requisite|sufficient|optional)"
+    rf"(?P<options>(?:\s+[\w.$-]+\s*=\s*{_VALUE})*)\s*;\s*",
+    re.DOTALL | re.IGNORECASE,
+)
+_OPTION = re.compile(rf"([\w.$-]+)\s*=\s*({_VALUE})", re.DOTALL)
+_ESCAPE = re.compile(r"\\([0-3][0-7]{2}|[0-7]{1,2}|.)", re.DOTALL)
+_ESCAPED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_PEM = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----([A-Za-z0-9+/=\s]+)-----END \1-----")
+
+
+def parse_properties(data: bytes) -> dict[str, str]:
+    """The properties, without blanks around the values, as Kafka takes them. ValueError names the line."""
+    found: dict[str, str] = {}
+    line = 1
+    try:
+        for element in parse(data):
+            if isinstance(element, KeyValue):
+                found[element.key] = element.value.strip()
+            line += element.source.count("\n") or 1
+    except InvalidUEscapeError:
+        # Not chained: it quotes a part of the value.
+        raise ValueError(rf"line {line}: \u must be followed by four hexadecimal digits") from None
+    return found
+
+
+def connection_settings(properties: Mapping[str, str], bootstrap_servers: str) -> ConnectionSettings:
+    """How to reach these servers with these properties. Reads the PEM files that they name."""
+    protocol = properties.get("security.protocol", "PLAINTEXT").upper()
+    if protocol not in _PROTOCOLS:
+        raise ValueError(f"security.protocol is none of {', '.join(_PROTOCOLS)}")
+    encrypted, authenticated = protocol.endswith("SSL"), protocol.startswith("SASL")
+    mechanism = _mechanism(properties) if authenticated else None
+    ca = _authorities(properties) if encrypted else None
+    certificate, key = _client_certificate(properties) if encrypted else (None, None)
+    _refuse_the_rest(properties, encrypted=encrypted, authenticated=authenticated)
+    username, password = _credentials(properties) if authenticated else (None, None)
+    return ConnectionSettings(
+        bootstrap_servers=bootstrap_servers,
+        tls=encrypted,
+        ca_pem=ca,
+        client_cert_pem=certificate,
+        client_key_pem=key,
+        sasl_mechanism=mechanism,
+        username=username,
+        password=password,
+    )
+
+
+def _mechanism(properties: Mapping[str, str]) -> SaslMechanism:
+    asked = properties.get("sasl.mechanism")
+    if asked in list(SaslMechanism):
+        return SaslMechanism(asked)
+    said = "is not set, which means GSSAPI" if not asked else f"is {asked}" if asked in _UNSPOKEN else "is not known"
+    raise ValueError(f"sasl.mechanism {said}; {', '.join(SaslMechanism)} are spoken here")
+
+
+def _credentials(properties: Mapping[str, str]) -> tuple[str, str]:
+    """User name and password: of the login module, else as librdkafka's tools are told them."""
+    jaas = properties.get("sasl.jaas.config")
+    if not jaas:
+        username, password = properties.get("sasl.username"), properties.get("sasl.password")
+        if not (username and password):
+            raise ValueError("user name and password are wanted: in sasl.jaas.config, or sasl.username, sasl.password")
+        return username, password
+    login = _LOGIN.fullmatch(jaas)
+    if login is None:
+        raise ValueError(
+            'sasl.jaas.config is not of the form MODULE required username="…" password="…"; (one login module, with '
+            "the semicolon; only a backslash at the end of a line continues it on the next)"
+        )
+    if login["module"].rpartition(".")[2] not in _LOGIN_MODULES:
+        raise ValueError(f"sasl.jaas.config names none of {', '.join(sorted(_LOGIN_MODULES))}")
+    options = {name: _unquoted(value) for name, value in _OPTION.findall(login["options"])}
+    if options.get("tokenauth", "").lower() == "true":
+        raise ValueError("tokenauth in sasl.jaas.config cannot be followed here: delegation tokens are not spoken")
+    if lacking := [name for name in ("username", "password") if not options.get(name)]:
+        raise ValueError(f"sasl.jaas.config has no {' and no '.join(lacking)}")
+    return options["username"], options["password"]
+
+
+def _unquoted(value: str) -> str:
+    """A value of a JAAS option as Java's StreamTokenizer reads it."""
+    if value[0] not in "\"'":
+        return value
+    return _ESCAPE.sub(lambda found: _character(found[1]), value[1:-1])
+
+
+def _character(escaped: str) -> str:
+    return chr(int(escaped, 8)) if escaped[0] in "01234567" else _ESCAPED.get(escaped, escaped)
+
+
+def _authorities(properties: Mapping[str, str]) -> str | None:
+    """The certificates to check the brokers' against; None, for the system's, where the file names no store."""
+    name, text = _store(properties, _TRUSTSTORE, "certificates")
+    return _certificates(name, text) if text is not None else None
+
+
+def _client_certificate(properties: Mapping[str, str]) -> tuple[str, str] | tuple[None, None]:
+    """Certificate chain and key, out of one file or one property each."""
+    chain_name, chain = _store(properties, _KEYSTORE, "certificate.chain")
+    key_name, key = _store(properties, _KEYSTORE, "key")
+    if chain is None and key is None:
+        return None, None
+    if chain is None or key is None:
+        raise ValueError(f"{chain_name} and {key_name} are wanted together")
+    keys = _blocks(key, "PRIVATE KEY")
+    if len(keys) != 1 or "-BEGIN ENCRYPTED" in keys[0]:
+        raise ValueError(
+            f"{key_name} does not hold one private key in PEM without a password, as 'openssl pkey -in KEY -out PLAIN' "
+            "writes it"
+        )
+    return _certificates(chain_name, chain), keys[0]
+
+
+def _certificates(name: str, text: str) -> str:
+    if found := _blocks(text, "CERTIFICATE"):
+        return "".join(found)
+    raise ValueError(f"{name} holds no certificate in PEM")
+
+
+def _store(properties: Mapping[str, str], store: str, part: str) -> tuple[str, str | None]:
+    """The PEM text of one part of a store, and the property that it is from; refuses what is not PEM."""
+    location, inline = properties.get(f"{store}.location"), properties.get(f"{store}.{part}")
+    if not location and not inline:
+        return f"{store}.{part}", None
+    if location and inline:
+        raise ValueError(f"{store}.location and {store}.{part} exclude each other")
+    kind = properties.get(f"{store}.type")
+    if kind is None or kind.upper() != "PEM":
+        said = (
+            "is not set, which means JKS" if not kind else f"is {kind}" if kind in {"JKS", "PKCS12"} else "is not PEM"
+        )
+        raise ValueError(f"{store}.type {said}; only PEM is read here. {_TO_PEM[store]}; then {store}.type=PEM")
+    if not location:
+        return f"{store}.{part}", inline
+    try:
+        return f"{store}.location", Path(location).read_text(encoding="ascii", errors="replace")
+    except OSError as unreadable:
+        raise ValueError(f"{store}.location: {unreadable.strerror}: {location}") from unreadable
+
+
+def _blocks(text: str, kind: str) -> list[str]:
+    """The PEM blocks of a kind, one below the other: in a property their lines may be joined by blanks."""
+    return [
+        f"-----BEGIN {label}-----\n{textwrap.fill(''.join(body.split()), 64)}\n-----END {label}-----\n"
+        for label, body in _PEM.findall(text)
+        if label.endswith(kind)
+    ]
+
+
+def _refuse_the_rest(properties: Mapping[str, str], *, encrypted: bool, authenticated: bool) -> None:
+    """Refuse what changes how a connection is secured and has no counterpart here."""
+    if encrypted:
+        if properties.get(_VERIFY_NAME, "https").lower() != "https":
+            raise ValueError(f"{_VERIFY_NAME} is not https; brokers' host names are always checked here")
+        versions = properties.get("ssl.enabled.protocols")
+        if versions and "TLSv1.2" not in {version.strip() for version in versions.split(",")}:
+            raise ValueError("ssl.enabled.protocols leaves out TLSv1.2, which may be spoken here")
+    for name in sorted(name for name, value in properties.items() if value and name not in _READ):
+        concerns_us = (
+            name.startswith(("security.", "config.providers"))
+            or (encrypted and name.startswith("ssl."))
+            or (authenticated and name.startswith("sasl.") and not name.startswith(_OF_OTHER_MECHANISMS))
+        )
+        if concerns_us:
+            raise ValueError(f"{name} cannot be followed here; it changes how connections are secured")

@@ -1,0 +1,50 @@
+"""How a command that asks Kafka itself is told where and how: ``--bootstrap-servers`` and ``--command-config``."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import BinaryIO, TypeVar
+
+import click
+
+from kafka_rebalance.cli.files.client_properties import connection_settings, parse_properties
+from kafka_rebalance.kafka.settings import ConnectionSettings
+
+_Result = TypeVar("_Result")
+_CONFIG = "--command-config"
+
+
+def kafka_connection(command: Callable[..., _Result]) -> Callable[..., _Result]:
+    """The two options; the command gets what they say as ``connection``, a ConnectionSettings."""
+
+    @click.option(
+        "--bootstrap-servers", metavar="HOST:PORT,…", help=f"Brokers to ask first; else bootstrap.servers of {_CONFIG}."
+    )
+    @click.option(
+        _CONFIG,
+        type=click.File("rb"),
+        metavar="FILE",
+        help="Client properties, as Kafka's own tools take them: credentials, TLS.",
+    )
+    @functools.wraps(command)
+    def connected(
+        *arguments: object, bootstrap_servers: str | None, command_config: BinaryIO | None, **options: object
+    ) -> _Result:
+        return command(*arguments, connection=_settings(bootstrap_servers, command_config), **options)
+
+    return connected
+
+
+def _settings(bootstrap_servers: str | None, file: BinaryIO | None) -> ConnectionSettings:
+    try:
+        properties = parse_properties(file.read()) if file is not None else {}
+        servers = bootstrap_servers or properties.get("bootstrap.servers")
+        if not servers:
+            raise click.UsageError(f"give --bootstrap-servers, or bootstrap.servers in the file of {_CONFIG}")
+        # Kafka's lists may have blanks beside their commas.
+        return connection_settings(properties, ",".join(part.strip() for part in servers.split(",")))
+    except OSError as unreadable:
+        raise click.BadParameter(f"cannot be read: {unreadable.strerror}", param_hint=_CONFIG) from unreadable
+    except ValueError as wrong:
+        raise click.BadParameter(str(wrong), param_hint=_CONFIG) from wrong

@@ -1,0 +1,179 @@
+"""A KafkaRebalance's status, and its whole batch, as text for people. Prints, decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from rich.console import Console
+from rich.table import Column, Table
+
+from kafka_rebalance.api.conditions import ConditionType, find_condition
+from kafka_rebalance.api.resource_status import KafkaRebalanceStatus, PlanStatus, ProgressStatus, ThrottleStatus
+from kafka_rebalance.api.v1alpha1 import KafkaRebalance
+from kafka_rebalance.cli.tables.current_batch import Batch, Underway
+from kafka_rebalance.execution.progress import ReplicaBytes
+from kafka_rebalance.model.topology import TopicPartition
+from kafka_rebalance.units import format_bytes, format_duration, format_rate
+
+_UNLIMITED = 10**6
+_EXAMPLES = 5
+
+
+def print_summary(rebalance: KafkaRebalance, now: datetime) -> None:
+    """State and its message, then plan, progress, throttle, batch, what is left alone, and the conditions."""
+    console = _console()
+    for line in _headlines(rebalance, now):
+        console.print(line)
+    facts = Table.grid(Column(), Column(overflow="fold"), padding=(0, 3, 0, 0))
+    for label, text in _facts(rebalance.status):
+        facts.add_row(label, text)
+    if facts.row_count:
+        console.print("", facts)
+    if rebalance.status.current_batch:
+        console.print("", _first_rows(rebalance.status))
+    if rebalance.status.conditions:
+        console.print("", _conditions(rebalance.status, now))
+
+
+def print_batch(batch: Batch, on_disk: ReplicaBytes) -> None:
+    """Every partition in flight. ``on_disk``: bytes by partition and broker, without brokers that did not answer."""
+    console = _console()
+    if not batch.planned:
+        console.print("no run is open: nothing is in flight")
+        return
+    if batch.current:
+        table = _table("TOPIC-PARTITION", "CURRENT", "STEP", "TARGET", "ADDING", "LEFT")
+        for row in batch.current:
+            lists = (row.current, row.step, row.target, row.adding)
+            table.add_row(str(row.tp), *(_ids(brokers) or "-" for brokers in lists), _left(row, on_disk))
+        console.print(table, "")
+    elsewhere = f"{len(batch.ongoing)} of {batch.planned} partitions of the plan are not at their targets"
+    console.print(f"{_count(len(batch.current), 'partition')} in flight; {elsewhere}")
+    if batch.foreign:
+        console.print(f"being reassigned by somebody else: {_examples(batch.foreign)}")
+    if batch.untold:
+        console.print(f"no broker told about: {_examples(batch.untold)}")
+
+
+def _console() -> Console:
+    # What is piped is searched or stored: there no width cuts or folds a line. Names are data, never markup.
+    width = None if Console().file.isatty() else _UNLIMITED
+    return Console(width=width, highlight=False, markup=False, emoji=False)
+
+
+def _table(*headers: str) -> Table:
+    # Folded, because an ellipsis would take the partition's number or a broker.
+    return Table(*(Column(header, overflow="fold") for header in headers), box=None, padding=(0, 3, 0, 0))
+
+
+def _headlines(rebalance: KafkaRebalance, now: datetime) -> Iterable[str]:
+    metadata, status = rebalance.metadata, rebalance.status
+    ready = find_condition(status.conditions, ConditionType.READY)
+    yield f"{metadata.namespace}/{metadata.name}: {ready.reason if ready else 'Pending'}"
+    if ready is None:
+        yield "no operator has looked at it yet: is one running, and does it watch this namespace?"
+        return
+    if ready.message:
+        yield ready.message
+    if metadata.deletion_timestamp is not None:
+        ago = format_duration((now - metadata.deletion_timestamp).total_seconds())
+        yield f"deleted {ago} ago, with deletionPolicy {rebalance.spec.deletion_policy.value}"
+    if status.observed_generation != metadata.generation:
+        yield f"all this is about generation {status.observed_generation} of the spec; it is {metadata.generation} now"
+
+
+def _facts(status: KafkaRebalanceStatus) -> Iterable[tuple[str, str]]:
+    if status.plan is not None:
+        yield "Plan", _plan(status.plan)
+        yield "", status.plan.hash
+    if status.progress is not None:
+        yield from _progress(status.progress, status.display.eta if status.display else None)
+    if status.throttle is not None:
+        yield "Throttle", _throttle(status.throttle)
+    if status.progress is not None or status.current_batch_size:
+        yield "In flight", _count(status.current_batch_size, "partition")
+    if status.skipped_count:
+        rows = [f"{row.topic}-{row.partition} ({row.reason})" for row in status.skipped[:_EXAMPLES]]
+        more = ", …" if status.skipped_count > len(rows) else ""
+        yield "Left alone", f"{status.skipped_count}: {', '.join(rows)}{more}"
+
+
+def _plan(plan: PlanStatus) -> str:
+    proved = "proved the fewest" if plan.optimal else f"at least {plan.lower_bound} are needed"
+    parts = [
+        _count(plan.partitions, "partition"),
+        f"{_count(plan.replica_moves, 'replica move')} ({proved})",
+        f"{_count(plan.leader_moves, 'preferred leader')} to change",
+        f"{format_bytes(plan.data_to_move)} to copy",
+    ]
+    return ", ".join(parts)
+
+
+def _progress(progress: ProgressStatus, eta: str | None) -> Iterable[tuple[str, str]]:
+    p = progress.partitions
+    states = f"{p.completed} done, {p.in_flight} in flight, {p.waiting} waiting, {p.skipped} left alone"
+    yield "Progress", f"{progress.percent}%: of {_count(p.total, 'partition')} {states}"
+    moved = f"{format_bytes(progress.bytes.moved)} of {format_bytes(progress.bytes.total)}"
+    rate = f" at {format_rate(progress.rate)}" if progress.rate else ""
+    left = f", {eta} left" if eta and eta != "-" and progress.percent < 100 else ""
+    replicas = f"{progress.replica_moves.completed} of {_count(progress.replica_moves.total, 'replica move')} in sync"
+    yield "Copied", f"{moved}{rate}{left}; {replicas}"
+    if progress.above_replication_factor:
+        yield "", f"{_count(progress.above_replication_factor, 'partition')} above the replication factor for now"
+
+
+def _throttle(throttle: ThrottleStatus) -> str:
+    sides = [("leaders send", throttle.leader_rate), ("followers fetch", throttle.follower_rate)]
+    rates = [f"{what} at most {format_rate(rate)}" for what, rate in sides if rate is not None]
+    if not rates:
+        return f"none, by {throttle.source}"
+    where = f"on {_count(throttle.brokers, 'broker')}" if throttle.brokers else "on no broker"
+    bound = f"; on some less, by {throttle.bound_by}" if throttle.bound_by else ""
+    return f"{', '.join(rates)}, by {throttle.source}; set {where} now{bound}"
+
+
+def _first_rows(status: KafkaRebalanceStatus) -> Table:
+    table = _table("TOPIC-PARTITION", "CURRENT", "STEP", "TARGET", "ADDING", "LEFT")
+    for row in status.current_batch:
+        left = "-" if row.bytes_remaining is None else format_bytes(row.bytes_remaining)
+        lists = (row.current, row.step, row.target, row.adding)
+        table.add_row(f"{row.topic}-{row.partition}", *(_ids(brokers) or "-" for brokers in lists), left)
+    more = status.current_batch_size - len(status.current_batch)
+    if more > 0:
+        table.add_row(f"… {more} more: --batch")
+    return table
+
+
+def _conditions(status: KafkaRebalanceStatus, now: datetime) -> Table:
+    """Messages that only repeat Ready's are left out: it is at the top."""
+    ready = find_condition(status.conditions, ConditionType.READY)
+    table = _table("CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE")
+    for c in status.conditions:
+        message = "" if ready is not None and c.message == ready.message else c.message
+        table.add_row(
+            c.type, c.status, c.reason, format_duration((now - c.last_transition_time).total_seconds()), message
+        )
+    return table
+
+
+def _left(row: Underway, on_disk: ReplicaBytes) -> str:
+    """Bytes that the brokers being added still have to fetch; - where one did not tell."""
+    held = [on_disk.get((row.tp, broker)) for broker in row.adding]
+    known = [size for size in held if size is not None]
+    if len(known) < len(held):
+        return "-"
+    return format_bytes(sum(max(0, row.size_bytes - size) for size in known))
+
+
+def _examples(partitions: tuple[TopicPartition, ...]) -> str:
+    shown = ", ".join(str(tp) for tp in partitions[:_EXAMPLES])
+    return f"{_count(len(partitions), 'partition')}: {shown}{', …' if len(partitions) > _EXAMPLES else ''}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _ids(brokers: Iterable[int]) -> str:
+    return ",".join(str(b) for b in brokers)

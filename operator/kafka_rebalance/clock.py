@@ -1,0 +1,16 @@
+"""The clock that callers hand in. Nothing below ``app`` reads the time by itself."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """The two clocks."""
+
+    def now(self) -> datetime:
+        """Wall time, aware, for people and for the stores."""
+
+    def monotonic(self) -> float:
+        """Seconds, for intervals."""

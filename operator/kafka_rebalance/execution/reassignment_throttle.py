@@ -1,0 +1,206 @@
+"""KIP-542's reassignment throttle on stock brokers: what each broker's rate and each topic's lists shall be.
+
+Pure. A stock broker has one rate per side for all replicas that are listed (KIP-73); KIP-542 has a second one for
+reassigning replicas only. ``target_of`` is KIP-542's table in those terms. Lists are appended to and subtracted from,
+so entries of others survive; never ``*``. What was there before is in ``execution.ledger``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, TopicPartition
+
+LEADER_RATE = "leader.replication.throttled.rate"
+FOLLOWER_RATE = "follower.replication.throttled.rate"
+LEADER_LIST = "leader.replication.throttled.replicas"
+FOLLOWER_LIST = "follower.replication.throttled.replicas"
+RATE_NAMES = (LEADER_RATE, FOLLOWER_RATE)
+LIST_NAMES = (LEADER_LIST, FOLLOWER_LIST)
+RATE_OF = {LEADER_LIST: LEADER_RATE, FOLLOWER_LIST: FOLLOWER_RATE}
+
+Entries = Mapping[str, Mapping[str, frozenset[str]]]
+"""Topic -> list config -> ``partition:broker``."""
+
+
+class Side(StrEnum):
+    """On which side of a copy a broker's rate limits it."""
+
+    LEADER = "leader"
+    FOLLOWER = "follower"
+
+
+class Mode(StrEnum):
+    """What a reassignment rate means where replication already has one."""
+
+    ADDITIVE = "Additive"
+    SEPARATE = "Separate"
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Bytes per second per broker; None: that side is not throttled."""
+
+    leader: int | None = None
+    follower: int | None = None
+
+    def by_name(self) -> dict[str, int]:
+        """The rates that are set, by config name."""
+        pairs = ((LEADER_RATE, self.leader), (FOLLOWER_RATE, self.follower))
+        return {name: rate for name, rate in pairs if rate is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRates:
+    """What a rebalance may use on each broker: ``general``, except on the brokers in ``own``."""
+
+    general: Rates = field(default_factory=Rates)
+    own: Mapping[BrokerId, Rates] = field(default_factory=dict)
+
+    def on(self, broker: BrokerId) -> Rates:
+        """The rates of this broker."""
+        return self.own.get(broker, self.general)
+
+    @property
+    def unlimited(self) -> bool:
+        """Whether no broker has a rate on any side."""
+        return all(rates == Rates() for rates in (self.general, *self.own.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What one resource needs throttled: its rates, the brokers that take part, the replicas that move now.
+
+    Entries are ``partition:broker`` strings per topic. ``asked`` is False for the default that holds where nobody said
+    anything. Without rates a claim still lists its replicas where replication has a rate of its own.
+    """
+
+    rates: Rates
+    brokers: frozenset[BrokerId] = frozenset()
+    leader_entries: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    follower_entries: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    overrides: Mapping[BrokerId, Rates] = field(default_factory=dict)
+    asked: bool = True
+
+    def on(self, broker: BrokerId) -> Rates:
+        """The rates on this broker."""
+        return self.overrides.get(broker, self.rates)
+
+    @property
+    def copies(self) -> bool:
+        """Whether anything moves for it now."""
+        return any(self.leader_entries.values()) or any(self.follower_entries.values())
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedRate:
+    """What one claim asks of one side of one broker."""
+
+    rate: int
+    explicit: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class WantedThrottle:
+    """All claims together: who takes part, who asks for which rate there (by claim), and what is to be listed."""
+
+    brokers: frozenset[BrokerId] = frozenset()
+    rates: Mapping[BrokerId, Mapping[str, Mapping[str, RequestedRate]]] = field(default_factory=dict)
+    entries: Entries = field(default_factory=dict)
+
+    def asked(self, broker: BrokerId, name: str) -> Mapping[str, RequestedRate]:
+        """Who asks for which rate of this broker and side; empty where nobody does."""
+        return self.rates.get(broker, {}).get(name, {})
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What one side of one broker shall be.
+
+    ``rate``: bytes per second to be written; None: nothing is. ``listed``: whether moving replicas join the list.
+    ``claim`` binds. ``refused`` says why nothing may be applied; empty where it may.
+    """
+
+    rate: int | None = None
+    listed: bool = False
+    claim: str = ""
+    refused: str = ""
+
+
+def combine(claims: Mapping[str, Claim]) -> WantedThrottle:
+    """All claims, by name, together."""
+    rates: dict[BrokerId, dict[str, dict[str, RequestedRate]]] = {}
+    entries: dict[str, dict[str, frozenset[str]]] = {}
+    for claimant, claim in sorted(claims.items()):
+        for broker in claim.brokers:
+            for name, rate in claim.on(broker).by_name().items():
+                rates.setdefault(broker, {}).setdefault(name, {})[claimant] = RequestedRate(rate, claim.asked)
+        for name, by_topic in ((LEADER_LIST, claim.leader_entries), (FOLLOWER_LIST, claim.follower_entries)):
+            for topic, wanted in by_topic.items():
+                if wanted:
+                    lists = entries.setdefault(topic, {})
+                    lists[name] = lists.get(name, frozenset()) | wanted
+    brokers = frozenset[BrokerId]().union(*(claim.brokers for claim in claims.values()))
+    return WantedThrottle(brokers, rates, entries)
+
+
+def target_of(replication: int | None, asked: Mapping[str, RequestedRate], mode: Mode) -> Target:
+    """KIP-542's table for one side of one broker; ``replication`` is the rate that was there before us, or None.
+
+    The least of what is asked for binds. A rate above the replication rate is a configuration error there; the default
+    that nobody asked for gives way instead.
+    """
+    if not asked:
+        return Target(listed=replication is not None)
+    claim, least = min(asked.items(), key=lambda item: (item[1].rate, not item[1].explicit, item[0]))
+    rate = least.rate
+    if replication is None:
+        return Target(rate, listed=True, claim=claim)
+    if rate > replication and least.explicit:
+        return Target(listed=True, claim=claim, refused=f"{rate} B/s ({claim}) is above the {replication} B/s")
+    rate = min(rate, replication)
+    return Target(replication + rate if mode is Mode.ADDITIVE else rate, listed=True, claim=claim)
+
+
+def rate_in(value: str | None) -> int | None:
+    """Bytes per second of a config value; None where it is unset, which -1 and the empty string are too."""
+    return None if value in (None, "", "-1") else int(value)
+
+
+def broker_of(entry: str) -> BrokerId:
+    """The broker of a ``partition:broker`` entry."""
+    return BrokerId(int(entry.rpartition(":")[2]))
+
+
+def entries_of(
+    tp: TopicPartition, leaders: frozenset[BrokerId], followers: frozenset[BrokerId]
+) -> tuple[frozenset[str], frozenset[str]]:
+    """``partition:broker`` on the leader side and on the follower side."""
+    return (
+        frozenset(f"{tp.partition}:{b}" for b in leaders),
+        frozenset(f"{tp.partition}:{b}" for b in followers),
+    )
+
+
+def brokers_to_throttle(state: PartitionState, submitted: Replicas) -> tuple[frozenset[BrokerId], frozenset[BrokerId]]:
+    """Leader-side and follower-side brokers of a partition in flight or about to be submitted.
+
+    Leader side: every replica, those that are added too: any may become leader between two ticks, and then the others
+    that are added fetch from it. Follower side: only what is added.
+    """
+    added = frozenset(submitted) - (set(state.replicas) - set(state.adding))
+    return frozenset(state.replicas) | added, added
+
+
+def needs_relief(state: PartitionState, submitted: Replicas) -> bool:
+    """Whether a replica that stays is out of the ISR: entries of the leader side would slow its return as well."""
+    added = set(submitted) - (set(state.replicas) - set(state.adding))
+    staying = set(state.replicas) - added - set(state.removing)
+    return not state.isr.issuperset(staying & set(submitted))
+
+
+def moving_brokers(origin: Replicas, target: Replicas) -> frozenset[BrokerId]:
+    """Brokers between which a partition moves: sources and destinations; none when no copy is made."""
+    return frozenset(origin) | frozenset(target) if set(target) - set(origin) else frozenset()

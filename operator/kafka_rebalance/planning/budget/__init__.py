@@ -1,0 +1,1 @@
+"""Movement budgets: the best plan within so many moves or bytes."""

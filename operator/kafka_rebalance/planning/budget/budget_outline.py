@@ -1,0 +1,223 @@
+"""The outline of a plan that may move only so many copies: which counts so many moves can reach, and which never.
+
+The network is that of ``outline``, where what is moved has a price. From a high price down to none its optimum goes
+from "only what has to move" to "fully balanced": each price gives counts that no plan with as few moves betters, and,
+by duality, a bound of the imbalance for any number of moves. The imbalance is the sum of the squared counts.
+
+What must move comes first, and needs no price: copies on brokers that may hold nothing, then copies beyond the rack
+rule. Each takes exactly one move, so as many of them as the budget allows are moved, and nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kafka_rebalance.planning.problem.balance import spare_ranks
+from kafka_rebalance.planning.problem.flow import Network, convex_segments, level_weights, square_sum
+from kafka_rebalance.planning.problem.instance import Bools, Instance, Ints
+from kafka_rebalance.planning.replicas.outline import Outline, corners, crowds_of, deal_crowds
+
+
+@dataclass(frozen=True)
+class Point:
+    """Counts ``target`` [B] that the outline reaches by ``moves``; ``kept`` of the crowded copies [corners].
+
+    ``squares`` is the imbalance: of these counts and what stays as it is.
+    """
+
+    target: Ints
+    moves: int
+    kept: Ints
+    squares: int
+
+
+class BudgetOutline:
+    """The outlines of one instance in which every partition can meet the rack rule, for any budget."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
+        kind, group = instance.kind[instance.owner], instance.group[instance.holder]
+        self._stays: Bools = instance.eligible[instance.holder]
+        crowded = self._stays & (instance.crowd(instance.holder) > instance.room_of[kind, group])
+        self._crowds = crowds_of(instance, np.flatnonzero(crowded))
+        self._corner, self._corner_broker = corners(instance, self._crowds)
+        ordinary = self._stays & ~crowded
+        kinds = len(instance.kinds)
+        cell = kind[ordinary] * instance.brokers + instance.holder[ordinary]
+        self._keepable = np.bincount(cell, minlength=kinds * instance.brokers).reshape(kinds, instance.brokers)
+        self._room = instance.room_of[self._crowds.kind, self._crowds.group]
+        size = np.bincount(self._crowds.which, minlength=len(self._room)) // np.maximum(self._crowds.count, 1)
+        self._beyond = (size - self._room) * self._crowds.count
+        self._departing = _by_size(instance, np.flatnonzero(~self._stays))
+        self.forced = len(self._departing)
+        """How many copies are on brokers that may hold nothing."""
+        self.repairs = int(self._beyond.sum())
+        """How many copies are beyond the rack rule."""
+        self._centre = self._counts_now()
+        self._bounds: dict[int, int] = {}
+        self._memory: dict[tuple[int, int], Point] = {}
+
+    def _counts_now(self) -> Ints:
+        counts = np.bincount(self._instance.holder, minlength=self._instance.brokers)
+        return np.where(self._instance.eligible, counts, 0).astype(np.int64)
+
+    def point(self, moves: int) -> Point:
+        """Of the counts that the outline reaches within so many moves (nearly) the most even ones."""
+        if moves < self.forced + self.repairs:
+            stuck = max(0, self.forced - moves)
+            return self._solve(self._dear(), 1, stuck=stuck, beyond=self.forced + self.repairs - moves - stuck)
+        price = self._price(moves)
+        low, high = self._at(price, 1), self._at(price, -1)
+        return high if high.moves <= moves else self._between(price, low, high, moves)
+
+    def least(self, moves: int) -> int:
+        """An imbalance that no plan within so many moves goes below."""
+        if moves < self.forced + self.repairs:
+            return self.point(moves).squares
+        self._price(moves)
+        return self._bound(moves)
+
+    def fewest(self, squares: int, moves: int) -> int:
+        """A number of moves, at most ``moves``, that no plan with so little imbalance is below."""
+        low, high = min(moves, self.forced + self.repairs), moves
+        self._price(moves)
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (middle + 1, high) if self._bound(middle) > squares else (low, middle)
+        return low
+
+    def _bound(self, moves: int) -> int:
+        bound = max(value - price * moves for price, value in self._bounds.items())
+        counted = len(self._instance.holder) + int(self._instance.base[self._instance.eligible].sum())
+        return bound + (bound - counted) % 2  # a sum of squares is as odd as the sum
+
+    def outline(self, point: Point, moves: int) -> Outline:
+        """The same in single copies: who leaves, for ``moves`` moves at most, smallest partitions first."""
+        stuck = self._departing[moves:]
+        target = point.target + np.bincount(self._instance.holder[stuck], minlength=self._instance.brokers)
+        keeps = deal_crowds(self._crowds, self._corner, point.kept)
+        leaving = np.concatenate([self._departing[:moves], self._crowds.members[~keeps]])
+        return Outline(target, np.sort(leaving), point.moves)
+
+    def _dear(self) -> int:
+        """A price at which nothing moves for balance only."""
+        return 4 * self._instance.highest + 4
+
+    def _price(self, moves: int) -> int:
+        """The least price at which no more than so many move."""
+        low, high = 0, self._dear()
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self._at(middle, 1).moves <= moves else (middle + 1, high)
+        return low
+
+    def _at(self, price: int, sign: int) -> Point:
+        """An optimum at that price: of equally good ones that with the fewest (1) or the most moves (-1)."""
+        key = (price, sign)
+        if key not in self._memory:
+            self._memory[key] = point = self._solve(price, sign)
+            self._bounds[price] = point.squares + price * point.moves
+        return self._memory[key]
+
+    def _between(self, price: int, low: Point, high: Point, moves: int) -> Point:
+        """On the way from one optimum at that price to another: as many brokers as need be get more copies."""
+        gains = np.maximum(high.target - low.target, 0)
+        order = np.argsort(self._instance.base + low.target, kind="stable")
+        least, most, best = 0, int(gains.sum()), low
+        given = moves - low.moves
+        while least < most:
+            given = min(max(given, least + 1), most)
+            before = np.cumsum(gains[order]) - gains[order]
+            part = np.zeros_like(gains)
+            part[order] = np.clip(given - before, 0, gains[order])
+            found = self._solve(price, -1, limit=low.target + part)
+            if found.moves == moves:
+                return found
+            if found.moves < moves:
+                least, best = given, max(best, found, key=lambda point: point.moves)
+            else:
+                most = given - 1
+            given = (least + most + 1) // 2
+        return best
+
+    def _solve(self, price: int, sign: int, limit: Ints | None = None, stuck: int = 0, beyond: int = 0) -> Point:
+        """Squares and price times moves least. ``stuck`` departing copies and up to ``beyond`` crowded ones stay."""
+        brokers = np.flatnonzero(self._instance.eligible)
+        most = np.full(self._instance.brokers, len(self._instance.rf)) if limit is None else limit
+        best: int | None = None
+        while True:
+            network = _BudgetNetwork(self._instance, self._keepable, stuck)
+            network.add_crowds(self._crowds.kind, self._crowds.group, self._room, self._crowds.count)
+            network.add_beyond(self._crowds.kind, self._beyond, beyond)
+            network.add_corners(self._corner, self._corner_broker, self._crowds.count[self._corner])
+            centre = np.minimum(self._centre, most)
+            found = network.solve(price, sign, centre[brokers], most[brokers].astype(np.int64))
+            value = found.squares + price * found.moves
+            self._centre = found.target
+            if value == best or (np.abs(found.target - centre) <= 1).all():
+                return found
+            best = value
+
+
+class _BudgetNetwork:
+    """One outline: replication factor -> group -> kept copies or pool -> broker -> sink."""
+
+    def __init__(self, instance: Instance, keepable: Ints, stuck: int) -> None:
+        self._instance = instance
+        self._brokers = np.flatnonzero(instance.eligible)
+        members = np.bincount(instance.kind)
+        groups = len(instance.group_size)
+        net = self._net = Network()
+        self._source = net.add_nodes(len(instance.kinds), instance.kinds * members)
+        self._inner = net.add_nodes(len(instance.kinds) * groups).reshape(-1, groups)
+        self._pool = net.add_nodes(groups)
+        self._broker = net.add_nodes(instance.brokers)
+        self._sink = net.add_nodes(1, stuck - len(instance.holder))
+        if stuck:
+            departing = instance.kind[instance.owner[~instance.eligible[instance.holder]]]
+            stay = net.add_nodes(1, -stuck)
+            net.add_arcs(self._source, stay, np.bincount(departing, minlength=len(instance.kinds)))
+        net.add_arcs(self._source[:, None], self._inner, instance.room_of * members[:, None])
+        kind, broker = np.nonzero(keepable)
+        net.add_arcs(self._inner[kind, instance.group[broker]], self._broker[broker], keepable[kind, broker])
+
+    def add_crowds(self, kind: Ints, group: Ints, room: Ints, count: Ints) -> None:
+        self._crowd = self._net.add_nodes(len(kind))
+        self._net.add_arcs(self._inner[kind, group], self._crowd, room * count)
+
+    def add_beyond(self, kind: Ints, beyond: Ints, allowed: int) -> None:
+        """Up to so many crowded copies may stay."""
+        if not allowed:
+            return
+        entry, gate = self._net.add_nodes(2)
+        self._net.add_arcs(self._source[np.unique(kind)], entry, allowed)
+        self._net.add_arcs(entry, gate, allowed)
+        self._net.add_arcs(gate, self._crowd, beyond)
+
+    def add_corners(self, corner: Ints, broker: Ints, count: Ints) -> None:
+        self._kept = self._net.add_arcs(self._crowd[corner], self._broker[broker], count)
+
+    def solve(self, price: int, sign: int, centre: Ints, limit: Ints) -> Point:
+        instance, net, brokers = self._instance, self._net, self._brokers
+        which, width, slope = convex_segments(centre, limit)
+        # A simple cycle enters and leaves each pool at most once.
+        gains = [max(price, 2 * instance.highest + 1), 2 * (len(self._pool) + 1), 2 * len(brokers)]
+        w_square, w_move, w_tie = level_weights(gains, net.nodes, soft=1)
+        everyone = len(instance.holder)
+        new = net.add_arcs(self._inner, self._pool[None, :], everyone, price * w_square + sign * w_move)
+        net.add_arcs(self._pool[instance.group[brokers]], self._broker[brokers], everyone)
+        tie = spare_ranks(instance)[brokers] * w_tie
+        base = instance.base[brokers]
+        square = (slope + 2 * base[which]) * w_square
+        out = net.add_arcs(self._broker[brokers][which], self._sink, width, square + tie[which])
+        flow = net.solve()
+        target = np.zeros(instance.brokers, dtype=np.int64)
+        np.add.at(target, brokers[which], flow[out])
+        return Point(target, int(flow[new].sum()), flow[self._kept], square_sum(base + target[brokers]))
+
+
+def _by_size(instance: Instance, slots: Ints) -> Ints:
+    """The slots, those of the smallest partitions first, then broker by broker."""
+    return slots[np.lexsort((slots, instance.holder[slots], instance.size[instance.owner[slots]]))]

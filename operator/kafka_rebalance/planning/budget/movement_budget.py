@@ -1,0 +1,206 @@
+"""A movement budget: the best that so many moves, or so many bytes, buy.
+
+First as many copies as possible leave the brokers that may hold nothing, then as many as possible leave racks that hold
+too many of a partition; what is left of the budget makes the sum of squared counts as small as it can, with the fewest
+moves. Where the budget outline's counts are filled with no more moves than allowed, that is the proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+
+from kafka_rebalance.model.goals import Balance, RackAwareness
+from kafka_rebalance.model.plan import Imbalance
+from kafka_rebalance.planning.budget.budget_outline import BudgetOutline
+from kafka_rebalance.planning.budget.cp_sat_budget import exactly
+from kafka_rebalance.planning.budget.drain import drain
+from kafka_rebalance.planning.budget.fewer_bytes import lighter
+from kafka_rebalance.planning.budget.rack_repair import mended
+from kafka_rebalance.planning.budget.trim import Budget, Trim, data_of, squares_of, topic_squares_of, value_of
+from kafka_rebalance.planning.problem.copies import Copies
+from kafka_rebalance.planning.problem.flow import even_square_sum
+from kafka_rebalance.planning.problem.instance import Instance, without_racks
+from kafka_rebalance.planning.problem.request import Goals
+from kafka_rebalance.planning.replicas.construct import construct
+from kafka_rebalance.planning.replicas.exchange import GivenCounts
+
+_EFFORT = 200
+"""How many looks for a chain are taken at most, for counts that are given."""
+
+_ATTEMPTS = 4
+"""So many smaller numbers of moves are tried where the outline's counts take more moves than it says."""
+
+_DATA_ATTEMPTS = 8
+"""So many numbers of moves are tried, each smaller than the last, until one keeps to the bytes."""
+
+_UNLIMITED = 2**200
+
+
+@dataclass(frozen=True)
+class Bought:
+    """The copies; a number of moves that no plan as good as this one is below; the imbalance that remains; whether the
+    plan is proved to be the best."""
+
+    copies: Copies
+    fewest: int
+    imbalance: Imbalance
+    proved: bool
+
+
+def exceeds(full: Copies, goals: Goals) -> bool:
+    """Whether the whole plan is more than the budget."""
+    too_many = goals.max_replica_moves is not None and full.moves() > goals.max_replica_moves
+    return too_many or (goals.max_data_to_move is not None and data_of(full) > goals.max_data_to_move)
+
+
+def buy(instance: Instance, full: Copies, goals: Goals) -> Bought:
+    """The best within the budget, which the whole plan exceeds."""
+    # Bytes may buy more moves of small copies than the whole plan has.
+    most = full.moves() if goals.max_data_to_move is None else len(instance.holder)
+    moves = most if goals.max_replica_moves is None else min(max(0, goals.max_replica_moves), most)
+    if goals.balance is not Balance.TOTAL:
+        return trimmed(Copies.of_lists(instance, full.holder), goals, moves)
+    purchases = Purchases(instance, full)
+    if goals.max_data_to_move is None:
+        return purchases.within(moves)
+    return purchases.within_data(moves, max(0, goals.max_data_to_move))
+
+
+def trimmed(full: Copies, goals: Goals, moves: int) -> Bought:
+    """The most useful moves of the plan: where topics are balanced nothing better is known."""
+    data = _UNLIMITED if goals.max_data_to_move is None else max(0, goals.max_data_to_move)
+    copies = Trim(full, goals.balance).within(Budget(moves, data))
+    squares = topic_squares_of if goals.balance is Balance.PER_TOPIC else squares_of
+    least = min(squares(copies), squares(full)) if _as_mended(copies, full) else 0
+    imbalance = Imbalance(squares(copies), least)
+    return Bought(copies, 0, imbalance, proved=moves == 0)
+
+
+def _as_mended(copies: Copies, full: Copies) -> bool:
+    """Whether all that comes before evenness is done: only then nothing within the budget is evener than ``full``."""
+    instance = full.instance
+    if copies.counts()[~instance.eligible].any():
+        return False
+    preferred = instance.rack_awareness is RackAwareness.PREFERRED
+    return preferred or instance.violations(copies.holder) <= instance.violations(full.holder)
+
+
+class Purchases:
+    """What any number of moves buys of ``full``, the whole plan, where counts are over all topics together."""
+
+    def __init__(self, instance: Instance, full: Copies) -> None:
+        self._instance = instance
+        self._full = Copies.of_lists(instance, full.holder)
+        aware = instance.rack_awareness
+        plain = aware is RackAwareness.PREFERRED or bool(instance.excess_of.any())
+        # Where racks give way, what can be said without them still bounds the imbalance.
+        self._strict = without_racks(instance) if plain else instance
+        self._outline = BudgetOutline(self._strict)
+
+    def within(self, moves: int) -> Bought:
+        """The best within so many moves, fewer than the whole plan's."""
+        candidates = self._candidates(moves)
+        found = next(candidates)
+        while not self._bought(found, moves).proved and (other := next(candidates, None)) is not None:
+            found = min(found, other, key=value_of)
+        return self._settled(found, self._bought(found, moves), moves, None)
+
+    def within_data(self, moves: int, data: int) -> Bought:
+        """The best that was found within so many moves and bytes; not both are enough for the whole plan."""
+        affordable = min(moves, self._affordable(data))
+        found = self._topped_up(Copies.of_lists(self._instance, self._instance.holder), moves, data)
+        asked = self._estimate(min(affordable, self._full.moves()), data)
+        for _ in range(_DATA_ATTEMPTS):
+            copies = lighter(self._filled(asked))
+            taken, spent = copies.moves(), data_of(copies)
+            if taken <= moves and spent <= data:
+                found = min(found, self._topped_up(copies, moves, data), key=value_of)
+                break
+            # As many fewer as are above the budget, at the size of the average move.
+            asked -= max(1, taken - moves, (spent - data) * taken // max(1, spent))
+            if asked < 0:
+                break
+        return self._settled(found, self._bought(found, affordable), moves, data)
+
+    def _settled(self, found: Copies, bought: Bought, moves: int, data: int | None) -> Bought:
+        """Decided by the exact model where the bound is not met and the cluster is small."""
+        best = None if bought.proved else exactly(found, moves, data)
+        if best is None:
+            return bought
+        kept = best if value_of(best) < value_of(found) else found
+        return Bought(kept, kept.moves(), Imbalance(squares_of(kept), squares_of(kept)), proved=True)
+
+    def _estimate(self, most: int, data: int) -> int:
+        """For how many moves the bytes are about enough, if brokers give away their smallest copies."""
+        instance, outline = self._instance, self._outline
+        size = instance.size[instance.owner]
+        order = np.lexsort((size, instance.holder))
+        before = np.concatenate([[0], np.cumsum(size[order])])
+        begin = np.searchsorted(instance.holder[order], np.arange(instance.brokers))
+        counts = np.bincount(instance.holder, minlength=instance.brokers)
+        low = 0
+        while low < most:
+            middle = (low + most + 1) // 2
+            goes = np.maximum(counts - outline.outline(outline.point(middle), middle).target, 0)
+            low, most = (middle, most) if (before[begin + goes] - before[begin]).sum() <= data else (low, middle - 1)
+        return low
+
+    def _affordable(self, data: int) -> int:
+        """No plan moves more copies than so many bytes are enough for, the smallest first."""
+        size = np.sort(self._instance.size[self._instance.owner])
+        return next((i for i, total in enumerate(accumulate(size.tolist())) if total > data), len(size))
+
+    def _bought(self, copies: Copies, moves: int) -> Bought:
+        """With its proof, where no plan within the budget takes more than so many moves."""
+        squares, least = squares_of(copies), self._outline.least(moves)
+        fewest = self._outline.fewest(squares, copies.moves())
+        if not self._repaired(copies, moves):
+            held = (self._instance.base + copies.counts())[self._instance.eligible]
+            even = even_square_sum(int(held.sum()), len(held))
+            return Bought(copies, fewest, Imbalance(squares, even), proved=False)
+        proved = squares == least and fewest == copies.moves()
+        return Bought(copies, fewest, Imbalance(squares, least), proved)
+
+    def _repaired(self, copies: Copies, moves: int) -> bool:
+        """Whether as many copies as possible left where they must not be."""
+        outline, instance = self._outline, self._instance
+        if int(copies.counts()[~instance.eligible].sum()) > max(0, outline.forced - moves):
+            return False
+        if outline.forced > moves:
+            unavoidable = instance.violations(instance.holder)
+        else:
+            unavoidable = max(int(instance.excess.sum()), outline.forced + outline.repairs - moves)
+        return instance.violations(copies.holder) == unavoidable
+
+    def _candidates(self, moves: int) -> Iterator[Copies]:
+        asked = moves
+        for _ in range(_ATTEMPTS):
+            copies = self._filled(asked)
+            taken = copies.moves()
+            if taken <= moves:
+                yield self._topped_up(copies, moves)
+                break
+            asked -= taken - moves
+            if asked < 0:
+                break
+        drained = drain(self._instance, min(moves, self._outline.forced))
+        if drained is not None:
+            yield self._topped_up(mended(drained, moves - drained.moves()), moves)
+        yield self._topped_up(Copies.of_lists(self._instance, self._instance.holder), moves)
+
+    def _topped_up(self, copies: Copies, moves: int, data: int = _UNLIMITED) -> Copies:
+        budget = Budget(moves - copies.moves(), data - data_of(copies))
+        return Trim(self._full, Balance.TOTAL, copies).within(budget) if budget.moves else copies
+
+    def _filled(self, moves: int) -> Copies:
+        """The counts that the outline reaches with so many moves; it may take more."""
+        plan = self._outline.outline(self._outline.point(moves), moves)
+        filled = construct(self._strict, plan)
+        if filled.moves() > plan.lower_bound or (filled.counts() != plan.target).any():
+            GivenCounts(filled, plan.target).improve(_EFFORT)
+        filled.tidy()
+        return Copies.of_lists(self._instance, filled.holder)

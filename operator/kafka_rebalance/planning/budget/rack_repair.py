@@ -1,0 +1,88 @@
+"""Copies beyond the rack rule leave, one by one: from the fullest broker first, to the emptiest that may take them.
+
+Used where a budget does not mend all of them: the whole plan's own choice of brokers would be uneven half way.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import defaultdict
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+
+from kafka_rebalance.planning.problem.copies import Copies
+
+_Cell = tuple[int, int]
+"""A partition and a group."""
+
+
+def mended(copies: Copies, moves: int) -> Copies:
+    """The copies after at most so many more moves, each of which takes away a violation of the rack rule."""
+    return _Mending(copies).after(moves)
+
+
+class _Mending:
+    def __init__(self, copies: Copies) -> None:
+        instance = self._instance = copies.instance
+        self._copies = Copies.of_lists(instance, copies.holder)
+        holder, group = copies.holder, instance.group
+        crowd, kind = instance.crowd(holder), instance.kind[instance.owner]
+        room = instance.room_of[kind, np.maximum(group[holder], 0)]
+        over = np.flatnonzero((crowd > room) & instance.eligible[holder])
+        self._partitions = set(instance.owner[over].tolist())
+        self._held: defaultdict[_Cell, int] = defaultdict(int)
+        self._on: defaultdict[int, set[int]] = defaultdict(set)
+        chosen = np.flatnonzero(np.isin(instance.owner, list(self._partitions)))
+        for p, b in zip(instance.owner[chosen].tolist(), holder[chosen].tolist(), strict=True):
+            self._on[p].add(b)
+            self._held[p, int(group[b])] += 1
+        counts = instance.base + np.bincount(holder, minlength=instance.brokers)
+        self._counts: list[int] = counts.tolist()
+        self._emptiest = sorted((self._counts[b], b) for b in np.flatnonzero(instance.eligible).tolist())
+        self._slots: defaultdict[int, list[int]] = defaultdict(list)
+        for slot in over[::-1].tolist():
+            self._slots[int(holder[slot])].append(slot)
+
+    def after(self, moves: int) -> Copies:
+        """Mend until nothing can be mended, or so many copies have moved."""
+        fullest = [(-self._counts[b], b) for b in self._slots]
+        heapify(fullest)
+        while fullest and moves > 0:
+            count, b = heappop(fullest)
+            if not self._slots[b]:
+                continue
+            if -count != self._counts[b]:
+                heappush(fullest, (-self._counts[b], b))
+                continue
+            moves -= self._mend(self._slots[b].pop(), b)
+            heappush(fullest, (-self._counts[b], b))
+        return self._copies
+
+    def _mend(self, slot: int, b: int) -> bool:
+        instance = self._instance
+        p, group = int(instance.owner[slot]), int(instance.group[b])
+        if self._held[p, group] <= self._room(p, group):
+            return False
+        if b != int(instance.holder[slot]):
+            return False  # it has moved already: moving it again mends nothing that is new
+        for _, d in self._emptiest:
+            to = int(instance.group[d])
+            if d not in self._on[p] and to != group and self._held[p, to] < self._room(p, to):
+                self._move(slot, p, b, d)
+                return True
+        return False
+
+    def _room(self, p: int, group: int) -> int:
+        return int(self._instance.room_of[self._instance.kind[p], group])
+
+    def _move(self, slot: int, p: int, b: int, d: int) -> None:
+        group = self._instance.group
+        self._copies.holder[slot] = d
+        self._on[p] ^= {b, d}
+        self._held[p, int(group[b])] -= 1
+        self._held[p, int(group[d])] += 1
+        for broker, more in ((b, -1), (d, 1)):
+            self._emptiest.remove((self._counts[broker], broker))
+            self._counts[broker] += more
+            insort(self._emptiest, (self._counts[broker], broker))

@@ -1,0 +1,179 @@
+"""Carrying out only part of a plan's moves: always within the budget, whatever the rules, and never proved.
+
+One move at a time: copies on brokers that may hold nothing, smallest partitions first; then copies beyond the rack
+rule; then whatever makes counts the most even. What a move is worth is the difference of two counts, so the moves wait
+in one queue per pair of brokers, smallest partition first, and a pair's worth only falls.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from kafka_rebalance.model.goals import Balance, RackAwareness
+from kafka_rebalance.planning.problem.copies import Copies
+from kafka_rebalance.planning.problem.flow import square_sum
+
+Gain = tuple[int, int]
+
+
+@dataclass
+class Budget:
+    """What may still be moved: replicas, and bytes."""
+
+    moves: int
+    data: int
+
+    def takes(self, size: int) -> bool:
+        """Whether one more copy of that size is within it."""
+        return self.moves > 0 and size <= self.data
+
+    def spend(self, size: int) -> None:
+        """One copy moves."""
+        self.moves -= 1
+        self.data -= size
+
+
+class Trim:
+    """The present state on its way to ``full``, the copies of a whole plan."""
+
+    def __init__(self, full: Copies, balance: Balance, begin: Copies | None = None) -> None:
+        instance = self._instance = full.instance
+        self._balance = balance
+        start = Copies(instance, np.zeros(0, dtype=np.int64)) if begin is None else begin
+        self._now: list[int] = start.holder.tolist()
+        self._wanted: list[int] = full.holder.tolist()
+        self._owner: list[int] = instance.owner.tolist()
+        self._group: list[int] = instance.group.tolist()
+        self._size: list[int] = instance.size.tolist()
+        self._topic: list[int] = instance.topic.tolist()
+        counts = instance.base + start.counts()
+        self._count: list[int] = counts.tolist()
+        self._of_topic = Counter((self._topic[p], b) for p, b in zip(self._owner, self._now, strict=True))
+        self._eligible: list[int] = np.flatnonzero(instance.eligible).tolist()
+        moved = full.moved()
+        self._open = [slot for slot in moved.tolist() if self._now[slot] != self._wanted[slot]]
+        self._open.sort(key=lambda slot: (self._size[self._owner[slot]], slot))
+
+    def within(self, budget: Budget) -> Copies:
+        """The copies after the moves that the budget allows."""
+        self._drain(budget)
+        if self._instance.rack_awareness is not RackAwareness.PREFERRED:
+            self._repair(budget)
+        self._even(budget)
+        self._repair(budget)
+        copies = Copies.of_lists(self._instance, np.array(self._now, dtype=np.int32))
+        copies.tidy()
+        return copies
+
+    def _drain(self, budget: Budget) -> None:
+        departing = ~self._instance.eligible
+        for slot in [s for s in self._open if departing[self._now[s]]]:
+            if budget.takes(self._size[self._owner[slot]]):
+                self._move(slot, self._least_harm(slot), budget)
+
+    def _least_harm(self, slot: int) -> int:
+        """Where the plan wants it, unless that breaks the rack rule at this moment; then where it does least harm."""
+        wanted, here = self._wanted[slot], self._brokers(slot)
+        if wanted not in here and not self._harm(slot, wanted):
+            return wanted
+        open_to = [b for b in self._eligible if b not in here]
+        return min(open_to, key=lambda b: (self._harm(slot, b), self._count[b], b))
+
+    def _repair(self, budget: Budget) -> None:
+        for slot in self._open:
+            here, size = self._now[slot], self._size[self._owner[slot]]
+            if here == self._wanted[slot] or self._group[here] < 0 or not budget.takes(size):
+                continue
+            if self._fits(slot) and self._harm(slot, self._wanted[slot]) < 0:
+                self._move(slot, self._wanted[slot], budget)
+
+    def _even(self, budget: Budget) -> None:
+        queues: dict[tuple[int, ...], list[int]] = defaultdict(list)
+        for slot in reversed(self._open):
+            here, there = self._now[slot], self._wanted[slot]
+            if here != there and self._group[here] >= 0:
+                queues[here, there, self._topic_of(slot)].append(slot)
+        heap = [(self._loss(*key), key) for key in queues]
+        heapq.heapify(heap)
+        while heap and budget.moves > 0:
+            loss, key = heap[0]
+            now = self._loss(*key)
+            if now >= (0, 0) or not queues[key]:
+                heapq.heappop(heap)
+            elif now != loss:
+                heapq.heapreplace(heap, (now, key))
+            else:
+                slot = queues[key].pop()
+                if budget.takes(self._size[self._owner[slot]]) and self._fits(slot) and self._harm(slot, key[1]) <= 0:
+                    self._move(slot, key[1], budget)
+
+    def _topic_of(self, slot: int) -> int:
+        return -1 if self._balance is Balance.TOTAL else self._topic[self._owner[slot]]
+
+    def _loss(self, here: int, there: int, topic: int) -> Gain:
+        """By how much half the sums of squares rise when a copy goes from here to there, the important sum first."""
+        total = self._count[there] - self._count[here] + 1
+        own = self._of_topic[topic, there] - self._of_topic[topic, here] + 1 if topic >= 0 else 0
+        return (own, total) if self._balance is Balance.PER_TOPIC else (total, own)
+
+    def _brokers(self, slot: int) -> list[int]:
+        p = self._owner[slot]
+        first = int(self._instance.start[p])
+        return self._now[first : first + int(self._instance.rf[p])]
+
+    def _fits(self, slot: int) -> bool:
+        return self._wanted[slot] not in self._brokers(slot)
+
+    def _harm(self, slot: int, there: int) -> int:
+        """By how many the copies beyond the rack rule rise when this one goes there."""
+        group, here = self._group[there], self._group[self._now[slot]]
+        if group == here:
+            return 0
+        room = self._instance.room_of[self._instance.kind[self._owner[slot]]]
+        held = Counter(self._group[b] for b in self._brokers(slot))
+        leaves = here >= 0 and held[here] > room[here]
+        return int(held[group] >= room[group]) - int(leaves)
+
+    def _move(self, slot: int, there: int, budget: Budget) -> None:
+        p, here = self._owner[slot], self._now[slot]
+        topic = self._topic[p]
+        self._count[here] -= 1
+        self._count[there] += 1
+        self._of_topic[topic, here] -= 1
+        self._of_topic[topic, there] += 1
+        self._now[slot] = there
+        budget.spend(self._size[p])
+
+
+def value_of(copies: Copies) -> tuple[int, int, int, int]:
+    """What a budget is spent on, most important first: copies still on departing brokers, copies beyond the rack rule,
+    sum of squared counts, moves (Preferred: squares before racks). Less is better."""
+    instance = copies.instance
+    stuck = int(copies.counts()[~instance.eligible].sum())
+    violations, squares = instance.violations(copies.holder), squares_of(copies)
+    if instance.rack_awareness is RackAwareness.PREFERRED:
+        return stuck, squares, violations, copies.moves()
+    return stuck, violations, squares, copies.moves()
+
+
+def squares_of(copies: Copies) -> int:
+    """The sum of the squared counts of the brokers that may hold copies, with what stays as it is."""
+    return square_sum((copies.instance.base + copies.counts())[copies.instance.eligible])
+
+
+def topic_squares_of(copies: Copies) -> int:
+    """The same with each topic counted for itself; the topics that stay as they are would only add a constant."""
+    instance = copies.instance
+    here = instance.eligible[copies.holder]
+    cell = instance.topic[instance.owner[here]] * instance.brokers + copies.holder[here]
+    return square_sum(np.unique(cell, return_counts=True)[1])
+
+
+def data_of(copies: Copies) -> int:
+    """Bytes that the moved copies fetch."""
+    sizes: list[int] = copies.instance.size[copies.instance.owner[copies.moved()]].tolist()
+    return sum(sizes)

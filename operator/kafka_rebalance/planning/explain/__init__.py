@@ -1,0 +1,1 @@
+"""Why a plan moves what it moves."""

@@ -1,0 +1,65 @@
+"""What balance costs: from the moves that have to be to the whole plan, how even so many moves make a cluster.
+
+Leaders and the order of followers cost no data, so they are left out. A budget among the goals is not looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafka_rebalance.model.goals import Balance, RackAwareness
+from kafka_rebalance.model.plan import Spread
+from kafka_rebalance.planning.budget.movement_budget import Purchases, trimmed
+from kafka_rebalance.planning.budget.trim import data_of, squares_of, topic_squares_of
+from kafka_rebalance.planning.planner import replica_sets
+from kafka_rebalance.planning.problem.copies import Copies
+from kafka_rebalance.planning.problem.encoding import build
+from kafka_rebalance.planning.problem.instance import Instance
+from kafka_rebalance.planning.problem.request import Goals, PlanRequest
+from kafka_rebalance.planning.problem.solution import spread_of
+from kafka_rebalance.planning.strategies.forced import forced_moves
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """After so many replica ``moves``: the fewest and most replicas of a target broker, the sum of the target brokers'
+    squared counts (PerTopic: of each topic's), the bytes that were fetched; ``optimal``: proved to be the best."""
+
+    moves: int
+    spread: Spread
+    squares: int
+    data_bytes: int
+    optimal: bool
+
+
+def curve(request: PlanRequest, points: int = 11) -> tuple[CurvePoint, ...]:
+    """From the moves that have to be (copies on brokers that may hold nothing, avoidable rack violations) to the whole
+    plan, in up to ``points`` (two at least) even steps. Raises Refused where the request contradicts itself."""
+    encoded = build(request)
+    instance, goals = encoded.instance, request.goals
+    if not encoded.partitions:
+        return (_point(Copies.of_lists(instance, instance.holder), goals, optimal=True),)
+    sets = replica_sets(instance, goals)
+    full = Copies.of_lists(instance, sets.copies.holder)
+    whole = full.moves()
+    last = _point(full, goals, optimal=sets.proved)
+    forced = min(_least_moves(instance), whole)
+    parts = max(2, points) - 1
+    steps = sorted({forced + (whole - forced) * i // parts for i in range(parts)} - {whole})
+    purchases = Purchases(instance, full) if goals.balance is Balance.TOTAL and steps else None
+    found = [purchases.within(k) if purchases else trimmed(full, Goals(balance=goals.balance), k) for k in steps]
+    bought = [*(_point(each.copies, goals, optimal=each.proved) for each in found), last]
+    return tuple({point.moves: point for point in bought}.values())  # a larger budget may buy no more than a smaller
+
+
+def _least_moves(instance: Instance) -> int:
+    """How many copies have to leave where they are, whatever the counts (Preferred racks force nothing)."""
+    if instance.rack_awareness is RackAwareness.PREFERRED:
+        return int((~instance.eligible[instance.holder]).sum())
+    return int(forced_moves(instance).sum())
+
+
+def _point(copies: Copies, goals: Goals, *, optimal: bool) -> CurvePoint:
+    squares = topic_squares_of if goals.balance is Balance.PER_TOPIC else squares_of
+    spread = spread_of(copies.instance, copies.holder)
+    return CurvePoint(copies.moves(), spread, squares(copies), data_of(copies), optimal)

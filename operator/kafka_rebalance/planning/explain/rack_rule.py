@@ -1,0 +1,62 @@
+"""The rack rule as an explanation needs it: how many copies of a partition a broker's rack may have, and has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+
+import numpy as np
+
+from kafka_rebalance.model.goals import RackAwareness
+from kafka_rebalance.model.plan import PlannedPartition
+from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.planning.problem.instance import encode
+from kafka_rebalance.planning.problem.request import PlanRequest
+
+
+class RackRule:
+    """The rule for partitions of these replication factors (``kinds``)."""
+
+    def __init__(self, request: PlanRequest, kinds: Iterable[int]) -> None:
+        self._targets = request.targets
+        self._awareness = request.goals.rack_awareness
+        self._rack = {b.id: b.rack for b in request.brokers}
+        self._kinds = kinds
+
+    def rack(self, broker: BrokerId) -> str | None:
+        """The rack that the rule looks at."""
+        return None if self._awareness is RackAwareness.DISABLED else self._rack.get(broker)
+
+    def beside(self, brokers: Iterable[BrokerId], broker: BrokerId) -> int:
+        """How many of these the rule counts as in the rack of ``broker``: target brokers only, itself included.
+
+        A broker without a rack is one by itself.
+        """
+        rack = self.rack(broker)
+        if rack is None:
+            return sum(b == broker for b in brokers)
+        return sum(b in self._targets and self._rack.get(b) == rack for b in brokers)
+
+    def room(self, replicas: int, broker: BrokerId) -> int:
+        """How many copies of a partition of so many replicas may be in a target broker's rack; 0 for another one."""
+        return self._room.get((replicas, broker), 0)
+
+    def has_room(self, p: PlannedPartition, broker: BrokerId) -> bool:
+        """Whether the rule lets this broker have one of the new copies instead of the one that gets it."""
+        room = self.room(len(p.target), broker)
+        return any(self.beside([b for b in p.target if b != chosen], broker) < room for chosen in p.added)
+
+    @cached_property
+    def _room(self) -> Mapping[tuple[int, BrokerId], int]:
+        kinds, brokers = sorted(set(self._kinds)), sorted(self._rack)
+        eligible = np.array([b in self._targets for b in brokers], dtype=np.bool_)
+        rf = np.array(kinds, dtype=np.int64)
+        # An instance of one partition for each replication factor, wherever it is: the rule depends on nothing else.
+        nowhere = np.zeros(int(rf.sum()), dtype=np.int64)
+        rule = encode([self._rack[b] for b in brokers], eligible, rf, nowhere, self._awareness)
+        return {
+            (kind, b): int(rule.room_of[k, rule.group[i]])
+            for k, kind in enumerate(kinds)
+            for i, b in enumerate(brokers)
+            if b in self._targets
+        }

@@ -1,0 +1,1 @@
+"""The order within each replica list: leaders and followers."""

@@ -1,0 +1,199 @@
+"""For small clusters: the choice among equally cheap replica sets that leaves leaders and pairs the most even.
+
+Several placements often share the fewest moves, and which of them is taken decides how even leaders and pairs can
+become. Deciding sets and order together is no flow any more, so this asks a constraint solver, only where the cluster
+is small enough, and stops after a fixed amount of work: its answer never depends on the machine's speed. It must never
+change what the levels above decided (rack rule, counts, moves).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from kafka_rebalance.model.goals import RackAwareness
+from kafka_rebalance.planning.problem.flow import even_square_sum, square_sum
+from kafka_rebalance.planning.problem.instance import Instance
+from kafka_rebalance.planning.problem.request import Goals
+from kafka_rebalance.planning.replicas.placement import Placed
+
+SMALL = 800
+"""Number of (partition, leader, second) choices up to which it is tried: 25 partitions on 6 brokers."""
+
+EFFORT = 0.5
+"""The solver's deterministic time per level, about so many seconds."""
+
+_CHANGES = 2
+"""The level whose bound rests on another one's."""
+
+Score = tuple[int, int, int]
+"""Sum of squared leader counts, of squared (leader, second) counts, and leader changes: smaller is better."""
+
+
+def score(instance: Instance, lists: Sequence[Sequence[int]], goals: Goals) -> Score:
+    """What an arrangement is worth on levels 4 to 6."""
+    leaders = Counter(row[0] for row in lists)
+    pairs = Counter((row[0], row[1]) for row in lists if len(row) > 1)
+    changes = sum(row[0] != first for row, first in zip(lists, _first(instance), strict=True))
+    pair_sum = sum(n * n for n in pairs.values()) if goals.follower_order else 0
+    return sum(n * n for n in leaders.values()), pair_sum, changes
+
+
+def better_sets(instance: Instance, placed: Placed, lists: Sequence[Sequence[int]], goals: Goals) -> Placed | None:
+    """Replica sets as fair and as cheap as ``placed`` whose best order beats ``lists``; None where there are none.
+
+    None, too, where the cluster is not small, other partitions stay as they are and count, or ``lists`` meets the
+    bounds that hold for any sets.
+    """
+    brokers = int(instance.eligible.sum())
+    if not goals.leaders or len(instance.rf) * brokers * (brokers - 1) > SMALL or instance.base.any():
+        return None
+    present = set(zip(instance.owner.tolist(), instance.holder.tolist(), strict=True))
+    if present == set(zip(placed[0].tolist(), placed[1].tolist(), strict=True)):
+        return None  # nothing moves, so there is no choice
+    have, bound = score(instance, lists, goals), _bounds(instance, goals)
+    if have == bound:
+        return None
+    return _JointModel(instance, placed, lists, goals).improve(have, bound)
+
+
+def _first(instance: Instance) -> list[int]:
+    """Each partition's present leader."""
+    found: list[int] = instance.holder[instance.position == 0].tolist()
+    return found
+
+
+def _bounds(instance: Instance, goals: Goals) -> Score:
+    """No arrangement of any sets is below these (the last: none whose leaders are as even as the first says)."""
+    brokers = int(instance.eligible.sum())
+    pairs = int((instance.rf > 1).sum()) if goals.follower_order else 0
+    current = Counter(_first(instance))
+    most = -(-len(instance.rf) // brokers)
+    leaders = even_square_sum(len(instance.rf), brokers)
+    surplus = sum(max(0, n - most) if instance.eligible[b] else n for b, n in current.items())
+    return leaders, even_square_sum(pairs, max(1, brokers * (brokers - 1))), surplus
+
+
+class _JointModel:
+    """Boolean choices: is partition p on broker b, does it lead there, is (a, b) its first pair."""
+
+    def __init__(self, instance: Instance, placed: Placed, lists: Sequence[Sequence[int]], goals: Goals) -> None:
+        from ortools.sat.python import cp_model
+
+        self._cp = cp_model
+        self._model = cp_model.CpModel()
+        self._instance, self._goals = instance, goals
+        self._brokers: list[int] = np.flatnonzero(instance.eligible).tolist()
+        partitions = range(len(instance.rf))
+        new = self._model.new_bool_var
+        self._on = {(p, b): new("") for p in partitions for b in self._brokers}
+        self._leads = {(p, b): new("") for p in partitions for b in self._brokers}
+        self._pair = {
+            (p, a, b): new("")
+            for p in partitions
+            if instance.rf[p] > 1 and goals.follower_order
+            for a in self._brokers
+            for b in self._brokers
+            if a != b
+        }
+        self._tie_choices_together()
+        self._hold_upper_levels(placed)
+        self._hint(lists)
+
+    def _tie_choices_together(self) -> None:
+        model, brokers = self._model, self._brokers
+        for p, rf in enumerate(self._instance.rf.tolist()):
+            model.add(sum(self._on[p, b] for b in brokers) == rf)
+            model.add_exactly_one(self._leads[p, b] for b in brokers)
+            for b in brokers:
+                model.add_implication(self._leads[p, b], self._on[p, b])
+            if (p, *brokers[:2]) not in self._pair:
+                continue
+            for a in brokers:
+                others = [b for b in brokers if b != a]
+                model.add(sum(self._pair[p, a, b] for b in others) == self._leads[p, a])
+                model.add(sum(self._pair[p, b, a] for b in others) + self._leads[p, a] <= self._on[p, a])
+
+    def _hold_upper_levels(self, placed: Placed) -> None:
+        """Rack violations, the counts' sum of squares and the moves stay what they are."""
+        instance, model = self._instance, self._model
+        owner, holder = placed
+        violations: list[Any] = []
+        if instance.rack_awareness is not RackAwareness.DISABLED:
+            for p, g in np.ndindex(*instance.room.shape):
+                members = [b for b in self._brokers if instance.group[b] == g]
+                beyond = len(members) - int(instance.room[p, g])
+                if beyond > 0:
+                    over = model.new_int_var(0, beyond, "")
+                    model.add(sum(self._on[p, b] for b in members) - int(instance.room[p, g]) <= over)
+                    violations.append(over)
+            model.add(sum(violations) <= instance.violations(holder.astype(np.int32)))
+        counts = np.bincount(holder, minlength=instance.brokers).astype(np.int64)
+        squares = [self._square([self._on[p, b] for p in range(len(instance.rf))]) for b in self._brokers]
+        model.add(sum(squares) <= square_sum(counts))
+        present = set(zip(instance.owner.tolist(), instance.holder.tolist(), strict=True))
+        moved = [var for key, var in self._on.items() if key not in present]
+        moves = sum(key not in present for key in zip(owner.tolist(), holder.tolist(), strict=True))
+        model.add(sum(moved) <= moves)
+
+    def _square(self, chosen: list[Any]) -> Any:
+        """The square of how many are chosen, as a sum of odd numbers 1 + 3 + 5 …"""
+        steps = [self._model.new_bool_var("") for _ in chosen]
+        self._model.add(sum(steps) == sum(chosen))
+        for before, after in pairwise(steps):
+            self._model.add_implication(after, before)
+        return sum((2 * k + 1) * step for k, step in enumerate(steps))
+
+    def _hint(self, lists: Sequence[Sequence[int]]) -> None:
+        for (p, b), var in self._on.items():
+            self._model.add_hint(var, b in lists[p])
+        for (p, b), var in self._leads.items():
+            self._model.add_hint(var, b == lists[p][0])
+        for (p, a, b), var in self._pair.items():
+            self._model.add_hint(var, [a, b] == list(lists[p][:2]))
+
+    def improve(self, have: Score, bound: Score) -> Placed | None:
+        """Level by level; the sets behind the first levels that got better, None if none did."""
+        partitions = range(len(self._instance.rf))
+        pairs = [(a, b) for a in self._brokers for b in self._brokers if a != b] if self._pair else []
+        first = _first(self._instance)
+        levels = [
+            sum(self._square([self._leads[p, b] for p in partitions]) for b in self._brokers),
+            sum(self._square([self._pair[p, a, b] for p in partitions if (p, a, b) in self._pair]) for a, b in pairs),
+            sum(1 - self._leads[p, b] if (p, b) in self._leads else 1 for p, b in enumerate(first)),
+        ]
+        found: Placed | None = None
+        reached = list(have)
+        for level, expression in enumerate(levels):
+            if isinstance(expression, int):
+                continue
+            # The bound on changes takes leaders for granted that are as even as numbers allow.
+            floor = bound[level] if level < _CHANGES or reached[0] == bound[0] else 0
+            self._model.add(expression >= floor)
+            if found is not None or reached[level] > floor:
+                value = self._minimise(expression)
+                if value is None:
+                    return found
+                if found is not None or value < reached[level]:
+                    found = self._sets()
+                reached[level] = value
+            self._model.add(expression <= reached[level])
+        return found
+
+    def _minimise(self, expression: Any) -> int | None:
+        self._model.minimize(expression)
+        self._solver = self._cp.CpSolver()
+        self._solver.parameters.num_workers = 1  # several workers would race, and the winner would depend on the day
+        self._solver.parameters.random_seed = 0
+        self._solver.parameters.max_deterministic_time = EFFORT
+        status = self._solver.solve(self._model)
+        return round(self._solver.objective_value) if status in (self._cp.OPTIMAL, self._cp.FEASIBLE) else None
+
+    def _sets(self) -> Placed:
+        chosen = sorted(key for key, var in self._on.items() if self._solver.boolean_value(var))
+        owner, holder = zip(*chosen, strict=True)
+        return np.array(owner, dtype=np.int64), np.array(holder, dtype=np.int64)

@@ -1,0 +1,233 @@
+"""Who leads in large clusters: evenest first, the fewest changes among those.
+
+Leaderships are handed over by flows (``handover``), which nearly always is proved to be the best there is. Where it is
+not, chains of single exchanges improve it and prove it, within an effort that is counted (``cycles``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kafka_rebalance.planning.ordering.handover import NOBODY, LeaderShares, needs, one_step, two_steps
+from kafka_rebalance.planning.problem.copies import Copies, first_of_each, rank_within, scramble
+from kafka_rebalance.planning.problem.cycles import MOST_BROKERS, NEVER, Exchanges
+from kafka_rebalance.planning.problem.instance import Bools, Indices, Ints
+from kafka_rebalance.planning.problem.request import Goals
+
+_ROUNDS = 40
+
+_EFFORT = 10_000_000
+"""Looks for fewer changes of leaders, in pairs of brokers: 1,000 looks for 100 brokers, 10 for 1,000."""
+
+_PATIENCE = 20
+"""How many times that effort is spent while leaders could still be more even."""
+
+
+class Leaders(Exchanges):
+    """Leaderships going from broker to broker. A leader stays at no cost, any other costs a change."""
+
+    def __init__(self, copies: Copies, goals: Goals) -> None:
+        instance = self._instance = copies.instance
+        self.lists: Indices = copies.holder.copy()
+        self._start = instance.start
+        self._first = instance.holder[self._start]
+        self._fresh = np.zeros(len(self.lists), dtype=np.bool_)  # moves with the lists
+        self._fresh[copies.moved()] = True
+        self._brokers = np.flatnonzero(instance.eligible)
+        self._number = np.full(instance.brokers, -1, dtype=np.int32)
+        self._number[self._brokers] = np.arange(len(self._brokers))
+        follower = instance.position > 0
+        gone = self._fresh[self._start]  # kept copies are in their slots, so a new one means that the leader has gone
+        if not goals.leaders:
+            follower &= gone[instance.owner]
+        self._followers = np.flatnonzero(follower)
+        self._free = np.zeros(len(self._start), dtype=np.bool_)
+        self._free[instance.owner[self._followers]] = True  # another broker may lead
+        self._gone = gone
+        self._candidates = np.flatnonzero(follower | (gone & self._free)[instance.owner])
+        self._came: dict[int, list[int]] = {}
+
+    def _lead(self, slots: Ints) -> None:
+        """The brokers at these slots change places with their partitions' leaders."""
+        first = self._start[self._instance.owner[slots]]
+        for values in (self.lists, self._fresh):
+            values[slots], values[first] = values[first], values[slots]
+
+    def _led(self) -> Ints:
+        """Leaders per broker, with those that stay as they are [B]."""
+        return self._instance.led + np.bincount(self.lists[self._start], minlength=self._instance.brokers)
+
+    def balance(self) -> None:
+        """Even leaders, then the fewest changes."""
+        if not len(self._followers):
+            return
+        fewest = self._hand_over()
+        for turn in range(_ROUNDS):
+            if not self._downhill(turn):
+                break
+        if len(self._brokers) <= MOST_BROKERS and not (self._even() and self._changes() == fewest):
+            self._price_all()
+            effort = max(1, _EFFORT // len(self._brokers) ** 2)
+            for _ in range(_PATIENCE):  # evenness is worth more effort than fewer changes
+                if self.improve(effort) or self._even():
+                    break
+
+    def _hand_over(self) -> int | None:
+        """From those who lead too many to those who lead too few; gives what no even arrangement changes fewer of.
+
+        None: not known, for other partitions stay as they are.
+        """
+        leader = np.where(self._gone & self._free, NOBODY, self.lists[self._start]).astype(np.int64)
+        stays = self._counted(leader)
+        shares = self._shares()
+        wanted = needs(stays, shares).total
+        before = self.lists.copy(), self._fresh.copy(), leader.copy()
+        done = self._one_step(leader, shares, retained=True)
+        done += self._one_step(leader, shares, retained=False)
+        if done < wanted:  # those that only retained copies were asked for may stand in the way of more
+            self.lists, self._fresh, leader = before
+            done = self._one_step(leader, shares, retained=False)
+        if done < wanted:
+            self._two_steps(leader, shares)
+        self._appoint(np.flatnonzero(leader == NOBODY))
+        if self._instance.led.any():
+            return None
+        low, spare = divmod(len(leader), len(self._brokers))
+        kept = np.minimum(stays, low).sum() + min(spare, int((stays > low).sum()))
+        return len(leader) - int(kept) + wanted - done
+
+    def _one_step(self, leader: Ints, shares: LeaderShares, *, retained: bool) -> int:
+        """Hand over what can be at one step, to retained copies only or to any; how many were. Changes ``leader``."""
+        need = needs(self._counted(leader), shares)
+        if not need.total:
+            return 0
+        slots = self._candidates[need.takers[self.lists[self._candidates]]]
+        if retained:
+            slots = slots[~self._fresh[slots]]
+        owner = self._instance.owner[slots]
+        slots = slots[np.append(need.givers, True)[leader[owner]] & self._may_lead(slots, leader)]  # NOBODY is the last
+        return self._take(slots[one_step(need, *self._handovers(slots, leader))], leader)
+
+    def _two_steps(self, leader: Ints, shares: LeaderShares) -> None:
+        """Hand over what can be by way of a third broker. Changes ``leader``."""
+        need = needs(self._counted(leader), shares)
+        givers = np.append(need.givers, True)
+        slots = self._candidates[self._may_lead(self._candidates, leader)]
+        gives = givers[leader[self._instance.owner[slots]]]
+        last = slots[~gives & need.takers[self.lists[slots]]]
+        between = np.zeros(self._instance.brokers, dtype=np.bool_)
+        between[leader[self._instance.owner[last]]] = True
+        first = slots[gives]
+        first = first[between[self.lists[first]]]
+        one, two = two_steps(need, self._handovers(first, leader), self._handovers(last, leader))
+        self._take(np.concatenate([first[one], last[two]]), leader)
+
+    def _counted(self, leader: Ints) -> Ints:
+        return self._instance.led + np.bincount(leader[leader >= 0], minlength=self._instance.brokers)
+
+    def _may_lead(self, slots: Ints, leader: Ints) -> Bools:
+        """All but the leaders themselves."""
+        return np.asarray((self._instance.position[slots] > 0) | (leader[self._instance.owner[slots]] == NOBODY))
+
+    def _handovers(self, slots: Ints, leader: Ints) -> tuple[Ints, Ints, Ints]:
+        owner = self._instance.owner[slots].astype(np.int64)
+        return owner, leader[owner], self.lists[slots].astype(np.int64)
+
+    def _take(self, slots: Ints, leader: Ints) -> int:
+        leader[self._instance.owner[slots]] = self.lists[slots]
+        self._lead(slots)
+        return len(slots)
+
+    def _appoint(self, partitions: Ints) -> None:
+        """Somebody leads: a retained copy if there is one."""
+        slots = self._candidates[np.isin(self._instance.owner[self._candidates], partitions)]
+        owner = self._instance.owner[slots]
+        order = np.lexsort((scramble(slots, 0), self._fresh[slots], owner))
+        self._lead(slots[order[first_of_each(owner[order], len(self._start))]])
+
+    def _changes(self) -> int:
+        return int((self.lists[self._start] != self._first).sum())
+
+    def _even(self) -> bool:
+        led = self._led()[self._brokers]
+        return bool(led.max() - led.min() <= 1)
+
+    def _shares(self) -> LeaderShares:
+        """Even counts between what each broker has to lead and what it can."""
+        brokers, led, free = self._instance.brokers, self._instance.led, self._free
+        partitions = len(self._start) + int(led.sum())
+        least = led + np.bincount(self.lists[self._start[~free]], minlength=brokers)
+        copies = np.bincount(self.lists[self._followers], minlength=brokers)
+        most = least + copies + np.bincount(self.lists[self._start[free]], minlength=brokers)
+        low, high = 0, partitions
+        while low < high:  # the highest level that does not need more leaders than there are
+            level = (low + high + 1) // 2
+            low, high = (level, high) if np.clip(level, least, most).sum() <= partitions else (low, level - 1)
+        even = np.clip(low, least, most)
+        return LeaderShares(even, np.clip(low + 1, least, most) > even, partitions - int(even.sum()))
+
+    def _downhill(self, turn: int) -> int:
+        """Hand leaderships to brokers that lead at least two fewer, wherever the targets are."""
+        led = self._led()
+        slots = self._followers
+        if led.max() - led[self._brokers].min() < 2:
+            return 0
+        gain = (led[self.lists[self._start]])[self._instance.owner[slots]] - led[self.lists[slots]]
+        slots, gain = slots[gain >= 2], gain[gain >= 2]
+        owner = self._instance.owner[slots]
+        order = np.lexsort((scramble(slots, turn), -gain))
+        order = order[first_of_each(owner[order], len(self._start))]
+        leader, target, gain = self.lists[self._start[owner[order]]], self.lists[slots[order]], gain[order]
+        few = rank_within(leader) < np.maximum(1, gain // 4)
+        few[few] = rank_within(target[few]) < np.maximum(1, gain[few] // 4)
+        self._lead(slots[order[few]])
+        return int(few.sum())
+
+    def _price_all(self) -> None:
+        brokers = len(self._brokers)
+        self.cost = np.full((brokers, brokers), NEVER, dtype=np.int32)
+        self._price(self._followers)
+        leader = self.lists[self._start].astype(np.int64)
+        leader[~self._free] = -1
+        self._by_leader = np.argsort(leader, kind="stable")
+        self._begin = np.searchsorted(leader[self._by_leader], np.arange(self._instance.brokers + 1))
+
+    def _price(self, slots: Ints) -> None:
+        owner = self._instance.owner[slots]
+        leader, target, first = self.lists[self._start[owner]], self.lists[slots], self._first[owner]
+        price = (target != first).astype(np.int32) - (leader != first)
+        a, d = self._number[leader], self._number[target]
+        for value in (1, 0, -1):
+            at = price == value
+            table = self.cost[a[at], d[at]]
+            self.cost[a[at], d[at]] = np.minimum(table, value)
+
+    def counts(self) -> Ints:
+        """Leaders per broker that may hold copies."""
+        return self._led()[self._brokers]
+
+    def reprice(self, slots: Ints) -> None:
+        """Price the partitions of these slots anew."""
+        rows = [self._start[p] + np.arange(1, self._instance.rf[p]) for p in np.unique(self._instance.owner[slots])]
+        self._price(np.concatenate(rows))
+
+    def cheapest(self, a: int, d: int, turn: int) -> tuple[int, int]:
+        """The follower slot on d of a partition led by a, retained ones first."""
+        here, there = int(self._brokers[a]), int(self._brokers[d])
+        led = self._by_leader[self._begin[here] : self._begin[here + 1]]
+        led = np.unique(np.concatenate([led, np.array(self._came.get(here, []), dtype=np.int64)]))
+        led = led[self.lists[self._start[led]] == here]
+        row, place = np.nonzero(self._instance.rows(self.lists, led) == there)
+        slots = self._start[led[row]] + place
+        if not len(slots):
+            return -1, NEVER
+        first = self._first[self._instance.owner[slots]]
+        price = (first != there).astype(np.int64) - (first != here)
+        best = np.lexsort((scramble(slots, turn), self._fresh[slots], price))[0]
+        return int(slots[best]), int(price[best])
+
+    def exchange(self, slot: int, d: int) -> None:  # noqa: ARG002 - an exchange of two is its own way back
+        """The slot's broker and the leader of its partition change places."""
+        self._lead(np.array([slot]))
+        partition = int(self._instance.owner[slot])
+        self._came.setdefault(int(self.lists[self._start[partition]]), []).append(partition)

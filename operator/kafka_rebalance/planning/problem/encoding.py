@@ -1,0 +1,193 @@
+"""Turns a request into an instance: checked, sorted, counted. Says which partition or broker is at fault.
+
+A replica that a larger replication factor asks for stands in the list as one on a broker that is not there: it has to
+leave it, like any replica of a broker that is gone. A smaller one makes the instance wide. Pinned partitions are no
+part of the instance; what they hold and lead, now or when their leader is back, is its ``base`` and ``led``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import chain, pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafka_rebalance.errors import Refused
+from kafka_rebalance.model.goals import Balance, Strategy
+from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
+from kafka_rebalance.planning.problem.instance import Indices, Instance, Ints, encode
+from kafka_rebalance.planning.problem.request import PartitionInput, PlanRequest
+
+_INT32 = range(-(2**31), 2**31)
+"""Broker ids are 32 bits wide in Kafka's protocol."""
+
+_LARGEST = 2**50
+"""A partition is taken to have no more bytes than a pebibyte."""
+
+_NOWHERE = 2**31
+"""The first id of the brokers that are not there, on which new replicas stand."""
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """The instance, and what its indices stand for."""
+
+    instance: Instance
+    partitions: tuple[PartitionInput, ...]
+    brokers: tuple[BrokerId, ...]
+
+    def ids(self, indices: Indices) -> Replicas:
+        """Broker indices as broker ids."""
+        return tuple(map(self.brokers.__getitem__, indices.tolist()))
+
+    def flat(self, lists: Mapping[TopicPartition, Replicas]) -> Indices:
+        """The partitions' lists, as they are where ``lists`` does not have them, one behind the other as indices."""
+        rows = (lists.get(p.tp, p.replicas) for p in self.partitions)
+        ids = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(self.instance.rf.sum()))
+        return np.searchsorted(np.array(self.brokers, dtype=np.int64), ids).astype(np.int32)
+
+
+def build(request: PlanRequest) -> Encoded:
+    """Check the request and encode it. Raises Refused naming the partition, broker or goal at fault."""
+    _check_goals(request)
+    partitions = [p for p in request.partitions if p.counts]
+    if any(before.tp > after.tp for before, after in pairwise(partitions)):
+        partitions.sort(key=lambda p: p.tp)
+    _check_brokers(request)
+    _refuse_doubled(partitions)
+    pinned = [p for p in partitions if p.pinned]
+    partitions = [p for p in partitions if not p.pinned] if pinned else partitions
+    _check_ids([*partitions, *pinned])
+    rf = _replication_factors(request, partitions)
+    _check_factors(partitions, rf, request)
+    listed, flat = _lists(partitions, rf)
+    staying = np.fromiter(chain.from_iterable(p.replicas for p in pinned), dtype=np.int64)
+    ids = np.unique(np.concatenate([np.array([b.id for b in request.brokers], dtype=np.int64), flat, staying]))
+    brokers = tuple(BrokerId(b) for b in ids.tolist())
+    rack_of = {b.id: b.rack for b in request.brokers}
+    holder = np.searchsorted(ids, flat)
+    _check_lists(partitions, listed, holder)
+    leading = np.array([p.replicas[0] for p in pinned], dtype=np.int64)
+    instance = encode(
+        [rack_of.get(b) for b in brokers],
+        np.array([b in request.targets for b in brokers], dtype=np.bool_),
+        rf,
+        holder,
+        request.goals.rack_awareness,
+        topic=_topics(partitions),
+        size=np.fromiter((min(p.size_bytes, _LARGEST) for p in partitions), dtype=np.int64, count=len(partitions)),
+        listed=listed,
+        base=np.bincount(np.searchsorted(ids, staying), minlength=len(ids)),
+        led=np.bincount(np.searchsorted(ids, leading), minlength=len(ids)),
+    )
+    return Encoded(instance, tuple(partitions), brokers)
+
+
+def _topics(partitions: list[PartitionInput]) -> Ints:
+    """The number of each partition's topic; they are sorted by topic."""
+    begins = (before.tp.topic != after.tp.topic for before, after in pairwise(partitions))
+    return np.cumsum(np.fromiter(chain((0,), begins), dtype=np.int64, count=max(1, len(partitions)))[: len(partitions)])
+
+
+def _replication_factors(request: PlanRequest, partitions: list[PartitionInput]) -> Ints:
+    """How many replicas each partition shall have [P]."""
+    listed = np.fromiter((len(p.replicas) for p in partitions), dtype=np.int64, count=len(partitions))
+    if request.strategy is Strategy.PREFERRED_LEADERS or request.replication_factor is None:
+        return listed
+    if request.strategy is Strategy.ASSIGNMENT:
+        named = np.fromiter((p.tp in request.assignment for p in partitions), dtype=np.bool_, count=len(partitions))
+        return np.where(named, request.replication_factor, listed)
+    return np.full(len(partitions), request.replication_factor, dtype=np.int64)
+
+
+def _lists(partitions: list[PartitionInput], rf: Ints) -> tuple[Ints, Ints]:
+    """How long each list is [P], and all of them one behind the other, those that grow filled up with nowhere."""
+    listed = np.fromiter((len(p.replicas) for p in partitions), dtype=np.int64, count=len(partitions))
+    lists = (p.replicas for p in partitions)
+    grow = np.maximum(rf - listed, 0)
+    if not grow.any():
+        return listed, np.fromiter(chain.from_iterable(lists), dtype=np.int64, count=int(listed.sum()))
+    nowhere = range(_NOWHERE, _NOWHERE + int(grow.max()))
+    filled = ((*row, *nowhere[:more]) for row, more in zip(lists, grow.tolist(), strict=True))
+    longer = listed + grow
+    return longer, np.fromiter(chain.from_iterable(filled), dtype=np.int64, count=int(longer.sum()))
+
+
+def _check_goals(request: PlanRequest) -> None:
+    """What cannot be planned together."""
+    goals = request.goals
+    asked = [
+        name
+        for name, given in (
+            ("balance", goals.balance is not Balance.TOTAL),
+            ("maxReplicaMoves", goals.max_replica_moves is not None),
+            ("maxDataToMove", goals.max_data_to_move is not None),
+        )
+        if given
+    ]
+    others = [
+        name
+        for name, given in (
+            (f"the strategy {request.strategy}", request.strategy is not Strategy.MINIMAL_MOVEMENT),
+            ("a replicationFactor", request.replication_factor is not None),
+        )
+        if given
+    ]
+    if asked and others:
+        raise Refused("GoalsNotCombined", f"goals.{asked[0]} cannot be combined with {others[0]}")
+
+
+def _check_brokers(request: PlanRequest) -> None:
+    known = Counter(b.id for b in request.brokers)
+    doubled = sorted(b for b, n in known.items() if n > 1)
+    if doubled:
+        raise Refused("DuplicateBroker", f"broker {doubled[0]} is listed more than once")
+    unknown = sorted(request.targets - known.keys())
+    if unknown:
+        raise Refused("UnknownBroker", f"broker {unknown[0]} is to hold replicas but is not in the cluster")
+    impossible = sorted(b for b in known if b not in _INT32)
+    if impossible:
+        raise Refused("InvalidBroker", f"broker {impossible[0]} has an id of more than 32 bits")
+
+
+def _refuse_doubled(partitions: list[PartitionInput]) -> None:
+    for before, after in pairwise(partitions):
+        if before.tp == after.tp:
+            raise Refused("DuplicatePartition", f"topic-partition {after.tp} is listed more than once")
+
+
+def _check_ids(partitions: list[PartitionInput]) -> None:
+    for p in partitions:
+        if not p.replicas:
+            raise Refused("NoReplicas", f"topic-partition {p.tp} has no replicas")
+        if min(p.replicas) not in _INT32 or max(p.replicas) not in _INT32:
+            raise Refused("InvalidBroker", f"topic-partition {p.tp} lists a broker id of more than 32 bits")
+
+
+def _check_factors(partitions: list[PartitionInput], rf: Ints, request: PlanRequest) -> None:
+    """Enough brokers for all replicas of a partition, and none taken that min.insync.replicas needs."""
+    targets = len(request.targets)
+    places = request.strategy not in (Strategy.PREFERRED_LEADERS, Strategy.ASSIGNMENT)
+    for p, factor in zip(partitions, rf.tolist(), strict=True):
+        if places and factor > targets:
+            raise Refused(
+                "InsufficientBrokers",
+                f"topic-partition {p.tp} needs {factor} replicas, only {targets} eligible brokers: "
+                f"{sorted(request.targets)}",
+            )
+        if factor < min(len(p.replicas), p.min_insync):
+            told = f"topic-partition {p.tp} needs {p.min_insync} in-sync replicas (min.insync.replicas)"
+            raise Refused("BelowMinInsyncReplicas", f"{told} and would have {factor}")
+
+
+def _check_lists(partitions: list[PartitionInput], rf: Ints, holder: NDArray[np.integer]) -> None:
+    """No list names a broker twice."""
+    owner = np.repeat(np.arange(len(rf)), rf)
+    sign = np.sort(owner * (int(holder.max(initial=0)) + 1) + holder)
+    same = np.flatnonzero(sign[1:] == sign[:-1])
+    if len(same):
+        p = partitions[int(sign[same[0]] // (int(holder.max()) + 1))]
+        raise Refused("DuplicateReplica", f"topic-partition {p.tp} lists a broker twice: {list(p.replicas)}")

@@ -1,0 +1,250 @@
+"""The request as sorted integer arrays: validated once, the same whatever order things were listed in.
+
+Brokers and partitions become indices in sorted order; the replica lists lie one behind the other in one flat array, a
+*slot* being an index into it. A *group* is what the rack rule counts in: every rack is one group; the brokers without
+a rack share one more group, which has no cap (each of them is its own rack, exempt from anti-affinity). With racks
+disabled all brokers are in that group. Partitions of one replication factor are of one *kind*.
+
+An instance is *wide* where some list is longer than the replication factor its partition shall have: which of its
+replicas go is still to be decided (``narrowing``). Only what says so takes a wide one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafka_rebalance.model.goals import RackAwareness
+
+Ints = NDArray[np.int64]
+Indices = NDArray[np.int32]
+Bools = NDArray[np.bool_]
+
+UNPLACED = -1
+"""The group of a broker that may hold nothing."""
+
+_NOBODY = -2
+"""Fills the rows of partitions with fewer replicas than the widest in ``rows``."""
+
+_CHUNK = 2**16
+"""How many cells of ``rows`` exist at a time; it bounds the memory, whatever the replication factors."""
+
+
+@dataclass(frozen=True)
+class Instance:
+    """P partitions with N replicas on B brokers in G groups, K replication factors.
+
+    ``rf`` [P]; ``holder`` [N] the lists, one behind the other; ``eligible`` [B]; ``group`` [B] (UNPLACED where not
+    eligible); ``group_size`` [G]; ``kind`` [P] of ``kinds`` [K], the replication factors there are; ``room_of`` [K, G]
+    is how many replicas of a partition a group takes without violating the rack rule; ``excess_of`` [K] how many of a
+    partition's replicas cannot be placed without. ``topic`` [P] numbers the topics, whose partitions are neighbours;
+    ``size`` [P] are the bytes of one replica. ``listed`` [P] is how long the lists are: ``rf`` unless wide.
+    ``base`` and ``led`` [B] are replicas and leaders of partitions that stay as they are: counts are fair with them.
+    ``favour`` [B]: the higher, the sooner a broker gets a spare copy (None: the most copies now).
+    """
+
+    brokers: int
+    rf: Ints
+    holder: Indices
+    eligible: Bools
+    group: Ints
+    group_size: Ints
+    kind: Ints
+    kinds: Ints
+    room_of: Ints
+    excess_of: Ints
+    rack_awareness: RackAwareness
+    topic: Ints
+    size: Ints
+    listed: Ints
+    base: Ints
+    led: Ints
+    favour: Ints | None = None
+
+    @cached_property
+    def start(self) -> Ints:
+        """The first slot of each partition [P]."""
+        return np.cumsum(self.listed) - self.listed
+
+    @cached_property
+    def owner(self) -> Indices:
+        """The partition of each slot [N]."""
+        return np.repeat(np.arange(len(self.rf), dtype=np.int32), self.listed)
+
+    @cached_property
+    def wide(self) -> bool:
+        """Whether some list is longer than the replication factor its partition shall have."""
+        return bool((self.listed != self.rf).any())
+
+    @cached_property
+    def position(self) -> Indices:
+        """The place of each slot in its list [N]."""
+        return np.arange(len(self.holder), dtype=np.int32) - np.repeat(self.start.astype(np.int32), self.listed)
+
+    @property
+    def highest(self) -> int:
+        """No broker that may hold copies can come to more of them, those that stay included."""
+        return len(self.rf) + int(self.base[self.eligible].max(initial=0))
+
+    @property
+    def room(self) -> Ints:
+        """``room_of`` for each partition [P, G]."""
+        return self.room_of[self.kind]
+
+    @property
+    def excess(self) -> Ints:
+        """``excess_of`` for each partition [P]."""
+        return self.excess_of[self.kind]
+
+    def part(self, chosen: Bools) -> Instance:
+        """Only the chosen [P] partitions; the others stay as they are and count."""
+        slots = chosen[self.owner]
+        others, leads = self.holder[~slots], self.holder[self.start[~chosen]]
+        return replace(
+            self,
+            rf=self.rf[chosen],
+            listed=self.listed[chosen],
+            kind=self.kind[chosen],
+            topic=self.topic[chosen],
+            size=self.size[chosen],
+            holder=self.holder[slots],
+            base=self.base + np.bincount(others, minlength=self.brokers),
+            led=self.led + np.bincount(leads, minlength=self.brokers),
+        )
+
+    def rows(self, values: Indices, partitions: NDArray[np.integer]) -> NDArray[np.int32]:
+        """The slots' values of these partitions, a row each; short rows are filled up with a negative number."""
+        if len(self.kinds) == 1:
+            found: Indices = values.reshape(len(self.rf), -1)[partitions]
+            return found
+        lengths = self.rf[partitions]
+        places = np.arange(int(lengths.max(initial=0)))
+        slots = np.minimum(self.start[partitions][:, None] + places, len(values) - 1)
+        return np.where(places < lengths[:, None], values[slots], np.int32(_NOBODY))
+
+    def put(self, values: Indices, partitions: NDArray[np.integer], rows: Indices) -> None:
+        """Write what ``rows`` would read."""
+        if len(self.kinds) == 1:
+            values.reshape(len(self.rf), -1)[partitions] = rows
+            return
+        places = np.arange(rows.shape[1])
+        inside = places < self.rf[partitions][:, None]
+        values[(self.start[partitions][:, None] + places)[inside]] = rows[inside]
+
+    def chunks(self, partitions: NDArray[np.integer]) -> Iterator[Ints]:
+        """Positions in ``partitions``, in pieces whose rows are of like width and fit into memory."""
+        one_kind = len(self.kinds) == 1
+        order = np.arange(len(partitions)) if one_kind else np.argsort(self.kind[partitions], kind="stable")
+        at = 0
+        while at < len(order):
+            size = max(1, _CHUNK // int(self.rf[partitions[order[at]]]))
+            piece = order[at : at + size]
+            widths = self.rf[partitions[piece]]
+            # Kinds are sorted: the piece ends where rows are more than twice as wide as its first.
+            piece = piece[: int(np.searchsorted(widths, 2 * widths[0], side="right"))]
+            yield piece
+            at += len(piece)
+
+    def crowd(self, holder: Indices) -> Indices:
+        """For each slot [N] how many replicas of its partition its group holds, itself included; 0 if UNPLACED."""
+        found = np.zeros(len(holder), dtype=np.int32)
+        group = self.group.astype(np.int32)[holder]
+        everyone = np.arange(len(self.rf))
+        for piece in self.chunks(everyone):
+            groups = np.ascontiguousarray(self.rows(group, piece).T)  # a row for each place: long rows are fast
+            same = np.zeros(groups.shape, dtype=np.int32)
+            for other in groups:
+                same += groups == other
+            same[groups < 0] = 0
+            self.put(found, piece, same.T)
+        return found
+
+    def overfull(self, holder: Indices) -> tuple[Ints, Ints]:
+        """The slots whose group holds more of their partition than it has room for, and how many more."""
+        crowd = self.crowd(holder)
+        least = int(self.room_of[:, self.group_size > 0].min(initial=crowd.max(initial=0)))
+        slots = np.flatnonzero(crowd > least)  # few; only for these it matters which room is theirs
+        over = crowd[slots] - self.room_of[self.kind[self.owner[slots]], self.group[holder[slots]]]
+        return slots[over > 0], over[over > 0]
+
+    def violations(self, holder: Indices) -> int:
+        """How many replicas are above their group's room in these lists, one behind the other."""
+        slots, over = self.overfull(holder)
+        cell = self.owner[slots] * np.int64(len(self.group_size)) + self.group[holder[slots]]
+        _, first = np.unique(cell, return_index=True)
+        return int(over[first].sum())
+
+
+def encode(
+    racks: Sequence[str | None],
+    eligible: Bools,
+    rf: Ints,
+    holder: NDArray[np.integer],
+    rack_awareness: RackAwareness,
+    *,
+    topic: Ints | None = None,
+    size: Ints | None = None,
+    listed: Ints | None = None,
+    base: Ints | None = None,
+    led: Ints | None = None,
+) -> Instance:
+    """The instance of brokers 0..B-1, whose racks and eligibility are given, and lists of them.
+
+    None: ``topic`` one topic, ``size`` no bytes, ``listed`` as ``rf``, ``base`` and ``led`` nothing stays as it is.
+    """
+    nothing = np.zeros(len(racks), dtype=np.int64)
+    group, group_size = _groups(racks, eligible, rack_awareness)
+    kinds, kind = np.unique(rf, return_inverse=True)
+    free_group = len(group_size) - 1
+    rack_count = max(1, int((group_size[:free_group] > 0).sum()) + int(group_size[free_group]))
+    cap = np.maximum(1, -(-kinds // rack_count))
+    room_of = np.minimum(cap[:, None], group_size[None, :])
+    room_of[:, free_group] = np.minimum(kinds, group_size[free_group])
+    return Instance(
+        brokers=len(racks),
+        rf=rf,
+        holder=holder.astype(np.int32),
+        eligible=eligible,
+        group=group,
+        group_size=group_size,
+        kind=kind.astype(np.int64),
+        kinds=kinds,
+        room_of=room_of,
+        excess_of=np.maximum(kinds - room_of.sum(axis=1), 0),
+        rack_awareness=rack_awareness,
+        topic=np.zeros(len(rf), dtype=np.int64) if topic is None else topic,
+        size=np.zeros(len(rf), dtype=np.int64) if size is None else size,
+        listed=rf if listed is None else listed,
+        base=nothing if base is None else base,
+        led=nothing if led is None else led,
+    )
+
+
+def without_racks(instance: Instance) -> Instance:
+    """The same, racks not looked at."""
+    size = np.array([int(instance.eligible.sum())])
+    return replace(
+        instance,
+        group=np.where(instance.eligible, 0, UNPLACED),
+        group_size=size,
+        room_of=np.minimum(instance.kinds, size)[:, None],
+        excess_of=np.zeros(len(instance.kinds), dtype=np.int64),
+        rack_awareness=RackAwareness.DISABLED,
+    )
+
+
+def _groups(racks: Sequence[str | None], eligible: Bools, rack_awareness: RackAwareness) -> tuple[Ints, Ints]:
+    """The group of each broker and the groups' sizes; racks are counted over the target brokers only."""
+    enforce = rack_awareness is not RackAwareness.DISABLED
+    names = [rack if enforce else None for rack in racks]
+    used = sorted({name for name, target in zip(names, eligible, strict=True) if target and name is not None})
+    number: dict[str | None, int] = {name: i for i, name in enumerate(used)}
+    number[None] = len(used)
+    group = np.array(
+        [number[name] if target else UNPLACED for name, target in zip(names, eligible, strict=True)], dtype=np.int64
+    )
+    return group, np.bincount(group[group >= 0], minlength=len(used) + 1).astype(np.int64)

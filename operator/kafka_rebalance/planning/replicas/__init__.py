@@ -1,0 +1,1 @@
+"""Which brokers hold each partition: the fewest moves at the fairest counts."""

@@ -1,0 +1,142 @@
+"""Fast construction: fills the outline with copies, many at a time, in rounds.
+
+Each round offers every copy that has to go somewhere one broker that lacks copies, and carries out what the rack rule
+allows. A copy leaves its group only when nothing in its group wants one. What a few rounds leave undone is a handful;
+``exchange`` finishes it with chains of moves.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kafka_rebalance.planning.problem.copies import HOMELESS, Copies, first_of_each, in_order, rank_within, scramble
+from kafka_rebalance.planning.problem.instance import Bools, Instance, Ints
+from kafka_rebalance.planning.replicas.outline import Outline
+
+_ROUNDS = 40
+_STALLED = 3
+"""So many rounds in a row that place less than one copy in fifty, and the rest is left to chains."""
+
+
+def construct(instance: Instance, plan: Outline) -> Copies:
+    """Copies with (nearly) the outline's counts and moves; no copy is homeless and no rule broken afterwards."""
+    copies = Copies(instance, plan.leaving)
+    _house(copies, plan)
+    _shed(copies, plan)
+    return copies
+
+
+def _house(copies: Copies, plan: Outline) -> None:
+    """Give the homeless copies a broker that lacks some; in the end any broker that may take them."""
+    slots = plan.leaving
+    lack = plan.target - copies.counts()
+    stalled = 0
+    for turn in range(_ROUNDS):
+        if not len(slots) or not (lack > 0).any() or stalled == _STALLED:
+            break
+        done = _offer(copies, slots, lack, turn)
+        stalled = stalled + 1 if done.sum() * 50 < len(slots) else 0
+        slots = slots[~done]
+    for slot in slots.tolist():
+        _house_anywhere(copies, slot, plan.target)
+
+
+def _house_anywhere(copies: Copies, slot: int, target: Ints) -> None:
+    """The broker that may take it and is the least above its target; its own surplus leaves it later."""
+    brokers = np.flatnonzero(copies.instance.eligible)
+    open_to = brokers[copies.fits(np.full(len(brokers), slot), brokers)]
+    above = (copies.counts() - target)[open_to]
+    copies.holder[slot] = open_to[np.argmin(above)]
+
+
+def _shed(copies: Copies, plan: Outline) -> None:
+    """Move what brokers have too many of to brokers that lack some, within groups first."""
+    instance = copies.instance
+    groups = len(instance.group_size)
+    lack = plan.target - copies.counts()
+    stalled = 0
+    for turn in range(_ROUNDS):
+        surplus, wanted = np.maximum(-lack, 0), np.maximum(lack, 0)
+        total = int(surplus.sum())
+        if not total or stalled == _STALLED:
+            break
+        slots = _candidates(copies, surplus, turn)
+        group = instance.group[copies.holder[slots]]
+        lacking = np.bincount(instance.group[instance.eligible], wanted[instance.eligible], minlength=groups)
+        at_home = rank_within(group) < lacking[group]
+        done = np.zeros(len(slots), dtype=np.bool_)
+        done[at_home] = _offer(copies, slots[at_home], lack, turn, own_group=True)
+        done[~at_home] = _offer(copies, slots[~at_home], lack, turn)
+        stalled = stalled + 1 if done.sum() * 50 < total else 0
+
+
+def _candidates(copies: Copies, surplus: Ints, turn: int) -> Ints:
+    """About as many slots per broker as its surplus, one of a partition at most: followers rather than leaders."""
+    instance = copies.instance
+    slots = np.flatnonzero((surplus > 0)[copies.holder])
+    cell = 2 * copies.holder[slots] + (instance.position[slots] == 0)
+    followers, leaders = np.bincount(cell, minlength=2 * instance.brokers).reshape(-1, 2).T
+    patience = turn // 4  # a broker whose followers found no place offers leaders too
+    want_leaders = np.maximum(surplus - followers, 0) + patience * surplus // 4
+    odds_follower = surplus * 1.1 / np.maximum(followers, 1)
+    odds_leader = want_leaders * 1.1 / np.maximum(leaders, 1)
+    few = surplus <= 4  # where few are wanted, all are candidates and the luckiest are taken
+    odds_follower[few] = 1
+    odds_leader[few & (odds_leader > 0)] = 1
+    below = np.stack((odds_follower, odds_leader), axis=1).ravel() * 2.0**32
+    luck = scramble(slots, turn)
+    chosen = np.flatnonzero(luck < below[cell])
+    chosen = chosen[in_order(luck[chosen])]
+    chosen = chosen[in_order(copies.holder[slots[chosen]])]
+    slots = slots[chosen]
+    slots = slots[first_of_each(instance.owner[slots], len(instance.rf))]
+    holder = copies.holder[slots]
+    return slots[rank_within(holder) < surplus[holder]]
+
+
+def _offer(copies: Copies, slots: Ints, lack: Ints, turn: int, *, own_group: bool = False) -> Bools:
+    """Give each slot's copy to one of the brokers that lack copies, if the rules allow; which were given.
+
+    Changes ``lack`` [B], how many each broker lacks; below 0: has too many.
+    """
+    instance = copies.instance
+    done = np.zeros(len(slots), dtype=np.bool_)
+    wanted = np.maximum(lack, 0)
+    brokers = np.flatnonzero(wanted)
+    if not len(slots) or not len(brokers):
+        return done
+    lacking = np.bincount(instance.group[brokers], wanted[brokers], minlength=len(instance.group_size)).astype(np.int64)
+    group = instance.group[copies.holder[slots]] if own_group else _choose_group(copies, slots, lacking, turn)
+    # The places that want a copy, group by group, the brokers of a group taking turns.
+    places = np.repeat(brokers, wanted[brokers])
+    place_group = instance.group[places]
+    places = places[np.lexsort((scramble(np.arange(len(places)), turn), place_group))]
+    begin = np.cumsum(lacking) - lacking
+    rank = rank_within(group)
+    served = np.flatnonzero((group >= 0) & (rank < lacking[group]))
+    target = places[(begin[group] + rank)[served]]
+    fits = copies.fits(slots[served], target)
+    # A partition's copies are judged one at a time: only its first is carried out in this round.
+    accepted = served[fits]
+    first = first_of_each(instance.owner[slots[accepted]], len(instance.rf))
+    accepted, target = accepted[first], target[fits][first]
+    before = copies.holder[slots[accepted]]
+    lack += np.bincount(before[before != HOMELESS], minlength=instance.brokers)
+    lack -= np.bincount(target, minlength=instance.brokers)
+    copies.holder[slots[accepted]] = target
+    done[accepted] = True
+    return done
+
+
+def _choose_group(copies: Copies, slots: Ints, lacking: Ints, turn: int) -> Ints:
+    """For each slot a group with room for it, likelier the more copies the group lacks; -1 where there is none."""
+    chosen = np.full(len(slots), HOMELESS, dtype=np.int64)
+    wants = np.flatnonzero(lacking)
+    size = max(1, 2**22 // len(lacking))
+    for at in range(0, len(slots), size):
+        piece = slots[at : at + size]
+        weight = np.cumsum(copies.open_groups(piece)[:, wants] * lacking[wants], axis=1)
+        total = weight[:, -1]
+        point = scramble(piece, turn + 7919).astype(np.int64) * total >> 32
+        chosen[at : at + size] = np.where(total > 0, wants[(weight > point[:, None]).argmax(axis=1)], HOMELESS)
+    return chosen

@@ -1,0 +1,146 @@
+"""Exact improvement and proof of replica sets: chains of single exchanges, found as negative cycles between brokers.
+
+An exchange takes one copy of a partition from a broker to another one. It costs 1 where a copy that was kept now
+moves, pays 1 where a copy comes home, and is free otherwise. A placement from which no chain of exchanges pays is
+optimal: this is the residual network of the whole flow, seen from the brokers. The arcs assumed here are all that
+exist and maybe more; one that nobody can carry out is priced by looking, so "none" is a proof.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kafka_rebalance.planning.problem.copies import Copies, in_order, scramble
+from kafka_rebalance.planning.problem.cycles import NEVER, Exchanges
+from kafka_rebalance.planning.problem.instance import Bools, Ints
+
+_FEW_GROUPS = 24
+"""With more groups than that every copy is taken to find room in every other group, until one is looked at."""
+
+
+class CopyExchanges(Exchanges):
+    """Copies going from broker to broker; the rack rule is kept at every step."""
+
+    def __init__(self, copies: Copies) -> None:
+        self._copies = copies
+        self._instance = copies.instance
+        self._brokers = np.flatnonzero(copies.instance.eligible)
+        self._number = np.full(copies.instance.brokers, -1, dtype=np.int64)
+        self._number[self._brokers] = np.arange(len(self._brokers))
+        holder = copies.holder
+        self._by_broker = in_order(holder)
+        self._begin = np.searchsorted(holder[self._by_broker], np.arange(copies.instance.brokers + 1))
+        self._came: dict[int, list[int]] = {}
+        self.cost = np.full((len(self._brokers), len(self._brokers)), NEVER, dtype=np.int32)
+        self._price(np.arange(len(holder)))
+
+    def counts(self) -> Ints:
+        """Copies per broker that may hold some, with what stays as it is."""
+        return (self._instance.base + self._copies.counts())[self._brokers]
+
+    def reprice(self, slots: Ints) -> None:
+        """Price the slots' whole partitions anew."""
+        instance = self._instance
+        rows = [instance.start[p] + np.arange(instance.rf[p]) for p in np.unique(instance.owner[slots])]
+        self._price(np.concatenate(rows))
+
+    def exchange(self, slot: int, d: int) -> None:
+        """Put the slot's copy on d."""
+        self._copies.holder[slot] = self._brokers[d]
+        self._came.setdefault(d, []).append(slot)
+
+    def _price(self, slots: Ints) -> None:
+        """Lower the costs to what these slots' copies, of whole partitions, can be exchanged for, or less."""
+        copies = self._copies
+        changed = copies.holder[slots] != self._instance.holder[slots]
+        new = np.zeros(len(slots), dtype=np.bool_)
+        new[changed] = ~copies.at_home(slots[changed], copies.holder[slots[changed]])
+        group = self._instance.group[self._brokers]
+        for price, part in ((1, slots[~new]), (0, slots[new])):
+            cost = np.where(self._leaves(part), np.int32(price), np.int32(NEVER))[:, group]
+            np.minimum(self.cost, cost, out=self.cost)
+        self._price_homecoming(slots[new])
+        np.fill_diagonal(self.cost, NEVER)
+
+    def _leaves(self, slots: Ints) -> Bools:
+        """From which brokers some of these slots' copies can go into which groups [brokers, G], or more."""
+        groups = len(self._instance.group_size)
+        found = np.zeros((len(self._brokers), groups), dtype=np.bool_)
+        holders = self._number[self._copies.holder[slots]]
+        if groups > _FEW_GROUPS:
+            found[holders] = True
+            return found
+        # A sample usually shows all there is; the rest is looked at only where something is missing.
+        lucky = scramble(slots, 0) < 2**32 * min(1.0, 64 * len(self._brokers) / max(1, len(slots)))
+        for sample in (lucky, ~lucky):
+            part = np.flatnonzero(sample)
+            complete: Bools = np.asarray(found.all(axis=1))
+            part = part[~complete[holders[part]]]
+            room = self._copies.open_groups(slots[part])
+            for g in range(groups):
+                found[holders[part[room[:, g]]], g] = True
+            found[:, self._instance.group_size == 0] = True
+        return found
+
+    def _price_homecoming(self, moved: Ints) -> None:
+        """Exchanges onto a broker that held the partition at first: they cost one less."""
+        instance, copies = self._instance, self._copies
+        is_new = np.zeros(len(copies.holder), dtype=np.int32)
+        is_new[moved] = 1
+        partitions = np.unique(instance.owner[moved])
+        for piece in instance.chunks(partitions):
+            p = partitions[piece]
+            now, homes = instance.rows(copies.holder, p), instance.rows(instance.holder, p)
+            fresh = instance.rows(is_new, p) == 1
+            left = (homes >= 0) & instance.eligible[homes]
+            for column in now.T:
+                left &= homes != column[:, None]
+            row, home = np.nonzero(left)
+            target = homes[row, home].astype(np.int64)
+            for place in range(now.shape[1] if len(row) else 0):
+                here = now[row, place] >= 0
+                fit = copies.fits(instance.start[p[row[here]]] + place, target[here])
+                price = np.where(fresh[row[here], place][fit], -1, 0)
+                a, d = self._number[now[row[here], place][fit]], self._number[target[here][fit]]
+                for value in (0, -1):
+                    at = price == value
+                    self.cost[a[at], d[at]] = np.minimum(self.cost[a[at], d[at]], value)
+
+    def raise_cost(self, a: int, d: int, price: int) -> None:
+        """Where nothing can go from a into the group of d, nothing can go to any of that group."""
+        super().raise_cost(a, d, price)
+        group = self._instance.group[self._brokers]
+        if price == NEVER and not self._copies.open_groups(self._on(a))[:, group[d]].any():
+            self.cost[a, group == group[d]] = NEVER
+
+    def _on(self, a: int) -> Ints:
+        """The slots whose copies are on a now."""
+        here = int(self._brokers[a])
+        slots = self._by_broker[self._begin[here] : self._begin[here + 1]]
+        slots = np.unique(np.concatenate([slots, np.array(self._came.get(a, []), dtype=np.int64)]))
+        return np.asarray(slots[self._copies.holder[slots] == here])
+
+    def cheapest(self, a: int, d: int, turn: int) -> tuple[int, int]:
+        """The slot whose copy goes from a to d at the least cost, followers first."""
+        copies, here, there = self._copies, int(self._brokers[a]), int(self._brokers[d])
+        slots = self._on(a)
+        slots = slots[copies.fits(slots, np.full(len(slots), there))]
+        if not len(slots):
+            return -1, NEVER
+        leaves = copies.at_home(slots, np.full(len(slots), here))
+        arrives = copies.at_home(slots, np.full(len(slots), there))
+        price = leaves.astype(np.int64) - arrives
+        best = np.lexsort((scramble(slots, turn), self._instance.position[slots] == 0, price))[0]
+        return int(slots[best]), int(price[best])
+
+
+class GivenCounts(CopyExchanges):
+    """The fewest moves for counts that are given [B]: fairness is being near to them."""
+
+    def __init__(self, copies: Copies, target: Ints) -> None:
+        super().__init__(copies)
+        self._target = (copies.instance.base + target)[self._brokers]
+
+    def counts(self) -> Ints:
+        """How far above the given counts the brokers are."""
+        return super().counts() - self._target

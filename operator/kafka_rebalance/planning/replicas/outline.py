@@ -1,0 +1,135 @@
+"""The plan in outline: how many copies each broker keeps and gets, and which of a crowded group's copies leave it.
+
+Partitions of one replication factor are taken together, so the network has a node per replication factor and group
+and not per partition; only where a group holds more of a partition than the rack rule allows the copies in question
+are told apart, by the brokers they are on. Taking together only widens the choice, so the moves of the cheapest
+outline are a bound that no placement goes below: the *kept-in-place* bound. A placement that moves no more is optimal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafka_rebalance.planning.problem.balance import add_fair_counts, fair_steps, spare_ranks
+from kafka_rebalance.planning.problem.copies import rank_within
+from kafka_rebalance.planning.problem.flow import Network, level_weights
+from kafka_rebalance.planning.problem.instance import Instance, Ints
+
+
+@dataclass(frozen=True)
+class Outline:
+    """``target`` [B] are fair counts; ``leaving`` the slots that leave for sure; ``lower_bound`` in moves."""
+
+    target: Ints
+    leaving: Ints
+    lower_bound: int
+
+
+@dataclass(frozen=True)
+class Crowds:
+    """The groups that hold too many of a partition, those on the same brokers taken together.
+
+    ``members`` [C] are their slots, crowd by crowd, ``which`` [C] is the kind of crowd; ``kind`` and ``group``,
+    ``count`` (how many partitions) per kind of crowd.
+    """
+
+    members: Ints
+    which: Ints
+    kind: Ints
+    group: Ints
+    count: Ints
+
+
+def outline(instance: Instance, fair: Ints) -> Outline:
+    """Targets and bound for an instance in which every partition can meet the rack rule."""
+    brokers, groups = np.flatnonzero(instance.eligible), len(instance.group_size)
+    kinds, members = len(instance.kinds), np.bincount(instance.kind)
+    stays = instance.eligible[instance.holder]
+    crowded, _ = instance.overfull(instance.holder)
+    crowds = crowds_of(instance, crowded)
+    # Copies that can stay as far as the rack rule goes, per kind and broker.
+    alone = stays.copy()
+    alone[crowded] = False
+    cell = instance.kind[instance.owner[alone]] * instance.brokers + instance.holder[alone]
+    keepable = np.bincount(cell, minlength=kinds * instance.brokers).reshape(kinds, instance.brokers)
+
+    net = Network()
+    source = net.add_nodes(kinds, instance.kinds * members)
+    inner = net.add_nodes(kinds * groups).reshape(kinds, groups)
+    pool = net.add_nodes(groups)
+    broker = net.add_nodes(instance.brokers)
+    crowd_node = net.add_nodes(len(crowds.count))
+    sink = net.add_nodes(1, -len(instance.holder))
+    # A simple cycle enters and leaves each pool at most once.
+    gains = [len(fair_steps((instance.base + fair)[brokers])), 2 * (groups + 1), 2 * len(brokers)]
+    w_balance, w_move, w_tie = level_weights(gains, net.nodes, soft=1)
+    net.add_arcs(source[:, None], inner, instance.room_of * members[:, None])
+    k, b = np.nonzero(keepable)
+    net.add_arcs(inner[k, instance.group[b]], broker[b], keepable[k, b])
+    room = instance.room_of[crowds.kind, crowds.group]
+    net.add_arcs(inner[crowds.kind, crowds.group], crowd_node, room * crowds.count)
+    corner, corner_broker = corners(instance, crowds)
+    kept_in_crowd = net.add_arcs(crowd_node[corner], broker[corner_broker], crowds.count[corner])
+    new = net.add_arcs(inner, pool[None, :], len(instance.holder), w_move)
+    net.add_arcs(pool[instance.group[brokers]], broker[brokers], len(instance.holder))
+    tie = spare_ranks(instance)[brokers] * w_tie
+    into_broker = net.arcs
+    add_fair_counts(net, broker[brokers], sink, fair[brokers], instance.base[brokers], w_balance, tie)
+    flow = net.solve()
+
+    target = np.zeros(instance.brokers, dtype=np.int64)
+    target[brokers] = flow[into_broker:].reshape(3, len(brokers)).sum(axis=0)
+    keeps = deal_crowds(crowds, corner, flow[kept_in_crowd])
+    leaving = np.concatenate([np.flatnonzero(~stays), crowds.members[~keeps]])
+    return Outline(target, np.sort(leaving), int(flow[new].sum()))
+
+
+def crowds_of(instance: Instance, slots: Ints) -> Crowds:
+    """Groups the crowded slots by partition and group, and equal crowds together."""
+    owner, holder = instance.owner[slots].astype(np.int64), instance.holder[slots].astype(np.int64)
+    group = instance.group[holder]
+    order = np.lexsort((holder, group, owner))
+    slots, owner, holder, group = slots[order], owner[order], holder[order], group[order]
+    begins = np.ones(len(slots), dtype=np.bool_)
+    begins[1:] = (owner[1:] != owner[:-1]) | (group[1:] != group[:-1])
+    crowd = np.cumsum(begins) - 1
+    begin = np.flatnonzero(begins)
+    size = np.diff(np.append(begin, len(slots)))
+    # Equal crowds have equal kinds and brokers: number the prefixes of their broker lists, place by place.
+    name = instance.kind[owner[begin]]
+    for place in range(int(size.max(initial=0))):
+        reaches = size > place
+        step = np.zeros(len(begin), dtype=np.int64)
+        step[reaches] = holder[begin[reaches] + place] + 1
+        name = np.unique(name * (instance.brokers + 1) + step, return_inverse=True)[1]
+    count = np.bincount(name).astype(np.int64) if len(name) else np.zeros(0, dtype=np.int64)
+    example = np.zeros(len(count), dtype=np.int64)
+    example[name] = begin
+    by_name = np.argsort(name[crowd], kind="stable")
+    return Crowds(slots[by_name], name[crowd][by_name], instance.kind[owner[example]], group[example], count)
+
+
+def corners(instance: Instance, crowds: Crowds) -> tuple[Ints, Ints]:
+    """The brokers of each kind of crowd, as (kind of crowd, broker)."""
+    size = np.bincount(crowds.which, minlength=len(crowds.count)) // np.maximum(crowds.count, 1)
+    first = rank_within(crowds.which) < size[crowds.which]
+    return crowds.which[first], instance.holder[crowds.members[first]].astype(np.int64)
+
+
+def deal_crowds(crowds: Crowds, corner: Ints, kept: Ints) -> NDArray[np.bool_]:
+    """Which crowded members stay, so that each broker keeps its number and no crowd more than its share.
+
+    The crowds of a kind are a circle: each broker keeps its copies of as many crowds as are next on it.
+    """
+    size = np.bincount(crowds.which, minlength=len(crowds.count)) // np.maximum(crowds.count, 1)
+    before = np.cumsum(kept) - kept
+    first_corner = np.flatnonzero(rank_within(corner) == 0)
+    offset = before - before[first_corner][corner] if len(corner) else before
+    place = rank_within(crowds.which)
+    at, column = place // size[crowds.which], place % size[crowds.which]
+    corner_of = first_corner[crowds.which] + column if len(corner) else place
+    turn = (at - offset[corner_of]) % crowds.count[crowds.which]
+    return np.asarray(turn < kept[corner_of])

@@ -1,0 +1,182 @@
+"""The fewest moves: which brokers hold each partition, exactly, by one min-cost flow.
+
+Constraints are laminar (a broker in a group in a partition; a broker in the total), so the integer optimum is the
+flow's. A copy kept costs nothing, a new copy costs a move. To keep the network small a new copy first goes to its
+group's *pool* and from there to any broker of the group. The pool forgets whose copy it is, so this network is a
+relaxation: dealing the pool's copies out to brokers that do not hold the partition yet either works, which proves
+the optimum, or names partitions for which the next network has an arc to every broker. That ends, at the latest when
+every partition is spelled out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from ortools.graph.python import max_flow
+
+from kafka_rebalance.model.goals import RackAwareness
+from kafka_rebalance.planning.problem.balance import add_fair_counts, fair_steps, spare_ranks
+from kafka_rebalance.planning.problem.flow import Network, level_weights
+from kafka_rebalance.planning.problem.instance import Instance
+
+Ints = NDArray[np.int64]
+Placed = tuple[Ints, Ints]
+"""(owner, holder): every replica as (partition, broker), kept or new."""
+
+_PATIENT_ROUNDS = 6
+"""After so many rounds all partitions with pooled copies are spelled out at once."""
+
+
+def place(instance: Instance, fair: Ints) -> Placed:
+    """Replica sets with the counts of ``fair`` (or an equally fair vector) and the fewest moves, sorted by owner.
+
+    Takes a wide instance: of a list that is too long those stay that make the others move the least.
+    """
+    spelled = np.zeros(len(instance.rf), dtype=np.bool_)
+    rounds = 0
+    while True:
+        network = _PlacementNetwork(instance, fair, spelled)
+        stuck, placed = network.deal()
+        if not len(stuck):
+            owner, holder = placed
+            order = np.lexsort((holder, owner))
+            return owner[order], holder[order]
+        rounds += 1
+        spelled[stuck if rounds < _PATIENT_ROUNDS else slice(None)] = True
+
+
+class _PlacementNetwork:
+    """One relaxation: partition -> (partition, group) -> kept broker or pool -> broker -> sink."""
+
+    def __init__(self, instance: Instance, fair: Ints, spelled: NDArray[np.bool_]) -> None:
+        self._instance = instance
+        self._brokers = np.flatnonzero(instance.eligible)
+        self._net = Network()
+        partitions, groups = len(instance.rf), len(instance.group_size)
+        self._partition = self._net.add_nodes(partitions, instance.rf)
+        self._pool = self._net.add_nodes(groups)
+        self._broker = self._net.add_nodes(instance.brokers)
+        self._sink = self._net.add_nodes(1, -int(instance.rf.sum()))
+        self._spelled = spelled
+        held = np.zeros((partitions, groups), dtype=np.bool_)
+        self._kept = instance.eligible[instance.holder]
+        held[instance.owner[self._kept], instance.group[instance.holder[self._kept]]] = True
+        wanted = (instance.group_size > 0)[None, :] & np.ones((partitions, 1), dtype=np.bool_)
+        # A node of its own where a group holds something already; elsewhere the partition goes straight to the pool.
+        inner = wanted & (held | spelled[:, None] | (instance.excess > 0)[:, None])
+        self._inner = np.full((partitions, groups), -1, dtype=np.int64)
+        self._inner[inner] = self._net.add_nodes(int(inner.sum()))
+        self._set_weights(fair)
+        self._add_group_arcs(wanted)
+        self._add_broker_arcs()
+        tie = self._tie[self._brokers] * self._w_tie
+        base, nodes = instance.base[self._brokers], self._broker[self._brokers]
+        add_fair_counts(self._net, nodes, self._sink, fair[self._brokers], base, self._w_balance, tie)
+        self._flow = self._net.solve()
+
+    def _set_weights(self, fair: Ints) -> None:
+        instance = self._instance
+        self._tie = spare_ranks(instance)
+        # A simple cycle passes every broker, pool and the sink once: at most this many arcs that cost anything.
+        arcs = 2 * (len(self._brokers) + len(instance.group_size) + 1)
+        gains = [len(fair_steps((instance.base + fair)[self._brokers])), arcs, arcs, arcs, 2 * len(self._brokers)]
+        weights = level_weights(gains, self._net.nodes, soft=2)
+        self._w_balance, self._w_rack, self._w_move, self._w_leader, self._w_tie = weights
+
+    def _add_group_arcs(self, wanted: NDArray[np.bool_]) -> None:
+        instance, net = self._instance, self._net
+        preferred = instance.rack_awareness is RackAwareness.PREFERRED
+        p, g = np.nonzero(wanted)
+        inner = self._inner[p, g]
+        direct = inner < 0
+        head = np.where(direct, self._pool[g], inner)
+        cost = np.where(direct, self._w_move, 0)
+        parts = [(p, g, net.add_arcs(self._partition[p], head, instance.room[p, g], cost))]
+        beyond_room = instance.group_size[g] - instance.room[p, g]
+        if preferred:
+            arcs = net.add_arcs(self._partition[p], head, beyond_room, cost + self._w_rack)
+            parts.append((p, g, arcs))
+        else:
+            forced = np.flatnonzero(instance.excess > 0)
+            beyond = np.full(len(instance.rf), -1, dtype=np.int64)
+            beyond[forced] = net.add_nodes(len(forced))
+            net.add_arcs(self._partition[forced], beyond[forced], instance.excess[forced])
+            over = beyond[p] >= 0
+            net.add_arcs(beyond[p[over]], inner[over], beyond_room[over])
+        # Which arcs enter a pool, and whose copies they carry.
+        pooled = [(p[direct], g[direct], arcs[direct]) for p, g, arcs in parts]
+        has_pool = ~direct & ~self._spelled[p]
+        size = instance.group_size[g[has_pool]]
+        arcs = net.add_arcs(inner[has_pool], self._pool[g[has_pool]], size, self._w_move)
+        pooled.append((p[has_pool], g[has_pool], arcs))
+        self._pooled = [np.concatenate(column) for column in zip(*pooled, strict=True)]
+
+    def _add_broker_arcs(self) -> None:
+        instance, net = self._instance, self._net
+        owner, holder = (column[self._kept].astype(np.int64) for column in (instance.owner, instance.holder))
+        leads = instance.position[self._kept] == 0
+        tail = self._inner[owner, instance.group[holder]]
+        arcs = [net.add_arcs(tail, self._broker[holder], 1, np.where(leads, -self._w_leader, 0))]
+        new = [(owner, holder)]
+        p = np.flatnonzero(self._spelled)
+        if len(p):
+            absent = np.ones((len(p), instance.brokers), dtype=np.bool_)
+            absent[:, ~instance.eligible] = False
+            row = np.full(len(instance.rf), -1, dtype=np.int64)
+            row[p] = np.arange(len(p))
+            ours = row[owner] >= 0
+            absent[row[owner[ours]], holder[ours]] = False
+            i, b = np.nonzero(absent)
+            arcs.append(net.add_arcs(self._inner[p[i], instance.group[b]], self._broker[b], 1, self._w_move))
+            new.append((p[i], b))
+        self._single = [np.concatenate(column) for column in zip(*new, strict=True)] + [np.concatenate(arcs)]
+        eligible = self._brokers
+        limit = len(instance.rf)
+        self._given = net.add_arcs(self._pool[instance.group[eligible]], self._broker[eligible], limit)
+
+    def deal(self) -> tuple[Ints, Placed]:
+        """Partitions whose pooled copies found no broker (none: done), and every replica."""
+        instance, flow = self._instance, self._flow
+        owner, holder, arcs = self._single
+        used = flow[arcs] > 0
+        owners, holders = [owner[used]], [holder[used]]
+        stuck: list[Ints] = []
+        p, g, arcs = self._pooled
+        given = flow[self._given]
+        for group in range(len(instance.group_size)):
+            here = (g == group) & (flow[arcs] > 0)
+            brokers = np.flatnonzero(instance.group[self._brokers] == group)
+            needs = np.bincount(p[here], weights=flow[arcs][here], minlength=len(instance.rf)).astype(np.int64)
+            takers = brokers[given[brokers] > 0]
+            left, who, where = _deal_group(instance, needs, self._brokers[takers], given[takers])
+            stuck.append(left)
+            owners.append(who)
+            holders.append(where)
+        return np.unique(np.concatenate(stuck)), (np.concatenate(owners), np.concatenate(holders))
+
+
+def _deal_group(instance: Instance, needs: Ints, brokers: Ints, takes: Ints) -> tuple[Ints, Ints, Ints]:
+    """Deal pooled copies to brokers that do not hold the partition: (stuck partitions, owners, holders)."""
+    nobody = np.zeros(0, dtype=np.int64)
+    wanting = np.flatnonzero(needs)
+    if not len(wanting):
+        return nobody, nobody, nobody
+    row = np.full(len(needs), -1, dtype=np.int64)
+    row[wanting] = np.arange(len(wanting))
+    column = np.full(instance.brokers, -1, dtype=np.int64)
+    column[brokers] = np.arange(len(brokers))
+    free = np.ones((len(wanting), len(brokers)), dtype=np.bool_)
+    clash = (row[instance.owner] >= 0) & (column[instance.holder] >= 0)
+    free[row[instance.owner[clash]], column[instance.holder[clash]]] = False
+    solver = max_flow.SimpleMaxFlow()
+    source, sink = 0, 1
+    i, j = np.nonzero(free)
+    partition_node, broker_node = 2 + np.arange(len(wanting)), 2 + len(wanting) + np.arange(len(brokers))
+    filled = solver.add_arcs_with_capacity(np.zeros(len(wanting), np.int64), partition_node, needs[wanting])
+    dealt = solver.add_arcs_with_capacity(partition_node[i], broker_node[j], np.ones(len(i), np.int64))
+    solver.add_arcs_with_capacity(broker_node, np.full(len(brokers), sink, np.int64), takes)
+    if solver.solve(source, sink) != solver.OPTIMAL:
+        raise AssertionError("the maximum flow of a group's pool was not found")
+    used = np.asarray(solver.flows(dealt)) > 0
+    stuck = wanting[np.asarray(solver.flows(filled)) < needs[wanting]]
+    return stuck, wanting[i[used]], brokers[j[used]]

@@ -1,0 +1,95 @@
+"""Which brokers hold each partition: the fewest moves at the fairest counts, with the proof.
+
+Small clusters ask the flow over every partition (``placement``) at once. Larger ones get a fast construction, which is
+optimal when it moves no more than the kept-in-place bound (``outline``), and else is improved along chains of
+exchanges until none pays, which is a proof as well. Should that take too long, the flow decides again, up to a size.
+Effort is counted and never timed, so the same cluster has the same plan on every machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kafka_rebalance.model.goals import RackAwareness
+from kafka_rebalance.planning.problem.balance import fair_counts
+from kafka_rebalance.planning.problem.copies import Copies
+from kafka_rebalance.planning.problem.cycles import MOST_BROKERS
+from kafka_rebalance.planning.problem.flow import square_sum
+from kafka_rebalance.planning.problem.instance import Instance, Ints
+from kafka_rebalance.planning.replicas.construct import construct
+from kafka_rebalance.planning.replicas.exchange import CopyExchanges
+from kafka_rebalance.planning.replicas.outline import outline
+from kafka_rebalance.planning.replicas.placement import place
+
+SMALL = 1_000
+"""Up to so many replicas the flow is as fast, and its choice among equally good placements is the most careful."""
+
+EXACT = 60_000
+"""Up to so many replicas the plan is always proved: 20,000 partitions of three replicas."""
+
+_EFFORT = 2_000
+"""How many looks for a chain are taken at most; each is some brokers x brokers steps."""
+
+
+@dataclass(frozen=True)
+class Sets:
+    """The copies, and the number of moves that no placement as fair as this one goes below; whether none is fairer, as
+    far as is known."""
+
+    copies: Copies
+    lower_bound: int
+    even: bool = True
+
+    @property
+    def proved(self) -> bool:
+        """Whether nothing better exists."""
+        return self.even and self.copies.moves() == self.lower_bound
+
+
+def fewest_moves(instance: Instance) -> Sets:
+    """The replica sets of the plan."""
+    fair = fair_counts(instance)
+    if len(instance.holder) <= SMALL:
+        return _by_flow(instance, fair)
+    return _fast(instance, fair) or _by_flow(instance, fair)
+
+
+def _by_flow(instance: Instance, fair: Ints) -> Sets:
+    copies = Copies.placed(instance, place(instance, fair))
+    return Sets(copies, copies.moves())
+
+
+def _fast(instance: Instance, fair: Ints) -> Sets | None:
+    """None where the fast way does not know the rules that matter, or does not come to an end."""
+    if instance.rack_awareness is RackAwareness.PREFERRED:
+        strict = replace(instance, rack_awareness=RackAwareness.ENFORCED)
+        if square_sum(strict.base + fair_counts(strict)) != square_sum(strict.base + fair):
+            return None  # balance and racks are at odds: violations have to be weighed
+        instance = strict
+    if instance.excess_of.any() or int(instance.eligible.sum()) > MOST_BROKERS:
+        return None
+    if _nothing_to_do(instance, fair):
+        return Sets(Copies(instance, np.zeros(0, dtype=np.int64)), 0)
+    plan = outline(instance, fair)
+    copies = construct(instance, plan)
+    met = copies.moves() == plan.lower_bound and bool((copies.counts() == plan.target).all())
+    proved = met or CopyExchanges(copies).improve(_EFFORT)
+    as_fair = square_sum(instance.base + copies.counts()) == square_sum(instance.base + fair)
+    if not proved and (len(instance.holder) <= EXACT or not as_fair):
+        return None
+    copies.tidy()
+    # Beside partitions that stay as they are an outline can be fairer than any placement: its moves are no bound then.
+    reached = square_sum(instance.base + plan.target) == square_sum(instance.base + fair)
+    bound = plan.lower_bound if met or reached else 0
+    return Sets(copies, copies.moves() if proved and not met else bound)
+
+
+def _nothing_to_do(instance: Instance, fair: Ints) -> bool:
+    """Whether all copies may stay: on brokers that may hold them, as fair as can be, no rack rule broken."""
+    counts = np.bincount(instance.holder, minlength=instance.brokers)
+    base = instance.base
+    if counts[~instance.eligible].any() or square_sum(base + counts) != square_sum(base + fair):
+        return False
+    return not len(instance.overfull(instance.holder)[0])

@@ -1,0 +1,1 @@
+"""Strategies other than MinimalMovement."""

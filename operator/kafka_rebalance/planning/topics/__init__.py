@@ -1,0 +1,1 @@
+"""Balance of each topic (PerTopic, Both)."""

@@ -1,0 +1,146 @@
+"""Balance of each topic: which brokers hold each partition, with the proof.
+
+PerTopic decides racks, each topic's counts and moves topic by topic: they have nothing to do with each other, except
+that of equally good choices the one is taken that makes the totals even. Both is about totals and topics at once.
+Small clusters ask the flow over every partition (``topic_placement``), and so do larger ones whose partitions cannot
+all meet the rack rule. The others get counts from an outline (``topic_outline``), filled topic by topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from kafka_rebalance.model.goals import Balance, RackAwareness
+from kafka_rebalance.planning.problem.balance import fair_counts
+from kafka_rebalance.planning.problem.copies import Copies
+from kafka_rebalance.planning.problem.flow import even_square_sum, square_sum
+from kafka_rebalance.planning.problem.instance import Instance, Ints
+from kafka_rebalance.planning.replicas.construct import construct
+from kafka_rebalance.planning.replicas.exchange import GivenCounts
+from kafka_rebalance.planning.replicas.outline import Outline
+from kafka_rebalance.planning.replicas.replica_sets import Sets, fewest_moves
+from kafka_rebalance.planning.topics.topic_outline import outline_by_topic
+from kafka_rebalance.planning.topics.topic_placement import place_by_topic
+
+SMALL = 1_000
+"""Up to so many replicas the flow decides."""
+
+MOST_CHOICES = 2_000_000
+"""Up to so many (partition, broker) choices it decides as well where nothing else proves the fewest moves: about a
+minute."""
+
+MOST_CELLS = 20_000
+"""Up to so many (topic, broker) cells PerTopic's totals are evened with all topics in sight: some seconds."""
+
+_EFFORT = 200
+"""How many looks for a chain are taken at most, for each topic."""
+
+
+def balanced_by_topic(instance: Instance, balance: Balance) -> Sets:
+    """The replica sets of the plan, for PerTopic and Both."""
+    if not instance.topic[-1] and not instance.base.any():
+        return fewest_moves(instance)
+    odd = instance.rack_awareness is RackAwareness.PREFERRED or bool(instance.excess_of.any())
+    if len(instance.holder) <= SMALL or (odd and (balance is Balance.BOTH or _choices(instance) <= MOST_CHOICES)):
+        return _by_flow(instance, balance)
+    if balance is Balance.PER_TOPIC and (odd or _cells(instance) > MOST_CELLS):
+        return _each_alone(instance)
+    found = _by_outline(instance, balance)
+    if not found.proved and balance is Balance.BOTH and _choices(instance) <= MOST_CHOICES:
+        return _by_flow(instance, balance)
+    return found
+
+
+def uneven_topics(copies: Copies) -> list[int]:
+    """The numbers of the topics that are less even than they could be, each for itself."""
+    instance = copies.instance
+    brokers = int(instance.eligible.sum())
+    uneven = []
+    for number, (slots, part) in enumerate(_parts(instance)):
+        squares = square_sum(np.bincount(copies.holder[slots], minlength=instance.brokers).astype(np.int64))
+        if squares > even_square_sum(len(part.holder), brokers) and squares > square_sum(fair_counts(part)):
+            uneven.append(number)
+    return uneven
+
+
+def _cells(instance: Instance) -> int:
+    return (int(instance.topic[-1]) + 1) * int(instance.eligible.sum())
+
+
+def _choices(instance: Instance) -> int:
+    return len(instance.rf) * int(instance.eligible.sum())
+
+
+def _by_flow(instance: Instance, balance: Balance) -> Sets:
+    placed, proved = place_by_topic(instance, balance)
+    copies = Copies.placed(instance, placed)
+    return Sets(copies, copies.moves() if proved else 0)
+
+
+def _each_alone(instance: Instance) -> Sets:
+    """Each topic for itself, its spare copies on the brokers that have the fewest copies by then."""
+    holder, lower_bound = instance.holder.copy(), 0
+    totals = instance.base + np.bincount(holder, minlength=instance.brokers)
+    for slots, part in _parts(instance):
+        alone = fewest_moves(replace(part, favour=-totals))
+        holder[slots] = alone.copies.holder
+        lower_bound += alone.lower_bound
+        totals += alone.copies.counts() - np.bincount(part.holder, minlength=instance.brokers)
+    return Sets(Copies.of_lists(instance, holder), lower_bound)
+
+
+def _by_outline(instance: Instance, balance: Balance) -> Sets:
+    plan = outline_by_topic(instance, balance)
+    holder, lower_bound, even = instance.holder.copy(), 0, True
+    leaves = np.zeros(len(holder), dtype=np.bool_)
+    leaves[plan.leaving] = True
+    for (slots, part), target, least in zip(_parts(instance), plan.targets, plan.lower_bounds.tolist(), strict=True):
+        copies = _filled(part, Outline(target, np.flatnonzero(leaves[slots]), least))
+        missed = bool((copies.counts() != target).any())
+        if balance is Balance.PER_TOPIC and (missed or copies.moves() > least):
+            alone = fewest_moves(part)
+            lower_bound += alone.lower_bound
+            copies = alone.copies if missed or alone.copies.moves() < copies.moves() else copies
+        else:
+            lower_bound, even = lower_bound + least, even and not missed
+        holder[slots] = copies.holder
+    return Sets(Copies.of_lists(instance, holder), lower_bound if even else 0, even)
+
+
+def _filled(part: Instance, plan: Outline) -> Copies:
+    """A topic's copies with the counts of its outline, and (nearly always) as few moves."""
+    if not len(plan.leaving) and (np.bincount(part.holder, minlength=part.brokers) == plan.target).all():
+        return Copies(part, plan.leaving)
+    copies = construct(part, plan)
+    if copies.moves() > plan.lower_bound or (copies.counts() != plan.target).any():
+        GivenCounts(copies, plan.target).improve(_EFFORT)
+    copies.tidy()
+    return copies
+
+
+def _parts(instance: Instance) -> Iterator[tuple[slice, Instance]]:
+    """Each topic's slots, and its partitions as an instance of their own, without anything that stays beside it."""
+    first = np.flatnonzero(np.diff(instance.topic, prepend=-1))
+    for begin, end in zip(first.tolist(), [*first[1:].tolist(), len(instance.rf)], strict=True):
+        slots = slice(int(instance.start[begin]), int(instance.start[end - 1] + instance.rf[end - 1]))
+        used, kind = np.unique(instance.kind[begin:end], return_inverse=True)
+        yield slots, _part(instance, slice(begin, end), slots, used, kind.astype(np.int64))
+
+
+def _part(instance: Instance, partitions: slice, slots: slice, used: Ints, kind: Ints) -> Instance:
+    return replace(
+        instance,
+        rf=instance.rf[partitions],
+        listed=instance.rf[partitions],
+        holder=instance.holder[slots],
+        kind=kind,
+        kinds=instance.kinds[used],
+        room_of=instance.room_of[used],
+        excess_of=instance.excess_of[used],
+        topic=np.zeros(len(kind), dtype=np.int64),
+        size=instance.size[partitions],
+        base=np.zeros_like(instance.base),
+    )

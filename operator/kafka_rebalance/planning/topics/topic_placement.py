@@ -1,0 +1,133 @@
+"""Balance of each topic, exactly: which brokers hold each partition, by one min-cost flow over all partitions.
+
+A topic's copies on a broker are a *cell*, of which a broker has one per topic. Constraints are laminar still (a broker
+lies in a group in a partition; a cell in the broker's total), so the integer optimum is the flow's: partition ->
+(partition, group) -> cell -> broker -> sink, with square costs for cells and for brokers.
+
+PerTopic: racks, each topic's squares, moves, then the squares of the totals. Both: racks, the totals' squares, the
+topics', moves. Preferred racks come right before moves.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kafka_rebalance.model.goals import Balance, RackAwareness
+from kafka_rebalance.planning.problem.balance import add_fair_counts, fair_counts, fair_steps, spare_ranks
+from kafka_rebalance.planning.problem.flow import Network, all_strict, convex_segments, level_weights, square_sum
+from kafka_rebalance.planning.problem.instance import Instance, Ints
+from kafka_rebalance.planning.replicas.placement import Placed
+
+
+def place_by_topic(instance: Instance, balance: Balance) -> tuple[Placed, bool]:
+    """The replica sets, sorted by owner; whether they are proved: numbers can be too large for that."""
+    topics, brokers = int(instance.topic[-1]) + 1, np.flatnonzero(instance.eligible)
+    copies = np.bincount(instance.topic, instance.rf).astype(np.int64)
+    members = np.bincount(instance.topic)
+    cells = np.minimum(copies[:, None] // len(brokers), members[:, None]).repeat(len(brokers), axis=1)
+    base = instance.base[brokers]
+    totals = np.clip(int(copies.sum() + base.sum()) // len(brokers) - base, 0, len(instance.rf))
+    best: tuple[int, int] | None = None
+    while True:
+        network = _TopicNetwork(instance, balance, cells, totals)
+        owner, number = network.solve()
+        cell = instance.topic[owner] * len(brokers) + number
+        found = np.bincount(cell, minlength=topics * len(brokers)).reshape(topics, -1)
+        value = square_sum(found.ravel()), square_sum(base + found.sum(axis=0))
+        near = (np.abs(found - cells) <= 1).all() and (np.abs(found.sum(axis=0) - totals) <= 1).all()
+        if near or value == best:
+            holder = brokers[number]
+            order = np.lexsort((holder, owner))
+            return (owner[order], holder[order]), network.strict
+        cells, totals, best = found, found.sum(axis=0), value
+
+
+class _TopicNetwork:
+    """``cells`` [topics, brokers] and ``totals`` [brokers] are where the square costs are exact."""
+
+    def __init__(self, instance: Instance, balance: Balance, cells: Ints, totals: Ints) -> None:
+        self._instance = instance
+        self._brokers = np.flatnonzero(instance.eligible)
+        self._both = balance is Balance.BOTH
+        net = self._net = Network()
+        partitions = len(instance.rf)
+        self._partition = net.add_nodes(partitions, instance.rf)
+        self._inner = net.add_nodes(partitions * len(instance.group_size)).reshape(partitions, -1)
+        self._cell = net.add_nodes(cells.size).reshape(cells.shape)
+        self._broker = net.add_nodes(len(self._brokers))
+        self._sink = net.add_nodes(1, -len(instance.holder))
+        self._base = instance.base[self._brokers]
+        self._fair = fair_counts(instance)[self._brokers] if self._both else totals
+        self._set_weights(int(np.bincount(instance.topic).max()))
+        self._add_groups()
+        self._add_choices()
+        self._add_cells(cells)
+        self._add_totals(totals)
+
+    def _set_weights(self, largest: int) -> None:
+        """The order of the levels; a simple cycle passes the sink and each broker once."""
+        count = len(self._brokers)
+        arcs = 2 * (self._cell.size + 1)
+        gains = {
+            "rack": arcs,
+            "topic": 2 * count * (2 * largest + 1),
+            "total": 2 * len(fair_steps(self._base + self._fair)) if self._both else 4 * self._instance.highest + 2,
+            "move": arcs,
+            "tie": 2 * count,
+        }
+        order = ["total", "topic", "move"] if self._both else ["topic", "move", "total"]
+        preferred = self._instance.rack_awareness is RackAwareness.PREFERRED
+        order.insert(order.index("move") if preferred else 0, "rack")
+        order.append("tie")
+        bounds = [gains[level] for level in order]
+        if order[0] == "rack":
+            bounds[0] = 1
+        strict = order.index("move") + 1
+        self.strict = all_strict(bounds, self._net.nodes, strict)
+        """Whether no level above and including moves was bought with a lower one."""
+        weights = level_weights(bounds, self._net.nodes, soft=len(bounds) - strict + 1)
+        self._weight = dict(zip(order, weights, strict=True))
+
+    def _add_groups(self) -> None:
+        instance, net = self._instance, self._net
+        rack = self._weight["rack"]
+        net.add_arcs(self._partition[:, None], self._inner, instance.room)
+        if instance.rack_awareness is RackAwareness.PREFERRED:
+            net.add_arcs(self._partition[:, None], self._inner, instance.group_size[None, :] - instance.room, rack)
+            return
+        forced = np.flatnonzero(instance.excess)
+        beyond = net.add_nodes(len(forced))
+        net.add_arcs(self._partition[forced], beyond, instance.excess[forced])
+        net.add_arcs(beyond[:, None], self._inner[forced], instance.group_size[None, :] - instance.room[forced], rack)
+
+    def _add_choices(self) -> None:
+        """Every partition may be on every broker, for a move where it was not."""
+        instance = self._instance
+        price = np.full((len(instance.rf), instance.brokers), self._weight["move"], dtype=np.int64)
+        price[instance.owner, instance.holder] = 0
+        group = instance.group[self._brokers]
+        cells = self._cell[instance.topic]
+        self._chosen = self._net.add_arcs(self._inner[:, group], cells, 1, price[:, self._brokers])
+
+    def _add_cells(self, cells: Ints) -> None:
+        members = np.bincount(self._instance.topic)
+        limit = np.broadcast_to(members[:, None], cells.shape)
+        which, width, slope = convex_segments(cells.ravel(), limit.ravel())
+        broker = np.broadcast_to(self._broker, cells.shape).ravel()
+        self._net.add_arcs(self._cell.ravel()[which], broker[which], width, slope * self._weight["topic"])
+
+    def _add_totals(self, totals: Ints) -> None:
+        tie = spare_ranks(self._instance)[self._brokers] * self._weight["tie"]
+        if self._both:
+            add_fair_counts(self._net, self._broker, self._sink, self._fair, self._base, self._weight["total"], tie)
+            return
+        limit = np.full(len(totals), len(self._instance.rf), dtype=np.int64)
+        which, width, slope = convex_segments(totals, limit)
+        square = (slope + 2 * self._base[which]) * self._weight["total"]
+        self._net.add_arcs(self._broker[which], self._sink, width, square + tie[which])
+
+    def solve(self) -> tuple[Ints, Ints]:
+        """Every copy as (partition, number of the broker among those that may hold some)."""
+        flow = self._net.solve()[self._chosen]
+        owner, number = np.nonzero(flow.reshape(len(self._instance.rf), -1))
+        return owner.astype(np.int64), number.astype(np.int64)

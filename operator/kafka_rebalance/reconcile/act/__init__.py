@@ -1,0 +1,1 @@
+"""Effects: Kafka orders, stored records, writes to the API server."""

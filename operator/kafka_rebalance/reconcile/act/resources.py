@@ -1,0 +1,242 @@
+"""The resources on the API server: status, events and our finalizer. Says what was decided, decides nothing."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from kafka_rebalance.api.conditions import Reason
+from kafka_rebalance.api.v1alpha1 import (
+    FINALIZER,
+    REASSIGNMENT_THROTTLES,
+    REBALANCES,
+    UNDO_ANNOTATION,
+    KafkaReassignmentThrottle,
+    KafkaReassignmentThrottleStatus,
+    ObjectMeta,
+    ResourceStatus,
+    parse_metadata,
+)
+from kafka_rebalance.errors import RebalanceError, Transient
+from kafka_rebalance.execution.progress import ReplicaBytes
+from kafka_rebalance.kube.api_errors import Conflict, Forbidden
+from kafka_rebalance.kube.client import Json, KubeClient
+from kafka_rebalance.model.run import RunOutcome
+from kafka_rebalance.model.topology import ClusterState
+from kafka_rebalance.reconcile.report.ready_state import ready_reason
+from kafka_rebalance.reconcile.report.rebalance_report import build_status
+from kafka_rebalance.reconcile.report.throttle_report import NOTHING_IN_FORCE, ThrottleView, build_throttle_status
+from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState
+
+log = logging.getLogger(__name__)
+
+KIND = "KafkaRebalance"
+THROTTLE_KIND = "KafkaReassignmentThrottle"
+_NORMAL = {
+    Reason.PLANNING,
+    Reason.QUEUED,
+    Reason.REBALANCING,
+    Reason.ROLLING_BACK,
+    Reason.REVERTING,
+    Reason.UNDOING,
+    Reason.UNDONE,
+    Reason.TAKEN_OVER,
+    Reason.OUTSIDE_WINDOW,
+    Reason.AWAITING_APPROVAL,
+    Reason.YIELDING,
+    Reason.SUPERSEDED,
+    Reason.SUCCEEDED,
+    Reason.NOTHING_TO_DO,
+    Reason.SUSPENDED,
+    Reason.FROZEN,
+    Reason.APPLIED,
+    Reason.NOTHING_TO_THROTTLE,
+    Reason.RESTORING,
+}
+"""Transitions that are news, not warnings."""
+_ATTEMPTS = 5
+_BACK = "throttles, replicas and their order are as they were before the run"
+_ENDS = {
+    RunOutcome.ROLLED_BACK: _BACK,
+    RunOutcome.ROLLED_BACK_PARTIALLY: f"{_BACK}, but for what could not be restored",
+    RunOutcome.REVERTED: "what was in flight is cancelled, and its throttles are taken away",
+    RunOutcome.UNDONE: "throttles, replicas and their order are as they were before the run that had succeeded",
+    RunOutcome.TAKEN_OVER: "a new resource covers the same partitions and goes on from here; nothing is moved back",
+    RunOutcome.ABANDONED: "Kafka is left as it is; what is in flight finishes under its throttle, which goes with it",
+}
+_GIVEN_BACK = "what it changed in Kafka is as it was before"
+_LEFT_THERE = (
+    "let go before everything it changed in Kafka was given back; the rest stays in the throttle ledger and is given "
+    "back as soon as a resource names that cluster"
+)
+
+
+class Resources:
+    """Writes to our objects. A write that would change nothing is not sent."""
+
+    def __init__(self, kube: KubeClient, now: Callable[[], datetime]) -> None:
+        self._kube = kube
+        self._now = now
+        self._throttles_written: dict[str, KafkaReassignmentThrottleStatus] = {}
+
+    async def hold(self, work: RebalanceState) -> None:
+        """Put our finalizer on the object. Nothing is planned before it has been seen there."""
+        _take_in(work, await self._set_finalizers(REBALANCES, work.rebalance.metadata, _with_ours))
+
+    async def release(self, work: RebalanceState) -> None:
+        """Take our finalizer away; foreign ones stay."""
+        _take_in(work, await self._set_finalizers(REBALANCES, work.rebalance.metadata, _without_ours))
+
+    async def release_unread(self, about: ObjectMeta) -> None:
+        """Take our finalizer away from a rebalance of which nothing else can be read."""
+        await self._set_finalizers(REBALANCES, about, _without_ours)
+
+    async def hold_throttle(self, about: ObjectMeta) -> Json | None:
+        """Put our finalizer on a throttle resource; as it is now, None: it is gone."""
+        return await self._set_finalizers(REASSIGNMENT_THROTTLES, about, _with_ours)
+
+    async def release_throttle(self, about: ObjectMeta, *, wholly: bool) -> None:
+        """Take our finalizer away from a throttle resource, and say whether everything was given back."""
+        await self._set_finalizers(REASSIGNMENT_THROTTLES, about, _without_ours)
+        self._throttles_written.pop(about.uid, None)
+        reason, message = (Reason.RESTORED, _GIVEN_BACK) if wholly else (RunOutcome.ABANDONED, _LEFT_THERE)
+        await self._event(THROTTLE_KIND, about, reason, message, warning=not wholly)
+
+    async def clear_undo(self, work: RebalanceState) -> None:
+        """Take away the annotation that asked for the undo."""
+        metadata = work.rebalance.metadata
+        await self._kube.annotate(REBALANCES, metadata.namespace, metadata.name, {UNDO_ANNOTATION: None})
+
+    async def exists(self, namespace: str, name: str, uid: str, plural: str = REBALANCES) -> bool:
+        """Whether that very resource is still there."""
+        body = await self._kube.get(plural, namespace, name)
+        return body is not None and body["metadata"]["uid"] == uid
+
+    async def config_map_key(self, namespace: str, name: str, key: str) -> str:
+        """One key of a ConfigMap. Transient("ConfigMapNotFound") where the key, or all of it, lacks."""
+        data = await self._kube.read_config_map(namespace, name)
+        if key not in data:
+            raise Transient("ConfigMapNotFound", f"ConfigMap {namespace}/{name} has no key {key!r}", retry_after=15)
+        return data[key]
+
+    async def goes_with_its_surroundings(self, work: RebalanceState) -> bool:
+        """Whether the namespace or our CRD is being deleted too. Not known (no right to look): no."""
+        return await self.surroundings_go(REBALANCES, work.rebalance.metadata.namespace)
+
+    async def surroundings_go(self, plural: str, namespace: str) -> bool:
+        """Whether the namespace or the CRD of these resources is being deleted. Not known (no right to look): no."""
+        try:
+            return await self._kube.terminating(plural, namespace)
+        except Forbidden:
+            return False
+
+    async def announce(self, work: RebalanceState, outcome: RunOutcome) -> None:
+        """One event for the end of a teardown: the object is gone before a status could be read."""
+        if outcome is not RunOutcome.SUCCEEDED:
+            left = [f"{tp} ({v.reason})" for tp, v in list(work.skipped.items())[:10]]
+            message = _ENDS[outcome] + (f"; left as they are: {', '.join(left)}" if left else "")
+            warning = outcome is RunOutcome.ROLLED_BACK_PARTIALLY
+            await self._event(KIND, work.rebalance.metadata, outcome, message, warning=warning)
+
+    async def report(
+        self,
+        work: RebalanceState,
+        cluster: ClusterState,
+        replica_bytes: ReplicaBytes,
+        *,
+        stalled: str | None = None,
+    ) -> bool:
+        """Write the status if it says anything new, and an event if Ready's reason changed. False: it is gone."""
+        status = build_status(work, cluster, replica_bytes, stalled=stalled, now=self._now())
+        before = work.written or work.rebalance.status
+        if work.written is not None and status == before:
+            return True
+        metadata = work.rebalance.metadata
+        exists = await self._kube.patch_status(REBALANCES, metadata.namespace, metadata.name, status.as_patch())
+        work.written = status
+        if exists:
+            await self._tell_transition(KIND, metadata, before, status)
+        return exists
+
+    async def report_throttle(
+        self,
+        throttle: KafkaReassignmentThrottle,
+        cluster_id: str,
+        ruling: KafkaReassignmentThrottle | None,
+        view: ThrottleView = NOTHING_IN_FORCE,
+        problem: RebalanceError | None = None,
+    ) -> bool:
+        """As ``report``, for a throttle resource: what became of its limits. Its ``freeze`` counts in any case."""
+        metadata = throttle.metadata
+        written = self._throttles_written.get(metadata.uid)
+        before = written or throttle.status
+        throttle = throttle.model_copy(update={"status": before})
+        status = build_throttle_status(throttle, ruling, view, cluster_id=cluster_id, now=self._now(), problem=problem)
+        if written is not None and status == before:
+            return True
+        where = (REASSIGNMENT_THROTTLES, metadata.namespace, metadata.name)
+        if not await self._kube.patch_status(*where, status.as_patch()):
+            self._throttles_written.pop(metadata.uid, None)
+            return False
+        self._throttles_written[metadata.uid] = status
+        await self._tell_transition(THROTTLE_KIND, metadata, before, status)
+        return True
+
+    async def _tell_transition(
+        self, kind: str, about: ObjectMeta, before: ResourceStatus, after: ResourceStatus
+    ) -> None:
+        old, new = ready_reason(before), ready_reason(after)
+        if new is None or (old is not None and old[0] == new[0]):
+            return
+        reason, message = new
+        await self._event(kind, about, reason, message, warning=reason not in _NORMAL)
+
+    async def _event(self, kind: str, about: ObjectMeta, reason: str, message: str, *, warning: bool) -> None:
+        try:
+            await self._kube.create_event(kind, about, str(reason), message, warning=warning)
+        except RebalanceError as error:
+            # An event is news, not state: losing one must not hold up the work.
+            log.warning("%s/%s: event %s not written: %s", about.namespace, about.name, reason, error.message)
+
+    async def _set_finalizers(
+        self, plural: str, about: ObjectMeta, change: Callable[[Sequence[str]], list[str]]
+    ) -> Json | None:
+        """Change them on the object as it is now. Returns the object, None: it is gone.
+
+        Conflict where somebody is faster again and again. Not left to the next tick: what made the object newer (our
+        own status, say) need not wake anybody for it.
+        """
+        where, seen = (plural, about.namespace, about.name), about
+        for _ in range(_ATTEMPTS):
+            try:
+                body = await self._kube.patch_finalizers(*where, change(seen.finalizers), seen.resource_version)
+                return _if_same(body, about)
+            except Conflict as conflict:
+                problem = conflict
+            body = _if_same(await self._kube.get(*where), about)
+            if body is None:
+                return None
+            seen = parse_metadata(body)
+            if seen.deleting is not about.deleting or change(seen.finalizers) == list(seen.finalizers):
+                return body  # decided for what it was, or done already
+        raise problem
+
+
+def _with_ours(there: Sequence[str]) -> list[str]:
+    return list(there) if FINALIZER in there else [*there, FINALIZER]
+
+
+def _without_ours(there: Sequence[str]) -> list[str]:
+    return [name for name in there if name != FINALIZER]
+
+
+def _if_same(body: Json | None, about: ObjectMeta) -> Json | None:
+    """The body, if it is of that very object; another of its name may have been created since."""
+    return body if body is not None and body["metadata"]["uid"] == about.uid else None
+
+
+def _take_in(work: RebalanceState, body: Json | None) -> None:
+    """Update the work by what was read, if it is still there."""
+    if body is not None:
+        work.update(body)

@@ -1,0 +1,86 @@
+"""What becomes of a resource of which too little can be read to find its cluster: it is told so, and may be deleted."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kafka_rebalance.api.conditions import ReadySummary, summarise
+from kafka_rebalance.api.v1alpha1 import (
+    REASSIGNMENT_THROTTLES,
+    REBALANCES,
+    Condition,
+    KafkaReassignmentThrottleStatus,
+    KafkaRebalanceStatus,
+    ObjectMeta,
+    lenient_conditions,
+    parse_metadata,
+)
+from kafka_rebalance.clock import Clock
+from kafka_rebalance.errors import RebalanceError, Refused
+from kafka_rebalance.kube.client import KubeClient
+from kafka_rebalance.reconcile.act.resources import Resources
+from kafka_rebalance.reconcile.state.records import Stores
+
+log = logging.getLogger(__name__)
+
+
+class UnreadableResources:
+    """Says on a resource why it cannot be read, and lets it go where it is being deleted and nobody can be asked."""
+
+    def __init__(self, kube: KubeClient, resources: Resources, stores: Stores, clock: Clock) -> None:
+        self._kube = kube
+        self._resources = resources
+        self._stores = stores
+        self._clock = clock
+
+    async def rebalance(self, body: Mapping[str, Any], error: Refused) -> None:
+        """Never read before. One that is being deleted is let go where nothing is under way for it, or by order."""
+        await self._say_invalid(REBALANCES, body, error)
+        try:
+            metadata = parse_metadata(body)
+            if metadata.deleting and metadata.held:
+                run = await self._stores.runs.load(metadata.uid)
+                if run is None or not run.open or metadata.let_go_ordered:
+                    await self._resources.release_unread(metadata)
+        except RebalanceError as failed:
+            log.warning("a rebalance that cannot be read was not let go: %s", failed.message)
+
+    async def throttle(self, body: Mapping[str, Any], error: Refused) -> None:
+        """Never read before. One that is being deleted is let go: its cluster is not known, so nothing can be asked."""
+        await self._say_invalid(REASSIGNMENT_THROTTLES, body, error)
+        try:
+            metadata = parse_metadata(body)
+            if metadata.deleting and metadata.held:
+                await self._resources.release_throttle(metadata, wholly=False)
+        except RebalanceError as failed:
+            log.warning("a throttle that cannot be read was not let go: %s", failed.message)
+
+    async def _say_invalid(self, plural: str, body: Mapping[str, Any], error: Refused) -> None:
+        try:
+            metadata = parse_metadata(body)
+        except Refused:
+            log.warning("%s without readable metadata: %s", plural, error.message)
+            return
+        log.warning("%s %s/%s: %s", plural, metadata.namespace, metadata.name, error.message)
+        before = lenient_conditions(body.get("status"))
+        await self._say(plural, metadata, before, error)
+
+    async def _say(self, plural: str, metadata: ObjectMeta, before: Iterable[Condition], error: RebalanceError) -> None:
+        conditions = summarise(
+            before,
+            ReadySummary.STUCK,
+            error.reason,
+            error.message,
+            generation=metadata.generation,
+            now=self._clock.now(),
+        )
+        model = KafkaRebalanceStatus if plural == REBALANCES else KafkaReassignmentThrottleStatus
+        status = model(observed_generation=metadata.generation, conditions=conditions)
+        if tuple(before) == conditions:
+            return  # our own write comes back as a change
+        try:
+            await self._kube.patch_status(plural, metadata.namespace, metadata.name, status.as_patch())
+        except RebalanceError as failed:
+            log.warning("%s/%s: status not written: %s", metadata.namespace, metadata.name, failed.message)

@@ -1,0 +1,183 @@
+"""Who asks for which throttle: the rates, where they come from, and the replicas that move now. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
+from kafka_rebalance.execution.reassignment_throttle import (
+    Claim,
+    ClusterRates,
+    Rates,
+    brokers_to_throttle,
+    entries_of,
+    needs_relief,
+)
+from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
+from kafka_rebalance.reconcile.decide.judging import moving
+from kafka_rebalance.reconcile.decide.queue_places import ahead_of
+from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState
+
+DEFAULT_RATE = 50 * 2**20
+"""Bytes per second per broker and side where nobody said anything: full speed must be asked for."""
+
+
+def rates_of(work: RebalanceState, resource: KafkaReassignmentThrottle | None) -> tuple[ClusterRates, str]:
+    """The rates that bind, and which setting those of most brokers come from.
+
+    The cluster's throttle resource holds for everything; a rebalance's own throttle can only be lower.
+    """
+    shared = cluster_rates(resource)
+    mine, _ = _own_rates(work, shared)
+    own_rows = resource.spec.rates_on(BrokerId(row.id) for row in resource.spec.brokers) if resource else {}
+    bound = _lower(mine, shared)
+    rates = ClusterRates(bound, {broker: _lower(mine, row) for broker, row in own_rows.items()})
+    source = throttle_claim_name(resource) if resource else ""
+    if work.rebalance.spec.throttle is not None:
+        return rates, "spec.throttle" if bound == mine else f"{source}, below spec.throttle"
+    return rates, source if shared != Rates() else "the default: spec.throttle is not set"
+
+
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """What is copied now or about to be: list entries per topic and side, and how many partitions are relieved."""
+
+    leaders: Mapping[str, frozenset[str]]
+    followers: Mapping[str, frozenset[str]]
+    relieved: int = 0
+
+
+def claims_of(
+    works: Sequence[RebalanceState],
+    ruling: KafkaReassignmentThrottle | None,
+    cluster: ClusterState,
+    submitted: Mapping[str, Mapping[TopicPartition, Replicas]],
+    foreign: Mapping[TopicPartition, PartitionState],
+) -> dict[str, Claim]:
+    """The claims in force, by the name of who makes them. ``submitted``: by the uid of the rebalance.
+
+    The cluster's throttle resource claims all that moves, also what others are moving.
+    """
+    shared = cluster_rates(ruling)
+    claims: dict[str, Claim] = {}
+    for work in works:
+        if work.open is None or work.finished:
+            continue
+        own, asked = _own_rates(work, shared)
+        orders = submitted.get(work.uid, {})
+        ahead = ahead_of(work, works)
+        mine = [tp for tp in {*moving(work), *orders} if not any(o.open and tp in o.open.errand_of for o in ahead)]
+        states = [(tp, cluster.partitions[tp]) for tp in sorted(mine) if tp in cluster.partitions]
+        copied = moving_now(states, orders, relieve=_fetches_throttled(own, ruling))
+        work.relieved = copied.relieved
+        claim = Claim(own, work.open.brokers, copied.leaders, copied.followers, asked=asked)
+        if binds(claim, held=work.hold is not None or work.problem is not None):
+            name = claim_name(work)
+            claims[name if asked else f"the default of {name}"] = claim
+    if ruling is not None and ruling.spec.sets_rates and (claims or foreign):
+        others = moving_now(foreign.items(), {}, relieve=_fetches_throttled(Rates(), ruling))
+        parts = [*claims.values(), Claim(Rates(), _brokers(foreign.values()), others.leaders, others.followers)]
+        claims[throttle_claim_name(ruling)] = Claim(
+            shared,
+            frozenset[BrokerId]().union(*(part.brokers for part in parts)),
+            _merged(part.leader_entries for part in parts),
+            _merged(part.follower_entries for part in parts),
+            ruling.spec.rates_on(BrokerId(row.id) for row in ruling.spec.brokers),
+        )
+    return claims
+
+
+def moving_now(
+    states: Iterable[tuple[TopicPartition, PartitionState]],
+    submitted: Mapping[TopicPartition, Replicas],
+    *,
+    relieve: Callable[[Iterable[BrokerId]], bool],
+) -> Moving:
+    """The entries of what is in flight and of what is about to be submitted.
+
+    ``relieve``: whether the followers' side of all these destinations is throttled, so that the leaders' side of a
+    partition may go where it would slow down a replica that stays and is out of the ISR.
+    """
+    leaders: dict[str, frozenset[str]] = {}
+    followers: dict[str, frozenset[str]] = {}
+    relieved = 0
+    for tp, state in states:
+        wanted = state.replicas if state.adding else submitted.get(tp, ())
+        sources, destinations = brokers_to_throttle(state, wanted)
+        if not destinations:
+            continue
+        if needs_relief(state, wanted) and relieve(destinations):
+            sources, relieved = frozenset(), relieved + 1
+        leader_side, follower_side = entries_of(tp, sources, destinations)
+        leaders[tp.topic] = leaders.get(tp.topic, frozenset()) | leader_side
+        followers[tp.topic] = followers.get(tp.topic, frozenset()) | follower_side
+    return Moving(leaders, followers, relieved)
+
+
+def claim_name(work: RebalanceState) -> str:
+    """How the claim of a rebalance is called."""
+    return f"KafkaRebalance {work.name}"
+
+
+def throttle_claim_name(ruling: KafkaReassignmentThrottle) -> str:
+    """How the claim of a throttle resource is called."""
+    return f"KafkaReassignmentThrottle {ruling.metadata.namespace}/{ruling.metadata.name}"
+
+
+def binds(claim: Claim, *, held: bool) -> bool:
+    """Whether the claim is in force: that of a rebalance which is held back and copies nothing slows nobody down."""
+    return not held or claim.copies
+
+
+def ruling_throttle(throttles: Iterable[KafkaReassignmentThrottle]) -> KafkaReassignmentThrottle | None:
+    """Two resources for one cluster: the older wins."""
+    return min(
+        (t for t in throttles if not t.metadata.deleting),
+        key=lambda t: (str(t.metadata.creation_timestamp), t.metadata.uid),
+        default=None,
+    )
+
+
+def cluster_rates(ruling: KafkaReassignmentThrottle | None) -> Rates:
+    """What the cluster's throttle resource asks for on brokers that it does not name."""
+    return Rates(ruling.spec.leader_rate, ruling.spec.follower_rate) if ruling else Rates()
+
+
+def _fetches_throttled(own: Rates, ruling: KafkaReassignmentThrottle | None) -> Callable[[Iterable[BrokerId]], bool]:
+    """Whether on each of some brokers the followers' side has a rate, the rebalance's own or the resource's."""
+
+    def are(brokers: Iterable[BrokerId]) -> bool:
+        shared = ruling.spec.rates_on(brokers).values() if ruling is not None else ()
+        return own.follower is not None or (bool(shared) and all(rates.follower is not None for rates in shared))
+
+    return are
+
+
+def _own_rates(work: RebalanceState, shared: Rates) -> tuple[Rates, bool]:
+    """The rates that the rebalance itself asks for, and whether anybody did: else the default."""
+    own = work.rebalance.spec.throttle
+    if own is not None:
+        return Rates(own.leader_rate, own.follower_rate), True
+    return (Rates(DEFAULT_RATE, DEFAULT_RATE), False) if shared == Rates() else (Rates(), True)
+
+
+def _brokers(states: Iterable[PartitionState]) -> frozenset[BrokerId]:
+    return frozenset(broker for state in states for broker in state.replicas)
+
+
+def _merged(sides: Iterable[Mapping[str, frozenset[str]]]) -> dict[str, frozenset[str]]:
+    merged: dict[str, frozenset[str]] = {}
+    for side in sides:
+        for topic, items in side.items():
+            merged[topic] = merged.get(topic, frozenset()) | items
+    return merged
+
+
+def _lower(one: Rates, other: Rates) -> Rates:
+    return Rates(_least(one.leader, other.leader), _least(one.follower, other.follower))
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    rates = [rate for rate in (one, other) if rate is not None]
+    return min(rates) if rates else None

@@ -1,0 +1,36 @@
+"""From spec.kafka and the Secrets it names to what the Kafka clients need."""
+
+from __future__ import annotations
+
+from kafka_rebalance.api.connection import Kafka
+from kafka_rebalance.errors import Refused, Transient
+from kafka_rebalance.kafka.settings import ConnectionSettings
+from kafka_rebalance.kube.client import KubeClient
+
+
+async def resolve(kafka: Kafka, namespace: str, kube: KubeClient) -> ConnectionSettings:
+    """The settings with credentials filled in. Transient("SecretNotFound") names the Secret or the key that lacks."""
+
+    async def read(name: str, key: str) -> str:
+        data = await kube.read_secret(namespace, name)
+        if key not in data:
+            raise Transient("SecretNotFound", f"Secret {namespace}/{name} has no key {key!r}", retry_after=15)
+        try:
+            return data[key].decode()
+        except UnicodeDecodeError:
+            # Without the cause: it would quote the bytes.
+            raise Refused("SecretInvalid", f"key {key!r} of Secret {namespace}/{name} is not text") from None
+
+    tls, sasl = kafka.tls, kafka.sasl
+    ca = await read(tls.ca_secret_ref.name, tls.ca_secret_ref.key) if tls and tls.ca_secret_ref else None
+    client = tls.client_secret_ref.name if tls and tls.client_secret_ref else None
+    return ConnectionSettings(
+        bootstrap_servers=kafka.bootstrap_servers,
+        tls=tls is not None,
+        ca_pem=ca,
+        client_cert_pem=await read(client, "tls.crt") if client else None,
+        client_key_pem=await read(client, "tls.key") if client else None,
+        sasl_mechanism=sasl.mechanism if sasl else None,
+        username=await read(sasl.secret_ref.name, "username") if sasl else None,
+        password=await read(sasl.secret_ref.name, "password") if sasl else None,
+    )

@@ -1,0 +1,78 @@
+"""What Kafka is reassigning that no rebalance speaks for: others' doing, or of resources not seen yet. Only reads."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+
+from kafka_rebalance.errors import Permanent
+from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES
+from kafka_rebalance.kafka.ports import KafkaAdmin, Reassignment
+from kafka_rebalance.model.topology import PartitionState, Replicas, TopicPartition
+
+log = logging.getLogger(__name__)
+
+ASK_AGAIN_SECONDS = 60.0
+"""When to ask again for the configs of a topic that may not be read."""
+_NAMED = 3
+
+
+class ForeignReassignments:
+    """``foreign`` are the copies that are held to the cluster's rates, as of the last look."""
+
+    def __init__(self, admin: KafkaAdmin, monotonic: Callable[[], float]) -> None:
+        self._admin = admin
+        self._monotonic = monotonic
+        self._listed: Mapping[TopicPartition, Reassignment] = {}
+        self.foreign: Mapping[TopicPartition, PartitionState] = {}
+        self._readable: set[str] = set()
+        self._asked_at: dict[str, float] = {}
+        """When the topics that may not be read were last asked for."""
+
+    def forget(self) -> None:
+        """Nothing is reassigned by others, or nobody cares."""
+        self._listed, self.foreign, self._asked_at = {}, {}, {}
+
+    async def look(self, spoken_for: Collection[TopicPartition], *, limited: bool) -> None:
+        """List what is reassigned; where it is ``limited``, read those partitions too."""
+        self._listed, self.foreign = {}, {}
+        listed = await self._admin.list_reassignments()
+        self._listed = {tp: row for tp, row in listed.items() if tp not in spoken_for}
+        if not self._listed or not limited:
+            self._asked_at = {}
+            return
+        topics = await self._those_readable({tp.topic for tp in self._listed})
+        states = await self._admin.describe_partitions(topics) if topics else {}
+        self.foreign = {tp: states[tp] for tp in self._listed if tp in states and states[tp].adding}
+
+    @property
+    def unclaimed(self) -> dict[TopicPartition, Replicas]:
+        """Partitions in flight that are not held to anything, with their replicas."""
+        return {tp: row.replicas for tp, row in self._listed.items() if tp not in self.foreign}
+
+    @property
+    def unreadable(self) -> str:
+        """Topics that others are reassigning at full speed, for we may not read their configs; empty: none."""
+        if not (topics := sorted(self._asked_at)):
+            return ""
+        more = f" and {len(topics) - _NAMED} more" if len(topics) > _NAMED else ""
+        return f"not allowed to describe the configs of topic {', '.join(topics[:_NAMED])}{more}, which others reassign"
+
+    async def _those_readable(self, topics: set[str]) -> set[str]:
+        """One topic that may not be read shall not keep the others from being throttled, and ours from moving."""
+        now = self._monotonic()
+        new = {t for t in topics - self._readable if now - self._asked_at.get(t, float("-inf")) >= ASK_AGAIN_SECONDS}
+        if new and not await self._may_read(new):
+            new = {topic for topic in sorted(new) if await self._may_read({topic})}
+        self._readable = (self._readable | new) & topics
+        self._asked_at = {topic: at for topic, at in self._asked_at.items() if topic in topics - self._readable}
+        return set(self._readable)
+
+    async def _may_read(self, topics: set[str]) -> bool:
+        try:
+            await self._admin.topic_configs(topics, LIST_NAMES)
+        except Permanent as error:
+            log.info("configs of %d topics: %s", len(topics), error.message)
+            self._asked_at |= dict.fromkeys(topics, self._monotonic())
+            return False
+        return True

@@ -1,0 +1,258 @@
+"""What one tick reads from Kafka, and how long things have been as they are."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from kafka_rebalance.clock import Clock
+from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.execution.health_gate import Change, Vitals, unhealthy
+from kafka_rebalance.execution.partition_status import Observation
+from kafka_rebalance.execution.progress import produce_rates
+from kafka_rebalance.execution.reassignment_throttle import Side
+from kafka_rebalance.execution.traffic import Reading, read, traffic
+from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin, LogDir
+from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition
+
+log = logging.getLogger(__name__)
+
+EVERYTHING_SECONDS = 5.0
+_SHARE = 20
+"""Where reading everything takes long, it may take a twentieth of the time."""
+_EVERYTHING_AT_LEAST_EVERY_SECONDS = 30.0
+"""However long a reading took: one of them may have waited for a broker that was dying, when the gate matters most."""
+LOG_DIR_SECONDS = 2.0
+IDLE_LOG_DIR_SECONDS = 30.0
+PRODUCE_SECONDS = 15.0
+"""Between two readings that tell how fast partitions grow: shorter, and the brokers' flushes would be noise."""
+MIN_INSYNC_SECONDS = 60.0
+_ASK_AGAIN_SECONDS = 2.0
+_GONE_AFTER_READINGS = 5
+"""One "unknown topic" is no proof of deletion: a broker may lag."""
+
+ReplicaKey = tuple[TopicPartition, BrokerId]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one tick saw. ``changed``: what must be judged again; ``fresh``: what was read in this tick."""
+
+    observation: Observation
+    changed: frozenset[TopicPartition]
+    fresh: frozenset[TopicPartition]
+
+
+class ReplicaSizes(Mapping[ReplicaKey, int]):
+    """Bytes on disk by partition and broker. Kept per broker: a few are asked again every few seconds."""
+
+    def __init__(self) -> None:
+        self._of: dict[BrokerId, dict[TopicPartition, int]] = {}
+
+    def tell(self, broker: BrokerId, dirs: Iterable[LogDir]) -> None:
+        """What the broker has told, in place of what it told before."""
+        self._of[broker] = {tp: size for log_dir in dirs for tp, size in log_dir.replica_bytes.items()}
+
+    def __getitem__(self, key: ReplicaKey) -> int:
+        tp, broker = key
+        return self._of[broker][tp]
+
+    def __iter__(self) -> Iterator[ReplicaKey]:
+        return ((tp, broker) for broker, sizes in self._of.items() for tp in sizes)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._of.values()))
+
+
+class Observer:
+    """Reads one cluster. What it remembers are times and counts; after a restart they begin anew."""
+
+    def __init__(self, admin: KafkaAdmin, clock: Clock) -> None:
+        self._admin = admin
+        self._clock = clock
+        self.replica_bytes = ReplicaSizes()
+        self._free_bytes: dict[BrokerId, int] = {}
+        self.produce_rates: Mapping[TopicPartition, float] = {}
+        """Bytes per second by which the leaders of what is being copied grow."""
+        self.traffic: Mapping[tuple[BrokerId, Side], int] = {}
+        """Bytes per second that each broker sends and fetches for copies, as far as known."""
+        self._copies_before: Reading | None = None
+        self._log_dirs_read_at = float("-inf")
+        self._all_log_dirs_read_at = float("-inf")
+        self._leaders_before: tuple[float, Mapping[TopicPartition, int]] | None = None
+        self._known: dict[TopicPartition, PartitionState] = {}
+        self._before: Mapping[TopicPartition, PartitionState] = {}
+        self._readings = 0
+        self._looked_at = 0
+        self._everything_due_at = float("-inf")
+        self._unhealthy: Mapping[TopicPartition, PartitionState] = {}
+        self._unhealthy_min_insync: dict[str, int] = {}
+        self._min_insync: dict[str, int] = {}
+        self._min_insync_read_at: dict[str, float] = {}
+        self._absent: dict[TopicPartition, int] = {}
+        self._members: frozenset[BrokerId] | None = None
+        self._change: tuple[float, frozenset[BrokerId], frozenset[BrokerId]] | None = None
+        self._away_since: dict[BrokerId, float] = {}
+
+    @property
+    def free_bytes(self) -> Mapping[BrokerId, int]:
+        """Usable bytes of the fullest log dir of each broker that tells."""
+        return self._free_bytes
+
+    async def everything(self) -> Mapping[TopicPartition, PartitionState]:
+        """All partitions of the cluster as last read: what moves in this tick, the rest up to half a minute ago."""
+        begun = self._clock.monotonic()
+        if begun >= self._everything_due_at:
+            self._known = await self._admin.describe_partitions()
+            took = self._clock.monotonic() - begun
+            pause = max(EVERYTHING_SECONDS, min(_SHARE * took, _EVERYTHING_AT_LEAST_EVERY_SECONDS))
+            self._everything_due_at = begun + pause
+            self._readings += 1
+            self._unhealthy = unhealthy(self._known)
+            try:
+                self._unhealthy_min_insync = await self._read_min_insync({tp.topic for tp in self._unhealthy})
+            except RebalanceError as error:
+                # Others' topics: without the right to read them the gate takes 1 for their min.insync.replicas.
+                log.info("min.insync.replicas of unhealthy topics is not known: %s", error.message)
+        return self._known
+
+    def expire(self) -> None:
+        """Read everything anew at the next look: what was read before a run began tells nothing about it."""
+        self._everything_due_at = float("-inf")
+
+    async def vitals(self, info: ClusterInfo) -> Vitals:
+        """What the health gate looks at. The controller has answered: a listing is part of every reading."""
+        await self.everything()
+        return Vitals(
+            controller_reachable=True,
+            partitions=self._unhealthy,
+            min_insync=self._unhealthy_min_insync,
+            membership_changed=self._membership(),
+            live=frozenset(info.brokers),
+        )
+
+    async def look(
+        self,
+        errands: Collection[TopicPartition],
+        moving: Collection[TopicPartition],
+        info: ClusterInfo,
+        others: Mapping[TopicPartition, PartitionState] | None = None,
+    ) -> Look:
+        """The partitions of the errands: those that move as they are now, the others as last read.
+
+        ``others`` are being moved by somebody else; their sizes are read too.
+        """
+        known = await self.everything()
+        fresh = set(moving)
+        reads_otherwise = await self.refresh(moving)
+        min_insync = await self._read_min_insync({tp.topic for tp in errands})
+        again = self._readings != self._looked_at
+        changed = reads_otherwise | {tp for tp in errands if again and self._before.get(tp) != known.get(tp)}
+        self._absent = {tp: self._absent.get(tp, 0) + 1 for tp in (errands if again else fresh) if tp not in known} | {
+            tp: count for tp, count in self._absent.items() if not again and tp not in fresh
+        }
+        if again:
+            self._looked_at, self._before = self._readings, dict(known)
+        await self.read_sizes({**(others or {}), **{tp: known[tp] for tp in moving if tp in known}}, info)
+        gone = frozenset(tp for tp, count in self._absent.items() if count >= _GONE_AFTER_READINGS)
+        observation = Observation(ClusterState(info.cluster_id, info.brokers, known), min_insync, gone)
+        return Look(observation, frozenset(changed | gone), frozenset(fresh))
+
+    async def refresh(self, tps: Collection[TopicPartition]) -> set[TopicPartition]:
+        """Read the topics of these partitions now. Returns them, and what else of these topics reads otherwise now."""
+        topics = {tp.topic for tp in tps}
+        if not topics:
+            return set()
+        found = await self._admin.describe_partitions(topics)
+        otherwise = {tp for tp, state in found.items() if self._known.get(tp) != state}
+        for tp in tps:
+            if tp not in found:
+                self._known.pop(tp, None)
+        self._known.update(found)
+        return set(tps) | otherwise
+
+    def note_away(self, brokers: Iterable[BrokerId], info: ClusterInfo) -> None:
+        """Remember since when brokers that matter are not live."""
+        now = self._clock.monotonic()
+        away = set(brokers) - set(info.brokers)
+        self._away_since = {broker: self._away_since.get(broker, now) for broker in away}
+
+    def away(self, less_than_seconds: float) -> frozenset[BrokerId]:
+        """Brokers that are not live, but have been away for less than this: they may be restarting."""
+        now = self._clock.monotonic()
+        return frozenset(b for b, since in self._away_since.items() if now - since < less_than_seconds)
+
+    def note_members(self, info: ClusterInfo) -> None:
+        """Remember when the set of live brokers changed. What was before this process started is not known."""
+        members = frozenset(info.brokers)
+        if self._members is not None and members != self._members:
+            self._change = (self._clock.monotonic(), members - self._members, self._members - members)
+        self._members = members
+
+    def _membership(self) -> Change | None:
+        if self._change is None:
+            return None
+        at, joined, left = self._change
+        return Change(self._clock.monotonic() - at, joined, left)
+
+    async def read_sizes(self, partitions: Mapping[TopicPartition, PartitionState], info: ClusterInfo) -> None:
+        """Every few seconds those of the brokers that copy, now and then all. Without sizes the work goes on."""
+        now = self._clock.monotonic()
+        copying = {broker for state in partitions.values() if state.adding for broker in state.replicas}
+        everybody = now - self._all_log_dirs_read_at >= IDLE_LOG_DIR_SECONDS
+        asked = set(info.brokers) if everybody else copying & set(info.brokers)
+        if not asked or now - self._log_dirs_read_at < LOG_DIR_SECONDS:
+            return
+        self._log_dirs_read_at = now
+        if everybody:
+            self._all_log_dirs_read_at = now
+        try:
+            told = await self._admin.log_dirs(tuple(asked))
+        except RebalanceError as error:
+            log.warning("sizes on disk are not known: %s", error.message)
+            return
+        self._take_in(told, asked)
+        self._read_produce_rates(partitions, now)
+        self._read_traffic(partitions, now)
+
+    def _take_in(self, told: Mapping[BrokerId, Collection[LogDir]], asked: Collection[BrokerId]) -> None:
+        """What these brokers have told in place of what they told before; of one that was silent nothing is known."""
+        for broker in asked:
+            dirs = told.get(broker, ())
+            self.replica_bytes.tell(broker, dirs)
+            self._free_bytes.pop(broker, None)
+            if dirs and all(log_dir.usable_bytes >= 0 for log_dir in dirs):
+                self._free_bytes[broker] = min(log_dir.usable_bytes for log_dir in dirs)
+
+    def _read_traffic(self, partitions: Mapping[TopicPartition, PartitionState], now: float) -> None:
+        reading = read(now, partitions.values(), self.replica_bytes)
+        leaders = {tp: state.leader for tp, state in partitions.items()}
+        self.traffic = traffic(self._copies_before, reading, leaders) if self._copies_before is not None else {}
+        self._copies_before = reading if reading.held else None
+
+    def _read_produce_rates(self, partitions: Mapping[TopicPartition, PartitionState], now: float) -> None:
+        leaders = {
+            tp: self.replica_bytes[tp, state.leader]
+            for tp, state in partitions.items()
+            if state.adding and state.leader is not None and (tp, state.leader) in self.replica_bytes
+        }
+        before = self._leaders_before
+        if before is None:
+            self._leaders_before = (now, leaders)
+        elif now - before[0] >= PRODUCE_SECONDS:
+            self.produce_rates = produce_rates(before[1], leaders, now - before[0])
+            self._leaders_before = (now, leaders)
+
+    async def _read_min_insync(self, topics: Iterable[str]) -> dict[str, int]:
+        """The effective value per topic, read again once a minute: it seldom changes, and each read costs a call."""
+        now = self._clock.monotonic()
+        wanted = set(topics)
+        due = [t for t in wanted if now - self._min_insync_read_at.get(t, float("-inf")) > MIN_INSYNC_SECONDS]
+        if due:
+            self._min_insync_read_at |= dict.fromkeys(due, now - MIN_INSYNC_SECONDS + _ASK_AGAIN_SECONDS)
+            for topic, values in (await self._admin.topic_configs(due, ["min.insync.replicas"])).items():
+                value = values["min.insync.replicas"].value
+                self._min_insync[topic] = int(value) if value else 1
+                self._min_insync_read_at[topic] = now
+        return {topic: self._min_insync[topic] for topic in wanted if topic in self._min_insync}

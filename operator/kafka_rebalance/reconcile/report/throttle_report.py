@@ -1,0 +1,207 @@
+"""What a KafkaReassignmentThrottle's status says: a pure function of the resource and what its limits came to."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+
+from kafka_rebalance.api.conditions import ReadySummary, Reason, summarise
+from kafka_rebalance.api.v1alpha1 import (
+    MAX_BROKER_ROWS,
+    Condition,
+    KafkaReassignmentThrottle,
+    KafkaReassignmentThrottleSpec,
+    KafkaReassignmentThrottleStatus,
+    ThrottledBroker,
+    ThrottleDisplay,
+)
+from kafka_rebalance.errors import RebalanceError, Transient
+from kafka_rebalance.execution.reassignment_throttle import Rates
+from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.units import format_bytes, format_rate
+
+State = tuple[ReadySummary, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SideRow:
+    """One side of one broker, in bytes per second: what is in force in Kafka, whose claim that is, what was measured.
+
+    ``rate`` includes a replication throttle that ours was added to. ``measured`` None: not known.
+    """
+
+    rate: int
+    claim: str
+    measured: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerThrottleRow:
+    """What limits reassignments on one broker; a side that is None is not limited by us."""
+
+    broker: BrokerId
+    leader: SideRow | None = None
+    follower: SideRow | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottleView:
+    """What all claims on one cluster together came to. The texts are sentences for a person, empty where all is well.
+
+    ``replicas``: reassigning replicas that are limited; ``foreign``: partitions among theirs that others reassign;
+    ``reverts``: how often somebody undid it. ``refused``: brokers whose replication throttle is below what was asked
+    for, with both values; ``contested``: what is undone again and again, and who it may be; ``trouble``: what could not
+    be written lately; ``ceilings``: rates that somebody set lower by hand and that are therefore kept.
+    """
+
+    rows: tuple[BrokerThrottleRow, ...] = ()
+    replicas: int = 0
+    foreign: int = 0
+    reverts: int = 0
+    refused: str = ""
+    contested: str = ""
+    trouble: str = ""
+    ceilings: str = ""
+
+
+NOTHING_IN_FORCE = ThrottleView()
+
+
+def build_throttle_status(
+    throttle: KafkaReassignmentThrottle,
+    ruling: KafkaReassignmentThrottle | None,
+    view: ThrottleView,
+    *,
+    cluster_id: str,
+    now: datetime,
+    problem: RebalanceError | None = None,
+) -> KafkaReassignmentThrottleStatus:
+    """The whole status. ``ruling``: whose rates count. Only that one shows the view: it is nobody else's doing.
+
+    ``problem``: why nothing is known of this round; what was last known of Kafka then stays, as it does there.
+    """
+    metadata, before = throttle.metadata, throttle.status
+    rules = ruling is not None and ruling.metadata.uid == metadata.uid
+    shown = view if rules else NOTHING_IN_FORCE
+    conditions = _conditions(throttle, _state(throttle, ruling, view, problem), now)
+    if problem is not None:
+        return before.model_copy(update={"observed_generation": metadata.generation, "conditions": conditions})
+    rows = sorted(shown.rows, key=lambda row: row.broker)
+    return KafkaReassignmentThrottleStatus(
+        observed_generation=metadata.generation,
+        cluster_id=cluster_id or before.cluster_id,
+        conditions=conditions,
+        brokers=tuple(_broker(row) for row in rows[:MAX_BROKER_ROWS]),
+        brokers_total=len(rows),
+        throttled_replicas=shown.replicas,
+        foreign_reassignments=shown.foreign,
+        reverts=shown.reverts,
+        display=_display(throttle.spec, rows),
+    )
+
+
+def _conditions(throttle: KafkaReassignmentThrottle, state: State, now: datetime) -> tuple[Condition, ...]:
+    verdict, reason, message = state
+    if throttle.spec.freeze and not throttle.metadata.deleting:
+        message += "; freeze: no rebalance starts a new step"
+    generation = throttle.metadata.generation
+    return summarise(throttle.status.conditions, verdict, reason, message, generation=generation, now=now)
+
+
+def _state(
+    throttle: KafkaReassignmentThrottle,
+    ruling: KafkaReassignmentThrottle | None,
+    view: ThrottleView,
+    problem: RebalanceError | None,
+) -> State:
+    """Ready's reason is the STATE column; what a person must act on comes first."""
+    if throttle.metadata.deleting:
+        waits = problem.message if problem else view.trouble
+        return (
+            ReadySummary.IN_PROGRESS,
+            Reason.RESTORING,
+            _sentences("what it changed in Kafka is being given back", waits),
+        )
+    if problem is not None:
+        again = "trying again" if isinstance(problem, Transient) else ""
+        return ReadySummary.STUCK, problem.reason, _sentences(problem.message, again)
+    if throttle.unread:
+        return (
+            ReadySummary.STUCK,
+            Reason.INVALID_SPEC,
+            _sentences(throttle.unread, "what was asked for before still holds"),
+        )
+    if ruling is None:
+        return ReadySummary.IN_PROGRESS, Reason.PENDING, "its rates count once our finalizer is seen on it"
+    if ruling.metadata.uid != throttle.metadata.uid:
+        names = f"{ruling.metadata.namespace}/{ruling.metadata.name}"
+        return ReadySummary.STUCK, Reason.CONFLICTED, f"{names} is older: its rates hold instead"
+    return _state_of_the_ruling(throttle.spec, view)
+
+
+def _state_of_the_ruling(spec: KafkaReassignmentThrottleSpec, view: ThrottleView) -> State:
+    if not spec.sets_rates:
+        return ReadySummary.DONE, Reason.APPLIED, "sets no rate; its limits hold for all rebalances of the cluster"
+    if view.refused:
+        then = "what was in force before stays, and no new copy starts there: lower the rate, or raise that throttle"
+        told = _sentences(view.refused, then, view.contested, view.ceilings, view.trouble)
+        return ReadySummary.STUCK, Reason.REPLICATION_THROTTLE_LOWER, told
+    if view.contested:
+        return ReadySummary.STUCK, Reason.CONTESTED, _sentences(view.contested, view.ceilings, view.trouble)
+    if view.trouble:
+        return ReadySummary.IN_PROGRESS, Reason.PENDING, _sentences(view.trouble, view.ceilings)
+    if not (view.rows or view.replicas or view.foreign):
+        holds = "nothing is moving; holds for all reassignments of the cluster"
+        return ReadySummary.DONE, Reason.NOTHING_TO_THROTTLE, holds
+    others = f", {_count(view.foreign, 'reassignment')} of others among them" if view.foreign else ""
+    told = f"{_count(view.replicas, 'moving replica')} on {_count(len(view.rows), 'broker')}{others}"
+    holds = f"holds for all reassignments of the cluster: {told}"
+    return ReadySummary.DONE, Reason.APPLIED, _sentences(holds, view.ceilings)
+
+
+def _broker(row: BrokerThrottleRow) -> ThrottledBroker:
+    leader, follower = row.leader, row.follower
+    return ThrottledBroker(
+        id=row.broker,
+        leader_rate=leader.rate if leader else None,
+        leader_claim=leader.claim if leader else None,
+        leader_bytes_per_second=leader.measured if leader else None,
+        leader_utilisation_percent=_percent(leader),
+        follower_rate=follower.rate if follower else None,
+        follower_claim=follower.claim if follower else None,
+        follower_bytes_per_second=follower.measured if follower else None,
+        follower_utilisation_percent=_percent(follower),
+    )
+
+
+def _percent(side: SideRow | None) -> int | None:
+    if side is None or side.measured is None or side.rate <= 0:
+        return None
+    return round(100 * side.measured / side.rate)
+
+
+def _display(spec: KafkaReassignmentThrottleSpec, rows: Collection[BrokerThrottleRow]) -> ThrottleDisplay:
+    own = spec.rates_on(BrokerId(row.id) for row in spec.brokers)
+    asked = [Rates(spec.leader_rate, spec.follower_rate), *own.values()]
+    return ThrottleDisplay(
+        leader=_range([row.leader.rate for row in rows if row.leader], [rates.leader for rates in asked]),
+        follower=_range([row.follower.rate for row in rows if row.follower], [rates.follower for rates in asked]),
+    )
+
+
+def _range(in_force: Collection[int], asked: Collection[int | None]) -> str:
+    """What is in force, from lowest to highest; where nothing is, what the spec asks for."""
+    rates = in_force or [rate for rate in asked if rate is not None]
+    if not rates:
+        return "-"
+    lowest, highest = min(rates), max(rates)
+    return format_rate(highest) if lowest == highest else f"{format_bytes(lowest)}-{format_rate(highest)}"
+
+
+def _sentences(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -1,0 +1,1 @@
+"""Opening runs: planning and storing the plan."""

@@ -1,0 +1,89 @@
+"""The lists that a spec refers to (strategy Assignment), held against what is there. Pure.
+
+They are given once and read before every plan of a run, by when the run itself has changed what they were made for:
+what it has brought on its way is no reason to refuse the rest, and neither is what others did meanwhile: a topic that
+they deleted, a partition that they moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from kafka_rebalance.api.conditions import Reason
+from kafka_rebalance.errors import Refused
+from kafka_rebalance.execution.partition_status import DRIFTED, TOPIC_DELETED, TOPIC_RECREATED, PartitionMove
+from kafka_rebalance.model.plan import SkippedPartition
+from kafka_rebalance.model.reassignment_file import Reassigned, read_reassignment
+from kafka_rebalance.model.topology import PartitionState, Replicas, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentLists:
+    """What each partition shall have, and the partitions that are left out, with the reason."""
+
+    wanted: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
+    skipped: tuple[SkippedPartition, ...] = ()
+
+
+def read_assignment(text: str, source: str) -> tuple[Reassigned, ...]:
+    """The rows of Kafka's reassignment JSON. Refused("AssignmentInvalid") names ``source`` and the place in it."""
+    try:
+        return read_reassignment(text.encode())
+    except ValueError as wrong:
+        raise Refused(Reason.ASSIGNMENT_INVALID, f"{source}: {wrong}") from wrong
+    except Refused as wrong:
+        raise Refused(Reason.ASSIGNMENT_INVALID, f"{source}: {wrong.message}") from wrong
+
+
+def lists_for(
+    rows: Iterable[Reassigned],
+    partitions: Mapping[TopicPartition, PartitionState],
+    earlier: Iterable[PartitionMove] = (),
+    planned_before: Container[TopicPartition] | None = None,
+) -> AssignmentLists:
+    """The rows, without topics that are gone and partitions that others have moved.
+
+    ``partitions`` are all that the cluster has. ``earlier`` is what the run has been about so far. ``planned_before``:
+    it has been planned before, and named these partitions, which were there then. Refused("OriginalReplicasDiffer")
+    where a partition that the run was not about is not what the row was made for, Refused("UnknownPartition") where
+    there is none and was none: no topic has been deleted there, the row is misspelt.
+    """
+    before = {errand.tp: errand for errand in earlier}
+    again = planned_before is not None
+    known: Container[TopicPartition] = planned_before if planned_before is not None else ()
+    wanted: dict[TopicPartition, Replicas] = {}
+    skipped: list[SkippedPartition] = []
+    for row in rows:
+        state, errand = partitions.get(row.tp), before.get(row.tp)
+        if state is None and (row.tp in known or errand is not None):
+            skipped.append(SkippedPartition(row.tp, TOPIC_DELETED))
+        elif state is None:
+            since = ", nor had when this run was planned before: correct the row, or take it out" if again else ""
+            message = f"the assignment names topic-partition {row.tp}, which the cluster does not have{since}"
+            raise Refused("UnknownPartition", message)
+        elif errand is not None and _another_topic(state, errand):
+            skipped.append(SkippedPartition(row.tp, TOPIC_RECREATED))
+        elif state.in_flight or _made_for(row, state, errand):
+            wanted[row.tp] = row.replicas
+        elif again and errand is not None:
+            skipped.append(SkippedPartition(row.tp, DRIFTED))
+        else:
+            raise Refused(
+                Reason.ORIGINAL_REPLICAS_DIFFER,
+                f"topic-partition {row.tp} has replicas {list(state.replicas)}, its original_replicas in the "
+                f"assignment are {list(row.original or ())}: it was made for another state; make it anew",
+            )
+    return AssignmentLists(wanted, tuple(skipped))
+
+
+def _another_topic(state: PartitionState, errand: PartitionMove) -> bool:
+    return bool(state.topic_id and errand.topic_id) and state.topic_id != errand.topic_id
+
+
+def _made_for(row: Reassigned, state: PartitionState, errand: PartitionMove | None) -> bool:
+    """KIP-236: original_replicas are what the partition has now. Or had before this run, which has moved it since."""
+    if row.original is None or state.replicas in (row.original, row.replicas):
+        return True
+    on_its_way = errand is not None and set(state.replicas) <= errand.known | set(row.replicas)
+    return errand is not None and on_its_way and row.original in (errand.origin, errand.planned_from)

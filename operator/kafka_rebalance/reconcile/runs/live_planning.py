@@ -1,0 +1,225 @@
+"""Reads the live cluster and has it planned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from kafka_rebalance.api.conditions import Reason
+from kafka_rebalance.api.topic_patterns import TopicFilter
+from kafka_rebalance.api.v1alpha1 import GoalsSpec, KafkaRebalanceSpec, OfflinePolicy
+from kafka_rebalance.errors import Refused, Transient
+from kafka_rebalance.execution.partition_status import DRIFTED, FOREIGN, WEDGED, PartitionMove
+from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
+from kafka_rebalance.model.goals import Strategy
+from kafka_rebalance.model.load import LoadModel, PartitionLoad
+from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
+from kafka_rebalance.model.run import Spent
+from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
+from kafka_rebalance.planning.problem.request import Goals, PartitionInput, PlanRequest, eligible_brokers
+from kafka_rebalance.reconcile.decide.budget_used import what_is_left
+from kafka_rebalance.reconcile.runs.assignment_lists import AssignmentLists
+from kafka_rebalance.reconcile.runs.solving import solve
+from kafka_rebalance.reconcile.state.selection import BUDGET_REACHED, NOTHING_SELECTED
+
+
+@dataclass(frozen=True, slots=True)
+class PlanInputs:
+    """What a plan depends on beside the spec: the lists it refers to, and what topics demand of its replication factor.
+
+    ``min_insync`` is the effective min.insync.replicas per topic; absent: 1. ``spent``: of the budget, by the same run.
+    """
+
+    lists: AssignmentLists = field(default_factory=AssignmentLists)
+    min_insync: Mapping[str, int] = field(default_factory=dict)
+    spent: Spent = field(default_factory=Spent)
+
+
+PINNED = "Pinned"
+NOT_MOVED = "NotMoved"
+"""Why a partition stays on a broker that shall be emptied: NotMoved where the strategy does not move it."""
+
+
+async def make_plan(
+    spec: KafkaRebalanceSpec,
+    info: ClusterInfo,
+    selected: Mapping[TopicPartition, PartitionState],
+    load: LoadModel,
+    asked: PlanInputs,
+) -> Plan:
+    """A plan for the selected partitions as they are.
+
+    Refused names what the cluster cannot give, or with offlinePolicy Refuse the partitions without a leader.
+    Transient("ClusterUnhealthy") where a broker that holds replicas is away: it may just be restarting, and nobody
+    said that it shall be emptied.
+    """
+    # A list that somebody else is just changing is no list to plan from: it has copies too many.
+    resting = {tp: state for tp, state in selected.items() if not state.in_flight}
+    busy = [
+        SkippedPartition(tp, WEDGED if selected[tp].wedged else FOREIGN) for tp in sorted(selected.keys() - resting)
+    ]
+    holders = frozenset(b for state in resting.values() for b in state.replicas)
+    live = tuple(sorted(info.brokers.values(), key=lambda broker: broker.id))
+    include, decommission = _ids(spec.brokers.include), _ids(spec.brokers.decommission)
+    targets = eligible_brokers(live, include, decommission, holders)
+    away = holders - set(info.brokers) - decommission
+    if away and not include:
+        names = ", ".join(str(b) for b in sorted(away))
+        names = f"broker {names} holds replicas and is" if len(away) == 1 else f"brokers {names} hold replicas and are"
+        raise Transient(
+            "ClusterUnhealthy",
+            f"{names} not live; planned on their return. If gone for good: spec.brokers.decommission",
+            retry_after=15,
+        )
+    if spec.offline_policy is OfflinePolicy.REFUSE:
+        _refuse_offline(resting)
+    pins = TopicFilter(spec.topics.pinned) if spec.topics.pinned else None
+    pinned = {topic for topic in {tp.topic for tp in resting} if pins is not None and pins.matches(topic)}
+    request = PlanRequest(
+        brokers=live,
+        partitions=tuple(
+            PartitionInput(
+                tp,
+                state.replicas,
+                state.topic_id,
+                load.size_bytes(tp),
+                has_leader=state.leader is not None,
+                pinned=tp.topic in pinned,
+                min_insync=asked.min_insync.get(tp.topic, 1),
+            )
+            for tp, state in sorted(resting.items())
+        ),
+        targets=targets,
+        goals=what_is_left(planning_goals(spec.goals), asked.spent),
+        strategy=spec.strategy,
+        replication_factor=spec.replication_factor,
+        # Those in flight are left to whoever moves them, named here or not.
+        assignment={tp: row for tp, row in asked.lists.wanted.items() if tp in resting or tp not in selected},
+    )
+    made = await solve(request)
+    if request.strategy is Strategy.PREFERRED_LEADERS:
+        made = replace(made, partitions=tuple(sorted((*made.partitions, *_elections(request, made, resting)))))
+    staying = _left_on(decommission, request, made) if decommission else ()
+    made = replace(made, skipped=(*made.skipped, *asked.lists.skipped, *busy, *staying))
+    in_place = tuple(sorted(asked.lists.wanted.keys() - made.about))
+    return replace(made, in_place=in_place, reason=made.reason if selected else NOTHING_SELECTED)
+
+
+def _elections(
+    request: PlanRequest, made: Plan, states: Mapping[TopicPartition, PartitionState]
+) -> Iterable[PlannedPartition]:
+    """The partitions whose list is as it shall be, and which another than its first replica leads.
+
+    A first replica on a broker that may hold nothing is not elected: it stands first where there is no other.
+    """
+    changed = {p.tp for p in made.partitions}
+    for p in request.partitions:
+        led_by, first = states[p.tp].leader, p.replicas[0]
+        if led_by not in {None, first} and p.tp not in changed and not p.pinned and first in request.targets:
+            yield PlannedPartition(p.tp, p.replicas, p.replicas, p.topic_id, p.size_bytes, elects=True)
+
+
+def _left_on(leaving: frozenset[BrokerId], request: PlanRequest, made: Plan) -> Iterable[SkippedPartition]:
+    """What the plan knowingly leaves on brokers that shall be emptied: planning again would leave it there, too."""
+    told = {p.tp for p in made.partitions} | {row.tp for row in made.skipped}
+    for p in request.partitions:
+        if leaving.intersection(p.replicas) and p.tp not in told:
+            reason = PINNED if p.pinned else BUDGET_REACHED if made.imbalance is not None else NOT_MOVED
+            yield SkippedPartition(p.tp, reason)
+
+
+def planning_goals(goals: GoalsSpec) -> Goals:
+    """The spec's goals as the planner takes them."""
+    return Goals(
+        rack_awareness=goals.rack_awareness,
+        leaders=goals.leaders,
+        follower_order=goals.follower_order,
+        balance=goals.balance,
+        max_replica_moves=goals.max_replica_moves,
+        max_data_to_move=goals.max_data_to_move,
+        minimum_gain=goals.minimum_gain,
+    )
+
+
+def _refuse_offline(partitions: Mapping[TopicPartition, PartitionState]) -> None:
+    offline = sorted(tp for tp, state in partitions.items() if state.leader is None)
+    if offline:
+        examples = ", ".join(str(tp) for tp in offline[:5])
+        told = f"{len(offline)} partitions have no leader: {examples}; spec.offlinePolicy: Skip leaves them alone"
+        raise Refused(Reason.OFFLINE_PARTITIONS, told)
+
+
+def refuse_stale(earlier: Iterable[PartitionMove], partitions: Mapping[TopicPartition, PartitionState]) -> None:
+    """Transient("MetadataStale") while metadata still shows copies that a cancel has just taken back.
+
+    Planned from such a list, the partition would keep a replica too many for ever.
+    """
+    for errand in earlier:
+        state, most = partitions.get(errand.tp), max(len(errand.origin), len(errand.target))
+        if state is not None and len(state.replicas) > most and set(state.replicas) <= errand.known:
+            raise Transient("MetadataStale", f"{errand.tp} still shows {list(state.replicas)}; reading again", 1.0)
+
+
+def with_earlier_errands(
+    made: Plan, earlier: Iterable[PartitionMove], partitions: Mapping[TopicPartition, PartitionState]
+) -> Plan:
+    """The plan plus the partitions that an earlier plan of the same run touched and this one leaves where they are.
+
+    Those that others have moved keep the list that they were on before the run: wherever it goes, they stay out of it.
+    """
+    planned = {p.tp for p in made.partitions}
+    drifted = {row.tp for row in made.skipped if row.reason == DRIFTED}
+    left = []
+    for e in earlier:
+        if e.tp not in planned and e.tp in partitions:
+            stays = e.origin if e.tp in drifted else partitions[e.tp].replicas
+            left.append(PlannedPartition(e.tp, stays, stays, e.topic_id, e.size_bytes))
+    return replace(made, partitions=tuple(sorted((*made.partitions, *left)))) if left else made
+
+
+async def live_sizes(admin: KafkaAdmin, info: ClusterInfo) -> LoadModel:
+    """Sizes from the brokers' log dirs: per partition the largest replica."""
+    sizes: dict[TopicPartition, int] = {}
+    for dirs in (await admin.log_dirs(tuple(info.brokers))).values():
+        for log_dir in dirs:
+            for tp, size in log_dir.replica_bytes.items():
+                sizes[tp] = max(size, sizes.get(tp, 0))
+    loads = {tp: PartitionLoad(size) for tp, size in sizes.items()}
+    return LoadModel("LogDirs", None, loads, info.cluster_id)
+
+
+async def known_loads(
+    model: LoadModel | None, admin: KafkaAdmin, info: ClusterInfo, partitions: Mapping[TopicPartition, PartitionState]
+) -> LoadModel:
+    """The model, with sizes read live of those of the partitions that it does not know; without one, of all.
+
+    Those are newer than its last sample. Left at nothing, they would cost no budget of bytes, no room and no time.
+    """
+    if model is None:
+        return await live_sizes(admin, info)
+    newer = {tp for tp, state in partitions.items() if not model.knows(tp, state.topic_id)}
+    if not newer:
+        return model
+    live = (await live_sizes(admin, info)).partitions
+    known = {tp: load for tp, load in model.partitions.items() if tp not in newer}
+    return replace(model, partitions=known | {tp: live[tp] for tp in newer & live.keys()})
+
+
+def refuse_unknown_sizes(
+    goals: GoalsSpec, load: LoadModel, partitions: Mapping[TopicPartition, PartitionState]
+) -> None:
+    """Transient("SizesUnknown") where a budget of bytes is to be kept and nobody tells how large a partition is.
+
+    One without a leader is not moved, and its brokers may be gone for good.
+    """
+    if goals.max_data_to_move is None:
+        return
+    unknown = sorted(tp for tp, state in partitions.items() if state.leader is not None and tp not in load.partitions)
+    if unknown:
+        examples = ", ".join(str(tp) for tp in unknown[:5])
+        told = f"no broker tells the size of {len(unknown)} partitions ({examples}), which goals.maxDataToMove needs"
+        raise Transient(Reason.SIZES_UNKNOWN, told, retry_after=15)
+
+
+def _ids(ids: Iterable[int]) -> frozenset[BrokerId]:
+    return frozenset(BrokerId(i) for i in ids)

@@ -1,0 +1,63 @@
+"""Runs the planner where it holds nobody up: a small plan in a thread, a large one in a process of its own.
+
+The solver keeps the interpreter's lock. At 200,000 partitions it stood still for 18 seconds at a time: no renewal of
+the lease, no answer to a probe, no tick of another cluster. A process also ends when nobody wants its plan any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import pickle
+import sys
+from typing import cast
+
+from kafka_rebalance.errors import Refused, Transient
+from kafka_rebalance.model.plan import Plan
+from kafka_rebalance.planning.planner import plan
+from kafka_rebalance.planning.problem.request import PlanRequest
+
+LARGE = 10_000
+"""Partitions from which on the start of a process (half a second) is the smaller evil."""
+_RETRY_SECONDS = 60.0
+
+
+async def solve(request: PlanRequest) -> Plan:
+    """The plan. Refused as the planner says; Transient("PlanningFailed") where its process died. May be cancelled."""
+    if len(request.partitions) < LARGE:
+        return await asyncio.to_thread(plan, request)
+    question = await asyncio.to_thread(pickle.dumps, request)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", __name__),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        start_new_session=True,  # a Ctrl-C at the terminal is for us
+    )
+    try:
+        answer, _ = await process.communicate(question)
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+    if process.returncode:
+        how = f"signal {-process.returncode}" if process.returncode < 0 else f"exit code {process.returncode}"
+        told = f"planning {len(request.partitions)} partitions ended with {how}: short of memory, or see the log above"
+        raise Transient("PlanningFailed", told, retry_after=_RETRY_SECONDS)
+    made = await asyncio.to_thread(pickle.loads, answer)  # our own process wrote it
+    if isinstance(made, Plan):
+        return made
+    raise Refused(*cast("tuple[str, str]", made))
+
+
+def _answer() -> None:
+    """The process: a PlanRequest on stdin; on stdout a Plan, or reason and message of what was refused."""
+    try:
+        made: Plan | tuple[str, str] = plan(pickle.load(sys.stdin.buffer))  # noqa: S301 - our own parent wrote it
+    except Refused as refused:
+        made = (refused.reason, refused.message)
+    pickle.dump(made, sys.stdout.buffer)
+
+
+if __name__ == "__main__":
+    _answer()

@@ -1,0 +1,23 @@
+"""Which partitions a spec selects, and why a plan is empty. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kafka_rebalance.api.topic_patterns import TopicFilter
+from kafka_rebalance.api.v1alpha1 import KafkaRebalanceSpec
+from kafka_rebalance.model.topology import PartitionState, TopicPartition
+
+BUDGET_REACHED = "BudgetReached"
+"""The movement budget allows no further move."""
+NOTHING_SELECTED = "NothingSelected"
+"""Why a plan is empty: the topic filter takes nothing that the cluster has, which may be a slip of the pen."""
+
+
+def select(
+    spec: KafkaRebalanceSpec, partitions: Mapping[TopicPartition, PartitionState]
+) -> dict[TopicPartition, PartitionState]:
+    """The partitions that the spec's topic filter takes."""
+    chosen = TopicFilter.of(spec.topics)
+    topics = {topic for topic in {tp.topic for tp in partitions} if chosen.matches(topic)}
+    return {tp: state for tp, state in partitions.items() if tp.topic in topics}

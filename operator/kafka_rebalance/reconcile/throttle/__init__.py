@@ -1,0 +1,1 @@
+"""The throttle of one Kafka cluster: claims, rates, lists and the ledger."""

@@ -1,0 +1,89 @@
+"""The throttle ledger of one Kafka cluster as the operator holds it: read once, saved before each change.
+
+It is there, empty at least, from the first run on. One that is missing later was deleted by somebody.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from kafka_rebalance.errors import Permanent
+from kafka_rebalance.execution.ledger import Ledger
+from kafka_rebalance.execution.ledger_json import ledger_from_json, ledger_to_json
+from kafka_rebalance.kube.api_errors import StoredStateCorrupt
+from kafka_rebalance.kube.store import LedgerStore
+
+log = logging.getLogger(__name__)
+
+
+class LedgerCache:
+    """The stored ledger covers at least what this one does, and this one at least what is set in Kafka."""
+
+    def __init__(self, cluster_id: str, store: LedgerStore) -> None:
+        self._cluster_id = cluster_id
+        self._store = store
+        self._ledger: Ledger | None = None
+        self.exists = False
+        """Whether it is stored, empty or not."""
+        self._troubles: dict[str, str] = {}
+
+    async def load(self) -> None:
+        """Read the ledger once. Permanent("ThrottleLedgerDamaged") where it cannot be read: never guess."""
+        if self._ledger is not None:
+            return
+        try:
+            data = await self._store.load(self._cluster_id)
+            self._ledger = Ledger() if data is None else ledger_from_json(data)
+        except (KeyError, TypeError, ValueError, StoredStateCorrupt) as error:
+            why = error.message if isinstance(error, StoredStateCorrupt) else error
+            raise Permanent(
+                "ThrottleLedgerDamaged",
+                f"the throttle ledger of cluster {self._cluster_id} cannot be read ({why}); restore it, or delete it "
+                "after undoing the throttles by hand",
+            ) from error
+        self.exists = data is not None
+
+    @property
+    def ledger(self) -> Ledger:
+        """What is on record."""
+        if self._ledger is None:
+            raise RuntimeError("load() comes first")
+        return self._ledger
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is on record, or nothing was read yet."""
+        return self._ledger is None or self._ledger.empty
+
+    async def save(self, ledger: Ledger) -> None:
+        """Put this on record."""
+        if ledger != self._ledger:
+            await self._store.save(self._cluster_id, ledger_to_json(ledger))
+            self._ledger, self.exists = ledger, True
+
+    async def establish(self) -> None:
+        """Store it before there is anything on record."""
+        if not self.exists:
+            await self._store.save(self._cluster_id, ledger_to_json(self.ledger))
+            self.exists = True
+
+    def strike(self, ledger: Ledger) -> None:
+        """Hold less than what is stored, until it is next saved: undoing twice does no harm."""
+        self._ledger = ledger
+
+    @property
+    def trouble(self) -> str:
+        """What cannot be read or written at present, for the status; empty where all is well."""
+        more = f" and {len(self._troubles) - 1} more" if len(self._troubles) > 1 else ""
+        return next(iter(self._troubles.values()), "") + more
+
+    def note(self, where: str, problem: str) -> None:
+        """A broker or topic, by its name for people, could not be read or written."""
+        trouble = f"{where}: {problem}"
+        if self._troubles.get(where) != trouble:
+            log.warning("%s", trouble)
+        self._troubles[where] = trouble
+
+    def solved(self, where: str) -> None:
+        """It could."""
+        self._troubles.pop(where, None)

@@ -1,0 +1,100 @@
+"""Throttle configs as brokers keep them, by the recordings, with other people's hands on them, and a ledger's store."""
+
+from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, RATE_NAMES
+from kafka_rebalance.kafka.ports import ConfigOp, ConfigSource, ConfigValue
+
+
+class Records:
+    """The ledger's store: it outlives the operator."""
+
+    def __init__(self, kept=None):
+        self.kept = kept
+
+    async def load(self, _cluster_id):
+        return self.kept
+
+    async def save(self, _cluster_id, ledger):
+        self.kept = ledger
+
+    async def delete(self, _cluster_id):
+        self.kept = None
+
+
+class Killed(Exception):
+    """The process is gone between two calls."""
+
+
+class Configs:
+    """Dynamic configs by topic or broker and name; ``files`` are those that brokers have from their file.
+
+    ``calls_left``: after so many calls the process is killed, the last of them still carried out. ``silent`` brokers do
+    not answer, ``refusing`` ones answer and take nothing. ``asked``: the brokers of each call, in order. ``late``: what
+    is read of these keys instead of what is there.
+    """
+
+    def __init__(self, before=None, files=None):
+        self.values = dict(before or {})
+        self.files = dict(files or {})
+        self.calls_left = None
+        self.silent, self.refusing, self.late = set(), set(), {}
+        self.asked = []
+
+    async def topic_configs(self, topics, names):
+        self._count()
+        return {t: {n: self._read((t, n), ConfigSource.DYNAMIC_TOPIC, "") for n in names} for t in topics}
+
+    async def broker_configs(self, brokers, names):
+        self._count()
+        self.asked.append(tuple(brokers))
+        there = [b for b in brokers if b not in self.silent]
+        return {b: {n: self._read((b, n), ConfigSource.DYNAMIC_BROKER, None) for n in names} for b in there}
+
+    async def alter_topic_configs(self, changes):
+        self._count()
+        return {topic: self._apply(topic, operations) for topic, operations in changes.items()}
+
+    async def alter_broker_configs(self, changes):
+        self._count()
+        self.asked.append(tuple(changes))
+        deaf = self.silent | self.refusing
+        return {b: "_TIMED_OUT" if b in deaf else self._apply(b, ops) for b, ops in changes.items()}
+
+    def rates(self, broker):
+        """Both rates that are set on the broker, leader's first."""
+        return tuple(self.values.get((broker, name)) for name in RATE_NAMES)
+
+    def lists(self, topic):
+        """Both lists of the topic, leader's first, as sets; None where nothing is set."""
+        found = (self.values.get((topic, name)) for name in LIST_NAMES)
+        return tuple(None if value is None else set(filter(None, value.split(","))) for value in found)
+
+    def _count(self):
+        if self.calls_left is not None:
+            if self.calls_left == 0:
+                raise Killed
+            self.calls_left -= 1
+
+    def _read(self, key, own, unset):
+        value = self.late.get(key, self.values.get(key))
+        if value is not None:
+            return ConfigValue(value, own)
+        if key in self.files:
+            return ConfigValue(self.files[key], ConfigSource.STATIC_BROKER)
+        return ConfigValue(unset, ConfigSource.DEFAULT)
+
+    def _apply(self, where, operations):
+        for change in operations:
+            key = (where, change.name)
+            now = [item for item in self.values.get(key, "").split(",") if item]
+            mine = change.value.split(",")
+            if change.op is ConfigOp.DELETE:
+                self.values.pop(key, None)
+            elif change.op is ConfigOp.SET:
+                self.values[key] = change.value
+            elif change.op is ConfigOp.APPEND and "*" in now:
+                return "INVALID_CONFIG"
+            elif change.op is ConfigOp.APPEND:
+                self.values[key] = ",".join([*now, *(item for item in mine if item not in now)])
+            else:
+                self.values[key] = ",".join(item for item in now if item not in mine)
+        return None

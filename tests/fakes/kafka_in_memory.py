@@ -1,0 +1,126 @@
+"""Brokers that are a dictionary: as much of `KafkaAdmin` as an engine asks for, by what real ones were seen to do."""
+
+from dataclasses import replace
+
+from tests.fakes.configs_in_memory import Configs
+
+from kafka_rebalance.kafka.ports import AlterCode, ClusterInfo, LogDir, Reassignment
+from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, TopicPartition, replicas_of
+
+
+class KafkaInMemory(Configs):
+    """Partition i of a topic is on ``lists[topic][i]``, led by the first; each has ``size`` bytes.
+
+    A copy is in sync at once, unless it is on one of the ``slow`` brokers: there it stays in flight. ``altered`` and
+    ``elected`` are the orders that were carried out, in order, as text and list. ``unseen`` topics are known to no
+    broker that is asked for everything, but to those that are asked for them.
+    """
+
+    def __init__(self, brokers, size=100, **lists):
+        super().__init__()
+        self.brokers = {BrokerId(b): Broker(BrokerId(b), host=f"kafka-{b}", port=9092) for b in brokers}
+        self.size = size
+        self.states = {}
+        self.slow, self.unseen = set(), set()
+        self.altered, self.elected = [], []
+        for topic, rows in lists.items():
+            self.create(topic, rows)
+
+    def create(self, topic, rows, topic_id="id-1"):
+        for number, row in enumerate(rows):
+            tp, held = TopicPartition(topic, number), replicas_of(*row)
+            self.states[tp] = PartitionState(tp, f"{topic}-{topic_id}", held, frozenset(held), held[0])
+
+    def delete(self, topic):
+        self.states = {tp: state for tp, state in self.states.items() if tp.topic != topic}
+
+    def lead(self, topic, number, leader):
+        """As after a restart of the preferred leader."""
+        tp = TopicPartition(topic, number)
+        self.states[tp] = replace(self.states[tp], leader=None if leader is None else BrokerId(leader))
+
+    def assign(self, topic, number, *held):
+        """As somebody else's reassignment leaves it."""
+        tp, held = TopicPartition(topic, number), replicas_of(*held)
+        self.states[tp] = replace(self.states[tp], replicas=held, isr=frozenset(held), leader=held[0])
+
+    def lists(self, topic):
+        return [list(state.replicas) for tp, state in sorted(self.states.items()) if tp.topic == topic]
+
+    def leaders(self, topic):
+        return [state.leader for tp, state in sorted(self.states.items()) if tp.topic == topic]
+
+    @property
+    def flying(self):
+        return {str(tp) for tp, state in self.states.items() if state.in_flight}
+
+    @property
+    def info(self):
+        return ClusterInfo("c", dict(self.brokers))
+
+    async def describe_cluster(self):
+        return self.info
+
+    async def describe_partitions(self, topics=None):
+        asked = {tp.topic for tp in self.states} - self.unseen if topics is None else set(topics)
+        return {tp: state for tp, state in self.states.items() if tp.topic in asked}
+
+    async def list_reassignments(self):
+        return {
+            tp: Reassignment(state.replicas, state.adding, state.removing)
+            for tp, state in self.states.items()
+            if state.in_flight
+        }
+
+    async def alter_reassignments(self, orders):
+        return {tp: self._alter(tp, to) for tp, to in orders.items()}
+
+    async def elect_preferred(self, partitions):
+        return {tp: self._elect(tp) for tp in partitions}
+
+    async def log_dirs(self, brokers):
+        held = {b: {tp: self.size for tp, state in self.states.items() if b in state.replicas} for b in brokers}
+        return {b: (LogDir("/data", sizes),) for b, sizes in held.items()}
+
+    def arrive(self):
+        """All that is in flight is in sync now, and nothing is slow any more."""
+        self.slow = set()
+        for tp in [tp for tp, state in self.states.items() if state.in_flight]:
+            self._complete(tp)
+
+    def _alter(self, tp, to):
+        state = self.states.get(tp)
+        if state is None:
+            return AlterCode.UNKNOWN_TOPIC_OR_PARTITION
+        if to is None and not state.in_flight:
+            return AlterCode.NO_REASSIGNMENT_IN_PROGRESS
+        if to is not None and state.in_flight:
+            return AlterCode.IN_FLIGHT
+        self.altered.append((str(tp), None if to is None else list(to)))
+        if to is None:
+            left = tuple(b for b in state.replicas if b not in state.adding)
+            self.states[tp] = replace(state, replicas=left, isr=state.isr & set(left), adding=(), removing=())
+            return AlterCode.OK
+        adding = tuple(b for b in to if b not in state.replicas)
+        removing = tuple(b for b in state.replicas if b not in to)
+        self.states[tp] = replace(state, replicas=(*to, *removing), adding=adding, removing=removing)
+        if not self.slow & set(adding):
+            self._complete(tp)
+        return AlterCode.OK
+
+    def _complete(self, tp):
+        state = self.states[tp]
+        left = tuple(b for b in state.replicas if b not in state.removing)
+        in_sync = (state.isr | set(state.adding)) & set(left)
+        leader = state.leader if state.leader in left else next((b for b in left if b in in_sync), None)
+        self.states[tp] = replace(state, replicas=left, isr=in_sync, leader=leader, adding=(), removing=())
+
+    def _elect(self, tp):
+        state = self.states[tp]
+        if state.leader == state.replicas[0]:
+            return AlterCode.ELECTION_NOT_NEEDED
+        if state.replicas[0] not in state.isr:
+            return AlterCode.PREFERRED_LEADER_NOT_AVAILABLE
+        self.elected.append(str(tp))
+        self.states[tp] = replace(state, leader=state.replicas[0])
+        return AlterCode.OK

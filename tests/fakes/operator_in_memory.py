@@ -1,0 +1,141 @@
+"""One cluster's engine with an API server and brokers that are dictionaries; it can be killed between two rounds."""
+
+import asyncio
+import json
+from datetime import timedelta
+
+from tests.fakes.configs_in_memory import Records
+from tests.fakes.kube_in_memory import KubeInMemory
+from tests.fakes.stopped_clock import NOON, StoppedClock
+
+from kafka_rebalance.api.v1alpha1 import REBALANCES
+from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
+from kafka_rebalance.reconcile.act.resources import Resources
+from kafka_rebalance.reconcile.engine import ClusterEngine
+from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState
+from kafka_rebalance.reconcile.state.records import Stores
+from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
+
+_WHERE = (REBALANCES, "kafka", "r")
+
+
+class _Kube(KubeInMemory):
+    """Remembers every status, the newest last."""
+
+    def __init__(self):
+        super().__init__()
+        self.told = []
+
+    async def patch_status(self, plural, namespace, name, patch):
+        self.told.append(patch["status"])
+        return await super().patch_status(plural, namespace, name, patch)
+
+
+class OperatorInMemory:
+    """Rounds of a second each, about one KafkaRebalance. ``model`` is what the pipeline knows of the cluster."""
+
+    def __init__(self, kafka, model=None):
+        self.kafka, self.model = kafka, model
+        self.kube, self.clock, self.records = _Kube(), StoppedClock(), Records()
+        self.restart()
+
+    def restart(self):
+        """Killed, and started again: only what is stored is left."""
+        stores = Stores(PlanStore(self.kube), OriginStore(self.kube), RunStore(self.kube))
+        keeper = ThrottleKeeper("c", self.kafka, self.records, self.clock.monotonic)
+        resources = Resources(self.kube, self.clock.now)
+        self.engine = ClusterEngine(self.kafka.info, self.kafka, resources, stores, keeper, self._loads, self.clock)
+        for body in self.kube.resources.values():
+            self._see(body)
+
+    def apply(self, **spec):
+        metadata = {"name": "r", "namespace": "kafka", "uid": "u-1", "creationTimestamp": NOON.isoformat()}
+        spec = {"kafka": {"bootstrapServers": "kafka:9092"}, **spec}
+        self._see(self.kube.create(REBALANCES, {"metadata": metadata, "spec": spec}))
+
+    def edit(self, **spec):
+        self._see(self.kube.edit(*_WHERE, **spec))
+
+    def delete(self):
+        self._see(self.kube.delete(*_WHERE, self.clock.at.isoformat()))
+
+    def order(self, annotation, value):
+        self.kube.resources[_WHERE]["metadata"].setdefault("annotations", {})[annotation] = value
+        self._see(self.kube.resources[_WHERE])
+
+    def assign(self, *rows, **spec):
+        """A ConfigMap of (topic, partition, replicas[, original_replicas]), and the rebalance that refers to it."""
+        self.write(*rows)
+        self.apply(strategy="Assignment", assignment={"configMapRef": {"name": "lists", "key": "k"}}, **spec)
+
+    def write(self, *rows):
+        keys = ("topic", "partition", "replicas", "original_replicas")
+        document = {"version": 1, "partitions": [dict(zip(keys, row, strict=False)) for row in rows]}
+        self.kube.user_config_maps["kafka", "lists"] = {"k": json.dumps(document)}
+
+    async def round(self):
+        """One, and the plan that it began to make."""
+        await self.engine.tick()
+        self.clock.at += timedelta(seconds=1)
+        plans = [work.planning for work in self.engine.works.values() if work.planning is not None]
+        if plans:
+            await asyncio.wait(plans)
+
+    async def until(self, *states):
+        """Rounds, until the state is one of these; its message."""
+        await self.until_true(lambda: self.state in states)
+        return self.message
+
+    async def until_true(self, holds):
+        """Rounds, until something holds."""
+        for _ in range(100):
+            if holds():
+                return
+            await self.round()
+        raise AssertionError(f"it does not come to that: {self.state}: {self.message}")
+
+    async def until_closed(self):
+        """Rounds, until the run is over."""
+        await self.until_true(lambda: self.work.run is not None and not self.work.run.open)
+
+    def unsay(self):
+        """Killed before the last status was written."""
+        self.kube.resources[_WHERE]["status"] = self.kube.told[-2]
+        self.restart()
+
+    async def until_open(self):
+        """Rounds, until there is a run, nothing of which has been reported yet."""
+        await self.until_true(lambda: self.work.planning is not None)
+
+    @property
+    def work(self):
+        return self.engine.works["u-1"]
+
+    @property
+    def status(self):
+        return self.kube.resources[_WHERE].get("status", {})
+
+    def condition(self, kind):
+        return next((c for c in self.status.get("conditions", ()) if c["type"] == kind), None)
+
+    @property
+    def state(self):
+        return (self.condition("Ready") or {}).get("reason")
+
+    @property
+    def message(self):
+        return (self.condition("Ready") or {}).get("message")
+
+    @property
+    def skipped(self):
+        return {f"{row['topic']}-{row['partition']}": row["reason"] for row in self.status.get("skipped", ())}
+
+    def _see(self, body):
+        uid = body["metadata"]["uid"]
+        if uid in self.engine.works:
+            self.engine.works[uid].update(body)
+        else:
+            self.engine.works[uid] = RebalanceState.of(body)
+
+    async def _loads(self, _cluster_id):
+        return self.model

@@ -1,0 +1,85 @@
+"""A rebalance as the engine leaves it after a look, and what its status says of it: for the tests of both."""
+
+from datetime import UTC, datetime
+
+from kafka_rebalance.api.conditions import ConditionType, find_condition
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
+from kafka_rebalance.execution.progress import Progress
+from kafka_rebalance.execution.reassignment_throttle import ClusterRates, Rates
+from kafka_rebalance.model.plan import Plan, PlannedPartition
+from kafka_rebalance.model.run import Run
+from kafka_rebalance.model.topology import ClusterState, PartitionState, TopicPartition, replicas_of
+from kafka_rebalance.reconcile.report.ready_state import ready_reason
+from kafka_rebalance.reconcile.report.rebalance_report import build_status
+from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState
+from kafka_rebalance.reconcile.state.records import open_run
+
+NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
+FLYING = PartitionStatus(MovePhase.IN_FLIGHT, step=replicas_of(3, 1, 2), started=True)
+MOVED = Progress(
+    partitions_total=2,
+    partitions_completed=1,
+    partitions_in_flight=1,
+    partitions_waiting=0,
+    partitions_skipped=0,
+    replicas_total=2,
+    replicas_completed=1,
+    bytes_total=2 * 2**20,
+    bytes_moved=2**20,
+    above_replication_factor=0,
+)
+
+
+def tp(number, topic="t"):
+    return TopicPartition(topic, number)
+
+
+BODY = {
+    "metadata": {"name": "r", "namespace": "kafka", "uid": "u-1", "generation": 3},
+    "spec": {"kafka": {"bootstrapServers": "kafka:9092"}},
+}
+
+
+def work(count=1, *, topic="t", skipped=(), direction=Direction.FORWARD, opened=True, closed=None, progress=None):
+    mine = RebalanceState.of(BODY)
+    rows = tuple(
+        PlannedPartition(tp(i, topic), replicas_of(1, 2), replicas_of(3, 2), size_bytes=100) for i in range(count)
+    )
+    plan = Plan(rows, lower_bound=count, optimal=True, skipped=tuple(skipped))
+    closed_at = NOW if closed else None
+    mine.run = Run("u-1", "kafka", "r", "c", "run-1", mine.planning_hash, plan.hash, NOW, closed_at, closed)
+    if opened:
+        mine.open = open_run(mine.run, plan, "plan-0", {})
+        mine.direction = direction
+    mine.rates = ClusterRates(Rates(2**20, 2**20))
+    mine.rate_source, mine.throttled_brokers = "spec.throttle", 3
+    mine.progress = progress
+    return mine
+
+
+def seen(count=1, topic="t"):
+    states = {
+        tp(i, topic): PartitionState(
+            tp(i, topic), "", replicas_of(3, 1, 2), frozenset(replicas_of(1, 2)), 1, replicas_of(3)
+        )
+        for i in range(count)
+    }
+    return ClusterState("c", {}, states)
+
+
+def status_of(mine, cluster=None, on_disk=None, *, stalled=None, now=NOW):
+    return build_status(mine, cluster or ClusterState("c", {}), on_disk or {}, stalled=stalled, now=now)
+
+
+def said(mine, **more):
+    """The STATE column and its sentence."""
+    found = ready_reason(status_of(mine, **more))
+    assert found is not None
+    return found
+
+
+def statuses(mine, **more):
+    """Ready, Reconciling and Stalled."""
+    kinds = (ConditionType.READY, ConditionType.RECONCILING, ConditionType.STALLED)
+    conditions = status_of(mine, **more).conditions
+    return tuple(find_condition(conditions, kind).status for kind in kinds)

@@ -1,0 +1,45 @@
+"""One cluster's throttle keeper over many rounds, on configs that are a dictionary: what its tests share."""
+
+import asyncio
+
+from tests.fakes.configs_in_memory import Configs, Records
+
+from kafka_rebalance.execution.reassignment_throttle import Claim, Mode, Rates
+from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
+
+ONE, TWO = BrokerId(1), BrokerId(2)
+ALIVE = (ONE, TWO)
+
+
+def claim(leader=50, follower=40, asked=True):
+    sends, receives = {"t": frozenset({"0:1"})}, {"t": frozenset({"0:2"})}
+    return {"a": Claim(Rates(leader, follower), frozenset(ALIVE), sends, receives, asked=asked)}
+
+
+class Cluster:
+    """Kafka, the stored ledger, and the keeper of one process after the other; a tick takes two seconds."""
+
+    def __init__(self, before=None, files=None):
+        self.kafka = Configs(before, files)
+        self.records = Records()
+        self.now = 0.0
+        self.restart()
+
+    def restart(self):
+        self.keeper = ThrottleKeeper("cluster", self.kafka, self.records, lambda: self.now)
+
+    def tick(self, claims, *, mode=Mode.ADDITIVE, elsewhere=None):
+        async def once():
+            await self.keeper.load()
+            uncovered = await self.keeper.extend(claims, ALIVE, mode, (), elsewhere)
+            await self.keeper.shrink(ALIVE, elsewhere)
+            return uncovered
+
+        self.now += 2
+        return asyncio.run(once())
+
+    def ticks(self, claims, count=4, **more):
+        for _ in range(count):
+            uncovered = self.tick(claims, **more)
+        return uncovered

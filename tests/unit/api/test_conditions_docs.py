@@ -1,0 +1,49 @@
+"""docs/conditions.md explains every reason that a resource can show, so that a new one cannot be forgotten there."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PACKAGE = ROOT / "operator" / "kafka_rebalance"
+TEXT = (ROOT / "docs" / "conditions.md").read_text(encoding="utf-8")
+REFUSALS = (ROOT / "docs" / "planning.md").read_text(encoding="utf-8").partition("## Refusals")[2].partition("\n## ")[0]
+ON_RESOURCES = ("kafka", "kube", "reconcile", "planning")
+NOT_ON_RESOURCES = {
+    "kube/access.py",
+    "kube/lease.py",
+    "kube/submission.py",
+    "reconcile/act/retirement.py",
+    "planning/explain/explanation.py",
+}
+RAISED = {"Permanent", "Refused", "Transient", "__init__"}
+
+
+def reasons() -> Iterator[str]:
+    """What the errors that end on a resource are made with."""
+    for package in ON_RESOURCES:
+        for path in sorted((PACKAGE / package).rglob("*.py")):
+            if str(path.relative_to(PACKAGE)) in NOT_ON_RESOURCES:
+                continue
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if not isinstance(node, ast.Call) or not node.args:
+                    continue
+                name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+                first = node.args[0]
+                if name in RAISED and isinstance(first, ast.Constant) and isinstance(first.value, str):
+                    yield first.value
+
+
+def test_there_are_such_reasons() -> None:
+    """Or the search has lost its way."""
+    assert {"SecretNotFound", "KafkaUnreachable", "InsufficientBrokers", "Conflict"} <= set(reasons())
+
+
+@pytest.mark.parametrize("reason", sorted(set(reasons())))
+def test_a_reason_is_explained(reason: str) -> None:
+    """There, or with the planner's refusals, which that page names and leads to."""
+    assert f"`{reason}`" in TEXT or f"`{reason}`" in REFUSALS

@@ -1,0 +1,92 @@
+"""The generated CRDs: equal to what is committed, complete, bounded."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kafka_rebalance.api import reference
+from kafka_rebalance.api.crd import definitions, render, structural
+
+ROOT = Path(__file__).parents[3]
+CRDS = ROOT / "crds"
+
+
+def fields(schema: dict[str, Any], path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, part in schema.get("properties", {}).items():
+        yield f"{path}.{name}", part
+        yield from fields(part, f"{path}.{name}")
+    if "items" in schema:
+        yield f"{path}[]", schema["items"]
+        yield from fields(schema["items"], f"{path}[]")
+
+
+def all_fields() -> list[tuple[str, dict[str, Any]]]:
+    result = []
+    for definition in definitions().values():
+        (version,) = definition["spec"]["versions"]
+        root = version["schema"]["openAPIV3Schema"]
+        result += list(fields(root, definition["spec"]["names"]["kind"]))
+    return result
+
+
+class TestCommitted:
+    """What is committed is what the models say."""
+
+    def test_files_are_up_to_date(self) -> None:
+        expected = {f"{name}.yaml": render(definition) for name, definition in definitions().items()}
+        assert {path.name: path.read_text(encoding="utf-8") for path in CRDS.iterdir()} == expected, "run `make crds`"
+
+    def test_the_reference_is_up_to_date(self) -> None:
+        assert (ROOT / "docs" / "reference.md").read_text(encoding="utf-8") == reference.render(), "run `make crds`"
+
+    def test_files_are_plain_yaml(self) -> None:
+        for name, definition in definitions().items():
+            assert yaml.safe_load((CRDS / f"{name}.yaml").read_text(encoding="utf-8")) == definition
+
+
+class TestSchema:
+    """Every field is described; every list and string is bounded; nothing is a float."""
+
+    def test_descriptions(self) -> None:
+        bare = [p for p, part in all_fields() if "description" not in part and not p.endswith(("[]", ".metadata"))]
+        assert bare == []
+
+    def test_bounds(self) -> None:
+        strings = [
+            path
+            for path, part in all_fields()
+            if part.get("type") == "string"
+            and not {"maxLength", "enum", "format"} & set(part)
+            and not path.endswith((".apiVersion", ".kind"))
+        ]
+        lists = [path for path, part in all_fields() if part.get("type") == "array" and "maxItems" not in part]
+        assert (strings, lists) == ([], [])
+
+    def test_no_floats(self) -> None:
+        assert [path for path, part in all_fields() if part.get("type") == "number"] == []
+
+    def test_fresh_objects_are_not_done(self) -> None:
+        """kstatus compares the generations; the default must be there and must be the only one in the status."""
+        status = dict(all_fields())["KafkaRebalance.status"]
+        assert status["default"] == {"observedGeneration": -1}
+        assert [path for path, part in fields(status, "status") if "default" in part] == []
+
+    def test_short_names_leave_strimzis_alone(self) -> None:
+        names = [definition["spec"]["names"] for definition in definitions().values()]
+        assert [name["shortNames"] for name in names] == [["krb"], ["krt"]]
+
+
+class TestStructural:
+    """The translation refuses what it does not know instead of dropping it."""
+
+    def test_unknown_keyword(self) -> None:
+        with pytest.raises(ValueError, match="uniqueItems"):
+            structural({"type": "array", "items": {"type": "integer"}, "uniqueItems": True}, {})
+
+    def test_union_of_kinds(self) -> None:
+        union = {"anyOf": [{"type": "integer"}, {"type": "string"}, {"type": "null"}]}
+        with pytest.raises(ValueError, match="several kinds"):
+            structural(union, {})

@@ -1,0 +1,62 @@
+"""Where the operator finds the pipeline's load models, and which of them it does not use."""
+
+import os
+from datetime import timedelta
+
+import pytest
+from tests.fakes.stopped_clock import NOON, StoppedClock
+
+from kafka_rebalance.app.load_model_files import LoadModelFiles
+from kafka_rebalance.model.load import LoadModel, PartitionLoad
+from kafka_rebalance.model.load_artifact import render_load_model
+from kafka_rebalance.model.topology import TopicPartition
+
+LOADS = {TopicPartition("t", 0): PartitionLoad(100)}
+
+
+def stored(directory, cluster_id="c", of="c", age=timedelta(hours=1)):
+    path = directory / cluster_id / "load-model.json.gz"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(render_load_model(LoadModel("LoadModel", NOON - age, LOADS, of)))
+    return path
+
+
+async def found(directory):
+    return await LoadModelFiles(directory, StoppedClock().now)("c")
+
+
+async def test_that_of_the_cluster(tmp_path):
+    """Others lie beside it."""
+    stored(tmp_path, "d", "d", timedelta(days=9))
+    stored(tmp_path)
+    assert (await found(tmp_path)).partitions == LOADS
+
+
+@pytest.mark.parametrize("directory", [None, "empty"])
+async def test_there_is_none(tmp_path, directory, caplog):
+    """No pipeline is no fault."""
+    assert await found(tmp_path if directory else None) is None
+    assert caplog.text == ""
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"age": timedelta(hours=25)}, "1d1h ago"),
+        ({"age": -timedelta(minutes=6)}, "ahead of this machine's clock"),
+        ({"of": "d"}, "that of cluster d"),
+    ],
+)
+async def test_one_that_is_not_used(tmp_path, caplog, changes, said):
+    """Why is in the log, with the numbers."""
+    stored(tmp_path, **changes)
+    assert await found(tmp_path) is None
+    assert said in caplog.text
+
+
+async def test_one_that_is_damaged(tmp_path, caplog):
+    """A plan is made all the same, with sizes read live."""
+    path = stored(tmp_path)
+    os.truncate(path, 40)
+    assert await found(tmp_path) is None
+    assert "load model of cluster c is not used" in caplog.text

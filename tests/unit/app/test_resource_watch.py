@@ -1,0 +1,93 @@
+"""The thread that watches: whether its loop turns is seen from outside."""
+
+import asyncio
+import threading
+
+import kopf
+import pytest
+from e2e.bench.waiting import wait_until
+
+from kafka_rebalance.app.resource_watch import Watch, login
+
+
+@pytest.fixture
+def kopf_does(monkeypatch):
+    """Replaces kopf: the watch's thread runs this instead."""
+
+    def set_to(work):
+        async def operator(*, ready_flag, stop_flag, **_):
+            ready_flag.set()
+            await work()
+            await asyncio.to_thread(stop_flag.wait)
+
+        monkeypatch.setattr(kopf, "operator", operator)
+
+    return set_to
+
+
+class TestAge:
+    """Seconds since the watch's own loop last turned."""
+
+    async def test_none_before_it_begins(self):
+        watch = Watch((), print)
+        assert watch.age is None
+        await watch.stop()
+
+    async def test_young_while_it_turns(self, kopf_does):
+        beaten = threading.Event()
+
+        async def three_turns():
+            before = watch._turned_at
+            await asyncio.to_thread(wait_until, "a beat", lambda: watch._turned_at != before)
+            beaten.set()
+
+        kopf_does(three_turns)
+        watch = Watch((), print)
+        watch.start()
+        await watch.ready()
+        await asyncio.to_thread(beaten.wait, 30)
+        assert beaten.is_set()
+        await watch.stop()
+        assert not watch.failed.is_set()
+
+    async def test_grows_while_it_stands_still(self, kopf_does):
+        """A handler or a library that blocks the watch's loop leaves the operator's own loop turning."""
+        let_go = threading.Event()
+
+        async def block():
+            let_go.wait()  # not awaited: the loop stands still
+
+        kopf_does(block)
+        watch = Watch((), print)
+        watch.start()
+        await watch.ready()
+        await asyncio.to_thread(wait_until, "a beat is left out", lambda: (watch.age or 0) > 1.5)
+        let_go.set()
+        await asyncio.to_thread(wait_until, "it beats again", lambda: (watch.age or 9) < 0.5)
+        await watch.stop()
+
+
+class TestLogin:
+    ACCOUNT = kopf.ConnectionInfo(server="https://kubernetes.default.svc", token="secret")
+
+    @pytest.fixture(autouse=True)
+    def in_a_pod(self, monkeypatch):
+        monkeypatch.setattr(kopf, "login_with_kubeconfig", lambda **_: None)
+        monkeypatch.setattr(kopf, "login_with_service_account", lambda **_: self.ACCOUNT)
+        monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+
+    @pytest.mark.parametrize(
+        ("host", "server"), [("10.96.0.1", "https://10.96.0.1:6443"), ("fd00::1", "https://[fd00::1]:6443")]
+    )
+    def test_needs_no_dns(self, monkeypatch, host, server):
+        """A Pod whose name server is away still watches."""
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
+        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "6443")
+        found = login()
+        assert (found.server, found.token) == (server, "secret")
+
+    def test_a_kubeconfig_comes_first(self, monkeypatch):
+        """As in every other client."""
+        other = kopf.ConnectionInfo(server="https://elsewhere")
+        monkeypatch.setattr(kopf, "login_with_kubeconfig", lambda **_: other)
+        assert login() is other

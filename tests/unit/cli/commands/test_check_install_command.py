@@ -1,0 +1,45 @@
+"""Who leads, as check-install tells it by the Lease. The rest is asked of a real API server: tests/kube."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from tests.fakes.kube_in_memory import KubeInMemory
+
+from kafka_rebalance.cli.commands.check_install_command import answers
+from kafka_rebalance.kube.lease import LEASE_NAME
+
+
+async def leads(renewed_ago: timedelta, holder: str = "operator-1") -> str:
+    kube = KubeInMemory()
+    renewed = (datetime.now(UTC) - renewed_ago).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": 30, "renewTime": renewed}
+    await kube.create_lease({"metadata": {"name": LEASE_NAME}, "spec": spec})
+    return str([answer async for answer in answers(kube, ())][-1]).partition(" since ")[0]
+
+
+@pytest.fixture(autouse=True)
+def _all_else_is_well(monkeypatch):
+    """What is asked of the API server before."""
+
+    async def well(*_):
+        return []
+
+    for question in ("_served", "_same_definition", "_rights", "_dry_run"):
+        monkeypatch.setattr(f"kafka_rebalance.cli.commands.check_install_command.{question}", well)
+
+
+class TestLeader:
+    async def test_renews_its_lease(self):
+        assert await leads(timedelta(seconds=10)) == f"ok    lease kafka-rebalance/{LEASE_NAME} is held by operator-1"
+
+    async def test_whose_clock_is_slow(self):
+        """By less than a minute: no reason to doubt."""
+        assert (await leads(timedelta(seconds=80))).startswith("ok")
+
+    async def test_was_killed(self):
+        """Its name stays in the Lease until another one takes it."""
+        said = f"FAIL  lease kafka-rebalance/{LEASE_NAME} is held by operator-1, who has not renewed it"
+        assert await leads(timedelta(minutes=5)) == said
+
+    async def test_has_given_it_up(self):
+        assert "nobody holds it" in await leads(timedelta(minutes=5), holder="")

@@ -1,0 +1,232 @@
+"""kafka-rebalance execute --apply: what is created, and what becomes of an order that is given again."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from tests.unit.cli.commands.execute_runs import FROM_FILE, ROLLBACK, World
+
+from kafka_rebalance.errors import RebalanceError, Refused, Transient
+from kafka_rebalance.kube.api_errors import Conflict, Forbidden, from_response
+
+ORDER = (*FROM_FILE, "--apply", "--name", "move")
+
+NO_DRY_RUNS = from_response(
+    "POST it",
+    400,
+    b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",'
+    b'"message":"admission webhook \\"old.example.org\\" does not support dry run","reason":"BadRequest","code":400}',
+)
+"""What Kubernetes 1.36 answers for a webhook whose sideEffects are Some."""
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+class TestApply:
+    def test_created(self, world: World) -> None:
+        """The lists first; the rollback on stdout, where Kafka's tool prints it."""
+        code, out, err = world.run(*FROM_FILE, "--apply", "-n", "kafka", "--name", "move")
+        assert (code, err) == (0, "")
+        assert out == ROLLBACK + (
+            "KafkaRebalance kafka/move created; follow it with: kafka-rebalance watch move -n kafka\n"
+        )
+        lists, rebalance = world.kube.created
+        assert lists.startswith("/api/v1/namespaces/kafka/configmaps/move-")
+        assert rebalance == "/apis/kafkarebalance.dev/v1alpha1/namespaces/kafka/kafkarebalances/move"
+        assert world.kube.closed
+
+    def test_all_or_nothing(self, world: World) -> None:
+        """A ConfigMap without its KafkaRebalance would stay for ever: the API server is asked before."""
+        world.kube.failing["KafkaRebalance"] = Refused("ApiServerRefused", "invalid")
+        assert world.run(*ORDER)[0] == 3
+        assert world.kube.created == {}
+
+    def test_without_lists_there_is_nothing_to_ask_before(self, world: World) -> None:
+        """One object is created or refused as a whole."""
+        world.kube.no_dry_runs = NO_DRY_RUNS
+        code, _, err = world.run("--decommission-broker", "4", "--apply")
+        assert (code, err) == (0, "")
+        assert len(world.kube.created) == 1
+
+    @pytest.mark.parametrize("kind", ["ConfigMap", "KafkaRebalance"])
+    def test_the_answer_is_lost(self, world: World, kind: str) -> None:
+        """The same order again finds what is there, and ends where the first would have."""
+        world.kube.after[kind] = Transient("ApiServerUnreachable", "no answer")
+        assert world.run(*ORDER)[0] == 1
+        world.kube.after.clear()
+        code, out, err = world.run(*ORDER)
+        assert (code, err) == (0, "")
+        assert ("is there already" in out) == (kind == "KafkaRebalance")
+        assert len(world.kube.created) == 2
+
+    @pytest.mark.parametrize("order", [ORDER, ("--decommission-broker", "4", "--apply")])
+    def test_the_same_order_twice_is_one(self, world: World, order: tuple[str, ...]) -> None:
+        """What the API server filled in is no difference."""
+        world.run(*order)
+        before = dict(world.kube.created)
+        *_, body = before.values()
+        body["spec"] = {**body["spec"], "priority": 0, "goals": {"leaders": True}}
+        code, out, _ = world.run(*order)
+        assert code == 0
+        assert "is there already, and asks for just this; follow it with" in out
+        assert world.kube.created == before
+
+    def test_lists_that_were_deleted_come_back(self, world: World) -> None:
+        """The KafkaRebalance may be waiting for them."""
+        world.run(*ORDER)
+        before = list(world.kube.created)
+        del world.kube.created[before[0]]
+        assert world.run(*ORDER)[0] == 0
+        assert set(world.kube.created) == set(before)
+
+    def test_lists_of_a_deleted_one_are_taken(self, world: World) -> None:
+        """They hold what is asked for; they are not touched."""
+        world.run(*ORDER)
+        lists, rebalance = world.kube.created
+        del world.kube.created[rebalance]
+        found = world.kube.created[lists]
+        assert world.run(*ORDER)[0] == 0
+        assert world.kube.created[lists] is found
+        assert rebalance in world.kube.created
+
+    @pytest.mark.parametrize(
+        ("there", "says"),
+        [
+            ({"data": {"assignment.json": "{}"}}, "is there and holds something else"),
+            ({"binaryData": {"more": "AA=="}}, "is there and holds something else"),
+            ({"metadata": {"deletionTimestamp": "2026-11-22T00:00:00Z"}}, "is being deleted"),
+        ],
+    )
+    def test_a_foreign_config_map(self, world: World, there: dict[str, Any], says: str) -> None:
+        """It is named, and neither used nor changed; nothing else is created."""
+        world.run(*ORDER)
+        lists, rebalance = world.kube.created
+        del world.kube.created[rebalance]
+        world.kube.created[lists] |= there
+        code, out, err = world.run(*ORDER)
+        assert (code, out) == (3, ROLLBACK)
+        assert err.startswith(f"refused (ConfigMapTaken): ConfigMap default/{lists.rpartition('/')[2]} {says}")
+        assert list(world.kube.created) == [lists]
+
+    @pytest.mark.parametrize(
+        ("there", "says"),
+        [
+            ({"spec": {"kafka": {"bootstrapServers": "kafka:9092"}}}, "is there and asks for something else"),
+            ({"spec": {"misread": 1}}, "is there and cannot be read: spec."),
+            ({"metadata": {"deletionTimestamp": "2026-11-22T00:00:00Z"}}, "is being deleted"),
+            (
+                {
+                    "status": {
+                        "conditions": [
+                            {
+                                "type": "Ready",
+                                "status": "True",
+                                "reason": "Succeeded",
+                                "message": "",
+                                "observedGeneration": 1,
+                                "lastTransitionTime": "2026-11-22T00:00:00Z",
+                            }
+                        ]
+                    }
+                },
+                "asks for the same and has ended (Succeeded)",
+            ),
+        ],
+    )
+    def test_another_of_that_name(self, world: World, there: dict[str, Any], says: str) -> None:
+        """It is named, and nothing is created beside it."""
+        world.run(*ORDER)
+        lists, rebalance = world.kube.created
+        del world.kube.created[lists]
+        body = world.kube.created[rebalance]
+        body |= {**there, "metadata": {**body["metadata"], **there.get("metadata", {})}}
+        code, _, err = world.run(*ORDER)
+        assert code == 3
+        assert err.startswith(f"refused (AlreadyThere): KafkaRebalance default/move {says}")
+        assert list(world.kube.created) == [rebalance]
+
+    def test_one_that_comes_and_goes(self, world: World) -> None:
+        """Nothing is said to be created that is not."""
+        world.kube.failing["KafkaRebalance"] = Conflict("exists")
+        code, out, err = world.run(*ORDER)
+        assert (code, out) == (1, ROLLBACK)
+        assert err.startswith("failed (Conflict): ")
+
+    def test_somebody_was_faster(self, world: World) -> None:
+        """Between the question and the order."""
+        world.run(*ORDER)
+        (_, rebalance), found = world.kube.created, dict(world.kube.created)
+        world.kube.created.clear()
+        put = world.kube.request
+
+        async def rival(method: str, path: str, body: Any = None, **options: Any) -> Any:
+            answer = await put(method, path, body, **options)
+            world.kube.created.update(found if "dryRun" in path else {})
+            return answer
+
+        with patch.object(world.kube, "request", rival):
+            code, out, _ = world.run(*ORDER)
+        assert code == 0
+        assert "move is there already" in out
+        assert rebalance in world.kube.created
+
+
+class TestWebhookWithoutDryRuns:
+    """The API server cannot be asked before: it goes on all the same, and says so."""
+
+    @pytest.fixture(autouse=True)
+    def no_dry_runs(self, world: World) -> None:
+        world.kube.no_dry_runs = NO_DRY_RUNS
+
+    def test_created(self, world: World) -> None:
+        code, out, err = world.run(*ORDER)
+        assert code == 0
+        assert "KafkaRebalance default/move created" in out
+        assert err == (
+            "the API server could not be asked before: POST it: "
+            'admission webhook "old.example.org" does not support dry run\n'
+        )
+        assert len(world.kube.created) == 2
+
+    @pytest.mark.parametrize(
+        "error", [Refused("ApiServerRefused", "POST it: denied"), Forbidden("POST it: denied")], ids=["400", "403"]
+    )
+    def test_refused(self, world: World, error: RebalanceError) -> None:
+        """The ConfigMap that stays is named; the same order serves itself of it."""
+        world.kube.failing["KafkaRebalance"] = error
+        code, _, err = world.run(*ORDER)
+        (lists,) = world.kube.created
+        assert code == 3
+        assert err.startswith(f"refused ({error.reason}): POST it: denied; it could not be asked before")
+        assert f"ConfigMap default/{lists.rpartition('/')[2]} is there" in err
+        world.kube.failing.clear()
+        assert world.run(*ORDER)[0] == 0
+        assert len(world.kube.created) == 2
+
+    def test_the_answer_is_lost(self, world: World) -> None:
+        """No refusal: whether it is there nobody knows, and nothing else is said."""
+        world.kube.after["KafkaRebalance"] = Transient("ApiServerUnreachable", "no answer")
+        code, _, err = world.run(*ORDER)
+        assert code == 1
+        assert "could not be asked" not in err
+
+    def test_the_same_order_twice_is_one(self, world: World) -> None:
+        world.run(*ORDER)
+        before = dict(world.kube.created)
+        code, out, _ = world.run(*ORDER)
+        assert (code, world.kube.created) == (0, before)
+        assert "is there already, and asks for just this" in out
+
+    def test_another_one_of_that_name(self, world: World) -> None:
+        """Found before any list is created."""
+        world.run("--decommission-broker", "4", "--apply", "--name", "move")
+        code, _, err = world.run(*ORDER)
+        assert (code, len(world.kube.created)) == (3, 1)
+        assert err.startswith(
+            "refused (AlreadyThere): KafkaRebalance default/move is there and asks for something else"
+        )

@@ -1,0 +1,140 @@
+"""kafka-rebalance status: the summary."""
+
+import json
+from datetime import timedelta
+
+import pytest
+import yaml
+from tests.fakes.kube_in_memory import KubeInMemory
+from tests.unit.cli.commands.status_runs import NOW, resource, run
+
+from kafka_rebalance.api.conditions import ConditionType, ReadySummary, Reason, set_condition, summarise
+from kafka_rebalance.api.v1alpha1 import (
+    REBALANCES,
+    BatchRow,
+    ByteProgress,
+    Display,
+    KafkaRebalanceStatus,
+    PartitionProgress,
+    PlanStatus,
+    ProgressStatus,
+    ReplicaProgress,
+    SkippedRow,
+    ThrottleStatus,
+    parse_rebalance,
+)
+from kafka_rebalance.cli.tables.status_table import print_summary
+
+
+def full_status(**more):
+    conditions = summarise(
+        (), ReadySummary.IN_PROGRESS, Reason.REBALANCING, "NoLeader (1, e.g. t-9)", generation=1, now=NOW
+    )
+    conditions = set_condition(
+        conditions, ConditionType.PLANNED, True, "Planned", "3 partitions", generation=1, now=NOW
+    )
+    row = BatchRow(
+        topic="t", partition=1, current=(1, 2), step=(3, 1, 2), target=(3, 2), adding=(3,), bytes_remaining=9
+    )
+    return KafkaRebalanceStatus(
+        observed_generation=1,
+        conditions=conditions,
+        plan=PlanStatus(
+            hash="sha256:abc",
+            partitions=30,
+            replica_moves=40,
+            lower_bound=8,
+            optimal=False,
+            leader_moves=1,
+            data_to_move=512,
+        ),
+        progress=ProgressStatus(
+            percent=37,
+            partitions=PartitionProgress(total=30, completed=5, in_flight=21, waiting=3, skipped=1),
+            replica_moves=ReplicaProgress(total=40, completed=7),
+            bytes=ByteProgress(total=3 * 2**30, moved=2**30),
+            rate=10 * 2**20,
+            above_replication_factor=2,
+        ),
+        current_batch=(row,),
+        current_batch_size=21,
+        throttle=ThrottleStatus(leader_rate=2**20, follower_rate=2 * 2**20, source="x", brokers=6),
+        skipped=(SkippedRow(topic="u", partition=4, reason="Drifted"),),
+        skipped_count=3,
+        display=Display(progress="37%", eta="3m24s"),
+    ).model_copy(update=more)
+
+
+def summary(capsys, body, now=NOW + timedelta(seconds=65)):
+    print_summary(parse_rebalance(body), now)
+    return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+
+
+class TestSummary:
+    """What a person at 3 a.m. wants to know, in the order in which they want it."""
+
+    def test_everything_is_said(self, capsys):
+        lines = summary(capsys, resource(status=full_status().as_patch()["status"]))
+        assert lines[:2] == ["kafka/r: Rebalancing", "NoLeader (1, e.g. t-9)"]
+        for line in (
+            "Plan 30 partitions, 40 replica moves (at least 8 are needed), 1 preferred leader to change, 512 B to copy",
+            "sha256:abc",
+            "Progress 37%: of 30 partitions 5 done, 21 in flight, 3 waiting, 1 left alone",
+            "Copied 1.0 GiB of 3.0 GiB at 10.0 MiB/s, 3m24s left; 7 of 40 replica moves in sync",
+            "2 partitions above the replication factor for now",
+            "Throttle leaders send at most 1.0 MiB/s, followers fetch at most 2.0 MiB/s, by x; set on 6 brokers now",
+            "In flight 21 partitions",
+            "Left alone 3: u-4 (Drifted), …",
+            "t-1 1,2 3,1,2 3,2 3 9 B",
+            "… 20 more: --batch",
+            "Planned True Planned 1m5s 3 partitions",
+        ):
+            assert line in lines
+
+    def test_a_message_that_repeats_the_state_is_said_once(self, capsys):
+        lines = summary(capsys, resource(status=full_status().as_patch()["status"]))
+        assert [line for line in lines if "NoLeader" in line] == ["NoLeader (1, e.g. t-9)"]
+        assert "Ready False Rebalancing 1m5s" in lines
+
+    def test_nobody_has_looked_at_it(self, capsys):
+        lines = summary(capsys, resource())
+        assert lines == [
+            "kafka/r: Pending",
+            "no operator has looked at it yet: is one running, and does it watch this namespace?",
+        ]
+
+    def test_a_status_that_lags_behind_the_spec_says_so(self, capsys):
+        body = resource(status=full_status().as_patch()["status"], metadata={"generation": 2})
+        assert "all this is about generation 1 of the spec; it is 2 now" in summary(capsys, body)
+
+    def test_a_deletion_is_said(self, capsys):
+        metadata = {"deletionTimestamp": "2026-01-01T12:00:05Z"}
+        body = resource(status=full_status().as_patch()["status"], metadata=metadata, spec={"deletionPolicy": "Revert"})
+        assert "deleted 1m ago, with deletionPolicy Revert" in summary(capsys, body)
+
+    @pytest.mark.parametrize(
+        ("throttle", "said"),
+        [
+            (ThrottleStatus(source="spec.throttle"), "Throttle none, by spec.throttle"),
+            (
+                ThrottleStatus(leader_rate=1024, source="spec.throttle"),
+                "Throttle leaders send at most 1.0 KiB/s, by spec.throttle; set on no broker now",
+            ),
+            (
+                ThrottleStatus(leader_rate=1024, source="spec.throttle", bound_by="krb", brokers=1),
+                "Throttle leaders send at most 1.0 KiB/s, by spec.throttle; set on 1 broker now; on some less, by krb",
+            ),
+        ],
+        ids=["unlimited", "restored", "bound"],
+    )
+    def test_how_far_a_throttle_holds(self, capsys, throttle, said):
+        assert said in summary(capsys, resource(status=full_status(throttle=throttle).as_patch()["status"]))
+
+    def test_json_and_yaml_are_the_status_itself(self):
+        """Also what only a newer operator knows."""
+        status = full_status().as_patch()["status"] | {"novelty": 1}
+        kube = KubeInMemory()
+        kube.resources[REBALANCES, "kafka", "r"] = resource(status=status)
+        assert json.loads(run(kube, "r", "-n", "kafka", "-o", "json").out) == status
+        assert yaml.safe_load(run(kube, "r", "-n", "kafka", "-o", "yaml").out) == status
+        assert run(kube, "r", "-n", "kafka").out.startswith("kafka/r: Rebalancing\n")

@@ -1,0 +1,81 @@
+"""kafka-rebalance watch: what it prints, and how it ends."""
+
+from unittest.mock import patch
+
+import pytest
+from tests.fakes.kube_in_memory import KubeInMemory
+from tests.fakes.whole_program import run_program
+from tests.unit.cli.commands.status_runs import NOW, resource
+
+from kafka_rebalance.api.conditions import ReadySummary, Reason, summarise
+from kafka_rebalance.api.v1alpha1 import KafkaRebalanceStatus
+from kafka_rebalance.kube.client import KubeClient
+
+
+class Readings(KubeInMemory):
+    """An API server that shows the resource as it was at one reading after the other; at the end it is gone."""
+
+    def __init__(self, *bodies):
+        super().__init__()
+        self._bodies = list(bodies)
+
+    async def get(self, plural, namespace, name):
+        return self._bodies.pop(0) if self._bodies else None
+
+
+def at(verdict, reason, message):
+    conditions = summarise((), verdict, reason, message, generation=1, now=NOW)
+    return resource(status=KafkaRebalanceStatus(observed_generation=1, conditions=conditions).as_patch()["status"])
+
+
+WAITING = at(ReadySummary.IN_PROGRESS, Reason.SUSPENDED, "spec.execution.suspend is set; no new step is started")
+MOVING = at(ReadySummary.IN_PROGRESS, Reason.REBALANCING, "moving replicas in small steps")
+DONE = at(ReadySummary.DONE, Reason.SUCCEEDED, "3 of 3 partitions are at their targets")
+STUCK = at(ReadySummary.STUCK, Reason.THROTTLE_TOO_LOW, "broker 4 takes 1.0 KiB/s at most")
+
+
+@pytest.fixture(autouse=True)
+def without_waiting(monkeypatch):
+    monkeypatch.setattr("kafka_rebalance.cli.commands.watch_command._EVERY_SECONDS", 0)
+
+
+def watch(*bodies, options=()):
+    with patch.object(KubeClient, "connect", lambda: Readings(*bodies)):
+        return run_program("watch", "r", "-n", "kafka", *options)
+
+
+class TestTheEnd:
+    """0 for a good end, 1 for none."""
+
+    def test_one_that_was_never_there_is_no_good_end(self):
+        """Or a script would take a misspelt name for a rebalance that is done."""
+        done = watch()
+        assert done.code == 1
+        assert done.err == "failed (NotFound): there is no KafkaRebalance kafka/r\n"
+        assert done.out == ""
+
+    def test_one_that_goes_while_it_is_watched_is(self):
+        done = watch(MOVING)
+        assert done.code == 0
+        assert done.out.endswith("\nkafka/r is gone\n")
+
+    def test_success_is(self):
+        assert watch(MOVING, DONE, MOVING).code == 0
+
+    def test_a_stall_is_none_where_it_is_asked_for(self):
+        done = watch(STUCK, options=("--exit-on-stall",))
+        assert done.code == 1
+        assert done.err == "failed (ThrottleTooLow): broker 4 takes 1.0 KiB/s at most\n"
+
+
+class TestLines:
+    """What a pipe or a log gets."""
+
+    def test_a_state_is_told_with_its_message(self):
+        """It says what is waited for, and what somebody has to do."""
+        told = watch(WAITING, DONE).out.splitlines()
+        assert "Suspended: spec.execution.suspend is set; no new step is started" in told
+        assert "Succeeded: 3 of 3 partitions are at their targets" in told
+
+    def test_what_has_not_changed_is_not_told_again(self):
+        assert watch(MOVING, MOVING, MOVING, DONE).out.count("moving replicas in small steps") == 1

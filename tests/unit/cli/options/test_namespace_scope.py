@@ -1,0 +1,46 @@
+"""Which namespaces an operator watches, as commands are told it."""
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from kafka_rebalance.cli.commands.operator_command import operator
+from kafka_rebalance.cli.options.namespace_scope import in_words, watched_namespaces
+
+
+@click.command()
+@watched_namespaces
+def show(namespaces):
+    click.echo(repr(namespaces))
+
+
+class TestWatchedNamespaces:
+    @pytest.mark.parametrize(
+        ("arguments", "namespaces"),
+        [
+            (["--all-namespaces"], ()),
+            (["--namespace", "a"], ("a",)),
+            (["--namespace", "b", "--namespace", "a", "--namespace", "b"], ("b", "a")),
+        ],
+    )
+    def test_all_or_those_that_are_named(self, arguments, namespaces):
+        assert CliRunner().invoke(show, arguments).stdout.strip() == repr(namespaces)
+
+    @pytest.mark.parametrize("arguments", [[], ["--namespace", "a", "--all-namespaces"]])
+    def test_one_or_the_other(self, arguments):
+        """Neither would watch nothing, both would contradict each other."""
+        refused = CliRunner().invoke(show, arguments)
+        assert (refused.exit_code, "either --namespace or --all-namespaces" in refused.output) == (2, True)
+
+    @pytest.mark.parametrize("name", ["team-*", "a/b", "", "A", "a,b", "x" * 64])
+    def test_what_is_no_name_is_refused(self, name):
+        """kopf would take the first for a pattern and, without the right to list namespaces, watch nothing."""
+        refused = CliRunner().invoke(operator, ["--namespace", name])
+        assert (refused.exit_code, f"{name!r} is no name of a namespace" in refused.output) == (2, True)
+
+    def test_in_words(self):
+        assert [in_words(names) for names in [(), ("a",), ("a", "b")]] == [
+            "all namespaces",
+            "namespace a",
+            "namespaces a, b",
+        ]

@@ -1,0 +1,232 @@
+"""What is on record, what is left to undo, and that undoing restores what was there."""
+
+import json
+
+import pytest
+
+from kafka_rebalance.execution.ledger import (
+    Before,
+    Ceiling,
+    Ledger,
+    RateRecord,
+    covers_entries,
+    finished_rates,
+    finished_topics,
+    protected,
+    remaining_after,
+    stale_entries,
+    strike_entries,
+    strike_rates,
+    strike_topics,
+    with_entries,
+    with_others,
+    with_rates,
+)
+from kafka_rebalance.execution.ledger_json import ledger_from_json, ledger_to_json
+from kafka_rebalance.execution.reassignment_throttle import (
+    FOLLOWER_LIST,
+    FOLLOWER_RATE,
+    LEADER_LIST,
+    LEADER_RATE,
+    Claim,
+    Rates,
+    RequestedRate,
+    combine,
+)
+from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
+
+NOTHING = Before(None, dynamic=False)
+ONE, TWO = BrokerId(1), BrokerId(2)
+OURS = RateRecord(NOTHING, frozenset({5}))
+
+
+def items(*names):
+    return frozenset(names)
+
+
+def wanted(**entries):
+    return {topic: {LEADER_LIST: frozenset(mine)} for topic, mine in entries.items()}
+
+
+LEDGER = Ledger(
+    {ONE: {LEADER_RATE: RateRecord(Before("7", dynamic=True), frozenset({3, 5})), FOLLOWER_RATE: OURS}},
+    {"t": {LEADER_LIST: Before("9:9,0:1", dynamic=True)}, "u": {LEADER_LIST: NOTHING}},
+    {"t": {LEADER_LIST: items("0:1", "0:2", "1:1")}, "u": {LEADER_LIST: items("0:1")}},
+    frozenset({TopicPartition("u", 0)}),
+)
+
+
+class TestEntries:
+    before = {"t": {LEADER_LIST: Before("9:9", dynamic=True)}}  # noqa: RUF012
+
+    def test_what_is_on_record_is_covered(self):
+        """Ledger first: nothing is listed before it is covered."""
+        assert not covers_entries(Ledger(), wanted(t=["0:1"]))
+        ledger = with_entries(Ledger(), wanted(t=["0:1"]), self.before)
+        assert covers_entries(ledger, wanted(t=["0:1"]))
+        assert ledger.topics == self.before
+
+    def test_the_first_reading_is_the_one_to_restore(self):
+        """A second reading shows our own entries: recorded, they would be left behind for ever."""
+        ledger = with_entries(Ledger(), wanted(t=["0:1"]), self.before)
+        again = with_entries(ledger, wanted(t=["1:1"]), {"t": {LEADER_LIST: Before("9:9,0:1", dynamic=True)}})
+        assert again.topics == self.before
+        assert again.listed("t", LEADER_LIST) == {"0:1", "1:1"}
+
+    @pytest.mark.parametrize("more", [wanted(t=["1:1"]), wanted(u=["0:1"]), {"t": {FOLLOWER_LIST: items("0:1")}}])
+    def test_another_topic_side_or_entry_is_not_covered(self, more):
+        """Each must be on record by itself."""
+        assert not covers_entries(with_entries(Ledger(), wanted(t=["0:1"]), self.before), more)
+
+    def test_a_list_that_could_not_be_read_is_not_recorded(self):
+        """So it stays uncovered and is not touched."""
+        assert with_entries(Ledger(), wanted(t=["0:1"]), {}).empty
+
+
+class TestOthers:
+    def test_what_is_listed_for_others_is_told_apart(self):
+        """What a rebalance claims itself is not; what is not listed now stays as it was."""
+        u, t = TopicPartition("u", 0), TopicPartition("t", 0)
+        assert with_others(LEDGER, wanted(t=["0:1"]), {t}).others == {u, t}
+        assert with_others(LEDGER, wanted(u=["0:1"]), ()).others == frozenset()
+        assert with_others(LEDGER, wanted(), {t}).others == {u}
+
+
+class TestUndo:
+    def test_finished_entries_are_subtracted_but_not_those_that_were_there_before(self):
+        """An entry that somebody else had set is not ours, even where we wanted it too."""
+        found = stale_entries(LEDGER, wanted(t=["0:2"]))
+        assert found == {"t": {LEADER_LIST: items("1:1")}, "u": {LEADER_LIST: items("0:1")}}
+
+    def test_a_topic_is_finished_when_no_entry_is_wanted(self):
+        """Then its lists become what they were."""
+        assert finished_topics(LEDGER, wanted(t=["0:2"], u=[])) == {"u"}
+        assert finished_topics(LEDGER, {}) == {"t", "u"}
+
+    def test_rates_are_finished_side_by_side(self):
+        """A side that no claim asks for is restored while the other stays, and none of a broker that is kept."""
+        asked = combine({"a": Claim(Rates(leader=3), frozenset({ONE}))})
+        assert finished_rates(LEDGER, asked, ()) == {ONE: {FOLLOWER_RATE: OURS}}
+        assert finished_rates(LEDGER, asked, {ONE}) == {}
+
+    def test_what_is_struck_is_off_the_record(self):
+        """Only what was restored; a broker that did not answer stays."""
+        left = strike_rates(LEDGER, {ONE: {FOLLOWER_RATE}})
+        assert set(left.brokers[ONE]) == {LEADER_RATE}
+        assert strike_rates(left, {ONE: {LEADER_RATE}}).brokers == {}
+        left = strike_topics(LEDGER, {"u"})
+        assert set(left.topics) == set(left.entries) == {"t"}
+        assert left.others == frozenset()
+        left = strike_entries(LEDGER, {"t": {LEADER_LIST: items("1:1")}})
+        assert left.listed("t", LEADER_LIST) == {"0:1", "0:2"}
+        assert left.topics == LEDGER.topics
+
+    def test_a_ledger_with_anything_left_is_not_empty(self):
+        """It is kept until everything is settled, a dead broker included."""
+        assert Ledger().empty
+        assert not with_rates(Ledger(), {(ONE, LEADER_RATE): OURS}).empty
+        assert not strike_topics(LEDGER, {"t", "u"}).empty
+
+    def test_what_its_owner_made_of_it_is_restored(self):
+        """Not what was there when the run began."""
+        record = RateRecord(Before("7", dynamic=True), owner=NOTHING)
+        assert record.to_restore == NOTHING
+
+
+class TestProtected:
+    def test_what_is_in_flight_unclaimed_keeps_its_entries_and_rates(self):
+        """After a start the resources come in one by one."""
+        keep, brokers = protected(combine({}).entries, LEDGER, {TopicPartition("t", 1): replicas_of(1, 4)})
+        assert keep == {"t": {LEADER_LIST: items("1:1")}}
+        assert brokers == {1, 4}
+
+    def test_what_we_never_throttled_is_nobodys(self):
+        """Reassignments of others that are not on record."""
+        assert protected({}, LEDGER, {TopicPartition("x", 0): replicas_of(1, 4)}) == ({}, frozenset())
+
+
+class TestCeiling:
+    @pytest.mark.parametrize(
+        ("asked", "holds"),
+        [
+            ({"a": 50, "b": 80}, True),
+            ({"a": 50}, True),
+            ({"a": 50, "c": 10}, True),
+            ({"a": 60, "b": 80}, False),
+            ({"c": 10}, True),
+        ],
+    )
+    def test_it_holds_until_somebody_who_was_there_asks_otherwise(self, asked, holds):
+        """A claim that comes or goes is no change of a spec."""
+        ceiling = Ceiling(5, {"a": 50, "b": 80})
+        assert ceiling.holds({name: RequestedRate(rate) for name, rate in asked.items()}) is holds
+
+
+class TestRemainingAfter:
+    @pytest.mark.parametrize(
+        ("before", "now", "ours", "left"),
+        [
+            (None, "0:1,0:2", ["0:1", "0:2"], None),
+            (None, "", ["0:1"], None),
+            (None, None, ["0:1"], None),
+            (None, "0:1,8:8", ["0:1"], "8:8"),
+            ("9:9", "9:9,0:1", ["0:1"], "9:9"),
+            ("9:9", "9:9,0:1,8:8", ["0:1"], "9:9,8:8"),
+            ("9:9,0:1", "9:9,0:1", ["0:1"], "9:9,0:1"),
+            ("9:9", "8:8", ["0:1"], "8:8"),
+            ("", "0:1", ["0:1"], ""),
+        ],
+    )
+    def test_what_was_there_and_what_others_added_stays(self, before, now, ours, left):
+        """Nothing set before and nothing of others now: the config goes away, or it would stay as an empty value."""
+        found = remaining_after(Before(before, dynamic=before is not None), now, frozenset(ours))
+        assert found == left
+
+
+class TestText:
+    full = with_rates(
+        LEDGER,
+        {
+            (TWO, LEADER_RATE): RateRecord(
+                NOTHING, frozenset({9}), 4, Before("4", dynamic=True), NOTHING, Ceiling(4, {"a": 9})
+            )
+        },
+    )
+
+    def test_round_trip(self):
+        """What is stored is what is read, through JSON text."""
+        for ledger in (self.full, Ledger()):
+            assert ledger_from_json(json.loads(json.dumps(ledger_to_json(ledger)))) == ledger
+
+    def test_equal_ledgers_are_equal_texts(self):
+        """Sorted, so that writing again changes nothing."""
+        one = Ledger({ONE: {}, TWO: {}}, {}, {"t": {LEADER_LIST: items("0:1", "0:2")}})
+        other = Ledger({TWO: {}, ONE: {}}, {}, {"t": {LEADER_LIST: items("0:2", "0:1")}})
+        assert json.dumps(ledger_to_json(one)) == json.dumps(ledger_to_json(other))
+
+    @pytest.mark.parametrize(
+        "damage",
+        [
+            lambda data: data.clear(),
+            lambda data: data.update(version=1),
+            lambda data: data.pop("brokers"),
+            lambda data: data.pop("topics"),
+            lambda data: data.pop("entries"),
+            lambda data: data.update(others=[["t"]]),
+            lambda data: data.update(others=[[0, 0]]),
+            lambda data: data["brokers"].update(x={}),
+            lambda data: data["brokers"]["1"][LEADER_RATE].pop("before"),
+            lambda data: data["brokers"]["1"][LEADER_RATE].update(written=["5"]),
+            lambda data: data["brokers"]["2"][LEADER_RATE].update(owner={}),
+            lambda data: data["brokers"]["2"][LEADER_RATE]["ceiling"].pop("asked"),
+            lambda data: data["topics"]["t"][LEADER_LIST].pop("dynamic"),
+            lambda data: data["topics"]["t"].update({LEADER_LIST: "0:1"}),
+            lambda data: data["entries"]["t"].update({LEADER_LIST: None}),
+        ],
+    )
+    def test_a_damaged_ledger_is_refused(self, damage):
+        """Never guess what to restore."""
+        data = ledger_to_json(self.full)
+        damage(data)
+        with pytest.raises((KeyError, TypeError, ValueError)):
+            ledger_from_json(data)

@@ -1,0 +1,174 @@
+"""KIP-542 on stock brokers: what all claims together come to on each broker and list."""
+
+import pytest
+
+from kafka_rebalance.execution.reassignment_throttle import (
+    FOLLOWER_LIST,
+    FOLLOWER_RATE,
+    LEADER_LIST,
+    LEADER_RATE,
+    Claim,
+    Mode,
+    Rates,
+    RequestedRate,
+    Target,
+    brokers_to_throttle,
+    combine,
+    entries_of,
+    moving_brokers,
+    needs_relief,
+    rate_in,
+    target_of,
+)
+from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition, replicas_of
+
+ONE, TWO, THREE = BrokerId(1), BrokerId(2), BrokerId(3)
+ADDITIVE, SEPARATE = Mode.ADDITIVE, Mode.SEPARATE
+
+
+def items(*names):
+    return frozenset(names)
+
+
+def claim(leader=None, follower=None, brokers=(), sends=None, receives=None, **more):
+    return Claim(
+        Rates(leader, follower),
+        frozenset(brokers),
+        {t: frozenset(e) for t, e in (sends or {}).items()},
+        {t: frozenset(e) for t, e in (receives or {}).items()},
+        **more,
+    )
+
+
+def state(*ids, isr=None, adding=(), removing=()):
+    replicas = replicas_of(*ids)
+    in_sync = frozenset(replicas if isr is None else isr)
+    return PartitionState(
+        TopicPartition("t", 0), "", replicas, in_sync, replicas[0], replicas_of(*adding), replicas_of(*removing)
+    )
+
+
+class TestTable:
+    """The four rows of KIP-542: ``replication.throttled.rate`` and ours, each set or not."""
+
+    @pytest.mark.parametrize("mode", [ADDITIVE, SEPARATE])
+    def test_only_replication_has_a_rate(self, mode):
+        """Reassigning replicas join its lists and take part in it; nothing is written."""
+        assert target_of(200, {}, mode) == Target(None, listed=True)
+
+    @pytest.mark.parametrize("mode", [ADDITIVE, SEPARATE])
+    def test_only_reassignment_has_one(self, mode):
+        """It holds for what is listed, and only reassigning replicas are."""
+        assert target_of(None, {"a": RequestedRate(50)}, mode) == Target(50, listed=True, claim="a")
+
+    @pytest.mark.parametrize("mode", [ADDITIVE, SEPARATE])
+    def test_neither_has(self, mode):
+        """Nothing is listed and nothing written."""
+        assert target_of(None, {}, mode) == Target()
+
+    @pytest.mark.parametrize(("mode", "rate"), [(ADDITIVE, 250), (SEPARATE, 50)])
+    def test_both_have(self, mode, rate):
+        """The total, which a stock broker cannot split; or the lower of the two."""
+        assert target_of(200, {"a": RequestedRate(50)}, mode) == Target(rate, listed=True, claim="a")
+
+    @pytest.mark.parametrize("mode", [ADDITIVE, SEPARATE])
+    def test_above_the_replication_rate_is_a_configuration_error(self, mode):
+        """Nothing is to be written; both values and who asked are named. The same rate is none."""
+        found = target_of(200, {"a": RequestedRate(201)}, mode)
+        assert (found.rate, found.listed) == (None, True)
+        assert all(word in found.refused for word in ("201", "200", "(a)"))
+        assert not target_of(200, {"a": RequestedRate(200)}, mode).refused
+
+    @pytest.mark.parametrize(("mode", "rate"), [(ADDITIVE, 400), (SEPARATE, 200)])
+    def test_a_default_gives_way(self, mode, rate):
+        """Nobody asked for it, so nobody made an error."""
+        assert target_of(200, {"a": RequestedRate(300, explicit=False)}, mode) == Target(rate, listed=True, claim="a")
+
+    def test_the_lowest_claim_binds_and_is_named(self):
+        """And the next one when it ends."""
+        asked = {"a": RequestedRate(100), "b": RequestedRate(50), "c": RequestedRate(70)}
+        assert target_of(None, asked, ADDITIVE) == Target(50, listed=True, claim="b")
+        del asked["b"]
+        assert target_of(None, asked, ADDITIVE) == Target(70, listed=True, claim="c")
+
+    @pytest.mark.parametrize(("value", "rate"), [(None, None), ("", None), ("-1", None), ("0", 0), ("7", 7)])
+    def test_what_counts_as_unset(self, value, rate):
+        """-1 as in KIP-542; a static config may have it, brokers refuse it as a dynamic one."""
+        assert rate_in(value) == rate
+
+
+class TestCombine:
+    def test_each_claim_asks_on_its_own_brokers_and_sides(self):
+        """Rates are per broker; the minimum is taken where they meet."""
+        found = combine(
+            {
+                "a": claim(leader=100, follower=30, brokers=[ONE, TWO]),
+                "b": claim(leader=50, brokers=[TWO, THREE], asked=False),
+            }
+        )
+        assert found.brokers == {ONE, TWO, THREE}
+        assert found.asked(ONE, LEADER_RATE) == {"a": RequestedRate(100)}
+        assert found.asked(TWO, LEADER_RATE) == {"a": RequestedRate(100), "b": RequestedRate(50, explicit=False)}
+        assert found.asked(THREE, FOLLOWER_RATE) == {}
+
+    def test_one_broker_can_have_other_rates(self):
+        """An override replaces both sides; None unsets one there."""
+        overrides = {TWO: Rates(500, None)}
+        found = combine({"a": claim(leader=100, follower=30, brokers=[ONE, TWO], overrides=overrides)})
+        assert found.asked(ONE, FOLLOWER_RATE) == {"a": RequestedRate(30)}
+        assert found.asked(TWO, LEADER_RATE) == {"a": RequestedRate(500)}
+        assert found.asked(TWO, FOLLOWER_RATE) == {}
+
+    def test_entries_of_all_claims_are_listed(self):
+        """A list holds what moves now, whoever moves it; without rates too, for replication may have one."""
+        found = combine(
+            {
+                "a": claim(1, 1, sends={"t": ["0:1"]}, receives={"t": ["0:4"]}),
+                "b": claim(sends={"t": ["1:1"], "u": ["0:2"]}),
+            }
+        )
+        assert found.entries == {
+            "t": {LEADER_LIST: items("0:1", "1:1"), FOLLOWER_LIST: items("0:4")},
+            "u": {LEADER_LIST: items("0:2")},
+        }
+
+
+class TestWhoIsListed:
+    def test_every_present_replica_sends_and_only_new_ones_receive(self):
+        """Any replica may become leader between two ticks, one that is added too; a follower in sync is not slowed."""
+        assert brokers_to_throttle(state(1, 2, 3), replicas_of(4, 2, 3)) == ({1, 2, 3, 4}, {4})
+
+    def test_in_flight_the_answer_is_the_same(self):
+        """Before and after the order reaches Kafka the same replicas are listed, or the lists would flap."""
+        flying = state(4, 2, 3, 1, isr=(1, 2, 3), adding=(4,), removing=(1,))
+        assert brokers_to_throttle(flying, flying.replicas) == ({1, 2, 3, 4}, {4})
+
+    def test_a_reorder_or_a_drop_copies_nothing(self):
+        """No destination, nothing to throttle."""
+        assert brokers_to_throttle(state(1, 2, 3), replicas_of(3, 1, 2))[1] == frozenset()
+        assert brokers_to_throttle(state(1, 2, 3), replicas_of(1, 2))[1] == frozenset()
+
+    def test_a_replica_that_stays_and_is_out_of_sync_needs_relief(self):
+        """The leaders' side slows every follower of a listed partition that is out of the ISR (recorded)."""
+        assert not needs_relief(state(1, 2, 3), replicas_of(1, 2, 3, 4))
+        assert needs_relief(state(1, 2, 3, isr=(1, 2)), replicas_of(1, 2, 3, 4))
+        flying = state(4, 1, 2, 3, isr=(1, 2, 3), adding=(4,))
+        assert not needs_relief(flying, flying.replicas)
+        assert needs_relief(state(4, 1, 2, 3, isr=(1, 2), adding=(4,)), flying.replicas)
+
+    def test_one_that_goes_needs_none(self):
+        """Nobody waits for it."""
+        assert not needs_relief(state(1, 2, 3, isr=(1, 2)), replicas_of(1, 2, 4))
+        going = state(4, 1, 2, 3, isr=(1, 2), adding=(4,), removing=(3,))
+        assert not needs_relief(going, going.replicas)
+
+    def test_entries_are_partition_and_broker(self):
+        """Kafka's form, ``partition:broker``."""
+        found = entries_of(TopicPartition("t", 7), frozenset({ONE, TWO}), frozenset({THREE}))
+        assert found == (items("7:1", "7:2"), items("7:3"))
+
+    def test_only_brokers_between_which_a_copy_is_made_take_part(self):
+        """A reorder or a drop moves no data, so no broker is throttled for it."""
+        assert moving_brokers(replicas_of(1, 2), replicas_of(2, 3)) == {1, 2, 3}
+        assert moving_brokers(replicas_of(1, 2), replicas_of(2, 1)) == frozenset()
+        assert moving_brokers(replicas_of(1, 2), replicas_of(1)) == frozenset()

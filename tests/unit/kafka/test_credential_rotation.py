@@ -1,0 +1,170 @@
+"""Credentials that change while the operator runs: they are read again when brokers no longer take the old ones."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from tests.fakes.kafka_in_memory import KafkaInMemory
+from tests.fakes.kube_in_memory import KubeInMemory
+from tests.fakes.stopped_clock import StoppedClock
+
+from kafka_rebalance.api.v1alpha1 import REBALANCES
+from kafka_rebalance.errors import Permanent, Transient
+from kafka_rebalance.kafka.credential_rotation import renewed
+from kafka_rebalance.kafka.settings import ConnectionSettings
+from kafka_rebalance.reconcile.supervisor import Supervisor
+
+OLD = ConnectionSettings("kafka:9092", username="u", password="old")
+NEW = replace(OLD, password="new")
+ELSEWHERE = replace(OLD, bootstrap_servers="elsewhere:9092")
+MINE, THEIRS = ("kafka", "{}"), ("team", "{}")
+
+
+class Brokers:
+    """They let in who has the ``password``; ``connected`` are the clients that are open."""
+
+    def __init__(self):
+        self.password, self.away, self.connected = "old", False, []
+
+    def connect(self, settings):
+        if settings.password == "":
+            raise Permanent("KafkaSettingsInvalid", "no password")
+        self.connected.append(client := Client(self, settings))
+        return client
+
+
+class Client(KafkaInMemory):
+    def __init__(self, brokers, settings):
+        super().__init__([1, 2, 3], t=[(1, 2)])
+        self._of, self._settings = brokers, settings
+
+    async def describe_cluster(self):
+        self._let_in()
+        there = "d" if self._settings.bootstrap_servers.startswith("elsewhere") else "c"
+        return replace(self.info, cluster_id=there)
+
+    async def list_reassignments(self):
+        self._let_in()
+        return {}
+
+    async def close(self):
+        self._of.connected.remove(self)
+
+    def _let_in(self):
+        if self._of.away:
+            raise Transient("KafkaUnreachable", "no broker answered")
+        if self._settings.password != self._of.password:
+            raise Permanent("KafkaAuthenticationFailed", "refused the credentials")
+
+
+async def no_model(_cluster_id):
+    return None
+
+
+class World:
+    """``secrets`` are those of the resource that the client was made for, ``theirs`` of another one of the cluster."""
+
+    def __init__(self, secrets=None, theirs=None):
+        self.brokers, self.asked = Brokers(), 0
+        self.secrets = {MINE: secrets, THEIRS: theirs}
+        self.admin = renewed(self.brokers.connect(OLD), (MINE, OLD), "c", self.brokers.connect, self.now)
+
+    async def now(self):
+        self.asked += 1
+        return {whose: secrets for whose, secrets in self.secrets.items() if secrets is not None}
+
+    async def rounds(self, count=2):
+        """What comes of the last of so many."""
+        for _ in range(count):
+            try:
+                await self.admin.describe_cluster()
+                await self.admin.list_reassignments()
+            except (Permanent, Transient) as error:
+                found = error.reason
+            else:
+                found = "served"
+        return found
+
+    @property
+    def clients(self):
+        return [client._settings for client in self.brokers.connected]
+
+
+class TestAdmin:
+    async def test_what_works_is_left_alone(self):
+        """Whatever the Secrets say meanwhile, or if they are gone."""
+        world = World(NEW)
+        assert (await world.rounds(), world.asked, world.clients) == ("served", 0, [OLD])
+
+    @pytest.mark.parametrize("secrets", [{"secrets": NEW}, {"secrets": OLD, "theirs": NEW}, {"theirs": NEW}])
+    async def test_brokers_that_no_longer_let_us_in(self, secrets):
+        """From the next round on; the old client is closed. Somebody who is let in will do."""
+        world = World(**secrets)
+        world.brokers.password = "new"
+        assert await world.rounds(1) == "KafkaAuthenticationFailed"
+        assert (await world.rounds(1), world.clients) == ("served", [NEW])
+
+    async def test_any_call_tells(self):
+        """Connections that were let in before may go on, while a new one is not."""
+        world = World(NEW)
+        await world.admin.describe_cluster()
+        world.brokers.password = "new"
+        with pytest.raises(Permanent):
+            await world.admin.list_reassignments()
+        assert await world.rounds(1) == "served"
+
+    @pytest.mark.parametrize("secrets", [None, OLD, replace(OLD, password="other"), replace(OLD, password="")])
+    async def test_nothing_better_is_known(self, secrets):
+        """The client in use stays: the password may be set right on the other side."""
+        world = World(secrets)
+        world.brokers.password = "new"
+        assert await world.rounds(5) == "KafkaAuthenticationFailed"
+        world.brokers.password = "old"
+        assert (await world.rounds(1), len(world.clients)) == ("served", 1)
+
+    @pytest.mark.parametrize("mine", [OLD, None])
+    async def test_brokers_that_are_away(self, mine):
+        """Somebody else, who may have other rights, is no reason to change: they come back."""
+        world = World(mine, replace(OLD, username="other"))
+        world.brokers.away = True
+        await world.rounds(1)
+        world.brokers.away = False
+        assert (await world.rounds(1), world.clients) == ("served", [OLD])
+
+    async def test_a_certificate_that_has_run_out(self):
+        """Clients do not tell it from brokers that are away: what its own Secret says now is tried."""
+        world = World(NEW)
+        world.brokers.away = True
+        await world.rounds(1)
+        world.brokers.away, world.brokers.password = False, "new"
+        assert (await world.rounds(1), world.clients) == ("served", [NEW])
+
+    async def test_another_cluster_is_none(self):
+        """Somebody named it, and its brokers were exchanged for others."""
+        world = World(ELSEWHERE)
+        world.brokers.away = True
+        await world.rounds(1)
+        world.brokers.away = False
+        assert (await world.rounds(1), world.clients) == ("served", [OLD])
+
+
+class TestOperator:
+    async def test_a_secret_that_was_mended(self):
+        """The rebalance that waited goes on, without a restart."""
+        kube, brokers, clock = KubeInMemory(), Brokers(), StoppedClock()
+        kube.secrets["kafka", "us"] = {"username": b"u", "password": b"old"}
+        supervisor = Supervisor(kube, brokers.connect, no_model, clock)
+        sasl = {"mechanism": "PLAIN", "secretRef": {"name": "us"}}
+        spec = {"kafka": {"bootstrapServers": "kafka:9092", "sasl": sasl}}
+        metadata = {"name": "r", "namespace": "kafka", "uid": "u-1"}
+        supervisor.rebalance_seen(kube.create(REBALANCES, {"metadata": metadata, "spec": spec}), deleted=False)
+        for _ in range(1000):
+            await asyncio.sleep(0)
+        ((engine, _),) = supervisor._engines.values()
+        brokers.password = "new"
+        await engine.tick()
+        assert await engine.tick() == 30
+        kube.secrets["kafka", "us"]["password"] = b"new"
+        await engine.tick()
+        assert [client._settings.password for client in brokers.connected] == ["new"]
+        await supervisor.stop()

@@ -1,0 +1,129 @@
+"""One connection, rendered for two clients, and no secret anywhere else."""
+
+import ssl
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kafka_rebalance.api.connection import SaslMechanism
+from kafka_rebalance.errors import Permanent
+from kafka_rebalance.kafka.failures import authentication_failed, unreachable
+from kafka_rebalance.kafka.settings import ConnectionSettings, kafka_python_config, librdkafka_config
+
+SERVERS = "a:9092, b:9092"
+PASSWORD = "hunter2-hunter2"
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """A self-signed certificate and its key."""
+    directory = tmp_path_factory.mktemp("pem")
+    certificate, key = directory / "cert.pem", directory / "key.pem"
+    request = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    out = ["-subj", "/CN=kafka", "-days", "2", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run([*request, *out], check=True, capture_output=True)
+    return Path(certificate).read_text(), Path(key).read_text()
+
+
+def sasl(mechanism: SaslMechanism, *, tls: bool = False) -> ConnectionSettings:
+    return ConnectionSettings(SERVERS, tls=tls, sasl_mechanism=mechanism, username="operator", password=PASSWORD)
+
+
+class TestRenderings:
+    """Both clients are told the same."""
+
+    @pytest.mark.parametrize(
+        ("settings", "protocol", "mechanism"),
+        [
+            (ConnectionSettings(SERVERS), "PLAINTEXT", None),
+            (ConnectionSettings(SERVERS, tls=True), "SSL", None),
+            (sasl(SaslMechanism.PLAIN), "SASL_PLAINTEXT", "PLAIN"),
+            (sasl(SaslMechanism.SCRAM_SHA_256), "SASL_PLAINTEXT", "SCRAM-SHA-256"),
+            (sasl(SaslMechanism.SCRAM_SHA_512, tls=True), "SASL_SSL", "SCRAM-SHA-512"),
+        ],
+    )
+    def test_protocol_and_mechanism(self, settings: ConnectionSettings, protocol: str, mechanism: str | None) -> None:
+        first, second = librdkafka_config(settings), kafka_python_config(settings)
+        assert first["security.protocol"] == second["security_protocol"] == protocol
+        assert first.get("sasl.mechanism") == second.get("sasl_mechanism") == mechanism
+        assert (first["bootstrap.servers"], second["bootstrap_servers"]) == (SERVERS, ["a:9092", "b:9092"])
+        if mechanism:
+            assert first["sasl.password"] == second["sasl_plain_password"] == PASSWORD
+            assert first["sasl.username"] == second["sasl_plain_username"] == "operator"
+        assert ("ssl.ca.location" in first) == ("ssl_context" in second) == protocol.endswith("SSL")
+
+    def test_asking_never_creates_and_never_clings(self) -> None:
+        config = librdkafka_config(ConnectionSettings(SERVERS))
+        assert config["allow.auto.create.topics"] is False
+        assert config["topic.metadata.refresh.interval.ms"] == 3000
+
+    def test_certificates(self, pair: tuple[str, str]) -> None:
+        certificate, key = pair
+        settings = ConnectionSettings(SERVERS, ca_pem=certificate, client_cert_pem=certificate, client_key_pem=key)
+        config = librdkafka_config(settings)
+        assert (config["ssl.ca.pem"], config["ssl.certificate.pem"], config["ssl.key.pem"]) == (
+            certificate,
+            certificate,
+            key,
+        )
+        context = kafka_python_config(settings)["ssl_context"]
+        assert isinstance(context, ssl.SSLContext)
+        assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
+        assert len(context.get_ca_certs(binary_form=True)) == 1
+
+
+class TestRefusals:
+    """What cannot work is said before anything connects."""
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"client_cert_pem": "x"},
+            {"client_key_pem": "x"},
+            {"sasl_mechanism": SaslMechanism.PLAIN, "username": "operator"},
+            {"sasl_mechanism": SaslMechanism.PLAIN, "password": "x"},
+        ],
+    )
+    def test_halves(self, wrong: dict[str, str]) -> None:
+        with pytest.raises(Permanent) as refused:
+            ConnectionSettings(SERVERS, **wrong)  # type: ignore[arg-type]
+        assert refused.value.reason == "KafkaSettingsInvalid"
+
+    def test_broken_pem(self, pair: tuple[str, str]) -> None:
+        certificate, key = pair
+        for settings in (
+            ConnectionSettings(SERVERS, ca_pem="not a certificate"),
+            ConnectionSettings(SERVERS, client_cert_pem=certificate, client_key_pem=key[:100]),
+        ):
+            with pytest.raises(Permanent) as refused:
+                kafka_python_config(settings)
+            assert refused.value.reason == "KafkaSettingsInvalid"
+
+
+class TestSecrets:
+    """Neither the settings, nor what the clients print of theirs, nor an error shows a secret."""
+
+    def test_repr(self, pair: tuple[str, str]) -> None:
+        certificate, key = pair
+        settings = ConnectionSettings(
+            SERVERS,
+            client_cert_pem=certificate,
+            client_key_pem=key,
+            sasl_mechanism=SaslMechanism.PLAIN,
+            username="operator",
+            password=PASSWORD,
+        )
+        for shown in (settings, librdkafka_config(settings), kafka_python_config(settings)):
+            for text in (repr(shown), str(shown), f"{shown}"):
+                assert PASSWORD not in text
+                assert "PRIVATE KEY" not in text
+
+    def test_errors(self) -> None:
+        settings = sasl(SaslMechanism.PLAIN)
+        for error in (
+            unreachable(settings, "list topics", f"no answer ({PASSWORD})"),
+            authentication_failed(settings, f"bad {PASSWORD}"),
+        ):
+            assert PASSWORD not in repr(error)
+            assert SERVERS in str(error)

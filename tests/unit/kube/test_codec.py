@@ -1,0 +1,295 @@
+"""What stored records look like."""
+
+import gzip
+import json
+import random
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from kafka_rebalance.kube.api_errors import StoredStateCorrupt
+from kafka_rebalance.kube.blobs import SHARD_BYTES, cut, object_name
+from kafka_rebalance.kube.codec import (
+    decode_origins,
+    decode_plan,
+    decode_run,
+    encode_origins,
+    encode_plan,
+    encode_run,
+    pack,
+)
+from kafka_rebalance.model.plan import Imbalance, Plan, PlannedPartition, SkippedPartition, Spread
+from kafka_rebalance.model.run import Origin, Run, RunOutcome, Spent
+from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
+
+
+def plan(partitions: int, topics: int = 1) -> Plan:
+    rows = (
+        PlannedPartition(
+            TopicPartition(f"topic-{n % topics:05d}", n // topics),
+            replicas_of(n % 50, (n + 7) % 50, (n + 23) % 50),
+            replicas_of(50 + n % 17, n % 50, (n + 7) % 50),
+            f"id-{n % topics:018d}",
+            n * 1048576,
+        )
+        for n in range(partitions)
+    )
+    skipped = (SkippedPartition(TopicPartition("lost", 3), "NoLeader"),)
+    return Plan(tuple(sorted(rows)), lower_bound=7, optimal=True, rack_violations=1, skipped=skipped)
+
+
+class TestPlans:
+    """A plan comes back as it was, from the same bytes each time."""
+
+    def test_round_trip(self) -> None:
+        before = plan(100, topics=7)
+        after = decode_plan(encode_plan(before))
+        assert after == before
+        assert after.hash == before.hash
+
+    def test_spreads_the_reason_of_an_empty_plan_and_where_sizes_come_from(self) -> None:
+        made = replace(plan(3), before=Spread(2, 9), after=Spread(4, 5), reason="GainTooSmall", data_source="LogDirs")
+        assert decode_plan(encode_plan(made)) == made
+
+    def test_what_a_budget_left(self) -> None:
+        made = replace(plan(3), imbalance=Imbalance(29, 28), uneven_topics=3)
+        assert decode_plan(encode_plan(made)) == made
+
+    def test_what_given_lists_found_in_place(self) -> None:
+        """In the order of topics and numbers; no part of the hash."""
+        named = tuple(TopicPartition(topic, number) for topic, number in (("a", 0), ("a", 7), ("b", 1)))
+        made = replace(plan(3), in_place=named)
+        assert decode_plan(encode_plan(made)) == made
+        assert made.hash == plan(3).hash
+
+    def test_elections(self) -> None:
+        """A list that stays, in the plan for its leader: another plan than one without, with another hash."""
+        first, *rest = plan(4).partitions
+        elected, left = (replace(first, target=first.current, elects=elects) for elects in (True, False))
+        made, without = (replace(plan(4), partitions=(row, *rest)) for row in (elected, left))
+        assert (decode_plan(encode_plan(made)), made.elections, made.changed) == (made, 1, 3)
+        assert len({made.hash, without.hash, plan(4).hash}) == 3
+
+    def test_written_without_spreads(self) -> None:
+        """A plan of an earlier version tells nothing about them."""
+        raw = json.loads(gzip.decompress(encode_plan(plan(3))))
+        for added in ("before", "after", "reason", "dataSource", "imbalance", "unevenTopics", "inPlace"):
+            del raw[added]
+        assert decode_plan(pack(raw)) == plan(3)
+
+    def test_deterministic(self) -> None:
+        assert encode_plan(plan(100)) == encode_plan(plan(100))
+
+    def test_written_in_rows(self) -> None:
+        """A plan that an earlier version wrote row by row is still the same plan."""
+        old = {
+            "format": 1,
+            "lowerBound": 1,
+            "optimal": True,
+            "rackViolations": 0,
+            "skipped": [["lost", 3, "NoLeader"]],
+            "topics": [{"topic": "a", "id": "id-a", "partitions": [[0, [1, 2], [1, 3], 70], [4, [2], [2, 1], 0]]}],
+        }
+        rows = (
+            PlannedPartition(TopicPartition("a", 0), replicas_of(1, 2), replicas_of(1, 3), "id-a", 70),
+            PlannedPartition(TopicPartition("a", 4), replicas_of(2), replicas_of(2, 1), "id-a", 0),
+        )
+        skipped = (SkippedPartition(TopicPartition("lost", 3), "NoLeader"),)
+        assert decode_plan(pack(old)) == Plan(rows, 1, optimal=True, skipped=skipped)
+
+    def test_hash_of_stored_plans(self) -> None:
+        """Stored plans are verified against the hash they were stored with, whichever version took it."""
+        assert plan(100, topics=7).hash == "sha256:b51975bc5183478d54dd910817999a9dec8897e07cb3fef22ff4724e74fe62a8"
+
+    def test_empty(self) -> None:
+        empty = Plan((), 0, optimal=True)
+        assert decode_plan(encode_plan(empty)) == empty
+
+
+class TestOrigins:
+    """Origins keep the order in which they were recorded."""
+
+    def test_round_trip(self) -> None:
+        origins = [
+            Origin(TopicPartition("b", 0), "id-b", replicas_of(1, 2)),
+            Origin(TopicPartition("a", 5), "id-a", replicas_of(3)),
+            Origin(TopicPartition("b", 0), "id-b-again", replicas_of(2, 1)),
+        ]
+        assert decode_origins(encode_origins(origins)) == origins
+
+    def test_leaders(self) -> None:
+        """Who led comes back, also where nobody did and where it was not the preferred one."""
+        origins = [
+            Origin(TopicPartition("a", 0), "id-a", replicas_of(1, 2), BrokerId(2)),
+            Origin(TopicPartition("a", 1), "id-a", replicas_of(0, 2), BrokerId(0)),
+            Origin(TopicPartition("a", 2), "id-a", replicas_of(1, 2), None),
+        ]
+        assert decode_origins(encode_origins(origins)) == origins
+
+    def test_recorded_without_leaders(self) -> None:
+        """Rows written before leaders were recorded are of partitions whose leader is not known."""
+        old = pack({"format": 1, "topics": [{"topic": "a", "id": "id-a", "partitions": [[0, [1, 2]], [3, [2]]]}]})
+        assert decode_origins(old) == [
+            Origin(TopicPartition("a", 0), "id-a", replicas_of(1, 2), None),
+            Origin(TopicPartition("a", 3), "id-a", replicas_of(2), None),
+        ]
+
+
+class TestSize:
+    """Plan and origins of 200,000 partitions take at most 5 MB, however little there is to compress."""
+
+    def test_every_partition_moves_anywhere(self) -> None:
+        chance = random.Random(1)
+        lists = [replicas_of(*chance.sample(range(300), 3)) for _ in range(5_000)]
+        rows = [
+            PlannedPartition(
+                TopicPartition(f"topic-{n // 100:05d}", n % 100),
+                chance.choice(lists),
+                chance.choice(lists),
+                f"{n // 100 * 0x9E3779B97F4A7C15 % 2**64:022x}",
+                chance.randrange(10 * 2**30),
+            )
+            for n in range(200_000)
+        ]
+        origins = (Origin(p.tp, p.topic_id, p.current, chance.choice(p.current)) for p in rows)
+        stored_plan = encode_plan(Plan(tuple(rows), lower_bound=0, optimal=False))
+        assert len(stored_plan) + len(encode_origins(origins)) <= 5_000_000
+
+
+class TestRuns:
+    """A run comes back as it was, open or closed."""
+
+    @pytest.mark.parametrize("outcome", [None, RunOutcome.ROLLED_BACK_PARTIALLY])
+    def test_round_trip(self, outcome: RunOutcome | None) -> None:
+        moment = datetime(2026, 1, 1, 12, 0, 0, 5, tzinfo=UTC)
+        run = Run(
+            "u", "ns", "n", "cluster", "r-1", "sha256:a", "sha256:b", moment, moment if outcome else None, outcome
+        )
+        assert decode_run(encode_run(run)) == run
+
+    def test_undone_cordoned_and_taken_over(self) -> None:
+        moment = datetime(2026, 1, 1, 12, tzinfo=UTC)
+        run = Run(
+            "u", "ns", "n", "cluster", "r-1", "sha256:a", "sha256:b", moment, moment, RunOutcome.TAKEN_OVER,
+            undo=True, successor="v", cordoned=replicas_of(4, 7), spent=Spent(3, 300), started_at=moment,
+        )  # fmt: skip
+        assert decode_run(encode_run(run)) == run
+        undone = replace(run, outcome=RunOutcome.UNDONE)
+        assert decode_run(encode_run(undone)) == undone
+
+    def test_when_it_started(self) -> None:
+        moment = datetime(2026, 1, 1, 12, tzinfo=UTC)
+        run = Run("u", "ns", "n", "cluster", "r-1", "sha256:a", "sha256:b", moment)
+        assert decode_run(encode_run(run)).started_at is None
+        started = replace(run, started_at=moment + timedelta(days=2))
+        assert decode_run(encode_run(started)) == started
+
+    def test_written_by_a_later_version(self) -> None:
+        """What that has added, and this version knows nothing of, does not keep it from going on."""
+        run = Run("u", "ns", "n", "cluster", "r-1", "sha256:a", "sha256:b", datetime(2026, 1, 1, 12, tzinfo=UTC))
+        later = json.loads(encode_run(run)) | {"added": {"later": 1}}
+        assert decode_run(json.dumps(later)) == run
+
+    @pytest.mark.parametrize("spent", [Spent(), Spent(replica_moves=1), Spent(data_bytes=1)])
+    def test_an_earlier_version_can_read_what_has_spent_nothing(self, spent: Spent) -> None:
+        """It knows no spent, and refuses a run that has it."""
+        moment = datetime(2026, 1, 1, 12, tzinfo=UTC)
+        run = Run("u", "ns", "n", "cluster", "r-1", "sha256:a", "sha256:b", moment, spent=spent)
+        assert ("spent" in json.loads(encode_run(run))) is (spent != Spent())
+        assert decode_run(encode_run(run)) == run
+
+    def test_written_before_undo_and_takeover(self) -> None:
+        """What an earlier version wrote lacks the newer fields: it neither undid nor cordoned nor spent anything.
+
+        But it may have sent something.
+        """
+        moment = datetime(2026, 1, 1, 12, tzinfo=UTC)
+        old = {
+            "format": 1,
+            "uid": "u",
+            "namespace": "ns",
+            "name": "n",
+            "cluster_id": "cluster",
+            "run_id": "r-1",
+            "planning_hash": "sha256:a",
+            "plan_hash": "sha256:b",
+            "opened_at": moment.isoformat(),
+            "closed_at": None,
+            "outcome": None,
+        }
+        run = decode_run(json.dumps(old))
+        assert run == Run("u", "ns", "n", "cluster", "r-1", "sha256:a", "sha256:b", moment, started_at=moment)
+        assert (run.undo, run.successor, run.cordoned) == (False, None, ())
+
+
+class TestCorruption:
+    """What is not ours is said to be corrupt, never guessed at."""
+
+    @pytest.mark.parametrize(
+        "payload",
+        [
+            pytest.param(b"", id="nothing"),
+            pytest.param(b"junk", id="junk"),
+            pytest.param(encode_plan(plan(10))[:-20], id="cut off"),
+            pytest.param(gzip.compress(b"[1"), id="no JSON"),
+            pytest.param(pack([]), id="a list"),
+            pytest.param(pack({"format": 99}), id="a format to come"),
+            pytest.param(pack({"format": 2}), id="no topics"),
+            pytest.param(
+                pack({"format": 2, "topics": [{"topic": "a", "id": "i", "partitions": [0, 1]}]}), id="no replicas"
+            ),
+            pytest.param(
+                pack({"format": 1, "topics": [{"topic": "a", "id": "i", "partitions": [[0]]}]}), id="half an origin"
+            ),
+        ],
+    )
+    def test_topics(self, payload: bytes) -> None:
+        with pytest.raises(StoredStateCorrupt):
+            decode_plan(payload)
+        with pytest.raises(StoredStateCorrupt):
+            decode_origins(payload)
+
+    @pytest.mark.parametrize(
+        ("numbers", "replicas", "leaders"),
+        [
+            ([0, 1], [[2, 2], [1, 2, 3]], [1, 2]),
+            ([0, 1], [[2, 1], [1, 2, 3, 4]], [1, 2]),
+            ([0, 1], [[2], [1, 2]], [1, 2]),
+            ([0], [[2, 2], [1, 2, 3, 4]], [1]),
+            ([0, 1], [[2, 2], [1, 2, 3, 4]], [1]),
+        ],
+        ids=["too few brokers", "too many brokers", "too few lists", "too few numbers", "too few leaders"],
+    )
+    def test_columns_that_do_not_fit(self, numbers: list[int], replicas: list[list[int]], leaders: list[int]) -> None:
+        """A list is never taken for that of another partition."""
+        group = {"topic": "a", "id": "i", "partitions": numbers, "replicas": replicas, "leaders": leaders}
+        with pytest.raises(StoredStateCorrupt):
+            decode_origins(pack({"format": 2, "topics": [group]}))
+
+    @pytest.mark.parametrize("text", ["", "{}", '{"format": 1}', '{"format": 1, "opened_at": "x"}'])
+    def test_run(self, text: str) -> None:
+        with pytest.raises(StoredStateCorrupt):
+            decode_run(text)
+
+
+class TestShards:
+    """Pieces are below the API server's limit and add up."""
+
+    @pytest.mark.parametrize("size", [0, 1, SHARD_BYTES, SHARD_BYTES + 1, 3 * SHARD_BYTES])
+    def test_cut(self, size: int) -> None:
+        payload = bytes(size)
+        pieces = cut(payload, SHARD_BYTES)
+        assert b"".join(pieces) == payload
+        assert all(len(piece) <= SHARD_BYTES for piece in pieces)
+        assert len(pieces) == max(1, -(-size // SHARD_BYTES))
+
+
+class TestNames:
+    """Ids that differ only in case are different; so are keys that only look alike when joined."""
+
+    def test_distinct(self) -> None:
+        assert object_name("ledger", "AbC") != object_name("ledger", "aBc")
+        assert object_name("plan", "a", "b") != object_name("plan", "ab")
+        name = object_name("ledger", "MkU3OEVBNTcwNTJENDM2Qg")
+        assert name == name.lower()

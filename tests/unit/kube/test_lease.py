@@ -1,0 +1,299 @@
+"""Of all operators that keep their records in one namespace at most one acts, whatever clocks and networks do."""
+
+import pytest
+from tests.fakes.lease_candidates import DURATION, ApiServer, Candidate, Machine, settle
+
+from kafka_rebalance.errors import Permanent
+from kafka_rebalance.kube.api_errors import Forbidden
+from kafka_rebalance.kube.lease import LeadershipLost
+
+
+@pytest.fixture
+def machine():
+    return Machine()
+
+
+@pytest.fixture
+def api(machine):
+    return ApiServer(machine)
+
+
+@pytest.fixture
+async def candidate(api, machine):
+    started = []
+
+    async def start(identity, **how):
+        one = Candidate(api, machine, identity, booted=1000 * len(started), **how)
+        started.append(one)
+        await settle()
+        return one
+
+    yield start
+    for one in started:
+        await one.end()
+
+
+class TestLooking:
+    """One that waits knows how old its knowledge is: the readiness probe asks."""
+
+    async def test_as_old_as_the_last_answer(self, api, machine, candidate):
+        first, second = await candidate("a"), await candidate("b")
+        await machine.let_pass(60)
+        assert first.lease.look_age is None
+        assert second.lease.look_age == pytest.approx(0, abs=1)
+        api.away = True
+        await machine.let_pass(60)
+        assert second.lease.look_age == pytest.approx(60, abs=1)
+
+
+class TestAcquiring:
+    """One takes what is free; the others wait until it was not renewed for its duration, or is given up."""
+
+    async def test_the_first_takes_it_at_once(self, api, candidate):
+        first = await candidate("a")
+        assert first.acts
+        assert api.lease["metadata"]["name"] == "the-lease"
+        spec = api.lease["spec"]
+        assert (spec["holderIdentity"], spec["leaseDurationSeconds"], spec["leaseTransitions"]) == ("a", DURATION, 0)
+        assert spec["acquireTime"] == spec["renewTime"] == "2026-01-01T00:00:00.000000Z"
+
+    async def test_the_second_waits_while_it_is_renewed(self, api, machine, candidate):
+        first, second = await candidate("a"), await candidate("b")
+        for _ in range(100):
+            await machine.let_pass(1)
+            assert (first.acts, second.acts) == (True, False)
+        assert (api.holder, api.transitions) == ("a", 0)
+
+    async def test_taken_over_when_it_has_expired_and_not_before(self, api, machine, candidate):
+        """Within the duration and one look after the death of the holder."""
+        first, second = await candidate("a"), await candidate("b")
+        await machine.let_pass(3)
+        await first.end()
+        await machine.let_pass(DURATION - 3 - 0.1)
+        assert not second.acts
+        await machine.let_pass(1.2)
+        assert second.acts
+        assert (api.holder, api.transitions) == ("b", 1)
+
+    async def test_no_clock_is_compared_with_another(self, api, machine, candidate):
+        """A Lease that was renewed years ago by its own account is new to whoever sees it for the first time."""
+        await (await candidate("a")).end()
+        api.lease["spec"]["renewTime"] = "1999-01-01T00:00:00.000000Z"
+        second = await candidate("b")
+        await machine.let_pass(DURATION - 0.1)
+        assert not second.acts
+        await machine.let_pass(0.2)
+        assert second.acts
+
+    async def test_the_holders_word_counts_for_how_long_it_acts(self, machine, candidate):
+        """A holder with a longer duration is given its time, not ours."""
+        first, second = await candidate("a", duration=60), await candidate("b", duration=15)
+        await first.end()
+        await machine.let_pass(59.9)
+        assert not second.acts
+        await machine.let_pass(0.2)
+        assert second.acts
+
+    async def test_same_identity_takes_its_own_at_once(self, api, candidate):
+        """A container that was restarted: its predecessor is dead."""
+        await (await candidate("a")).end()
+        again = await candidate("a")
+        assert again.acts
+        assert api.transitions == 0
+
+    async def test_one_of_many_wins(self, api, machine, candidate):
+        """All see it expire at the same moment; the API server takes one write."""
+        await (await candidate("gone")).end()
+        many = [await candidate(name) for name in "abcde"]
+        await machine.let_pass(DURATION + 1)
+        assert sum(one.acts for one in many) == 1
+        assert api.transitions == 1
+
+    async def test_lost_answer_to_the_taking(self, api, machine, candidate):
+        """The write may have been carried out: it is found to be ours."""
+        api.lose_answers = True
+        first = await candidate("a")
+        assert not first.acts
+        api.lose_answers = False
+        await machine.let_pass(1)
+        assert first.acts
+
+    async def test_api_server_away(self, api, machine, candidate):
+        """Tried again until it answers."""
+        api.away = True
+        first = await candidate("a")
+        await machine.let_pass(60)
+        assert not first.acts
+        api.away = False
+        await machine.let_pass(1)
+        assert first.acts
+
+    async def test_a_missing_right_is_said(self, api, candidate):
+        async def forbidden(_name):
+            raise Forbidden("leases is forbidden")
+
+        api.get_lease = forbidden
+        first = await candidate("a")
+        with pytest.raises(Permanent, match="leases is forbidden"):
+            await first.task
+
+    async def test_said_once_whom_it_waits_for(self, machine, candidate, caplog):
+        caplog.set_level("INFO")
+        await candidate("a")
+        await candidate("b")
+        await machine.let_pass(100)
+        assert [m for m in caplog.messages if "waiting" in m] == [
+            "waiting for the lease held by a (kafka-rebalance/the-lease)"
+        ]
+
+
+class TestHolding:
+    """Whoever cannot be sure to be the only one does not act."""
+
+    async def test_not_after_the_process_was_stopped(self, machine, candidate):
+        """Known at once on its own clock, before anything else of the process has run."""
+        first = await candidate("a")
+        machine.jump(DURATION)
+        assert not first.acts
+
+    @pytest.mark.parametrize("stopped_for", [4, 9, 14, 15, 16, 60])
+    async def test_never_two(self, api, machine, candidate, stopped_for):
+        """Cut off for any time, it stops before the other begins."""
+        first, second = await candidate("a"), await candidate("b")
+        await machine.let_pass(7)
+        await first.end()  # renews no more, yet would go on acting
+        for _ in range(10 * stopped_for):
+            await machine.let_pass(0.1)
+            assert not (first.acts and second.acts)
+        assert second.acts == (stopped_for > DURATION - 2)
+
+    async def test_counts_from_before_the_renewal_was_sent(self, api, machine, candidate):
+        """An answer that took its time is no younger than its question."""
+        first = await candidate("a")
+        api.takes_seconds = 4
+        await machine.let_pass(5 + 4)
+        sent = 5
+        assert api.writes == 2
+        await first.end()
+        await machine.let_pass(sent + DURATION * 2 / 3 - machine.time - 0.1)
+        assert first.acts
+        await machine.let_pass(0.2)
+        assert not first.acts
+
+    async def test_goes_on_after_an_outage(self, api, machine, candidate):
+        """Stops acting when the time is over, and acts again once it has renewed what nobody took."""
+        first = await candidate("a")
+        api.away = True
+        await machine.let_pass(9)
+        assert first.acts
+        await machine.let_pass(60)
+        assert not first.acts
+        api.away = False
+        await machine.let_pass(1)
+        assert first.acts
+        assert (api.holder, api.transitions) == ("a", 0)
+
+    async def test_lost_answer_to_a_renewal(self, api, machine, candidate):
+        """What is read then is its own writing: no reason to end."""
+        first = await candidate("a")
+        api.lose_answers = True
+        await machine.let_pass(5)
+        api.lose_answers = False
+        for _ in range(30):
+            await machine.let_pass(1)
+            assert first.acts
+        assert not first.task.done()
+
+    async def test_an_annotation_by_somebody_is_no_loss(self, api, machine, candidate):
+        first = await candidate("a")
+        api.lease["metadata"] |= {"annotations": {"note": "x"}, "resourceVersion": "99"}
+        await machine.let_pass(DURATION)
+        assert first.acts
+        assert api.lease["metadata"]["annotations"] == {"note": "x"}
+
+    async def test_deleted_by_somebody(self, api, machine, candidate):
+        """Its holder does not know yet: who saw it held waits as before, and the holder writes it anew."""
+        first, second = await candidate("a"), await candidate("b")
+        await machine.let_pass(1)
+        api.lease = None
+        for _ in range(40):
+            await machine.let_pass(0.5)
+            assert (first.acts, second.acts) == (True, False)
+        assert api.holder == "a"
+
+
+class TestLosing:
+    """Once somebody else has had it, there is no way back."""
+
+    async def test_taken_while_cut_off(self, api, machine, candidate):
+        first = await candidate("a")
+        api.away = True
+        await machine.let_pass(DURATION)
+        api.lease["spec"] |= {"holderIdentity": "b", "acquireTime": "2026-01-01T00:01:00.000000Z"}
+        api.lease["metadata"]["resourceVersion"] = "99"
+        api.away = False
+        await machine.let_pass(1)
+        with pytest.raises(LeadershipLost, match=r"kafka-rebalance/the-lease is held by b now") as lost:
+            await first.task
+        assert lost.value.reason == "LeadershipLost"
+        assert not first.acts
+
+    async def test_taken_and_given_up_again(self, api, machine, candidate):
+        """It is free, yet what this process knows is out of date."""
+        first = await candidate("a")
+        api.lease["spec"] |= {"holderIdentity": "", "acquireTime": "2026-01-01T00:01:00.000000Z"}
+        api.lease["metadata"]["resourceVersion"] = "99"
+        await machine.let_pass(5)
+        with pytest.raises(LeadershipLost):
+            await first.task
+        assert api.holder == ""
+
+    async def test_by_a_second_process_of_the_same_name(self, machine, candidate):
+        """The later one leads; the earlier one notices at its next renewal."""
+        first = await candidate("a")
+        await machine.let_pass(1)
+        second = await candidate("a")
+        await machine.let_pass(5)
+        assert (first.acts, second.acts) == (False, True)
+        with pytest.raises(LeadershipLost):
+            await first.task
+
+
+class TestReleasing:
+    """A clean stop leaves nobody waiting."""
+
+    async def test_the_next_takes_it_at_once(self, api, machine, candidate):
+        first, second = await candidate("a"), await candidate("b")
+        await machine.let_pass(7)
+        await first.end_cleanly()
+        assert not first.acts
+        assert api.holder == ""
+        await machine.let_pass(1)
+        assert second.acts
+        assert (api.holder, api.transitions) == ("b", 1)
+
+    async def test_only_ones_own(self, api, machine, candidate):
+        """One that waited in vain, or has lost it, gives nothing up."""
+        first, second = await candidate("a"), await candidate("b")
+        await second.end_cleanly()
+        assert api.holder == "a"
+        api.lease["spec"] |= {"holderIdentity": "c", "acquireTime": "2026-01-01T00:01:00.000000Z"}
+        await first.end_cleanly()
+        assert api.holder == "c"
+
+    async def test_a_renewal_that_is_still_on_its_way(self, api, candidate):
+        """The version it knows is out of date by its own doing."""
+        first = await candidate("a")
+        await first.end()
+        api.lease["metadata"]["resourceVersion"] = "99"
+        await first.lease.release()
+        assert api.holder == ""
+
+    async def test_api_server_away(self, api, candidate):
+        """Then it expires by itself: no reason not to stop."""
+        first = await candidate("a")
+        await first.end()
+        api.away = True
+        await first.lease.release()
+        api.away = False
+        assert api.holder == "a"

@@ -1,0 +1,139 @@
+"""Brokers that are emptied are cordoned where Kafka offers it, on record first, and uncordoned on any way back."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from kafka_rebalance.api.conditions import Reason
+from kafka_rebalance.errors import Permanent
+from kafka_rebalance.kafka.ports import ConfigOp, ConfigSource, ConfigValue
+from kafka_rebalance.model.plan import Plan
+from kafka_rebalance.model.run import Run
+from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.reconcile.act.cordoning import CONFIG, Cordons
+from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState, StepBlock
+from kafka_rebalance.reconcile.state.records import Stores, open_run
+
+NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+FOUR, FIVE = BrokerId(4), BrokerId(5)
+UNSET = ConfigValue("", ConfigSource.DEFAULT)
+NOT_OFFERED = ConfigValue(None, ConfigSource.DEFAULT)
+SOMEBODYS = ConfigValue("/data", ConfigSource.DYNAMIC_BROKER)
+
+
+class Cluster:
+    """Broker configs and the run's record, in one list of what happened to them."""
+
+    def __init__(self, **brokers):
+        self.values = {BrokerId(int(name[1:])): value for name, value in brokers.items()}
+        self.happened = []
+        self.refuses = None
+
+    async def broker_configs(self, brokers, names):
+        if self.refuses:
+            raise self.refuses
+        return {b: dict.fromkeys(names, self.values[b]) for b in brokers if b in self.values}
+
+    async def alter_broker_configs(self, changes):
+        for broker, (change,) in changes.items():
+            assert change.name == CONFIG
+            self.happened.append((change.op, broker, change.value))
+            set_now = ConfigValue(change.value, ConfigSource.DYNAMIC_BROKER)
+            self.values[broker] = set_now if change.op is ConfigOp.SET else UNSET
+        return dict.fromkeys(changes)
+
+    async def save(self, run):
+        self.happened.append(("record", run.cordoned))
+
+
+def work(cordoned=(), *, deleting=False, decommission=(4, 5)):
+    metadata = {"name": "r", "namespace": "kafka", "uid": "u"}
+    if deleting:
+        metadata["deletionTimestamp"] = NOON.isoformat()
+    spec = {"kafka": {"bootstrapServers": "kafka:9092"}, "brokers": {"decommission": list(decommission)}}
+    mine = RebalanceState.of({"metadata": metadata, "spec": spec})
+    plan = Plan((), 0, optimal=True)
+    mine.run = Run("u", "kafka", "r", "c", "run", mine.planning_hash, plan.hash, NOON, cordoned=tuple(cordoned))
+    mine.open = open_run(mine.run, plan, "ref", {})
+    return mine
+
+
+def cordons(cluster):
+    return Cordons(cluster, Stores(None, None, cluster))
+
+
+async def test_on_record_before_it_is_in_kafka():
+    """Killed in between, the next operator knows what it has to take away."""
+    cluster, mine = Cluster(b4=UNSET, b5=UNSET), work()
+    await cordons(cluster).keep(mine, [FOUR, FIVE])
+    assert cluster.happened == [("record", (4, 5)), (ConfigOp.SET, 4, "*"), (ConfigOp.SET, 5, "*")]
+    assert mine.run.cordoned == (4, 5)
+    await cordons(cluster).keep(mine, [FOUR, FIVE])
+    assert len(cluster.happened) == 3
+
+
+async def test_what_somebody_else_cordoned_or_kafka_does_not_offer_is_left_alone():
+    """3.9 describes no such config; a cordon that was there before stays after."""
+    cluster, mine = Cluster(b4=SOMEBODYS, b5=NOT_OFFERED), work()
+    await cordons(cluster).keep(mine, [FOUR, FIVE])
+    assert (cluster.happened, mine.run.cordoned) == ([], ())
+
+
+async def test_a_recorded_one_is_set_again_after_a_start():
+    """The record may have been written, and Kafka not reached."""
+    cluster, mine = Cluster(b4=UNSET, b5=UNSET), work(cordoned=(FOUR, FIVE))
+    await cordons(cluster).keep(mine, [FOUR, FIVE])
+    assert [row[0] for row in cluster.happened] == [ConfigOp.SET, ConfigOp.SET]
+
+
+async def test_a_dead_broker_is_not_asked():
+    """It is cordoned when it returns."""
+    cluster, mine = Cluster(b4=UNSET, b5=UNSET), work()
+    await cordons(cluster).keep(mine, [FOUR])
+    assert mine.run.cordoned == (4,)
+    await cordons(cluster).keep(mine, [FOUR, FIVE])
+    assert mine.run.cordoned == (4, 5)
+
+
+@pytest.mark.parametrize("way", ["deleted", "undone", "superseded"])
+async def test_any_way_back_takes_it_away(way):
+    """And a plan that no longer empties the broker."""
+    cluster = Cluster(b4=ConfigValue("*", ConfigSource.DYNAMIC_BROKER))
+    mine = work(cordoned=(FOUR,), deleting=way == "deleted")
+    if way == "undone":
+        mine.run = replace(mine.run, undo=True)
+    if way == "superseded":
+        mine.replanning = Reason.SUPERSEDED
+    await cordons(cluster).keep(mine, [FOUR, FIVE])
+    assert cluster.happened == [(ConfigOp.DELETE, 4, ""), ("record", ())]
+    assert mine.run.cordoned == ()
+
+
+async def test_without_the_right_to_it_a_decommission_goes_on():
+    """It is a help, not a condition."""
+    cluster, mine = Cluster(b4=UNSET, b5=UNSET), work()
+    cluster.refuses = Permanent("KafkaAuthorizationFailed", "no")
+    await cordons(cluster).keep(mine, [FOUR, FIVE])
+    assert mine.run.cordoned == ()
+
+
+class TestHeldBack:
+    """By an approval that lacks, say: what Kafka does is no more to be changed than where replicas are."""
+
+    async def test_nothing_is_begun(self):
+        """Once nothing holds it back any more, it is."""
+        cluster, mine = Cluster(b4=UNSET, b5=UNSET), work()
+        mine.hold = StepBlock(Reason.AWAITING_APPROVAL, "set spec.approval.planHash")
+        await cordons(cluster).keep(mine, [FOUR, FIVE])
+        assert (cluster.happened, mine.run.cordoned) == ([], ())
+        mine.hold = None
+        await cordons(cluster).keep(mine, [FOUR, FIVE])
+        assert mine.run.cordoned == (4, 5)
+
+    async def test_what_was_begun_stays(self):
+        """And is finished where the operator was killed before Kafka was reached."""
+        cluster, mine = Cluster(b4=UNSET, b5=UNSET), work(cordoned=(FOUR,))
+        mine.hold = StepBlock(Reason.SUSPENDED, "spec.execution.suspend is set")
+        await cordons(cluster).keep(mine, [FOUR, FIVE])
+        assert cluster.happened == [(ConfigOp.SET, 4, "*")]

@@ -1,0 +1,139 @@
+"""A deletion finds its way out, whatever state the run is in. Stores and API server are dictionaries."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from tests.fakes.kube_in_memory import KubeInMemory
+from tests.fakes.stopped_clock import NOON, StoppedClock
+
+from kafka_rebalance.api.v1alpha1 import FINALIZER, LET_GO_ANNOTATION
+from kafka_rebalance.execution.partition_status import Direction
+from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
+from kafka_rebalance.model.plan import Plan, PlannedPartition
+from kafka_rebalance.model.run import Origin, Run, RunOutcome
+from kafka_rebalance.model.topology import TopicPartition, replicas_of
+from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
+from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState
+from kafka_rebalance.reconcile.state.records import Stores
+
+TP = TopicPartition("orders", 0)
+PLAN = Plan((PlannedPartition(TP, replicas_of(1, 2), replicas_of(3, 2)),), lower_bound=1, optimal=True)
+
+
+class Resources:
+    """What became of the object; ``terminating`` is what the API server would say of its namespace."""
+
+    def __init__(self):
+        self.happened = []
+        self.terminating = False
+
+    async def goes_with_its_surroundings(self, work):
+        return self.terminating
+
+    async def announce(self, work, outcome):
+        self.happened.append(outcome)
+
+    async def release(self, work):
+        self.happened.append("released")
+
+
+class World:
+    def __init__(self):
+        kube = KubeInMemory()
+        self.stores = Stores(PlanStore(kube), OriginStore(kube), RunStore(kube))
+        self.clock, self.resources = StoppedClock(), Resources()
+        self.lifecycle = Lifecycle(self.resources, self.stores, self.clock)
+
+    async def stored(self, uid, **run):
+        record = Run(uid, "kafka", uid, "c", f"run-{uid}", "sha256:0", PLAN.hash, NOON, **{"started_at": NOON, **run})
+        await self.stores.plans.save(uid, PLAN.hash, "c", PLAN, NOON)
+        await self.stores.origins.append(uid, record.run_id, [Origin(TP, "", replicas_of(1, 2))])
+        await self.stores.runs.save(record)
+        return record
+
+    async def prepared(self, work, *, connected=True):
+        await self.lifecycle.prepare(work, connected=connected)
+        return self.resources.happened
+
+
+def deleted(uid="r", *, annotations=None, **spec):
+    metadata = {"name": uid, "namespace": "kafka", "uid": uid, "finalizers": [FINALIZER]}
+    metadata |= {"deletionTimestamp": NOON.isoformat(), "annotations": annotations or {}}
+    return RebalanceState.of({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}, **spec}})
+
+
+@pytest.fixture
+def world():
+    return World()
+
+
+async def test_what_never_ran_is_let_go_at_once(world):
+    """Nothing in Kafka is touched."""
+    assert await world.prepared(deleted()) == ["released"]
+
+
+async def test_a_run_is_rolled_back_first(world):
+    """The finalizer stays until it is."""
+    await world.stored("r")
+    mine = deleted()
+    assert await world.prepared(mine) == []
+    assert mine.heading is Direction.ROLLBACK
+
+
+async def test_abandon_and_let_go_end_it_now(world):
+    """The policy, or the annotation where Kafka is gone for good."""
+    await world.stored("r")
+    assert await world.prepared(deleted(deletionPolicy="Abandon")) == [RunOutcome.ABANDONED, "released"]
+    await world.stored("q")
+    world.resources.happened.clear()
+    assert await world.prepared(deleted("q", annotations={LET_GO_ANNOTATION: "true"}), connected=False) == [
+        RunOutcome.ABANDONED,
+        "released",
+    ]
+
+
+async def test_the_timeout_ends_it_at_once_without_kafka_and_after_a_while_with_it(world):
+    """With Kafka, what is in flight is cancelled first."""
+    await world.stored("r")
+    mine = deleted(rollback={"timeout": "10m"})
+    world.clock.at = NOON + timedelta(minutes=11)
+    assert await world.prepared(mine) == []
+    assert mine.timed_out(world.clock.now())
+    assert await world.prepared(mine, connected=False) == [RunOutcome.ABANDONED, "released"]
+    await world.stored("q")
+    world.resources.happened.clear()
+    world.clock.at = NOON + timedelta(minutes=13)
+    assert await world.prepared(deleted("q", rollback={"timeout": "10m"})) == [RunOutcome.ABANDONED, "released"]
+
+
+async def test_a_namespace_that_goes_is_held_up_for_two_minutes_at_most(world):
+    """Time for the cancels, also where one of them is impossible; without Kafka the same."""
+    await world.stored("r")
+    world.resources.terminating = True
+    mine = deleted()
+    assert await world.prepared(mine) == []
+    assert mine.terminating
+    world.clock.at = NOON + timedelta(minutes=2, seconds=1)
+    assert await world.prepared(mine) == [RunOutcome.ABANDONED, "released"]
+
+
+async def test_a_heir_that_goes_before_it_has_a_plan_is_rolled_back(world):
+    """What it took over is its to bring back."""
+    await world.stored("old", closed_at=NOON, outcome=RunOutcome.TAKEN_OVER, successor="new")
+    mine = deleted("new")
+    assert await world.prepared(mine) == []
+    assert mine.heading is Direction.ROLLBACK
+    assert [(e.tp, e.origin, e.target) for e in mine.errands] == [(TP, replicas_of(1, 2), replicas_of(3, 2))]
+    again = deleted("new")  # killed and started again
+    await world.prepared(again)
+    assert again.run == mine.run
+
+
+async def test_an_undo_that_could_not_restore_everything_keeps_the_origins(world):
+    """And says so."""
+    record = await world.stored("r", closed_at=NOON, outcome=RunOutcome.SUCCEEDED)
+    mine = deleted()
+    mine.run = replace(record, outcome=RunOutcome.ROLLED_BACK_PARTIALLY, undo=True)
+    await world.lifecycle.let_go(mine)
+    assert await world.stores.origins.load("r", "run-r")

@@ -1,0 +1,144 @@
+"""Our finalizer on an object that others change at the same time, and what is told of a throttle resource."""
+
+import copy
+import itertools
+from datetime import UTC, datetime
+
+import pytest
+from tests.fakes.kube_in_memory import KubeInMemory
+
+from kafka_rebalance.api.v1alpha1 import FINALIZER, REASSIGNMENT_THROTTLES, parse_throttle
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.kube.api_errors import Conflict
+from kafka_rebalance.reconcile.act.resources import Resources
+from kafka_rebalance.reconcile.report.throttle_report import ThrottleView
+from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class BusyObject:
+    """One object on an API server. `rivals` change it, one before each of the next writes."""
+
+    def __init__(self, *finalizers, rivals=()):
+        self._versions = itertools.count(1)
+        self._rivals = list(rivals)
+        metadata = {"name": "r", "namespace": "kafka", "uid": "u-1", "generation": 1, "finalizers": list(finalizers)}
+        self.body = {"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}}}
+        self._touch()
+
+    def _touch(self):
+        self.body["metadata"]["resourceVersion"] = str(next(self._versions))
+
+    async def get(self, *_):
+        return copy.deepcopy(self.body)
+
+    async def patch_finalizers(self, _plural, _namespace, _name, finalizers, version):
+        if self._rivals:
+            self._rivals.pop(0)(self.body["metadata"])
+            self._touch()
+        if version != self.body["metadata"]["resourceVersion"]:
+            raise Conflict("the object has been modified")
+        self.body["metadata"]["finalizers"] = list(finalizers)
+        self._touch()
+        return await self.get()
+
+
+def foreign(metadata):
+    metadata["finalizers"] = [*metadata["finalizers"], "example.com/theirs"]
+
+
+def unimportant(metadata):
+    metadata["labels"] = {"touched": "yes"}
+
+
+def deletion(metadata):
+    metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+
+
+class TestFinalizer:
+    @pytest.mark.parametrize("rival", [unimportant, foreign])
+    async def test_somebody_is_faster_once(self, rival):
+        """It is put there and taken away in the same round, and what somebody else put there stays."""
+        there = BusyObject(rivals=[rival])
+        work = RebalanceState.of(await there.get())
+        resources = Resources(there, lambda: NOW)
+        await resources.hold(work)
+        assert work.held
+        theirs = ["example.com/theirs"] if rival is foreign else []
+        assert sorted(there.body["metadata"]["finalizers"]) == sorted([FINALIZER, *theirs])
+        there._rivals = [unimportant]
+        await resources.release(work)
+        assert there.body["metadata"]["finalizers"] == theirs
+
+    async def test_somebody_is_faster_every_time(self):
+        """It gives up with an error that is tried again later."""
+        there = BusyObject(FINALIZER, rivals=[unimportant] * 100)
+        work = RebalanceState.of(await there.get())
+        with pytest.raises(Conflict):
+            await Resources(there, lambda: NOW).release(work)
+
+    async def test_deleted_meanwhile(self):
+        """Nothing new is put on an object that is being deleted: the API server would refuse it."""
+        there = BusyObject(rivals=[deletion])
+        work = RebalanceState.of(await there.get())
+        await Resources(there, lambda: NOW).hold(work)
+        assert there.body["metadata"]["finalizers"] == []
+        assert work.rebalance.metadata.deleting
+
+
+class TestReportThrottle:
+    """A status is written when it says something new, an event when the state changes."""
+
+    @pytest.fixture
+    def kube(self):
+        return KubeInMemory()
+
+    @pytest.fixture
+    def mine(self, kube):
+        spec = {"kafka": {"bootstrapServers": "kafka:9092"}, "leaderRate": "50Mi"}
+        metadata = {"name": "limits", "namespace": "kafka", "uid": "k-1"}
+        return parse_throttle(kube.create(REASSIGNMENT_THROTTLES, {"metadata": metadata, "spec": spec}))
+
+    async def test_only_what_is_new_is_written(self, kube, mine):
+        """The engine reports twice a second."""
+        resources = Resources(kube, lambda: NOW)
+        for view in (ThrottleView(), ThrottleView(), ThrottleView(replicas=1), ThrottleView(replicas=1)):
+            assert await resources.report_throttle(mine, "c", mine, view)
+        assert [what for what, *_ in kube.writes] == ["status"] * 2
+        status = kube.resources[REASSIGNMENT_THROTTLES, "kafka", "limits"]["status"]
+        assert (status["throttledReplicas"], status["clusterId"]) == (1, "c")
+
+    async def test_one_event_per_transition(self, kube, mine):
+        """Counts that change are no news."""
+        resources = Resources(kube, lambda: NOW)
+        told = [ThrottleView(), ThrottleView(replicas=1), ThrottleView(replicas=2), ThrottleView(contested="who")]
+        for view in told:
+            await resources.report_throttle(mine, "c", mine, view)
+        assert [reason for reason, _ in kube.events] == ["NothingToThrottle", "Applied", "Contested"]
+
+    async def test_one_that_is_gone_is_told_every_time(self, kube, mine):
+        """Its deletion may have been missed: whoever asks must not go on with a ghost."""
+        resources = Resources(kube, lambda: NOW)
+        await resources.report_throttle(mine, "c", mine)
+        kube.resources.clear()
+        for _ in range(2):
+            assert not await resources.report_throttle(mine, "c", mine, ThrottleView(replicas=1))
+            assert not await resources.report_throttle(mine, "c", mine)
+
+
+class TestConfigMaps:
+    """The lists of the strategy Assignment are looked for again while they are not there."""
+
+    @pytest.mark.parametrize("there", [{}, {("n", "lists"): {"other.json": "{}"}}])
+    async def test_what_lacks_is_named(self, there):
+        kube = KubeInMemory()
+        kube.user_config_maps = there
+        with pytest.raises(Transient, match="ConfigMap n/lists") as missing:
+            await Resources(kube, lambda: None).config_map_key("n", "lists", "a.json")
+        assert missing.value.reason == "ConfigMapNotFound"
+
+    async def test_the_key_is_read(self):
+        kube = KubeInMemory()
+        kube.user_config_maps["n", "lists"] = {"a.json": "{}"}
+        assert await Resources(kube, lambda: None).config_map_key("n", "lists", "a.json") == "{}"

@@ -1,0 +1,153 @@
+"""How long records outlive their resource."""
+
+import logging
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from kafka_rebalance.model.run import Run, RunOutcome
+from kafka_rebalance.model.topology import replicas_of
+from kafka_rebalance.reconcile.act.retention import PLAN_RETENTION, sweep
+from kafka_rebalance.reconcile.state.records import Stores
+
+NOW = datetime(2026, 6, 1, 12, 0, 0, tzinfo=UTC)
+YOUNG = NOW - PLAN_RETENTION + timedelta(seconds=1)
+OLD = NOW - PLAN_RETENTION
+
+
+class Clock:
+    now_is = NOW
+
+    def now(self):
+        return self.now_is
+
+    def monotonic(self):
+        return 0.0
+
+
+class Blobs:
+    """Plans or origins: whose are left."""
+
+    def __init__(self, uids):
+        self.uids = set(uids)
+
+    async def delete(self, uid, *, keep=None):
+        assert keep is None
+        self.uids.discard(uid)
+
+
+class Runs:
+    """The store of runs, without an API server."""
+
+    def __init__(self, *runs):
+        self.runs = {run.uid: run for run in runs}
+
+    async def list_all(self):
+        return list(self.runs.values())
+
+    async def load(self, uid):
+        return self.runs.get(uid)
+
+    async def save(self, run):
+        self.runs[run.uid] = run
+
+    async def delete(self, uid):
+        self.runs.pop(uid, None)
+
+    def how_to_see(self, uid):
+        return f"look at {uid}"
+
+
+class Resources:
+    """Those that are there; ``meanwhile`` happens while one of them is looked up."""
+
+    def __init__(self, *uids, meanwhile=lambda: None):
+        self.uids = set(uids)
+        self.meanwhile = meanwhile
+
+    async def exists(self, namespace, name, uid):
+        self.meanwhile()
+        return uid in self.uids
+
+
+def run(*, opened=YOUNG, closed=None, uid="u-1", outcome=RunOutcome.SUCCEEDED, **fields):
+    ended = {"closed_at": closed, "outcome": outcome} if closed else {}
+    return Run(uid, "kafka", "grow", "c", "run-1", "sha256:a", "sha256:b", opened, **ended, **fields)
+
+
+def stores(*runs):
+    uids = [run.uid for run in runs]
+    return Stores(plans=Blobs(uids), origins=Blobs(uids), runs=Runs(*runs))
+
+
+def left(kept):
+    assert kept.plans.uids == kept.origins.uids == set(kept.runs.runs)
+    return kept.plans.uids
+
+
+class TestClosed:
+    """After its end, what a run left is kept for as long as its resource is there, and 30 days at least."""
+
+    @pytest.mark.parametrize(
+        ("closed", "there", "forgotten"), [(OLD, False, 1), (OLD, True, 0), (YOUNG, False, 0), (YOUNG, True, 0)]
+    )
+    async def test_forgotten_when_old_and_gone(self, closed, there, forgotten, caplog):
+        kept = stores(run(opened=OLD - timedelta(days=300), closed=closed))
+        assert await sweep(kept, Resources(*(["u-1"] if there else [])), Clock()) == forgotten
+        assert left(kept) == (set() if forgotten else {"u-1"})
+        assert not caplog.records
+
+    async def test_only_the_one(self):
+        kept = stores(run(closed=OLD, uid="gone"), run(closed=OLD, uid="there"), run(closed=YOUNG, uid="young"))
+        assert await sweep(kept, Resources("there"), Clock()) == 1
+        assert left(kept) == {"there", "young"}
+
+
+class TestOrphans:
+    """An open run whose resource is gone: a person must hear of it, and its origins are the only way back."""
+
+    async def test_with_its_resource_it_is_none(self, caplog):
+        """However long it takes."""
+        kept = stores(run(opened=OLD))
+        assert await sweep(kept, Resources("u-1"), Clock()) == 0
+        assert kept.runs.runs["u-1"].open
+        assert not caplog.records
+
+    async def test_told_and_kept(self, caplog):
+        """Who, since when, what may be left of it, and how to see what is kept."""
+        kept = stores(run(cordoned=replicas_of(4, 7)))
+        assert await sweep(kept, Resources(), Clock()) == 0
+        assert left(kept) == {"u-1"}
+        assert kept.runs.runs["u-1"].open
+        (warning,) = caplog.records
+        assert warning.levelno == logging.WARNING
+        for part in ("kafka/grow", "run-1", "2026-05-02T12:00:01+00:00", "u-1", "4, 7", "look at u-1"):
+            assert part in warning.getMessage()
+
+    async def test_closed_when_the_retention_is_over(self, caplog):
+        """As abandoned, with plan and origins; these go after another retention."""
+        orphan = run(opened=OLD)
+        kept, clock = stores(orphan), Clock()
+        assert await sweep(kept, Resources(), clock) == 0
+        assert kept.runs.runs["u-1"] == replace(orphan, closed_at=NOW, outcome=RunOutcome.ABANDONED)
+        assert left(kept) == {"u-1"}
+        assert "Abandoned" in caplog.text
+        clock.now_is = NOW + PLAN_RETENTION - timedelta(seconds=1)
+        assert await sweep(kept, Resources(), clock) == 0
+        clock.now_is = NOW + PLAN_RETENTION
+        assert await sweep(kept, Resources(), clock) == 1
+        assert left(kept) == set()
+
+    @pytest.mark.parametrize("opened", [OLD, YOUNG])
+    async def test_ended_while_we_look(self, opened, caplog):
+        """A teardown that ends between listing and looking has the last word."""
+        kept = stores(run(opened=opened))
+        ended = run(opened=opened, closed=NOW, outcome=RunOutcome.ROLLED_BACK_PARTIALLY)
+        resources = Resources(meanwhile=lambda: kept.runs.runs.update({"u-1": ended}))
+        assert await sweep(kept, resources, Clock()) == 0
+        assert kept.runs.runs["u-1"] == ended
+        forgotten = stores(run(opened=opened))
+        assert await sweep(forgotten, Resources(meanwhile=forgotten.runs.runs.clear), Clock()) == 0
+        assert not forgotten.runs.runs
+        assert not caplog.records

@@ -1,0 +1,125 @@
+"""A KafkaRebalance whose spec cannot be read, after the operator was put back to an earlier version: no hostage."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+from tests.fakes.kube_in_memory import KubeInMemory
+from tests.fakes.stopped_clock import NOON, StoppedClock
+
+from kafka_rebalance.api.deleted import parse_deleted_rebalance
+from kafka_rebalance.api.v1alpha1 import FINALIZER, LET_GO_ANNOTATION, REBALANCES
+from kafka_rebalance.errors import Refused
+from kafka_rebalance.model.run import Run
+from kafka_rebalance.reconcile.supervisor import Supervisor
+
+WHERE = (REBALANCES, "kafka", "r")
+KAFKA = {"bootstrapServers": "kafka:9092"}
+
+
+def deleted(**spec):
+    metadata = {"name": "r", "namespace": "kafka", "uid": "u-1", "deletionTimestamp": NOON.isoformat()}
+    return {"metadata": metadata, "spec": {"kafka": KAFKA, **spec}}
+
+
+class TestWhatCanBeRead:
+    @pytest.mark.parametrize(
+        ("spec", "read"),
+        [
+            ({"later": 1, "deletionPolicy": "Revert"}, {"deletionPolicy": "Revert"}),
+            ({"execution": {"suspend": True, "later": 1}}, {"execution": {"suspend": True}}),
+            (
+                {"execution": {"suspend": True, "windows": [{"cron": "soon"}, {}]}, "strategy": "Later"},
+                {"execution": {"suspend": True}},
+            ),
+            ({"execution": {"maxPerBroker": {"in": 0, "out": 3}}}, {"execution": {"maxPerBroker": {"out": 3}}}),
+            ({"throttle": {"unlimited": True, "leaderRate": 5}, "priority": 4}, {"priority": 4}),
+            ({"strategy": "PreferredLeaders", "replicationFactor": 3, "priority": 4}, {}),
+            ({"execution": 5}, {}),
+        ],
+    )
+    def test_the_rest_of_it(self, spec, read):
+        """What it takes to move back at the speed, and in the way, that was asked for."""
+        found = parse_deleted_rebalance(deleted(**spec)).spec
+        assert found.model_dump(mode="json", by_alias=True, exclude_defaults=True) == {"kafka": KAFKA, **read}
+
+    @pytest.mark.parametrize("kafka", [{}, {**KAFKA, "later": 1}, {"bootstrapServers": 1}])
+    def test_without_a_cluster_nothing_can_be_done(self, kafka):
+        """Neither is anything guessed of how it is reached."""
+        with pytest.raises(Refused, match=r"spec\.kafka"):
+            parse_deleted_rebalance(deleted(kafka=kafka, later=1))
+
+
+class Engine:
+    cluster_id = "c"
+
+    def __init__(self):
+        self.works = {}
+
+    def wake(self):
+        pass
+
+    def see_throttles(self, throttles):
+        pass
+
+
+class World:
+    """An operator that has just started."""
+
+    def __init__(self):
+        self.kube, self.engine = KubeInMemory(), Engine()
+        self.supervisor = Supervisor(self.kube, None, None, StoppedClock())
+        self.supervisor._engine = self.connect
+
+    async def connect(self, _connection):
+        return self.engine
+
+    def seen(self, **spec):
+        metadata = {"name": "r", "namespace": "kafka", "uid": "u-1", "finalizers": [FINALIZER]}
+        self.kube.create(REBALANCES, {"metadata": metadata, "spec": {"kafka": KAFKA, **spec}})
+        self.supervisor.rebalance_seen(self.kube.delete(*WHERE, NOON.isoformat()), deleted=False)
+
+    @property
+    def state(self):
+        conditions = self.kube.resources[WHERE].get("status", {}).get("conditions", ())
+        return next((c["reason"] for c in conditions if c["type"] == "Ready"), None)
+
+    async def until(self, holds):
+        """Nothing here takes time: after so many turns of the loop it will not happen any more."""
+        for _ in range(1000):
+            if holds():
+                return
+            await asyncio.sleep(0)
+        raise AssertionError("it does not come to that")
+
+
+@pytest.fixture
+async def world():
+    world = World()
+    yield world
+    await world.supervisor.stop()
+
+
+class TestDeleted:
+    async def test_its_engine_gets_it(self, world):
+        """It is moved back, or let go, as any other."""
+        world.seen(later=1, deletionPolicy="Revert")
+        await world.until(lambda: world.engine.works)
+        assert world.engine.works["u-1"].rebalance.spec.deletion_policy == "Revert"
+
+    async def test_no_cluster_and_nothing_under_way(self, world):
+        """Nobody has to be asked."""
+        world.seen(kafka={})
+        await world.until(lambda: WHERE not in world.kube.resources)
+
+    async def test_no_cluster_and_an_open_run(self, world):
+        """It waits for a word, and says why."""
+        noon = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+        await world.supervisor._stores.runs.save(Run("u-1", "kafka", "r", "c", "run", "sha256:a", "sha256:b", noon))
+        world.seen(kafka={})
+        await world.until(lambda: world.state == "InvalidSpec")
+        body = world.kube.resources[WHERE]
+        assert body["metadata"]["finalizers"] == [FINALIZER]
+        body["metadata"]["annotations"] = {LET_GO_ANNOTATION: "true"}
+        world.supervisor.rebalance_seen(body, deleted=False)
+        await world.until(lambda: WHERE not in world.kube.resources)

@@ -1,0 +1,84 @@
+"""A plan that cannot fit on the disks in the end is refused before anything is changed."""
+
+import pytest
+from tests.fakes.kafka_in_memory import KafkaInMemory
+from tests.fakes.operator_in_memory import OperatorInMemory
+
+from kafka_rebalance.errors import Permanent, Refused
+from kafka_rebalance.kafka.ports import LogDir
+from kafka_rebalance.model.plan import Plan, PlannedPartition
+from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
+from kafka_rebalance.reconcile.decide.disk_capacity import refuse_overfull
+
+
+def plan(*rows):
+    planned = (
+        PlannedPartition(TopicPartition("t", n), replicas_of(*now), replicas_of(*then), "id", size)
+        for n, (now, then, size) in enumerate(rows)
+    )
+    return Plan(tuple(planned), 0, optimal=True)
+
+
+def dirs(**free):
+    """By broker (b1=...): what is free on each of its log dirs."""
+    told = {BrokerId(int(name[1:])): free for name, free in free.items()}
+    return {b: tuple(LogDir(f"/{at}", usable_bytes=n) for at, n in enumerate(usable)) for b, usable in told.items()}
+
+
+class TestRule:
+    def test_as_much_as_is_free(self):
+        """To the byte; over all log dirs of the broker, for Kafka spreads what comes."""
+        refuse_overfull(plan(([1], [2], 60), ([1], [2], 40)), dirs(b2=[70, 30]))
+
+    def test_a_byte_more(self):
+        """Which broker, and the numbers."""
+        with pytest.raises(Refused, match="broker 2 would hold 101 B more, and has 100 B free") as refused:
+            refuse_overfull(plan(([1], [2], 60), ([1], [2], 41)), dirs(b1=[0], b2=[70, 30]))
+        assert refused.value.reason == "InsufficientDisk"
+
+    def test_what_leaves_makes_room(self):
+        """In which order it may be done is found as it goes."""
+        refuse_overfull(plan(([1], [2], 60), ([2], [1], 60), ([1, 2], [2, 1], 500)), dirs(b1=[0], b2=[0]))
+
+    def test_brokers_that_do_not_tell(self):
+        """Nothing is known of them; -1 is what those say that have no such field."""
+        refuse_overfull(plan(([1], [2], 60), ([1], [3], 60)), dirs(b2=[10, -1]))
+
+
+class TestOperator:
+    @pytest.fixture
+    def kafka(self):
+        kafka = KafkaInMemory([1, 2, 3], size=100, t=[[1], [1], [1], [1], [2], [2]])
+        kafka.free = 199
+
+        async def log_dirs(brokers):
+            held = {b: {tp: 100 for tp, state in kafka.states.items() if b in state.replicas} for b in brokers}
+            return {b: (LogDir("/data", sizes, usable_bytes=kafka.free),) for b, sizes in held.items()}
+
+        kafka.log_dirs = log_dirs
+        return kafka
+
+    async def test_nothing_is_changed(self, kafka):
+        """Once there is room it is planned again, and done."""
+        operator = OperatorInMemory(kafka)
+        operator.apply()
+        assert "broker 3" in await operator.until("InsufficientDisk")
+        assert (kafka.altered, operator.work.run) == ([], None)
+        kafka.free = 200
+        await operator.until("Succeeded")
+        assert kafka.lists("t").count([3]) == 2
+
+    async def test_nobody_may_tell(self, kafka):
+        """Then it is seen on the way."""
+        tell, asked = kafka.log_dirs, []
+
+        async def log_dirs(brokers):
+            asked.append(brokers)
+            if len(asked) == 2:
+                raise Permanent("KafkaAuthorizationFailed", "no")
+            return await tell(brokers)
+
+        kafka.log_dirs = log_dirs
+        operator = OperatorInMemory(kafka)
+        operator.apply()
+        await operator.until_true(lambda: operator.work.open is not None)

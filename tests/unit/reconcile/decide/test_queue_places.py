@@ -1,0 +1,221 @@
+"""What a rebalance says of itself in the queue, and where it is going."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from kafka_rebalance.api.conditions import Reason
+from kafka_rebalance.api.v1alpha1 import FINALIZER, UNDO_ANNOTATION
+from kafka_rebalance.errors import Refused
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
+from kafka_rebalance.execution.progress import Progress, measure
+from kafka_rebalance.execution.queue_order import Place
+from kafka_rebalance.model.plan import Plan, PlannedPartition
+from kafka_rebalance.model.run import Run, RunOutcome
+from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
+from kafka_rebalance.reconcile.decide.queue_places import ahead_of, give_places
+from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState, RollbackBarrier, StepBlock
+from kafka_rebalance.reconcile.state.records import open_run
+
+NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+TP = TopicPartition("orders", 0)
+EVERYTHING = {TP: PartitionState(TP, "", replicas_of(1, 2), frozenset(replicas_of(1, 2)), BrokerId(1))}
+AT_REST = Progress(1, 0, 0, 1, 0, 1, 0, 0, 0, 0)
+FLYING = PartitionStatus(MovePhase.IN_FLIGHT)
+WAITING = PartitionStatus(MovePhase.WAITING, "Paused")
+
+
+class StoppedClock:
+    def now(self):
+        return NOON
+
+    def monotonic(self):
+        return 100.0
+
+
+def resource(name, *, created="2026-03-04T10:00:00Z", deleting=False, annotations=None, **spec):
+    metadata = {"name": name, "namespace": "kafka", "uid": name, "finalizers": [FINALIZER]}
+    metadata |= {"creationTimestamp": created, "annotations": annotations or {}}
+    if deleting:
+        metadata["deletionTimestamp"] = NOON.isoformat()
+    mine = RebalanceState.of({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}, **spec}})
+    mine.run_loaded = True
+    return mine
+
+
+def running(name, verdict=FLYING, progress=AT_REST, **more):
+    mine = resource(name, **more)
+    plan = Plan((PlannedPartition(TP, replicas_of(1, 2), replicas_of(3, 2)),), lower_bound=1, optimal=True)
+    mine.run = Run(name, "kafka", name, "c", "run-1", mine.planning_hash, plan.hash, NOON)
+    mine.open = open_run(mine.run, plan, "ref", {})
+    mine.verdicts, mine.progress = {TP: verdict}, progress
+    return mine
+
+
+def lined_up(*works):
+    give_places(works, EVERYTHING, StoppedClock())
+    return {work.uid: work.place for work in works}
+
+
+class TestPlaces:
+    def test_a_newcomer_waits_for_who_moves_the_same_partitions(self):
+        """Holder and place are known."""
+        places = lined_up(running("first"), resource("second"))
+        assert places["first"].runs
+        assert (places["second"].runs, places["second"].behind, places["second"].position) == (False, "kafka/first", 1)
+
+    def test_partitions_left_alone_hold_nobody_up(self):
+        """The run will not touch them any more."""
+        places = lined_up(running("first", PartitionStatus(MovePhase.SKIPPED, "Drifted")), resource("second"))
+        assert places["second"].runs
+
+    def test_other_topics_do_not_matter(self):
+        """Disjoint rebalances run together."""
+        assert lined_up(running("first"), resource("second", topics={"include": ["other"]}))["second"].runs
+
+    def test_a_suspended_one_at_rest_lets_others_by(self):
+        """The place is held only while steps may be submitted."""
+        first = running("first", WAITING)
+        first.hold = StepBlock(Reason.SUSPENDED, "", releases=True)
+        assert lined_up(first, resource("second"))["second"].runs
+
+    @pytest.mark.parametrize(
+        ("verdict", "progress"), [(FLYING, AT_REST), (WAITING, replace(AT_REST, above_replication_factor=1))]
+    )
+    def test_one_that_is_not_at_rest_yet_does_not(self, verdict, progress):
+        """In flight, or above its replication factor."""
+        first = running("first", verdict, progress)
+        first.hold = StepBlock(Reason.SUSPENDED, "", releases=True)
+        assert not lined_up(first, resource("second"))["second"].runs
+
+    def test_an_unhealthy_cluster_gives_no_place_away(self):
+        """Nobody could start anything there."""
+        first = running("first", WAITING)
+        first.hold = StepBlock(Reason.CLUSTER_UNHEALTHY, "")
+        assert not lined_up(first, resource("second"))["second"].runs
+
+    def test_a_higher_priority_makes_it_come_to_rest_and_then_goes_first(self):
+        """At rest points, not in the middle of a copy."""
+        first, urgent = running("first"), resource("urgent", priority=5)
+        places = lined_up(first, urgent)
+        assert places["first"].yields
+        assert not places["urgent"].runs
+        first.verdicts, first.hold = {TP: WAITING}, StepBlock(Reason.YIELDING, "", releases=True)
+        places = lined_up(first, urgent)
+        assert places["urgent"].runs
+        assert places["first"].behind == "kafka/urgent"
+
+    def test_one_that_cannot_be_planned_is_in_nobodys_way_until_it_is_tried_again(self):
+        """Refused, and the next try not due."""
+        refused = resource("refused", created="2026-03-04T09:00:00Z")
+        refused.problem, refused.retry_at = Refused("UnknownBroker", "7"), 110.0
+        assert lined_up(refused, resource("second"))["second"].runs
+
+
+class TestAhead:
+    def test_those_that_run_while_it_waits(self):
+        """What they move is theirs; who runs leaves nothing to anybody."""
+        low = running("low", WAITING)
+        high = running("high", priority=5, created="2026-03-04T11:00:00Z")
+        low.place, high.place = Place(runs=False, behind="kafka/high", position=1), Place(runs=True)
+        assert ahead_of(low, [low, high]) == [high]
+        assert ahead_of(high, [low, high]) == []
+
+    def test_one_that_has_no_plan_yet_moves_nothing(self):
+        """It has the turn, and what is in flight is still that of the one before."""
+        low, high = running("low"), resource("high", priority=5)
+        low.place, high.place = Place(runs=False, behind="kafka/high", position=1, yields=True), Place(runs=True)
+        assert ahead_of(low, [low, high]) == []
+
+    def test_a_partition_that_left_the_run_keeps_nobody_from_rest(self):
+        """Somebody gave it a replica more: that is not above the replication factor by our doing."""
+        first = running("first", PartitionStatus(MovePhase.SKIPPED, "Drifted"))
+        state = PartitionState(TP, "", replicas_of(1, 2, 9), frozenset(replicas_of(1, 2)), BrokerId(1))
+        first.progress = measure(
+            first.errands, first.verdicts, ClusterState("c", {}, {TP: state}), {}, Direction.FORWARD
+        )
+        assert first.at_rest
+
+    def test_a_deletion_that_waits_for_a_word_lets_others_by(self):
+        """Nothing is submitted for it until somebody raises its bound."""
+        waiting = running("first", WAITING, deleting=True)
+        waiting.barrier = RollbackBarrier.TOO_LARGE
+        assert lined_up(waiting, resource("second"))["second"].runs
+
+    def test_one_that_is_handed_over_keeps_its_place_until_it_is_closed(self):
+        """Also while it is suspended: the heir must not plan before it is known what it inherits."""
+        old = running("first", WAITING, deleting=True, execution={"suspend": True})
+        old.barrier, old.hold = RollbackBarrier.HEIR, StepBlock(Reason.SUSPENDED, "", releases=True)
+        assert not lined_up(old, resource("second"))["second"].runs
+
+
+class TestUnreadableSpec:
+    def test_a_deletion_is_seen_all_the_same(self):
+        """What was asked for last holds; only the metadata is taken in, and the field is named."""
+        mine = running("r", execution={"parallelPartitionCount": 7})
+        metadata = {"name": "r", "namespace": "kafka", "uid": "r", "deletionTimestamp": NOON.isoformat()}
+        mine.update({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}, "bogus": 1}})
+        assert mine.rebalance.metadata.deleting
+        assert mine.limits.parallel_partitions == 7
+        assert "bogus" in mine.spec_problem.message
+        mine.update({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}}})
+        assert mine.spec_problem is None
+
+
+class TestWhereItGoes:
+    def test_forward_unless_something_else_is_asked(self):
+        """And with no approval or window involved: those only hold it back."""
+        assert running("r").heading is Direction.FORWARD
+
+    @pytest.mark.parametrize(
+        ("policy", "heading"), [("Rollback", Direction.ROLLBACK), ("Revert", Direction.REVERT), ("Abandon", None)]
+    )
+    def test_a_deletion_goes_where_the_policy_says(self, policy, heading):
+        """Changeable while it is terminating."""
+        assert running("r", deleting=True, deletionPolicy=policy).heading is heading
+
+    def test_a_barrier_turns_a_rollback_into_a_revert(self):
+        """What is in flight is cancelled whatever keeps the rest where it is."""
+        mine = running("r", deleting=True)
+        mine.barrier = RollbackBarrier.TOO_LARGE
+        assert mine.heading is Direction.REVERT
+
+    def test_a_new_plan_first_cancels_what_is_in_flight(self):
+        """KIP-236's rule for duplicates."""
+        mine = running("r")
+        mine.replanning = Reason.SUPERSEDED
+        assert mine.heading is Direction.REVERT
+
+    def test_an_undo_goes_back(self):
+        """Until it is done or superseded."""
+        mine = running("r")
+        mine.run = replace(mine.run, undo=True)
+        assert mine.heading is Direction.ROLLBACK
+        mine.replanning = Reason.SUPERSEDED
+        assert mine.heading is Direction.REVERT
+
+
+class TestUndoOrder:
+    def closed(self, outcome, order):
+        mine = running("r")
+        plan_hash = mine.run.plan_hash
+        mine = resource("r", annotations={UNDO_ANNOTATION: plan_hash if order == "right" else order})
+        mine.run = Run("r", "kafka", "r", "c", "run-1", mine.planning_hash, plan_hash, NOON, NOON, outcome)
+        return mine
+
+    def test_only_a_success_of_that_plan_is_undone(self):
+        """A wrong or old hash, or a run that is undone already, does nothing."""
+        assert self.closed(RunOutcome.SUCCEEDED, "right").undo_ordered
+        assert not self.closed(RunOutcome.SUCCEEDED, "sha256:other").undo_ordered
+        assert not self.closed(RunOutcome.UNDONE, "right").undo_ordered
+
+    @pytest.mark.parametrize("outcome", [RunOutcome.SUCCEEDED, RunOutcome.UNDONE])
+    def test_what_is_done_or_undone_is_not_planned_again(self, outcome):
+        """One-shot per spec."""
+        assert not self.closed(outcome, "right").wants_plan
+
+    @pytest.mark.parametrize("outcome", [RunOutcome.REVERTED, RunOutcome.ABANDONED])
+    def test_any_other_end_is(self, outcome):
+        """It was never reached."""
+        assert self.closed(outcome, "right").wants_plan

@@ -1,0 +1,92 @@
+"""How long the engine sleeps when nobody wakes it."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from kafka_rebalance.api.conditions import Reason
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
+from kafka_rebalance.execution.progress import measure
+from kafka_rebalance.model.plan import Plan, PlannedPartition
+from kafka_rebalance.model.run import Run
+from kafka_rebalance.model.topology import ClusterState, TopicPartition, replicas_of
+from kafka_rebalance.reconcile.decide.requeue import (
+    BUSY_SECONDS,
+    FOREIGN_SECONDS,
+    IDLE_SECONDS,
+    RESTING_SECONDS,
+    SENT_SECONDS,
+    UNSETTLED_SECONDS,
+    pause_after,
+)
+from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState, StepBlock
+from kafka_rebalance.reconcile.state.records import open_run
+
+NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+TP = TopicPartition("t", 0)
+
+
+def work():
+    return RebalanceState.of(
+        {
+            "metadata": {"name": "r", "namespace": "kafka", "uid": "u"},
+            "spec": {"kafka": {"bootstrapServers": "kafka:9092"}},
+        }
+    )
+
+
+def running(kind):
+    mine = work()
+    plan = Plan((PlannedPartition(TP, replicas_of(1, 2), replicas_of(3, 2)),), lower_bound=1, optimal=True)
+    mine.run = Run("u", "kafka", "r", "c", "run-1", mine.planning_hash, plan.hash, NOON)
+    mine.open = open_run(mine.run, plan, "plan-0", {})
+    mine.verdicts = {TP: PartitionStatus(kind)}
+    mine.progress = measure(mine.errands, mine.verdicts, ClusterState("c", {}), {}, Direction.FORWARD)
+    return mine
+
+
+def held():
+    mine = running(MovePhase.WAITING)
+    mine.hold = StepBlock(Reason.SUSPENDED, "spec.execution.suspend is set")
+    return mine
+
+
+def waiting(seconds):
+    mine = work()
+    mine.problem, mine.retry_at = Transient(Reason.KAFKA_UNREACHABLE, "nobody answers"), seconds
+    return mine
+
+
+def pause(*works, sent=False, settled=True, limits_others=False):
+    return pause_after(works, 0.0, sent=sent, settled=settled, limits_others=limits_others)
+
+
+class TestPause:
+    @pytest.mark.parametrize(("sent", "seconds"), [(True, SENT_SECONDS), (False, BUSY_SECONDS)])
+    def test_while_something_moves(self, sent, seconds):
+        """What was sent is looked at soon: small copies are done by then."""
+        assert pause(running(MovePhase.IN_FLIGHT), sent=sent) == seconds
+
+    def test_one_that_moves_is_enough(self):
+        assert pause(held(), running(MovePhase.IN_FLIGHT)) == BUSY_SECONDS
+
+    @pytest.mark.parametrize(("limits_others", "seconds"), [(False, RESTING_SECONDS), (True, FOREIGN_SECONDS)])
+    def test_while_all_that_is_open_rests(self, limits_others, seconds):
+        """What others begin is to be throttled soon."""
+        assert pause(held(), limits_others=limits_others) == seconds
+
+    @pytest.mark.parametrize(
+        ("settled", "limits_others", "seconds"),
+        [(True, False, IDLE_SECONDS), (False, False, UNSETTLED_SECONDS), (True, True, FOREIGN_SECONDS)],
+        ids=["idle", "a throttle is left", "others are throttled"],
+    )
+    def test_while_nothing_is_open(self, settled, limits_others, seconds):
+        assert pause(work(), settled=settled, limits_others=limits_others) == seconds
+
+    @pytest.mark.parametrize(
+        ("retry", "seconds"), [(-5.0, BUSY_SECONDS), (7.0, 7.0), (60.0, IDLE_SECONDS)], ids=["due", "soon", "late"]
+    )
+    def test_until_a_problem_is_tried_again(self, retry, seconds):
+        """Never at once, and never longer than the rest allows."""
+        assert pause(waiting(retry)) == seconds

@@ -1,0 +1,248 @@
+"""A spec that is edited while its run goes on: one plan at a time, and nothing that was moved is forgotten."""
+
+import asyncio
+import inspect
+from datetime import timedelta
+
+import pytest
+from tests.fakes.kafka_in_memory import KafkaInMemory
+from tests.fakes.operator_in_memory import OperatorInMemory
+
+
+def away(kafka, topics="t"):
+    """The partitions that are not where they were."""
+    return [(topic, n) for topic in topics for n, held in enumerate(kafka.lists(topic)) if held != [1]]
+
+
+async def tick(operator):
+    """A round that does not wait for a plan."""
+    await operator.engine.tick()
+    operator.clock.at += timedelta(seconds=1)
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def planned_for_long(operator):
+    """The spec is edited, and planned anew until the event that is returned."""
+    loaded = asyncio.Event()
+
+    async def late(_):
+        await loaded.wait()
+
+    operator.engine._runs._load_models = late
+    operator.edit(topics={"exclude": ["no-1"]})
+    while operator.work.planning is None:
+        await tick(operator)
+    return loaded
+
+
+class TestEditedBack:
+    @pytest.mark.parametrize("rounds", range(2, 9))
+    async def test_while_a_plan_is_being_made(self, rounds):
+        """The run stands still until that plan is there: it was made from what the partitions are now."""
+        kafka = KafkaInMemory((1, 2, 3), t=[[1]] * 9)
+        operator = OperatorInMemory(kafka)
+        operator.apply(execution={"parallelPartitionCount": 1}, goals={"maxReplicaMoves": 4})
+        await operator.until_true(lambda: len(away(kafka)) == 1)
+        loaded = await planned_for_long(operator)
+        before = list(kafka.altered)
+        operator.edit(topics={"exclude": []})
+        for _ in range(rounds):
+            await tick(operator)
+        assert kafka.altered == before
+        loaded.set()
+        await operator.until_closed()
+        assert len(away(kafka)) == 4
+        assert all(len(held) == 1 for held in kafka.lists("t"))
+
+
+class TestATopicThatOnlySomeBrokersKnow:
+    """Read while the run is planned again. It is there all the same: what was moved of it belongs to the run."""
+
+    async def replanned(self, **spec):
+        """Two partitions have been moved when one of their topics is not told about; it is told again later."""
+        kafka = KafkaInMemory((1, 2, 3), t=[[1]] * 6, u=[[1]] * 6)
+        operator = OperatorInMemory(kafka)
+        operator.apply(execution={"parallelPartitionCount": 1}, **spec)
+        await operator.until_true(lambda: len(away(kafka, "tu")) == 2)
+        kafka.unseen = {away(kafka, "tu")[0][0]}
+        operator.edit(topics={"exclude": ["no-1"]})
+        await operator.until("MetadataStale")
+        assert operator.work.planning is None
+        kafka.unseen = set()
+        return kafka, operator
+
+    async def test_it_counts_against_the_budget(self):
+        """As what was moved of any other topic."""
+        kafka, operator = await self.replanned(goals={"maxReplicaMoves": 3})
+        await operator.until_closed()
+        assert len(away(kafka, "tu")) == 3
+
+    async def test_it_is_rolled_back(self):
+        """A deletion brings everything back."""
+        kafka, operator = await self.replanned()
+        await operator.until("Rebalancing")
+        operator.delete()
+        await operator.until_true(lambda: not operator.kube.resources)
+        assert away(kafka, "tu") == []
+
+
+class Killed(BaseException):
+    """The process is gone; nothing catches it."""
+
+
+async def in_flight():
+    """Two copies are in flight, to brokers 2 and 3."""
+    kafka = KafkaInMemory((1, 2, 3), t=[[1]] * 3, u=[[1]] * 3)
+    kafka.slow = {2, 3}
+    operator = OperatorInMemory(kafka)
+    operator.apply(execution={"parallelPartitionCount": 2})
+    await operator.until_true(lambda: len(kafka.flying) == 2)
+    return kafka, operator
+
+
+async def retargeted():
+    """Two copies are in flight; the spec now wants another target for the second one."""
+    kafka = KafkaInMemory((1, 2, 3), t=[[1]] * 2)
+    kafka.slow = {2, 3}
+    operator = OperatorInMemory(kafka)
+    operator.assign(("t", 0, [2]), ("t", 1, [2]), topics={"exclude": ["no-1"]})
+    await operator.until_true(lambda: len(kafka.flying) == 2)
+    operator.write(("t", 0, [2]), ("t", 1, [3]))
+    operator.edit(topics={"exclude": ["no-2"]})
+    return kafka, operator
+
+
+def followers(kafka):
+    """The entries of the followers' side, as ``partition:broker`` behind its topic."""
+    lists = {topic: kafka.values.get((topic, "follower.replication.throttled.replicas"), "") for topic in "tu"}
+    return {f"{topic}-{entry}" for topic, text in lists.items() for entry in text.split(",") if entry}
+
+
+def nulled(kafka):
+    """The partitions that were cancelled, in order."""
+    return [tp for tp, to in kafka.altered if to is None]
+
+
+async def superseded(operator):
+    """Rounds, until the run is that of the spec."""
+    await operator.until_true(lambda: operator.work.run_loaded)
+    await operator.until_true(lambda: operator.work.run.planning_hash == operator.work.planning_hash)
+    await operator.round()
+
+
+class TestCopiesInFlight:
+    """What the new plan goes on with in the same way stays; what it treats differently is cancelled first."""
+
+    @pytest.mark.parametrize("killed_after", [None, 0, 1, 2, 3])
+    async def test_an_edit_that_changes_nothing_for_them(self, killed_after):
+        kafka, operator = await in_flight()
+        flying, sent, old = kafka.flying, list(kafka.altered), operator.work.run.planning_hash
+        operator.edit(topics={"exclude": ["no-1"]})
+        if killed_after is not None:
+            for _ in range(killed_after):
+                await operator.round()
+            operator.restart()
+        await superseded(operator)
+        assert operator.work.run.planning_hash != old
+        assert (kafka.flying, kafka.altered) == (flying, sent)
+        kafka.arrive()
+        await operator.until("Succeeded")
+        assert nulled(kafka) == []
+
+    @pytest.mark.parametrize("killed_after", [None, 0, 1, 2, 3])
+    async def test_a_topic_that_is_taken_out(self, killed_after):
+        """Of two topics with a copy each in flight, only that topic's is cancelled."""
+        kafka = KafkaInMemory((1, 2), t=[[1]] * 2, u=[[1]] * 2)
+        kafka.slow = {2}
+        operator = OperatorInMemory(kafka)
+        operator.assign(("t", 0, [2]), ("u", 0, [2]), topics={"exclude": ["no-1"]})
+        await operator.until_true(lambda: len(kafka.flying) == 2)
+        operator.write(("t", 0, [2]))
+        operator.edit(topics={"exclude": ["no-2"]})
+        if killed_after is not None:
+            for _ in range(killed_after):
+                await operator.round()
+            operator.restart()
+        await superseded(operator)
+        assert nulled(kafka) == ["u-0"]
+        assert kafka.flying == {"t-0"}
+        kafka.arrive()
+        await operator.until("Succeeded")
+        assert (kafka.lists("t"), kafka.lists("u")) == ([[2], [1]], [[1], [1]])
+
+    async def test_one_that_gets_another_target(self):
+        kafka, operator = await retargeted()
+        await superseded(operator)
+        assert nulled(kafka) == ["t-1"]
+        kafka.arrive()
+        await operator.until("Succeeded")
+        assert kafka.lists("t") == [[2], [3]]
+
+    async def test_one_that_arrives_while_the_plan_is_made(self):
+        """The new plan goes on from there."""
+        kafka, operator = await in_flight()
+        loaded = await planned_for_long(operator)
+        await tick(operator)
+        kafka.arrive()
+        await tick(operator)
+        loaded.set()
+        await operator.until("Succeeded")
+        assert nulled(kafka) == []
+        assert sorted(kafka.leaders("t") + kafka.leaders("u")) == [1, 1, 2, 2, 3, 3]
+
+    async def test_their_throttle_stays(self):
+        """In no round is a copy in flight without its entry."""
+        kafka, operator = await in_flight()
+        operator.edit(topics={"exclude": ["no-1"]})
+        while operator.work.run.planning_hash != operator.work.planning_hash:
+            await operator.round()
+            assert followers(kafka) == {f"{tp}:{state.adding[0]}" for tp, state in kafka.states.items() if state.adding}
+        await operator.round()
+        assert followers(kafka) == {f"{tp}:{state.adding[0]}" for tp, state in kafka.states.items() if state.adding}
+
+    async def test_the_budget_counts_them_once(self):
+        """As moves of the new plan: they have not arrived."""
+        kafka = KafkaInMemory((1, 2, 3), t=[[1]] * 6)
+        kafka.slow = {2, 3}
+        operator = OperatorInMemory(kafka)
+        operator.apply(execution={"parallelPartitionCount": 2}, goals={"maxReplicaMoves": 3})
+        await operator.until_true(lambda: len(kafka.flying) == 2)
+        operator.edit(topics={"exclude": ["no-1"]})
+        await superseded(operator)
+        kafka.arrive()
+        await operator.until_closed()
+        assert (nulled(kafka), len(away(kafka))) == ([], 3)
+
+    @pytest.mark.parametrize("calls", range(1, 80))
+    async def test_killed_between_any_two_calls(self, calls):
+        """One of two copies is cancelled all the same, and the other one stays. The answer of the last call is lost."""
+        kafka, operator = await retargeted()
+        left = calls
+
+        def deadly(call):
+            async def carried_out(*args, **kwargs):
+                nonlocal left
+                left -= 1
+                answer = await call(*args, **kwargs)
+                if left == 0:
+                    raise Killed
+                return answer
+
+            return carried_out
+
+        for port in (kafka, operator.kube):
+            for name in dir(port):
+                if not name.startswith("_") and inspect.iscoroutinefunction(getattr(port, name)):
+                    setattr(port, name, deadly(getattr(port, name)))
+        try:
+            await superseded(operator)
+        except Killed:
+            if operator.work.planning is not None:
+                operator.work.planning.cancel()
+            operator.restart()
+            await superseded(operator)
+        assert nulled(kafka) == ["t-1"]
+        kafka.arrive()
+        await operator.until("Succeeded")
+        assert kafka.lists("t") == [[2], [3]]

@@ -1,0 +1,281 @@
+"""Which throttle a rebalance needs, where its rates come from, and what counts as its work."""
+
+import pytest
+
+from kafka_rebalance.api.conditions import Reason
+from kafka_rebalance.api.v1alpha1 import parse_throttle
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionMove, PartitionStatus
+from kafka_rebalance.execution.reassignment_throttle import ClusterRates, Rates
+from kafka_rebalance.model.topology import ClusterState, PartitionState, TopicPartition, replicas_of
+from kafka_rebalance.reconcile.decide.throttle_claims import (
+    DEFAULT_RATE,
+    Moving,
+    claims_of,
+    moving_now,
+    rates_of,
+    ruling_throttle,
+)
+from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState, StepBlock
+from kafka_rebalance.reconcile.state.records import OpenRun
+
+KAFKA = {"bootstrapServers": "kafka:9092"}
+
+
+def work(*, metadata=None, **spec):
+    named = {"name": "r", "namespace": "kafka", "uid": "u-1", "generation": 3, **(metadata or {})}
+    return RebalanceState.of({"metadata": named, "spec": {"kafka": KAFKA, **spec}})
+
+
+def throttle(name="limits", created="2026-01-01T00:00:00Z", uid="k-1", deleted=None, **rates):
+    metadata = {"name": name, "namespace": "kafka", "uid": uid, "creationTimestamp": created}
+    if deleted:
+        metadata["deletionTimestamp"] = deleted
+    return parse_throttle({"metadata": metadata, "spec": {"kafka": KAFKA, **rates}})
+
+
+class TestRates:
+    def test_where_nobody_said_anything_a_safe_default_applies(self):
+        """50 MiB/s on each side, and the status says so: full speed must be asked for."""
+        rates, source = rates_of(work(), None)
+        assert rates == ClusterRates(Rates(DEFAULT_RATE, DEFAULT_RATE)) == ClusterRates(Rates(52428800, 52428800))
+        assert "default" in source
+
+    def test_a_throttle_resource_without_rates_leaves_the_default(self):
+        """A resource that only freezes is no word on speed."""
+        assert rates_of(work(), throttle(freeze=True))[0].general == Rates(DEFAULT_RATE, DEFAULT_RATE)
+
+    def test_without_its_own_the_clusters_throttle_rules(self):
+        """Both sides as they are there: an unset side is unset."""
+        rates, source = rates_of(work(), throttle(leaderRate="10Mi"))
+        assert rates == ClusterRates(Rates(10 * 2**20, None))
+        assert source == "KafkaReassignmentThrottle kafka/limits"
+
+    @pytest.mark.parametrize(
+        ("own", "shared", "bound", "named"),
+        [
+            ({"leaderRate": 5, "followerRate": 5}, {"leaderRate": 9, "followerRate": 9}, Rates(5, 5), False),
+            ({"leaderRate": 20, "followerRate": 5}, {"leaderRate": 9, "followerRate": 9}, Rates(9, 5), True),
+            ({"leaderRate": 5}, {"followerRate": 9}, Rates(5, 9), True),
+            ({"unlimited": True}, {"leaderRate": 9}, Rates(9, None), True),
+            ({"unlimited": True}, {}, Rates(None, None), False),
+        ],
+    )
+    def test_its_own_can_only_be_lower(self, own, shared, bound, named):
+        """The minimum per side; the source names the resource whenever it binds."""
+        rates, source = rates_of(work(throttle=own), throttle(**shared))
+        assert rates == ClusterRates(bound)
+        assert ("kafka/limits" in source) is named
+
+    def test_brokers_with_rates_of_their_own(self):
+        """The same rules broker by broker: what is absent there is the general rate, -1 none, its own never higher."""
+        shared = throttle(leaderRate=9, brokers=[{"id": 1, "leaderRate": 3}, {"id": 2, "leaderRate": -1}])
+        rates, _ = rates_of(work(), shared)
+        assert (rates.on(1), rates.on(2), rates.on(3)) == (Rates(3), Rates(), Rates(9))
+        rates, _ = rates_of(work(throttle={"leaderRate": 5, "followerRate": 5}), shared)
+        assert (rates.on(1), rates.on(2), rates.on(3)) == (Rates(3, 5), Rates(5, 5), Rates(5, 5))
+
+
+class TestRulingThrottle:
+    def test_the_older_one_rules(self):
+        """Two resources for one cluster: the later one is the conflict, whatever order they come in."""
+        older = throttle("older", "2026-01-01T00:00:00Z", "z")
+        later = throttle("later", "2026-01-02T00:00:00Z", "a")
+        assert ruling_throttle([later, older]) is older
+        assert ruling_throttle([older, later]) is older
+
+    def test_of_the_same_second_the_uid_decides(self):
+        """Every operator and every restart gives the same answer."""
+        one, other = throttle("x", uid="a"), throttle("y", uid="b")
+        assert ruling_throttle([other, one]) is one
+
+    def test_one_that_is_being_deleted_does_not_rule(self):
+        """Its word ends with the deletion, not with its finalizers."""
+        going = throttle("older", deleted="2026-01-03T00:00:00Z")
+        later = throttle("later", "2026-01-02T00:00:00Z")
+        assert ruling_throttle([going, later]) is later
+        assert ruling_throttle([going]) is None
+
+
+def errand(partition):
+    replicas = replicas_of(1, 2)
+    return PartitionMove(TopicPartition("t", partition), "", replicas, replicas, replicas_of(3, 4))
+
+
+def cluster(*states):
+    return ClusterState("c", {}, {s.tp: s for s in states})
+
+
+def state(partition, *ids, adding=(), isr=None):
+    replicas = replicas_of(*ids)
+    in_sync = frozenset(replicas) - set(adding) if isr is None else frozenset(isr)
+    return PartitionState(TopicPartition("t", partition), "", replicas, in_sync, min(in_sync), replicas_of(*adding))
+
+
+def moving(*states, submitted=None, relieve=True):
+    return moving_now([(s.tp, s) for s in states], submitted or {}, relieve=lambda _: relieve)
+
+
+class TestMoving:
+    def test_what_is_about_to_be_submitted_is_listed_before(self):
+        """The throttle is in place before the first byte."""
+        submitted = {TopicPartition("t", 0): replicas_of(3, 1, 2)}
+        found = moving(state(0, 1, 2), state(1, 1, 2), submitted=submitted)
+        assert found == Moving({"t": {"0:1", "0:2", "0:3"}}, {"t": {"0:3"}})
+
+    def test_what_is_in_flight_stays_listed_without_any_memory(self):
+        """After a crash the claim is the same, from what is seen; topics gather their partitions."""
+        found = moving(state(0, 3, 1, 2, adding=(3,)), state(1, 4, 1, 2, adding=(4,)))
+        assert found == Moving({"t": {"0:1", "0:2", "0:3", "1:1", "1:2", "1:4"}}, {"t": {"0:3", "1:4"}})
+
+    def test_lists_hold_only_what_is_being_moved(self):
+        """At rest, gone, or merely reordered and dropped: no entry, so nobody else is slowed."""
+        assert moving(state(0, 1, 2), submitted={TopicPartition("t", 0): replicas_of(2, 1)}) == Moving({}, {})
+
+    def test_a_retained_follower_that_fell_out_of_sync_is_relieved(self):
+        """Its partition leaves the leaders' lists, the followers' side holds the copy; the other one stays."""
+        fallen = state(0, 3, 1, 2, adding=(3,), isr=(1,))
+        found = moving(fallen, state(1, 4, 1, 2, adding=(4,)))
+        assert found == Moving({"t": {"1:1", "1:2", "1:4"}}, {"t": {"0:3", "1:4"}}, relieved=1)
+
+    def test_nobody_is_relieved_where_only_the_leaders_side_is_throttled(self):
+        """The copy would go at full speed."""
+        found = moving(state(0, 3, 1, 2, adding=(3,), isr=(1,)), relieve=False)
+        assert found == Moving({"t": {"0:1", "0:2", "0:3"}}, {"t": {"0:3"}})
+
+
+def running(*partitions, name="r", hold=None, **spec):
+    """A rebalance with these partitions in its open run, to be moved to 3 and 4."""
+    found = work(metadata={"name": name, "uid": f"u-{name}"}, **spec)
+    errands = tuple(errand(p) for p in partitions)
+    brokers = frozenset(replicas_of(1, 2, 3, 4))
+    found.open = OpenRun(None, None, "", {}, errands, {e.tp: e for e in errands}, frozenset({"t"}), brokers)
+    found.verdicts = {e.tp: PartitionStatus(MovePhase.IN_FLIGHT) for e in errands}
+    found.hold = hold
+    return found
+
+
+FLYING = state(0, 3, 1, 2, adding=(3,))
+
+
+class TestClaims:
+    def claims(self, *works, ruling=None, seen=(FLYING,), foreign=()):
+        return claims_of(works, ruling, cluster(*seen), {}, {s.tp: s for s in foreign})
+
+    def test_each_rebalance_claims_under_its_name(self):
+        """The rates of its spec, on the brokers of its plan, for what moves."""
+        found = self.claims(running(0, throttle={"leaderRate": 5, "followerRate": 6}))
+        (claim,) = found.values()
+        assert set(found) == {"KafkaRebalance kafka/r"}
+        assert (claim.rates, claim.brokers, claim.asked) == (Rates(5, 6), {1, 2, 3, 4}, True)
+        assert (claim.leader_entries, claim.follower_entries) == ({"t": {"0:1", "0:2", "0:3"}}, {"t": {"0:3"}})
+
+    def test_the_default_is_nobodys_word(self):
+        """Where a replication throttle is lower it gives way, and is named for what it is."""
+        ((name, claim),) = self.claims(running(0)).items()
+        assert "default" in name
+        assert (claim.rates, claim.asked) == (Rates(DEFAULT_RATE, DEFAULT_RATE), False)
+
+    def test_full_speed_lists_what_moves_without_a_rate(self):
+        """It takes part in a replication throttle (KIP-542)."""
+        (claim,) = self.claims(running(0, throttle={"unlimited": True})).values()
+        assert (claim.rates, claim.copies) == (Rates(), True)
+
+    def test_the_clusters_resource_claims_all_that_moves(self):
+        """Ours and what others reassign, with its overrides; the default does not hold beside it."""
+        limits = throttle(leaderRate=9, brokers=[{"id": 3, "followerRate": 2}])
+        theirs = state(7, 5, 6, 8, adding=(8,))
+        found = self.claims(running(0), ruling=limits, foreign=[theirs])
+        claim = found["KafkaReassignmentThrottle kafka/limits"]
+        assert found["KafkaRebalance kafka/r"].rates == Rates()
+        assert claim.brokers == {1, 2, 3, 4, 5, 6, 8}
+        assert claim.leader_entries == {"t": {"0:1", "0:2", "0:3", "7:5", "7:6", "7:8"}}
+        assert claim.follower_entries == {"t": {"0:3", "7:8"}}
+        assert (claim.on(1), claim.on(3)) == (Rates(9, None), Rates(9, 2))
+
+    def test_it_claims_what_others_move_while_nothing_of_ours_does(self):
+        """And nothing at all while nothing moves."""
+        limits = throttle(leaderRate=9)
+        assert set(self.claims(ruling=limits, foreign=[FLYING])) == {"KafkaReassignmentThrottle kafka/limits"}
+        assert self.claims(ruling=limits) == {}
+
+    def test_one_that_only_freezes_claims_nothing(self):
+        """It is no word on speed."""
+        assert self.claims(ruling=throttle(freeze=True), foreign=[FLYING]) == {}
+
+    def test_what_is_held_back_and_copies_nothing_slows_nobody(self):
+        """Awaiting approval, suspended or yielding it touches no broker; what is in flight stays throttled."""
+        held = StepBlock(Reason.SUSPENDED, "suspended")
+        assert self.claims(running(1, hold=held), seen=[state(1, 1, 2)]) == {}
+        assert self.claims(running(1), seen=[state(1, 1, 2)])
+        assert self.claims(running(0, hold=held))
+
+    def test_one_that_is_blocked_by_a_problem_claims_what_it_copies(self):
+        """What is in flight for it goes on, and another rebalance may not raise the rate under it."""
+        blocked = running(0, throttle={"leaderRate": 5})
+        blocked.problem = Transient("SecretMissing", "no such secret")
+        assert self.claims(blocked)
+        assert self.claims(blocked, seen=[state(0, 1, 2)]) == {}
+
+    def test_nobody_is_relieved_where_the_destination_is_not_throttled(self):
+        """An override unsets its side: without the leaders' side it would copy at full speed."""
+        fallen = state(0, 3, 1, 2, adding=(3,), isr=(1,))
+        limits = throttle(leaderRate=9, followerRate=8, brokers=[{"id": 3, "followerRate": -1}])
+        found = self.claims(running(0), ruling=limits, seen=[fallen])
+        assert found["KafkaReassignmentThrottle kafka/limits"].leader_entries == {"t": {"0:1", "0:2", "0:3"}}
+
+    def test_a_finished_one_claims_nothing(self):
+        """Its throttle is taken away before the run closes."""
+        done = running(0)
+        done.verdicts = {TopicPartition("t", 0): PartitionStatus(MovePhase.DONE)}
+        assert self.claims(done) == {}
+
+
+class TestWork:
+    def test_limits_are_those_of_the_spec_now(self):
+        """Patched while it runs, they hold from the next tick on."""
+        mine = work()
+        assert mine.limits.parallel_partitions == 100
+        named = {"name": "r", "namespace": "kafka", "uid": "u-1", "generation": 4}
+        mine.update({"metadata": named, "spec": {"kafka": KAFKA, "execution": {"parallelPartitionCount": 7}}})
+        assert mine.limits.parallel_partitions == 7
+
+    @pytest.mark.parametrize(
+        ("policy", "direction"),
+        [
+            ({}, Direction.ROLLBACK),
+            ({"deletionPolicy": "Revert"}, Direction.REVERT),
+            ({"deletionPolicy": "Abandon"}, None),
+        ],
+    )
+    def test_deletion_leads_where_the_policy_says(self, policy, direction):
+        """Rollback unless told otherwise."""
+        assert work(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}, **policy).heading is direction
+
+    @pytest.mark.parametrize(
+        ("change", "asked"),
+        [
+            ({"resourceVersion": "9"}, False),
+            ({"generation": 4}, True),
+            ({"deletionTimestamp": "2026-01-01T00:00:00Z"}, True),
+            ({"finalizers": ["kafkarebalance.dev/rollback"]}, True),
+        ],
+    )
+    def test_a_status_write_is_no_new_request(self, change, asked):
+        """Else the engine would wake itself for ever."""
+        assert (work(metadata=change).asked != work().asked) is asked
+
+    @pytest.mark.parametrize(
+        ("kinds", "finished"),
+        [
+            ([MovePhase.DONE, MovePhase.SKIPPED], True),
+            ([MovePhase.DONE, MovePhase.WAITING], False),
+            ([MovePhase.IN_FLIGHT], False),
+            ([MovePhase.READY], False),
+        ],
+    )
+    def test_finished_when_all_have_arrived_or_are_left_alone(self, kinds, finished):
+        """A partition that waits is not finished."""
+        mine = work()
+        mine.verdicts = {TopicPartition("t", i): PartitionStatus(kind) for i, kind in enumerate(kinds)}
+        assert mine.finished is finished

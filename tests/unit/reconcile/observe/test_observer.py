@@ -1,0 +1,163 @@
+"""How often what is read, and what has to be judged again because of it."""
+
+import pytest
+
+from kafka_rebalance.kafka.ports import ClusterInfo, ConfigSource, ConfigValue, LogDir
+from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, TopicPartition, replicas_of
+from kafka_rebalance.reconcile.observe.observer import (
+    EVERYTHING_SECONDS,
+    IDLE_LOG_DIR_SECONDS,
+    LOG_DIR_SECONDS,
+    Observer,
+)
+
+
+class SlowCluster:
+    """An admin client and the clock by which its answers take `seconds`; `readings` are the times at which it began."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+        self.readings = []
+        self.time = 1000.0
+
+    def monotonic(self):
+        return self.time
+
+    async def describe_partitions(self):
+        self.readings.append(self.time)
+        self.time += self.seconds
+        return {}
+
+
+class TestEverything:
+    @pytest.mark.parametrize(
+        ("took", "pause"), [(0.01, EVERYTHING_SECONDS), (0.2, EVERYTHING_SECONDS), (1, 20), (2, 30), (10, 30)]
+    )
+    async def test_a_slow_reading_is_repeated_less_often_but_within_half_a_minute(self, took, pause):
+        """A reading that waited for a dying broker must not leave the health gate blind for minutes."""
+        there = SlowCluster(took)
+        observer = Observer(there, there)
+        await observer.everything()
+        there.time = 1000 + pause - 0.1
+        await observer.everything()
+        assert there.readings == [1000]
+        there.time = 1000 + pause
+        await observer.everything()
+        assert there.readings == [1000, 1000 + pause]
+
+
+TP, BESIDE = TopicPartition("t", 0), TopicPartition("t", 1)
+INFO = ClusterInfo("c", {BrokerId(b): Broker(BrokerId(b)) for b in (1, 2)})
+
+
+def state(tp, *replicas):
+    ids = replicas_of(*replicas)
+    return PartitionState(tp, "", ids, frozenset(ids), ids[0])
+
+
+class Cluster:
+    """Answers as it is told; a clock that stands still unless moved."""
+
+    def __init__(self, *states):
+        self.states = {s.tp: s for s in states}
+        self.time = 0.0
+        self.asked, self.silent, self.grown = [], set(), 100
+
+    def monotonic(self):
+        return self.time
+
+    async def describe_partitions(self, topics=None):
+        return {tp: s for tp, s in self.states.items() if topics is None or tp.topic in topics}
+
+    async def topic_configs(self, topics, names):
+        return {t: {n: ConfigValue("1", ConfigSource.DEFAULT) for n in names} for t in topics}
+
+    async def log_dirs(self, brokers):
+        self.asked.append(sorted(brokers))
+        dirs = {b: (LogDir("d", {TP: self.grown + b}, usable_bytes=self.grown),) for b in brokers}
+        return {b: found for b, found in dirs.items() if b not in self.silent}
+
+
+class TestLook:
+    async def test_at_first_everything_is_to_be_judged(self):
+        """Nothing was seen before."""
+        there = Cluster(state(TP, 1), state(BESIDE, 1))
+        look = await Observer(there, there).look({TP, BESIDE}, set(), INFO)
+        assert look.changed == {TP, BESIDE}
+
+    async def test_then_what_moves_and_what_reads_otherwise(self):
+        """Also a partition that does not move itself, where its topic was read for another."""
+        there = Cluster(state(TP, 1), state(BESIDE, 1))
+        observer = Observer(there, there)
+        await observer.look({TP, BESIDE}, set(), INFO)
+        assert (await observer.look({TP, BESIDE}, set(), INFO)).changed == set()
+        assert (await observer.look({TP, BESIDE}, {TP}, INFO)).changed == {TP}
+        there.states[BESIDE] = state(BESIDE, 2)
+        look = await observer.look({TP, BESIDE}, {TP}, INFO)
+        assert (look.changed, look.fresh) == ({TP, BESIDE}, {TP})
+
+    async def test_what_does_not_move_is_read_every_few_seconds(self):
+        """A change that nobody expects is seen with the next reading of everything."""
+        there = Cluster(state(TP, 1), state(BESIDE, 1))
+        observer = Observer(there, there)
+        await observer.look({TP, BESIDE}, set(), INFO)
+        there.states[BESIDE] = state(BESIDE, 2)
+        assert (await observer.look({TP, BESIDE}, set(), INFO)).changed == set()
+        there.time += EVERYTHING_SECONDS
+        look = await observer.look({TP, BESIDE}, set(), INFO)
+        assert look.changed == {BESIDE}
+        assert look.observation.cluster.partitions[BESIDE].replicas == (2,)
+
+    async def test_a_partition_counts_as_deleted_after_five_readings_without_it(self):
+        """One answer without it is no proof."""
+        there = Cluster(state(TP, 1))
+        observer = Observer(there, there)
+        await observer.look({TP}, {TP}, INFO)
+        del there.states[TP]
+        for _ in range(4):
+            assert not (await observer.look({TP}, {TP}, INFO)).observation.gone
+        assert (await observer.look({TP}, {TP}, INFO)).observation.gone == {TP}
+
+
+class TestSizes:
+    COPY = PartitionState(TP, "", replicas_of(3, 1), frozenset(replicas_of(1)), BrokerId(1), replicas_of(3), ())
+    INFO = ClusterInfo("c", {BrokerId(b): Broker(BrokerId(b)) for b in (1, 2, 3, 4)})
+
+    @pytest.fixture
+    def there(self):
+        return Cluster()
+
+    @pytest.fixture
+    async def observer(self, there):
+        """Everybody was asked once."""
+        observer = Observer(there, there)
+        await observer.read_sizes({TP: self.COPY}, self.INFO)
+        assert there.asked == [[1, 2, 3, 4]]
+        return observer
+
+    async def test_only_brokers_that_copy_are_asked_every_few_seconds(self, there, observer):
+        """What the others told before stays; every half a minute they are asked too."""
+        there.time, there.grown = LOG_DIR_SECONDS - 0.1, 200
+        await observer.read_sizes({TP: self.COPY}, self.INFO)
+        assert len(there.asked) == 1
+        there.time = LOG_DIR_SECONDS
+        await observer.read_sizes({TP: self.COPY}, self.INFO)
+        assert there.asked[1:] == [[1, 3]]
+        assert {b: observer.replica_bytes[TP, b] for b in (1, 2, 3, 4)} == {1: 201, 2: 102, 3: 203, 4: 104}
+        assert observer.free_bytes == {1: 200, 2: 100, 3: 200, 4: 100}
+        there.time = IDLE_LOG_DIR_SECONDS
+        await observer.read_sizes({TP: self.COPY}, self.INFO)
+        assert there.asked[2:] == [[1, 2, 3, 4]]
+
+    async def test_nobody_is_asked_where_nothing_is_copied(self, there, observer):
+        """Until it is time for everybody."""
+        there.time = IDLE_LOG_DIR_SECONDS - 0.1
+        await observer.read_sizes({TP: state(TP, 1)}, self.INFO)
+        assert len(there.asked) == 1
+
+    async def test_of_a_silent_broker_nothing_is_known(self, there, observer):
+        """An old size would look like a copy that stands still."""
+        there.time, there.silent = LOG_DIR_SECONDS, {3}
+        await observer.read_sizes({TP: self.COPY}, self.INFO)
+        assert sorted(observer.replica_bytes) == [(TP, 1), (TP, 2), (TP, 4)]
+        assert set(observer.free_bytes) == {1, 2, 4}

@@ -1,0 +1,244 @@
+"""What a throttle resource's status says, row by row, and that its state never hides what a person must act on."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from kafka_rebalance.api.conditions import ConditionType, find_condition
+from kafka_rebalance.api.v1alpha1 import (
+    MAX_BROKER_ROWS,
+    KafkaReassignmentThrottle,
+    KafkaReassignmentThrottleStatus,
+    parse_throttle,
+)
+from kafka_rebalance.errors import Permanent, RebalanceError, Transient
+from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.reconcile.report.throttle_report import (
+    BrokerThrottleRow,
+    SideRow,
+    ThrottleView,
+    build_throttle_status,
+)
+
+NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+MI = 2**20
+MINE = "KafkaReassignmentThrottle kafka/limits"
+RATES = {"leaderRate": "50Mi", "followerRate": "20Mi"}
+
+
+def throttle(name: str = "limits", *, deleted: bool = False, **spec: Any) -> KafkaReassignmentThrottle:
+    metadata = {"name": name, "namespace": "kafka", "uid": name, "generation": 2}
+    if deleted:
+        metadata["deletionTimestamp"] = "2026-01-01T11:59:00Z"
+    return parse_throttle({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}, **spec}})
+
+
+def row(broker: int, leader: SideRow | None = None, follower: SideRow | None = None) -> BrokerThrottleRow:
+    return BrokerThrottleRow(BrokerId(broker), leader, follower)
+
+
+BUSY = ThrottleView((row(1, SideRow(50 * MI, MINE, 25 * MI)),), replicas=3)
+
+
+def status_of(
+    mine: KafkaReassignmentThrottle,
+    view: ThrottleView = BUSY,
+    *,
+    ruling: KafkaReassignmentThrottle | None = None,
+    problem: RebalanceError | None = None,
+) -> KafkaReassignmentThrottleStatus:
+    return build_throttle_status(mine, ruling or mine, view, cluster_id="c", now=NOW, problem=problem)
+
+
+def said(status: KafkaReassignmentThrottleStatus) -> tuple[str, str, str]:
+    """The STATE column, its sentence, and which of Ready, Reconciling and Stalled is True."""
+    kinds = (ConditionType.READY, ConditionType.RECONCILING, ConditionType.STALLED)
+    found = [find_condition(status.conditions, kind) for kind in kinds]
+    (true,) = [c.type for c in found if c is not None and c.status == "True"]
+    assert found[0] is not None
+    assert {c.observed_generation for c in found if c is not None} == {status.observed_generation}
+    return found[0].reason, found[0].message, true
+
+
+class TestState:
+    """One word in STATE; exactly one of Ready, Reconciling and Stalled is True."""
+
+    def test_applied(self) -> None:
+        """With how much is held, of whom, and what a person has set lower by hand."""
+        view = ThrottleView(
+            BUSY.rows, replicas=3, foreign=1, ceilings="broker 4: leader rate 1.0 MiB/s was set by hand"
+        )
+        reason, message, true = said(status_of(throttle(**RATES), view))
+        assert (reason, true) == ("Applied", "Ready")
+        assert message == (
+            "holds for all reassignments of the cluster: 3 moving replicas on 1 broker, 1 reassignment of others among "
+            "them; broker 4: leader rate 1.0 MiB/s was set by hand"
+        )
+
+    def test_nothing_moves(self) -> None:
+        """Not a failure: it is in force for whatever will move."""
+        reason, _, true = said(status_of(throttle(**RATES), ThrottleView()))
+        assert (reason, true) == ("NothingToThrottle", "Ready")
+
+    def test_a_resource_without_rates_is_no_claim(self) -> None:
+        """What limits brokers is then somebody else's."""
+        view = ThrottleView(BUSY.rows, refused="x", contested="y", trouble="z")
+        assert said(status_of(throttle(limits={"parallelPartitionCount": 1}), view)) == (
+            "Applied",
+            "sets no rate; its limits hold for all rebalances of the cluster",
+            "Ready",
+        )
+
+    def test_the_older_one_rules(self) -> None:
+        """The other shows neither rows nor counts: they are not its doing."""
+        status = status_of(throttle(**RATES), ruling=throttle("older"))
+        assert said(status) == ("Conflicted", "kafka/older is older: its rates hold instead", "Stalled")
+        assert (status.brokers, status.brokers_total, status.throttled_replicas) == ((), 0, 0)
+
+    def test_not_held_yet(self) -> None:
+        """Before the finalizer is seen, nothing is claimed that a deletion could leave behind."""
+        mine = throttle(**RATES)
+        status = build_throttle_status(mine, None, ThrottleView(), cluster_id="c", now=NOW)
+        assert said(status)[::2] == ("Pending", "Reconciling")
+
+    def test_a_newer_spec_that_cannot_be_read(self) -> None:
+        """What rules is shown all the same; a deletion matters more."""
+        unread = {"unread": "spec.leaderRate: must be a quantity"}
+        status = status_of(throttle(**RATES).model_copy(update=unread))
+        reason, message, true = said(status)
+        assert (reason, true) == ("InvalidSpec", "Stalled")
+        assert message == "spec.leaderRate: must be a quantity; what was asked for before still holds"
+        assert status.brokers_total == 1
+        assert said(status_of(throttle(deleted=True).model_copy(update=unread)))[0] == "Restoring"
+
+    def test_the_freeze_is_said_in_any_state_that_counts(self) -> None:
+        """It counts of a resource in conflict too, and no longer of one that is being deleted."""
+        ends = "; freeze: no rebalance starts a new step"
+        assert said(status_of(throttle(freeze=True)))[1].endswith(ends)
+        assert said(status_of(throttle(freeze=True), ruling=throttle("older")))[1].endswith(ends)
+        assert not said(status_of(throttle(freeze=True, deleted=True)))[1].endswith(ends)
+
+    def test_a_replication_throttle_that_is_lower(self) -> None:
+        """The brokers and both values, what holds meanwhile, and what to do."""
+        reason, message, true = said(status_of(throttle(**RATES), ThrottleView(refused="broker 4: 50 above 30")))
+        assert (reason, true) == ("ReplicationThrottleLower", "Stalled")
+        assert message.startswith("broker 4: 50 above 30; what was in force before stays")
+        assert "raise" in message
+
+    def test_what_a_person_must_act_on_comes_first(self) -> None:
+        """A refusal, then a contest, then what is tried again; none hides the others."""
+        mine = throttle(**RATES)
+        everything = ThrottleView(refused="refused", contested="contested", trouble="trouble", ceilings="ceilings")
+        assert said(status_of(mine, everything))[::2] == ("ReplicationThrottleLower", "Stalled")
+        assert said(status_of(mine, everything))[1].endswith("; contested; ceilings; trouble")
+        contested = ThrottleView(contested="contested", trouble="trouble")
+        assert said(status_of(mine, contested)) == ("Contested", "contested; trouble", "Stalled")
+        trouble = ThrottleView(trouble="trouble", ceilings="ceilings")
+        assert said(status_of(mine, trouble)) == ("Pending", "trouble; ceilings", "Reconciling")
+
+    @pytest.mark.parametrize(
+        ("problem", "expected"),
+        [
+            (Permanent("ThrottleLedgerDamaged", "unreadable"), ("ThrottleLedgerDamaged", "unreadable", "Stalled")),
+            (Transient("KafkaUnreachable", "gone"), ("KafkaUnreachable", "gone; trying again", "Stalled")),
+        ],
+    )
+    def test_a_round_that_failed(self, problem: RebalanceError, expected: tuple[str, str, str]) -> None:
+        """Its reason is the state; rates stay in Kafka, so the rows stay too."""
+        before = status_of(throttle(**RATES))
+        mine = throttle(**RATES).model_copy(update={"status": before})
+        status = status_of(mine, ThrottleView(), problem=problem)
+        assert said(status) == expected
+        assert status.brokers == before.brokers != ()
+
+    @pytest.mark.parametrize("problem", [None, Transient("KafkaUnreachable", "broker 4 does not answer")])
+    def test_a_deletion(self, problem: RebalanceError | None) -> None:
+        """Says what it waits for."""
+        view = ThrottleView(trouble="broker 4 does not answer")
+        reason, message, true = said(status_of(throttle(deleted=True, **RATES), view, problem=problem))
+        assert (reason, true) == ("Restoring", "Reconciling")
+        assert message == "what it changed in Kafka is being given back; broker 4 does not answer"
+
+
+class TestRows:
+    """One row per broker: what is in force, who binds, what was measured."""
+
+    def test_both_sides(self) -> None:
+        view = ThrottleView((row(4, SideRow(50 * MI, MINE, 45 * MI), SideRow(20 * MI, "KafkaRebalance a/b")),))
+        (found,) = status_of(throttle(**RATES), view).brokers
+        assert found.model_dump(by_alias=True) == {
+            "id": 4,
+            "leaderRate": 50 * MI,
+            "leaderClaim": MINE,
+            "leaderBytesPerSecond": 45 * MI,
+            "leaderUtilisationPercent": 90,
+            "followerRate": 20 * MI,
+            "followerClaim": "KafkaRebalance a/b",
+            "followerBytesPerSecond": None,
+            "followerUtilisationPercent": None,
+        }
+
+    @pytest.mark.parametrize(
+        ("side", "percent"),
+        [
+            (None, None),
+            (SideRow(100, MINE), None),
+            (SideRow(0, MINE, 5), None),
+            (SideRow(100, MINE, 0), 0),
+            (SideRow(100, MINE, 130), 130),
+        ],
+    )
+    def test_utilisation(self, side: SideRow | None, percent: int | None) -> None:
+        """Absent where it is not known; above 100 where a burst went through."""
+        (found,) = status_of(throttle(**RATES), ThrottleView((row(1, side),))).brokers
+        assert found.leader_utilisation_percent == percent
+
+    def test_bounded_and_sorted(self) -> None:
+        """The first fifty by id, and how many there are; with the longest names it stays below 64 KiB."""
+        longest = f"KafkaReassignmentThrottle {'n' * 63}/{'r' * 253}"
+        side = SideRow(2**50, longest, 2**49)
+        view = ThrottleView(tuple(row(2**31 - n, side, side) for n in range(1, 201)), contested="x" * 9999)
+        status = status_of(throttle(**RATES), view)
+        assert [r.id for r in status.brokers] == list(range(2**31 - 200, 2**31 - 200 + MAX_BROKER_ROWS))
+        assert status.brokers_total == 200
+        assert len(json.dumps(status.as_patch())) < 64 * 1024
+
+
+class TestColumns:
+    """LEADER and FOLLOWER: in force, else asked for."""
+
+    @pytest.mark.parametrize(
+        ("spec", "view", "leader", "follower"),
+        [
+            (RATES, ThrottleView(), "50.0 MiB/s", "20.0 MiB/s"),
+            ({"leaderRate": "50Mi"}, ThrottleView(), "50.0 MiB/s", "-"),
+            ({}, ThrottleView(), "-", "-"),
+            (
+                {**RATES, "brokers": [{"id": 4, "leaderRate": "5Mi"}, {"id": 5, "followerRate": -1}]},
+                ThrottleView(),
+                "5.0 MiB-50.0 MiB/s",
+                "20.0 MiB/s",
+            ),
+            (RATES, ThrottleView((row(1, SideRow(70 * MI, MINE)),)), "70.0 MiB/s", "20.0 MiB/s"),
+            (
+                RATES,
+                ThrottleView((row(1, SideRow(MI, MINE)), row(2, SideRow(2 * MI, MINE), SideRow(7, MINE)))),
+                "1.0 MiB-2.0 MiB/s",
+                "7 B/s",
+            ),
+        ],
+    )
+    def test_display(self, spec: dict[str, Any], view: ThrottleView, leader: str, follower: str) -> None:
+        display = status_of(throttle(**spec), view).display
+        assert display is not None
+        assert (display.leader, display.follower) == (leader, follower)
+
+    def test_counts(self) -> None:
+        """BROKERS and FOREIGN, and what else is counted."""
+        view = ThrottleView(BUSY.rows, replicas=7, foreign=2, reverts=3)
+        status = status_of(throttle(**RATES), view)
+        counts = (status.brokers_total, status.throttled_replicas, status.foreign_reassignments, status.reverts)
+        assert counts == (1, 7, 2, 3)
+        assert (status.cluster_id, status.observed_generation) == ("c", 2)

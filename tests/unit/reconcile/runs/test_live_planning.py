@@ -1,0 +1,122 @@
+"""From a spec and the live cluster to what the planner is asked."""
+
+from dataclasses import replace
+
+import pytest
+
+from kafka_rebalance.api.v1alpha1 import parse_rebalance
+from kafka_rebalance.errors import Refused, Transient
+from kafka_rebalance.execution.partition_status import PartitionMove
+from kafka_rebalance.kafka.ports import ClusterInfo
+from kafka_rebalance.model.load import LoadModel
+from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, TopicPartition, replicas_of
+from kafka_rebalance.reconcile.runs.assignment_lists import AssignmentLists
+from kafka_rebalance.reconcile.runs.live_planning import PlanInputs, make_plan, refuse_stale
+from kafka_rebalance.reconcile.state.selection import select
+
+INFO = ClusterInfo("c", {BrokerId(b): Broker(BrokerId(b)) for b in range(1, 5)})
+SIZES = LoadModel("LogDirs", None, {}, "c")
+
+
+def spec(**parts):
+    metadata = {"name": "r", "namespace": "n", "uid": "u"}
+    return parse_rebalance({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "k:1"}, **parts}}).spec
+
+
+def cluster(*lists, topic="t", offline=(), busy=()):
+    states = {}
+    for number, row in enumerate(lists):
+        tp, ids = TopicPartition(topic, number), replicas_of(*row)
+        leader = None if number in offline else ids[0]
+        adding = (BrokerId(4),) if number in busy else ()
+        states[tp] = PartitionState(tp, "id", ids, frozenset(ids), leader, adding=adding)
+    return states
+
+
+async def planned(asked_for, states, asked=PlanInputs()):  # noqa: B008 - frozen
+    made = await make_plan(asked_for, INFO, select(asked_for, states), SIZES, asked)
+    return {str(p.tp): list(p.target) for p in made.partitions}, made
+
+
+class TestStrategies:
+    async def test_given_lists(self):
+        """What the ConfigMap says; a partition that others are moving is left to them."""
+        lists = {TopicPartition("t", n): replicas_of(3, 4) for n in range(2)}
+        asked_for = spec(strategy="Assignment", assignment={"configMapRef": {"name": "a"}})
+        changed, made = await planned(asked_for, cluster([1, 2], [1, 2], busy=[1]), PlanInputs(AssignmentLists(lists)))
+        assert changed == {"t-0": [3, 4]}
+        assert [(str(s.tp), s.reason) for s in made.skipped] == [("t-1", "ForeignReassignment")]
+
+    async def test_lists_of_topics_that_are_not_selected(self):
+        """A name that the cluster does not have, or the filter leaves out, is a mistake that is named."""
+        asked_for = spec(strategy="Assignment", assignment={"configMapRef": {"name": "a"}}, topics={"include": ["x"]})
+        with pytest.raises(Refused, match="t-0"):
+            await planned(
+                asked_for, cluster([1, 2]), PlanInputs(AssignmentLists({TopicPartition("t", 0): replicas_of(3, 4)}))
+            )
+
+    async def test_forced_moves_only(self):
+        """Only what is on the broker that shall be empty; the leader that goes is followed by who leads least."""
+        asked_for = spec(strategy="ForcedMovesOnly", brokers={"decommission": [1]})
+        changed, _ = await planned(asked_for, cluster([1, 2], [2, 3], [2, 3]))
+        assert changed == {"t-0": [4, 2]}
+
+    async def test_pinned_topics(self):
+        """They stay, and the others make room for them."""
+        states = cluster([1], [1], topic="audit") | cluster([1], [2], [3], [4])
+        changed, _ = await planned(spec(topics={"pinned": ["aud.*"]}), states)
+        assert changed.keys() == {"t-0"}
+
+    async def test_min_insync(self):
+        """What the topic demands is never taken from it."""
+        with pytest.raises(Refused) as refused:
+            await planned(spec(replicationFactor=1), cluster([1, 2]), PlanInputs(min_insync={"t": 2}))
+        assert refused.value.reason == "BelowMinInsyncReplicas"
+
+    async def test_minimum_gain(self):
+        """An empty plan that says why; where there is nothing to gain there is nothing to say."""
+        changed, made = await planned(spec(goals={"minimumGain": 60}), cluster([1], [1], [2], [3]))
+        assert (changed, made.reason) == ({}, "GainTooSmall")
+        changed, made = await planned(spec(goals={"minimumGain": 60}), cluster([1], [2], [3], [4]))
+        assert (changed, made.reason) == ({}, "")
+
+    @pytest.mark.parametrize(
+        ("asked_for", "reason"),
+        [
+            ({"goals": {"maxReplicaMoves": 0}}, "BudgetReached"),
+            ({"topics": {"pinned": ["t"]}}, "Pinned"),
+            ({"strategy": "PreferredLeaders"}, "NotMoved"),
+        ],
+    )
+    async def test_what_stays_on_a_broker_to_be_emptied_is_named(self, asked_for, reason):
+        """Else the run would plan again for it, for ever."""
+        _, made = await planned(spec(brokers={"decommission": [1]}, **asked_for), cluster([1], [2]))
+        assert [(str(s.tp), s.reason) for s in made.skipped] == [("t-0", reason)]
+
+
+class TestStaleMetadata:
+    ERRAND = PartitionMove(TopicPartition("t", 0), "id", replicas_of(1), replicas_of(1), replicas_of(1, 2, 3))
+
+    def test_a_copy_too_many(self):
+        """Of a cancel that metadata does not show yet."""
+        errand = replace(self.ERRAND, target=replicas_of(2))
+        with pytest.raises(Transient, match="t-0 still shows"):
+            refuse_stale([errand], cluster([1, 2]))
+
+    @pytest.mark.parametrize("present", [(1, 2), (1, 2, 3)])
+    def test_copies_that_a_larger_replication_factor_asked_for(self, present):
+        """They are meant to stay, so another plan can be made from them."""
+        refuse_stale([self.ERRAND], cluster(present))
+
+
+class TestOfflinePolicy:
+    async def test_skip(self):
+        """A partition without a leader is named and left alone."""
+        _, made = await planned(spec(), cluster([1, 2], [1, 2], offline=[1]))
+        assert [(str(s.tp), s.reason) for s in made.skipped] == [("t-1", "NoLeader")]
+
+    async def test_refuse(self):
+        """Nothing is planned while there is one."""
+        with pytest.raises(Refused, match="t-1") as refused:
+            await planned(spec(offlinePolicy="Refuse"), cluster([1, 2], [1, 2], offline=[1]))
+        assert refused.value.reason == "OfflinePartitions"

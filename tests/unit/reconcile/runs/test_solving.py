@@ -1,0 +1,80 @@
+"""Where a plan is computed, and what comes back from there."""
+
+import asyncio
+import os
+import signal
+import subprocess
+
+import pytest
+from e2e.bench.waiting import wait_until
+
+from kafka_rebalance.errors import Refused, Transient
+from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
+from kafka_rebalance.planning.planner import plan
+from kafka_rebalance.planning.problem.request import PartitionInput, PlanRequest
+from kafka_rebalance.reconcile.runs import solving
+from kafka_rebalance.reconcile.runs.solving import solve
+
+BROKERS = tuple(Broker(BrokerId(number), None) for number in range(1, 5))
+
+
+def request(count=8, replicas=(1, 2)):
+    partitions = tuple(PartitionInput(TopicPartition("t", at), replicas_of(*replicas)) for at in range(count))
+    return PlanRequest(BROKERS, partitions, frozenset(broker.id for broker in BROKERS))
+
+
+def children():
+    """Processes of ours that are planning."""
+    found = subprocess.run(
+        ["pgrep", "-P", str(os.getpid()), "-f", solving.__name__], capture_output=True, text=True, check=False
+    )
+    return [int(pid) for pid in found.stdout.split()]
+
+
+@pytest.fixture(params=["thread", "process"])
+def place(request, monkeypatch):
+    monkeypatch.setattr(solving, "LARGE", 1 if request.param == "process" else 10**9)
+
+
+@pytest.mark.usefixtures("place")
+class TestEitherWay:
+    async def test_the_very_plan(self):
+        """Field for field what the planner makes, hash included."""
+        made, expected = await solve(request()), plan(request())
+        assert made == expected
+        assert made.hash == expected.hash
+
+    async def test_refused(self):
+        with pytest.raises(Refused) as refused:
+            await solve(request(replicas=(1, 1)))
+        assert refused.value.reason == "DuplicateReplica"
+        assert "[1, 1]" in refused.value.message
+
+
+class TestProcess:
+    """It is ours alone, and leaves nothing behind."""
+
+    @pytest.fixture
+    async def long(self):
+        """A plan that takes a while, and the process that makes it."""
+        task = asyncio.create_task(solve(request(60_000)))
+        (pid,) = await asyncio.to_thread(wait_until, "it is planning", children)
+        yield task, pid
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    async def test_ends_when_nobody_wants_the_plan(self, long):
+        """A rebalance that is deleted or replaced, a SIGTERM: nothing goes on computing."""
+        task, pid = long
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert task.cancelled()
+        assert pid not in children()
+
+    async def test_killed(self, long):
+        """Out of memory: said, and tried again later."""
+        task, pid = long
+        os.kill(pid, signal.SIGKILL)
+        with pytest.raises(Transient, match="60000 partitions ended with signal 9") as failed:
+            await task
+        assert failed.value.reason == "PlanningFailed"

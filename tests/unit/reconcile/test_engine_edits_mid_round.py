@@ -1,0 +1,197 @@
+"""What somebody asks for in the middle of a round is looked at whole before anything is done about it."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from tests.fakes.kafka_in_memory import KafkaInMemory
+from tests.fakes.operator_in_memory import OperatorInMemory
+from tests.fakes.stopped_clock import NOON
+
+from kafka_rebalance.api.v1alpha1 import REBALANCES
+
+
+class Interrupted(KafkaInMemory):
+    """Calls ``meanwhile``, once, while the partitions of a round are read."""
+
+    meanwhile: Callable[[], None] | None = None
+
+    async def describe_partitions(self, topics=None):
+        found = await super().describe_partitions(topics)
+        if topics is not None and self.meanwhile is not None:
+            happens, self.meanwhile = self.meanwhile, None
+            happens()
+        return found
+
+
+class InterruptedBefore(Interrupted):
+    """Calls ``meanwhile`` when the round has looked at what is asked, whether or not it reads any partition."""
+
+    async def describe_partitions(self, topics=None):
+        return await KafkaInMemory.describe_partitions(self, topics)
+
+    async def describe_cluster(self):
+        if self.meanwhile is not None:
+            happens, self.meanwhile = self.meanwhile, None
+            happens()
+        return await super().describe_cluster()
+
+
+class InterruptedAfter(Interrupted):
+    """Calls ``meanwhile`` when the round has sent its steps."""
+
+    async def describe_partitions(self, topics=None):
+        return await KafkaInMemory.describe_partitions(self, topics)
+
+    async def alter_reassignments(self, orders):
+        answers = await super().alter_reassignments(orders)
+        if self.meanwhile is not None:
+            happens, self.meanwhile = self.meanwhile, None
+            happens()
+        return answers
+
+
+async def test_a_namespace_is_deleted():
+    """Not one replica goes back before it is known that the namespace goes too."""
+    kafka = Interrupted((1, 2), t=[[1], [1], [1], [1]])
+    operator = OperatorInMemory(kafka)
+    operator.apply(execution={"parallelPartitionCount": 1})
+    await operator.until_true(lambda: [2] in kafka.lists("t"))
+    arrived = [number for number, held in enumerate(kafka.lists("t")) if held == [2]]
+
+    def goes():
+        operator.kube.terminating_namespaces.add("kafka")
+        operator.delete()
+
+    ordered = len(kafka.altered)
+    kafka.meanwhile = goes
+    await operator.until_true(lambda: not operator.kube.resources)
+    assert kafka.meanwhile is None
+    assert not {f"t-{number}" for number in arrived} & {name for name, _ in kafka.altered[ordered:]}
+    assert [kafka.lists("t")[number] for number in arrived] == [[2]] * len(arrived)
+
+
+async def test_a_deletion_that_is_looked_at_is_not_put_off_by_an_edit():
+    """Only the deletion itself is: somebody may raise a bound, again and again."""
+    kafka = InterruptedBefore((1, 2), t=[[1], [1], [1], [1]])
+    operator = OperatorInMemory(kafka)
+    operator.apply(execution={"parallelPartitionCount": 1})
+    await operator.until_true(lambda: [2] in kafka.lists("t"))
+    operator.delete()
+    for _ in range(10):
+        if operator.kube.resources:
+            kafka.meanwhile = lambda: operator.edit(priority=len(kafka.altered) % 7)
+            await operator.round()
+    assert kafka.lists("t") == [[1]] * 4
+    assert not operator.kube.resources
+
+
+async def test_edits_that_keep_coming_hold_nothing_up():
+    """One in each round: the run gets on all the same."""
+    kafka = InterruptedBefore((1, 2), t=[[1], [1], [1], [1]])
+    operator = OperatorInMemory(kafka)
+    operator.apply(execution={"suspend": True})
+    await operator.until("Suspended")
+    operator.edit(execution={"suspend": False})
+    for priority in range(10):
+        kafka.meanwhile = lambda priority=priority: operator.edit(priority=priority)
+        await operator.round()
+    assert sorted(kafka.lists("t")) == [[1], [1], [2], [2]]
+
+
+async def test_what_an_edit_takes_out_is_not_begun():
+    """Released and narrowed in one: the plan that is there is no longer the one that is asked for."""
+    kafka = InterruptedBefore((1, 2), t=[[1], [1], [1], [1]])
+    operator = OperatorInMemory(kafka)
+    operator.apply(execution={"suspend": True})
+    await operator.until("Suspended")
+    kafka.meanwhile = lambda: operator.edit(execution={"suspend": False}, topics={"exclude": ["t"]})
+    await operator.until("Succeeded", "NothingToDo")
+    assert kafka.meanwhile is None
+    assert kafka.altered == []
+
+
+class TestWhatIsSaid:
+    """A round that an edit falls into says nothing that the round before it did not."""
+
+    async def copying(self):
+        """One partition is in flight, and the status says so."""
+        kafka = Interrupted((1, 2), t=[[1], [1], [1], [1]])
+        kafka.slow = {2}
+        operator = OperatorInMemory(kafka)
+        operator.apply(execution={"parallelPartitionCount": 1})
+        await operator.until_true(lambda: operator.status.get("currentBatchSize") == 1)
+        return kafka, operator
+
+    async def test_of_what_is_in_flight(self):
+        """It is there all the while."""
+        kafka, operator = await self.copying()
+        before = len(operator.kube.told)
+        kafka.meanwhile = lambda: operator.edit(priority=5)
+        for _ in range(4):
+            await operator.round()
+        assert kafka.meanwhile is None
+        assert {told["currentBatchSize"] for told in operator.kube.told[before:]} == {1}
+
+    async def test_of_one_that_is_being_deleted(self):
+        """Nothing, before the deletion has been looked at."""
+        kafka, operator = await self.copying()
+        before = len(operator.kube.told)
+        kafka.meanwhile = operator.delete
+        await operator.round()
+        assert kafka.meanwhile is None
+        assert operator.kube.told[before:] == []
+
+    async def test_of_one_that_is_deleted_while_its_steps_are_sent(self):
+        """It was judged before: that nothing has to go back, or what held it, is not so any more."""
+        kafka = InterruptedAfter((1, 2), t=[[1], [1], [1], [1]])
+        kafka.slow = {2}
+        operator = OperatorInMemory(kafka)
+        operator.apply(execution={"parallelPartitionCount": 1})
+        kafka.meanwhile = operator.delete
+        await operator.until_true(lambda: kafka.meanwhile is None)
+        assert "RollingBack" not in str(operator.kube.told)
+
+    async def test_that_it_is_stalled(self):
+        """No event is sent twice."""
+        kafka = Interrupted((1, 2), t=[[1], [1], [1], [1]])
+        kafka.slow = {2}
+        operator = OperatorInMemory(kafka)
+        operator.apply(execution={"parallelPartitionCount": 1, "stallTimeout": "30s"})
+        await operator.until("Stalled")
+        before = list(operator.kube.events)
+        kafka.meanwhile = lambda: operator.edit(priority=5)
+        for _ in range(4):
+            await operator.round()
+        assert operator.kube.events == before
+
+    @pytest.mark.parametrize("goes", [False, True])
+    async def test_of_another_rebalance(self, goes):
+        """What one of ours moves is never a fault of the cluster to another, in the round that puts it off either."""
+        kafka = Interrupted((1, 2, 3), t=[[1, 2]] * 2, u=[[1, 2]] * 4)
+        kafka.slow = {3}
+        operator = OperatorInMemory(kafka)
+        operator.apply(topics={"include": ["t"]}, execution={"parallelPartitionCount": 1})
+        created = (NOON + timedelta(seconds=1)).isoformat()
+        metadata = {"name": "r2", "namespace": "kafka", "uid": "u-2", "creationTimestamp": created}
+        spec = {
+            "kafka": {"bootstrapServers": "kafka:9092"},
+            "topics": {"include": ["u"]},
+            "execution": {"parallelPartitionCount": 1},
+        }
+        operator._see(operator.kube.create(REBALANCES, {"metadata": metadata, "spec": spec}))
+        await operator.until_true(lambda: len(kafka.flying) == 2)
+        mine = next(tp for tp, state in kafka.states.items() if state.in_flight and tp.topic == "t")
+        kafka.states[mine] = replace(kafka.states[mine], isr=frozenset({kafka.states[mine].leader}))
+        for _ in range(8):
+            await operator.round()
+
+        def others():
+            return operator.engine.works["u-2"].hold
+
+        before = others()
+        kafka.meanwhile = operator.delete if goes else lambda: operator.edit(priority=5)
+        await operator.round()
+        assert kafka.meanwhile is None
+        assert others() == before

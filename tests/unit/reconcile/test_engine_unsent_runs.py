@@ -1,0 +1,95 @@
+"""What a run has not sent, it does not undo: deleting one that has sent nothing touches nothing in Kafka."""
+
+import pytest
+from tests.fakes.kafka_in_memory import KafkaInMemory
+from tests.fakes.operator_in_memory import OperatorInMemory
+
+from kafka_rebalance.api.v1alpha1 import UNDO_ANNOTATION
+from kafka_rebalance.errors import Transient
+
+HELD = [({"approval": {"policy": "Manual"}}, "AwaitingApproval"), ({"execution": {"suspend": True}}, "Suspended")]
+
+
+@pytest.fixture
+def kafka():
+    """Two of four partitions have to move to broker 2."""
+    return KafkaInMemory((1, 2), t=[[1], [1], [1], [1]])
+
+
+async def others_move(operator, *, all_of_them=False):
+    """Somebody else carries out what is planned, or begins to."""
+    planned = operator.work.open.plan.partitions
+    for p in planned if all_of_them else planned[:1]:
+        await operator.kafka.alter_reassignments({p.tp: p.target})
+    for _ in range(5):
+        await operator.round()
+    operator.kafka.altered.clear()
+
+
+class TestDeletion:
+    @pytest.mark.parametrize(("spec", "state"), HELD)
+    @pytest.mark.parametrize("restart", [False, True])
+    async def test_what_others_have_moved_stays(self, kafka, spec, state, restart):
+        """Nothing has been sent, so nothing is moved back; it ends, though it may start no step."""
+        operator = OperatorInMemory(kafka)
+        operator.apply(**spec)
+        await operator.until(state)
+        await others_move(operator)
+        moved = kafka.lists("t")
+        if restart:
+            operator.restart()
+        operator.delete()
+        await operator.until_true(lambda: not operator.kube.resources)
+        assert (kafka.lists("t"), kafka.altered) == (moved, [])
+
+    @pytest.mark.parametrize("lost", [False, True])
+    async def test_what_may_have_been_sent_goes_back(self, kafka, lost):
+        """The record is older than the order: killed in between, or without an answer, it counts as sent."""
+        operator = OperatorInMemory(kafka)
+        operator.apply()
+        alter = kafka.alter_reassignments
+
+        async def dies(orders):
+            if lost:
+                await alter(orders)
+            raise Transient("KafkaUnreachable", "no answer")
+
+        kafka.alter_reassignments = dies
+        await operator.until_true(lambda: operator.work.run is not None and operator.work.run.started)
+        kafka.alter_reassignments = alter
+        operator.restart()
+        operator.delete()
+        await operator.until_true(lambda: not operator.kube.resources)
+        assert kafka.lists("t") == [[1]] * 4
+
+    async def test_nothing_is_sent_that_is_not_on_record(self, kafka):
+        """The API server does not take the record: wait for it."""
+        operator = OperatorInMemory(kafka)
+        operator.apply(approval={"policy": "Manual"})
+        await operator.until("AwaitingApproval")
+        save = operator.kube.replace_config_map
+
+        async def away(*_arguments, **_more):
+            raise Transient("ApiServerUnreachable", "no answer")
+
+        operator.kube.replace_config_map = away
+        operator.edit(approval={"policy": "Automatic"})
+        for _ in range(5):
+            await operator.round()
+        assert kafka.altered == []
+        operator.kube.replace_config_map = save
+        await operator.until("Succeeded")
+
+
+class TestUndo:
+    async def test_a_success_of_others_is_not_undone(self, kafka):
+        """It succeeded before anybody approved it: to go back would undo their work."""
+        operator = OperatorInMemory(kafka)
+        operator.apply(approval={"policy": "Manual"})
+        await operator.until("AwaitingApproval")
+        await others_move(operator, all_of_them=True)
+        await operator.until("Succeeded")
+        moved = kafka.lists("t")
+        operator.order(UNDO_ANNOTATION, operator.work.run.plan_hash)
+        await operator.until("NothingToUndo")
+        assert (kafka.lists("t"), kafka.altered) == (moved, [])

@@ -1,0 +1,110 @@
+"""Whether the engines turn is seen from outside: a round that does not end, an engine that has."""
+
+import asyncio
+import math
+from datetime import UTC, datetime
+
+import pytest
+from e2e.bench.waiting import wait_until
+from tests.fakes.kube_in_memory import KubeInMemory
+
+from kafka_rebalance.api.v1alpha1 import REBALANCES
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.kafka.ports import ClusterInfo
+from kafka_rebalance.reconcile.supervisor import Supervisor
+
+
+class Clock:
+    seconds = 0.0
+
+    def now(self):
+        return datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+
+    def monotonic(self):
+        return self.seconds
+
+
+class Brokers:
+    """They tell who they are when they are connected to; then they do ``then``."""
+
+    def __init__(self, then):
+        self.asked = 0
+        self._then = then
+
+    async def describe_cluster(self):
+        self.asked += 1
+        return ClusterInfo("c-1", {}) if self.asked == 1 else await self._then()
+
+    async def close(self):
+        pass
+
+
+async def hang():
+    await asyncio.get_running_loop().create_future()
+
+
+async def away():
+    raise Transient("KafkaUnreachable", "nobody answers", retry_after=3600)
+
+
+async def cancelled():
+    raise asyncio.CancelledError
+
+
+@pytest.fixture
+async def begun():
+    """Gives a supervisor that has seen one rebalance on such brokers, its clock, and the brokers."""
+    made = []
+
+    def begin(then):
+        kube, clock, brokers = KubeInMemory(), Clock(), Brokers(then)
+        metadata = {"name": "r", "namespace": "kafka", "uid": "u-1"}
+        body = kube.create(REBALANCES, {"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}}})
+        made.append(Supervisor(kube, lambda _: brokers, None, clock))
+        made[-1].rebalance_seen(body, deleted=False)
+        brokers.seen_again = lambda: made[-1].rebalance_seen(body, deleted=False)
+        return made[-1], clock, brokers
+
+    yield begin
+    for supervisor in made:
+        await supervisor.stop()
+
+
+async def until(holds):
+    await asyncio.to_thread(wait_until, "it holds", holds)
+
+
+class TestRounds:
+    async def test_a_round_that_does_not_end(self, begun):
+        """Its age grows; nothing is said of a cluster that is not connected yet."""
+        supervisor, clock, brokers = begun(hang)
+        assert supervisor.rounds() == {}
+        await until(lambda: brokers.asked > 1)
+        clock.seconds += 700
+        assert supervisor.rounds() == {"c-1": 700.0}
+
+    async def test_between_two_rounds(self, begun):
+        """Brokers that are away end a round with an error: nothing hangs."""
+        supervisor, clock, brokers = begun(away)
+        await until(lambda: brokers.asked > 1 and supervisor.rounds() == {})
+        clock.seconds += 700
+        assert supervisor.rounds() == {}
+
+    async def test_an_engine_that_has_ended(self, begun):
+        """A call that is cancelled under its hands ends an engine without a word."""
+        supervisor, _, _ = begun(cancelled)
+        await until(lambda: supervisor.rounds() == {"c-1": math.inf})
+
+
+class TestStop:
+    @pytest.mark.parametrize("turns", range(5))
+    async def test_while_it_is_being_woken(self, begun, turns):
+        """However far the waking has come: an engine that goes on after a lost lease would keep the operator alive."""
+        supervisor, _, brokers = begun(away)
+        await until(lambda: brokers.asked > 1 and supervisor.rounds() == {})
+        await asyncio.sleep(0)
+        brokers.seen_again()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        async with asyncio.timeout(5):
+            await supervisor.stop()

@@ -1,0 +1,128 @@
+"""After a start resources come in one by one: nothing moves before what freezes or limits it is known."""
+
+import asyncio
+
+import pytest
+from tests.fakes.kube_in_memory import KubeInMemory
+from tests.fakes.stopped_clock import StoppedClock
+
+from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, REBALANCES
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.reconcile import supervisor as supervising
+from kafka_rebalance.reconcile.supervisor import Supervisor
+
+
+class Engine:
+    cluster_id = "c"
+
+    def __init__(self):
+        self.works, self.throttles = {}, {}
+
+    def wake(self):
+        pass
+
+    def see_throttles(self, throttles):
+        self.throttles.update(throttles)
+
+
+class World:
+    """One cluster that two teams name in namespaces of their own. ``answers``: what connecting from there comes to."""
+
+    def __init__(self):
+        self.kube, self.engine = KubeInMemory(), Engine()
+        self.answers = {name: asyncio.get_running_loop().create_future() for name in ("limits", "moves")}
+        self.supervisor = Supervisor(self.kube, None, None, StoppedClock())
+        self.supervisor._engine = self.connect
+
+    async def connect(self, connection):
+        return await asyncio.shield(self.answers[connection.namespace])
+
+    def throttle(self):
+        return self._applied(REASSIGNMENT_THROTTLES, "limits", freeze=True)
+
+    def rebalance(self):
+        return self._applied(REBALANCES, "moves")
+
+    def _applied(self, plural, namespace, **spec):
+        metadata = {"name": "a", "namespace": namespace, "uid": f"u-{namespace}"}
+        spec = {"kafka": {"bootstrapServers": "kafka:9092"}, **spec}
+        return self.kube.create(plural, {"metadata": metadata, "spec": spec})
+
+    def see_rebalance(self):
+        self.supervisor.rebalance_seen(self.rebalance(), deleted=False)
+
+    async def settles(self):
+        """Nothing here takes time."""
+        for _ in range(50):
+            await asyncio.sleep(0)
+
+    @property
+    def known(self):
+        return bool(self.engine.throttles), bool(self.engine.works)
+
+
+@pytest.fixture
+async def world():
+    world = World()
+    yield world
+    await world.supervisor.stop()
+
+
+async def test_a_throttle_that_is_slow_to_come(world):
+    """The cluster answers the one team first; the other one has frozen it."""
+    world.supervisor.throttle_seen(world.throttle(), deleted=False)
+    world.see_rebalance()
+    world.answers["moves"].set_result(world.engine)
+    await world.settles()
+    assert world.known == (False, False)
+    world.see_rebalance()
+    await world.settles()
+    assert world.known == (False, False)
+    world.answers["limits"].set_result(world.engine)
+    await world.settles()
+    assert world.known == (True, True)
+
+
+async def test_a_throttle_of_a_cluster_that_does_not_answer(world):
+    """It was tried: others do not wait for the next attempt."""
+    world.supervisor.throttle_seen(world.throttle(), deleted=False)
+    world.see_rebalance()
+    world.answers["moves"].set_result(world.engine)
+    world.answers["limits"].set_exception(Transient("KafkaUnreachable", "no broker answered"))
+    await world.settles()
+    assert world.known == (False, True)
+
+
+async def test_a_throttle_of_a_cluster_that_hangs(world, monkeypatch):
+    """For a while only."""
+    monkeypatch.setattr(supervising, "_LIMITS_SECONDS", 0)
+    world.supervisor.throttle_seen(world.throttle(), deleted=False)
+    world.see_rebalance()
+    world.answers["moves"].set_result(world.engine)
+    await world.settles()
+    assert world.known == (False, True)
+
+
+@pytest.mark.parametrize("namespaces", [(), ("limits", "moves")])
+async def test_throttles_are_asked_for_before_anything_is_watched(world, namespaces):
+    """The watch may bring rebalances first."""
+    world.throttle()
+    await world.supervisor.know_throttles(namespaces)
+    world.see_rebalance()
+    for answer in world.answers.values():
+        answer.set_result(world.engine)
+    await world.settles()
+    assert world.known == (True, True)
+
+
+async def test_a_throttle_that_goes_meanwhile(world):
+    """While rebalances wait, its engine has the newest of it."""
+    hung = {**world.throttle(), "metadata": {**world.throttle()["metadata"], "namespace": "moves", "uid": "u-2"}}
+    world.supervisor.throttle_seen(world.throttle(), deleted=False)
+    world.supervisor.throttle_seen(hung, deleted=False)
+    world.see_rebalance()
+    world.answers["moves"].set_result(world.engine)
+    await world.settles()
+    assert world.known == (True, False)
+    world.supervisor.throttle_seen(hung, deleted=True)
+    assert world.known == (False, False)

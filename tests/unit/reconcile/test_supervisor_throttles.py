@@ -1,0 +1,198 @@
+"""What the supervisor makes of a throttle resource: who gets it, when somebody is woken, and when it is forgotten."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from tests.fakes.kube_in_memory import KubeInMemory
+from tests.fakes.stopped_clock import NOON, StoppedClock
+
+from kafka_rebalance.api.v1alpha1 import FINALIZER, REASSIGNMENT_THROTTLES
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.reconcile import supervisor as supervising
+from kafka_rebalance.reconcile.supervisor import Supervisor
+
+WHERE = (REASSIGNMENT_THROTTLES, "kafka", "limits")
+
+
+class Engine:
+    """What the supervisor knows of one."""
+
+    def __init__(self):
+        self.works, self.throttles, self.woken = {}, {}, 0
+
+    def wake(self):
+        self.woken += 1
+
+    def see_throttles(self, throttles):
+        self.throttles.update(throttles)
+
+
+class World:
+    def __init__(self):
+        self.kube, self.clock, self.engine, self.attempts = KubeInMemory(), StoppedClock(), Engine(), 0
+        self.reachable = True
+        self.supervisor = Supervisor(self.kube, None, None, self.clock)
+        self.supervisor._engine = self.connect
+
+    async def connect(self, connection):
+        self.attempts += 1
+        if not self.reachable:
+            raise Transient("KafkaUnreachable", "no broker answered")
+        return self.engine
+
+    def applied(self, *, held=True, **spec):
+        metadata = {"name": "limits", "namespace": "kafka", "uid": "k-1"}
+        metadata["finalizers"] = [FINALIZER] if held else []
+        spec = {"kafka": {"bootstrapServers": "kafka:9092"}, "leaderRate": "50Mi", **spec}
+        return self.kube.create(WHERE[0], {"metadata": metadata, "spec": spec})
+
+    def seen(self, body, *, deleted=False):
+        self.supervisor.throttle_seen(body, deleted=deleted)
+
+    def deletion(self):
+        return self.kube.delete(*WHERE, self.clock.at.isoformat())
+
+    @property
+    def mine(self):
+        return self.engine.throttles.get("k-1")
+
+    @property
+    def status(self):
+        conditions = self.kube.resources[WHERE].get("status", {}).get("conditions", ())
+        return next((c["reason"] for c in conditions if c["type"] == "Ready"), None)
+
+
+async def until(what):
+    """Nothing here takes time: after so many turns of the loop it will not happen any more."""
+    for _ in range(1000):
+        if what():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("it does not come to that")
+
+
+@pytest.fixture
+async def world(monkeypatch):
+    for name in ("_FIRST_RETRY_SECONDS", "_LAST_RETRY_SECONDS"):
+        monkeypatch.setattr(supervising, name, 0)
+    world = World()
+    yield world
+    await world.supervisor.stop()
+
+
+class TestConnected:
+    @pytest.fixture
+    async def known(self, world):
+        world.seen(world.applied())
+        await until(lambda: world.mine)
+        return world
+
+    async def test_only_what_somebody_asks_for_wakes_the_engine(self, known):
+        """A status that comes back does not; an edit and a deletion do. The engine always has the newest."""
+        for change, wakes in (
+            (lambda: known.kube.edit(*WHERE), 0),
+            (lambda: known.kube.edit(*WHERE, leaderRate="1Mi"), 1),
+            (known.deletion, 1),
+        ):
+            before = known.engine.woken
+            known.seen(change())
+            assert known.engine.woken - before == wakes
+            assert known.mine.metadata.resource_version == known.kube.resources[WHERE]["metadata"]["resourceVersion"]
+        assert known.mine.metadata.deleting
+
+    async def test_a_spec_that_cannot_be_read_hides_nothing(self, known):
+        """What was asked for before holds, until it is deleted."""
+        known.seen(known.kube.edit(*WHERE, leaderRate="fast"))
+        assert known.mine.spec.leader_rate == 50 * 2**20
+        assert "spec.leaderRate" in known.mine.unread
+        known.seen(known.deletion())
+        assert known.mine.metadata.deleting
+
+    async def test_gone(self, known):
+        """Whatever its spec was in the end."""
+        known.seen(known.kube.edit(*WHERE, leaderRate="fast"), deleted=True)
+        assert known.mine is None
+
+    async def test_let_go_but_held_by_others(self, known):
+        """It is no longer ours; what comes of it is not our concern."""
+        known.kube.resources[WHERE]["metadata"]["finalizers"] = ["example.com/theirs"]
+        known.seen(known.deletion())
+        assert known.mine is None
+        known.seen(known.kube.resources[WHERE])
+        assert known.mine is None
+
+    async def test_deleted_while_nobody_watched(self, world):
+        """Of its spec only the cluster is read: what it asked for does not matter any more."""
+        world.applied(bogus=1, leaderRate="fast")
+        world.seen(world.deletion())
+        await until(lambda: world.mine)
+        assert world.mine.metadata.deleting
+
+
+class TestNeverRead:
+    async def test_it_is_said(self, world):
+        """And nothing else is done."""
+        world.seen(world.applied(leaderRate="fast"))
+        await until(lambda: world.status == "InvalidSpec")
+        assert (world.attempts, world.kube.events) == (0, [])
+        assert world.kube.resources[WHERE]["metadata"]["finalizers"] == [FINALIZER]
+
+    async def test_its_deletion_is_not_held_up(self, world):
+        """Without a cluster there is nobody to ask."""
+        world.applied(kafka={})
+        world.seen(world.deletion())
+        await until(lambda: WHERE not in world.kube.resources)
+        assert [reason for reason, _ in world.kube.events] == ["Abandoned"]
+
+    async def test_its_deletion_does_not_concern_us(self, world):
+        """It was never held: no connection is made for it."""
+        world.kube.resources[WHERE] = world.applied(held=False)
+        world.kube.resources[WHERE]["metadata"]["finalizers"] = ["example.com/theirs"]
+        world.seen(world.deletion())
+        world.seen(world.kube.resources[WHERE], deleted=True)
+        assert world.supervisor._connections == {}
+
+
+class TestUnreachable:
+    @pytest.fixture
+    async def lost(self, world):
+        world.reachable = False
+        world.seen(world.applied())
+        await until(lambda: world.status == "KafkaUnreachable")
+        return world
+
+    async def test_a_deletion_waits_for_two_minutes(self, lost):
+        """Then what is left stays in the ledger, and nobody tries to connect any more."""
+        lost.seen(lost.deletion())
+        await until(lambda: lost.status == "Restoring")
+        lost.clock.at = NOON + timedelta(seconds=119)
+        attempts = lost.attempts
+        await until(lambda: lost.attempts > attempts + 3)
+        assert WHERE in lost.kube.resources
+        lost.clock.at = NOON + timedelta(seconds=120)
+        await until(lambda: WHERE not in lost.kube.resources)
+        assert lost.kube.events[-1][0] == "Abandoned"
+        await until(lambda: lost.supervisor._connections == {})
+
+    async def test_a_deletion_that_nobody_saw(self, lost):
+        """It must not be tried for ever on behalf of a ghost; neither of one that has its name now."""
+        lost.kube.resources[WHERE]["metadata"]["uid"] = "k-2"
+        await until(lambda: lost.supervisor._connections == {})
+
+    async def test_it_comes_back(self, lost):
+        """The deletion is the engine's then."""
+        lost.seen(lost.deletion())
+        lost.reachable = True
+        await until(lambda: lost.mine)
+        assert lost.mine.metadata.deleting
+
+    async def test_what_was_never_held_goes_at_once(self, world):
+        """No finalizer is put on what has not come into force: a slip in the address costs nobody two minutes."""
+        world.reachable = False
+        body = world.applied(held=False)
+        world.seen(body)
+        await until(lambda: world.attempts > 3)
+        assert world.deletion() is None
+        world.seen(body, deleted=True)
+        await until(lambda: world.supervisor._connections == {})

@@ -1,0 +1,238 @@
+"""The keeper of one cluster's throttle: what it sets and restores, brokers that do not answer, and its ledger."""
+
+import asyncio
+
+import pytest
+from tests.fakes.throttled_cluster import ALIVE, ONE, TWO, Cluster, claim
+
+from kafka_rebalance.errors import Permanent
+from kafka_rebalance.execution.ledger_json import ledger_from_json
+from kafka_rebalance.execution.reassignment_throttle import (
+    FOLLOWER_LIST,
+    FOLLOWER_RATE,
+    LEADER_LIST,
+    LEADER_RATE,
+    Claim,
+    Mode,
+    Rates,
+)
+from kafka_rebalance.kafka.ports import ConfigOp
+from kafka_rebalance.model.topology import TopicPartition, replicas_of
+
+
+@pytest.fixture
+def cluster():
+    return Cluster()
+
+
+class TestInPlace:
+    def test_rates_and_entries_before_anything_is_submitted(self, cluster):
+        """One call later nothing is uncovered, and the ledger covers all of it."""
+        assert cluster.tick(claim()) == frozenset()
+        assert cluster.kafka.rates(ONE) == cluster.kafka.rates(TWO) == ("50", "40")
+        assert cluster.kafka.lists("t") == ({"0:1"}, {"0:2"})
+        assert cluster.keeper.in_place(ONE) == {LEADER_RATE: (50, "a"), FOLLOWER_RATE: (40, "a")}
+        assert cluster.keeper.brokers_in_place(ALIVE) == 2
+
+    def test_nothing_is_left_at_the_end(self, cluster):
+        """No rate, no list, not even an empty one, and no ledger."""
+        cluster.tick(claim())
+        cluster.ticks({})
+        assert cluster.kafka.values == {}
+        assert cluster.keeper.settled
+        assert ledger_from_json(cluster.records.kept).empty
+
+    def test_full_speed_writes_nothing_where_replication_is_not_throttled(self, cluster):
+        """And the copy may go."""
+        assert cluster.tick(claim(None, None)) == frozenset()
+        assert cluster.kafka.values == {}
+
+    def test_full_speed_takes_part_in_a_replication_throttle(self):
+        """KIP-542's first row: any replication can take up to that rate. Only where the rate is."""
+        cluster = Cluster({(TWO, FOLLOWER_RATE): "9"})
+        assert cluster.tick(claim(None, None)) == frozenset()
+        assert cluster.kafka.lists("t") == (None, {"0:2"})
+        assert cluster.kafka.rates(TWO) == (None, "9")
+        cluster.tick({})
+        assert cluster.kafka.values == {(TWO, FOLLOWER_RATE): "9"}
+
+    @pytest.mark.parametrize(("mode", "rate"), [(Mode.ADDITIVE, "950"), (Mode.SEPARATE, "50")])
+    def test_beside_a_replication_throttle(self, mode, rate):
+        """Whatever its source, it is what is back at the end."""
+        cluster = Cluster({(ONE, LEADER_RATE): "900"}, {(TWO, LEADER_RATE): "900"})
+        cluster.tick(claim(), mode=mode)
+        assert cluster.kafka.rates(ONE)[0] == cluster.kafka.rates(TWO)[0] == rate
+        cluster.tick({})
+        assert cluster.kafka.values == {(ONE, LEADER_RATE): "900"}
+
+    def test_what_was_there_is_read_when_it_is_put_on_record(self):
+        """Not taken from what was seen a while ago, when full speed needed no record."""
+        cluster = Cluster({(TWO, FOLLOWER_RATE): "900"})
+        cluster.tick(claim(None, None))
+        cluster.kafka.values[TWO, FOLLOWER_RATE] = "800"
+        cluster.tick(claim(None, 40))
+        assert cluster.kafka.rates(TWO)[1] == "840"
+        cluster.tick({})
+        assert cluster.kafka.values == {(TWO, FOLLOWER_RATE): "800"}
+
+    def test_a_rate_above_the_replication_throttle_is_refused(self):
+        """Nothing is written for that broker, no copy starts there, and what was valid before stays."""
+        cluster = Cluster({(TWO, FOLLOWER_RATE): "45"})
+        assert cluster.tick(claim()) == frozenset()
+        assert cluster.tick(claim(follower=46)) == {("t", "0:2")}
+        assert cluster.kafka.rates(TWO) == ("50", "85")
+        assert cluster.kafka.rates(ONE) == ("50", "46")
+        assert all(word in cluster.keeper.refusals() for word in ("broker 2", "46", "45", FOLLOWER_RATE))
+        assert cluster.keeper.refusals({ONE}) == ""
+        cluster.tick({})
+        assert cluster.kafka.values == {(TWO, FOLLOWER_RATE): "45"}
+
+    def test_the_next_claim_binds_when_the_lowest_ends(self, cluster):
+        """And the first value returns with the last."""
+        low = {"b": Claim(Rates(5, 5), frozenset({ONE}))}
+        cluster.tick(claim() | low)
+        assert cluster.kafka.rates(ONE) == ("5", "5")
+        assert cluster.keeper.in_place(ONE)[LEADER_RATE] == (5, "b")
+        cluster.tick(claim())
+        assert cluster.kafka.rates(ONE) == ("50", "40")
+
+    def test_a_wildcard_stays_as_it_is(self):
+        """It takes no entries, and throttles everything of the topic already."""
+        cluster = Cluster({("t", LEADER_LIST): "*", ("t", FOLLOWER_LIST): "7:7"})
+        assert cluster.ticks(claim()) == frozenset()
+        assert cluster.kafka.lists("t") == ({"*"}, {"7:7", "0:2"})
+        cluster.tick({})
+        assert cluster.kafka.values == {("t", LEADER_LIST): "*", ("t", FOLLOWER_LIST): "7:7"}
+
+    def test_what_is_in_flight_unclaimed_keeps_its_throttle(self, cluster):
+        """The operator has started again and its resources come in one by one."""
+        cluster.tick(claim())
+        cluster.restart()
+        flying = {TopicPartition("t", 0): replicas_of(1, 2)}
+        cluster.ticks({}, elsewhere=flying)
+        assert cluster.kafka.rates(ONE) == ("50", "40")
+        assert cluster.kafka.lists("t") == ({"0:1"}, {"0:2"})
+        cluster.tick({})
+        assert cluster.kafka.values == {}
+
+
+class TestSilentBrokers:
+    def test_one_that_does_not_answer_delays_no_other(self, cluster):
+        """Copies from or to it wait for its rate; the other has its own, and it is settled on return."""
+        cluster.kafka.silent = {TWO}
+        assert cluster.tick(claim()) == {("t", "0:2")}
+        assert cluster.kafka.rates(ONE) == ("50", "40")
+        assert "broker 2" in cluster.keeper.trouble
+        cluster.kafka.silent = set()
+        cluster.now += 60
+        assert cluster.tick(claim()) == frozenset()
+        assert cluster.kafka.rates(TWO) == ("50", "40")
+
+    def test_it_is_asked_ever_more_seldom(self, cluster):
+        """The pause doubles, and never exceeds a minute."""
+        cluster.kafka.silent = {TWO}
+        for _ in range(300):
+            cluster.tick(claim())
+        times = sum(TWO in brokers for brokers in cluster.kafka.asked)
+        assert 600 / 60 <= times <= 20
+
+    def test_at_the_end_nothing_waits_for_it(self, cluster):
+        """The others are restored; it stays on record and is settled on its return."""
+        cluster.ticks(claim())
+        cluster.kafka.silent = {TWO}
+        cluster.tick({})
+        assert cluster.kafka.rates(ONE) == (None, None)
+        assert cluster.kafka.lists("t") == (None, None)
+        assert not cluster.keeper.settled
+        assert not cluster.keeper.restored((), [TWO])
+        cluster.restart()
+        cluster.kafka.silent = set()
+        cluster.ticks({})
+        assert cluster.kafka.values == {}
+        assert cluster.keeper.settled
+
+
+class TestLateWrites:
+    """A broker that hangs answers nothing, and carries out in order what it was sent once it goes on."""
+
+    @pytest.fixture
+    def hanging(self, cluster):
+        """What broker 1 was sent and has not carried out; before anything that is sent next, it is."""
+        carry_out, waiting = cluster.kafka._apply, []
+
+        def apply(where, operations):
+            if where != ONE:
+                return carry_out(where, operations)
+            first, waiting[:] = not waiting, [*waiting, operations]
+            if first and operations[0].op is ConfigOp.SET:
+                return "_TIMED_OUT"
+            for sent in waiting:
+                carry_out(ONE, sent)
+            waiting.clear()
+            return None
+
+        cluster.kafka._apply = apply
+        cluster.goes_on = lambda: [carry_out(ONE, sent) for sent in waiting]
+        return cluster
+
+    @pytest.mark.parametrize("killed", [False, True])
+    def test_what_reads_as_before_is_undone_all_the_same(self, hanging, killed):
+        """The claim has ended when the rate arrives; an operator that started meanwhile knows of no answer either."""
+        hanging.tick(claim())
+        assert hanging.kafka.rates(ONE) == (None, None)
+        if killed:
+            hanging.restart()
+        hanging.ticks({})
+        hanging.goes_on()
+        assert hanging.kafka.rates(ONE) == (None, None)
+        assert hanging.keeper.settled
+
+    def test_brokers_that_take_nothing_hold_nobody_up_for_long(self, cluster):
+        """What was never there cannot be undone there: after half a minute it does not arrive any more."""
+        cluster.kafka.refusing = {ONE}
+        cluster.ticks(claim())
+        cluster.ticks({})
+        assert not cluster.keeper.settled
+        cluster.now += 60
+        cluster.ticks({})
+        assert cluster.keeper.settled
+
+
+class TestLedger:
+    def establish(self, cluster, *, under_way=True):
+        async def once():
+            await cluster.keeper.load()
+            await cluster.keeper.establish(ALIVE, ["t"], under_way=under_way)
+
+        asyncio.run(once())
+
+    def test_it_is_there_before_the_first_run(self, cluster):
+        """Empty; from then on a missing one was deleted by somebody."""
+        self.establish(cluster, under_way=False)
+        assert ledger_from_json(cluster.records.kept).empty
+
+    @pytest.mark.parametrize("mine", [{(ONE, LEADER_RATE): "50"}, {("t", FOLLOWER_LIST): "0:2"}])
+    def test_deleted_under_way_nothing_is_guessed(self, mine):
+        """What is set may be ours: it is named, and with it gone a new ledger begins."""
+        cluster = Cluster(mine)
+        with pytest.raises(Permanent, match=r"(leader|follower)\.replication") as refused:
+            self.establish(cluster)
+        assert refused.value.reason == "ThrottleLedgerMissing"
+        assert cluster.records.kept is None
+        cluster.kafka.values.clear()
+        self.establish(cluster)
+        assert ledger_from_json(cluster.records.kept).empty
+
+    def test_what_others_have_set_before_the_first_run_is_theirs(self):
+        """No run is open: whatever is there, it is not ours."""
+        cluster = Cluster({(ONE, LEADER_RATE): "50"})
+        self.establish(cluster, under_way=False)
+        assert cluster.records.kept is not None
+
+    def test_a_damaged_one_is_refused(self, cluster):
+        """The message names the cluster; nothing is written."""
+        cluster.records.kept = {"version": 1}
+        with pytest.raises(Permanent, match="cluster cluster") as refused:
+            cluster.tick(claim())
+        assert refused.value.reason == "ThrottleLedgerDamaged"
+        assert cluster.kafka.values == {}

@@ -1,0 +1,259 @@
+"""Other people's hands on the configs of a throttle that is in place: what is put back, and what is theirs."""
+
+import pytest
+from tests.fakes.throttled_cluster import ALIVE, ONE, TWO, Cluster, claim
+
+from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_RATE, LEADER_LIST, LEADER_RATE, Claim, Rates
+from kafka_rebalance.model.topology import TopicPartition, replicas_of
+
+
+@pytest.fixture
+def cluster():
+    return Cluster()
+
+
+class TestDrift:
+    def test_list_entries_that_are_taken_away_come_back(self, cluster):
+        """Strimzi's topic operator deletes the list: it is put back, counted, and gone at the end."""
+        cluster.tick(claim())
+        del cluster.kafka.values["t", LEADER_LIST]
+        cluster.ticks(claim())
+        assert cluster.kafka.lists("t") == ({"0:1"}, {"0:2"})
+        assert cluster.keeper.reverts == 1
+        cluster.tick({})
+        assert cluster.kafka.values == {}
+
+    def test_one_reading_that_differs_proves_nothing(self, cluster):
+        """Reading follows writing late."""
+        cluster.tick(claim())
+        taken = cluster.kafka.values.pop(("t", LEADER_LIST))
+        cluster.tick(claim())
+        cluster.kafka.values["t", LEADER_LIST] = taken
+        cluster.ticks(claim())
+        assert cluster.keeper.reverts == 0
+
+    def test_after_repeated_reverts_it_says_who_it_may_be(self, cluster):
+        """Three in ten minutes are no accident; later it is forgotten."""
+        for _ in range(3):
+            assert cluster.keeper.contested == ""
+            cluster.ticks(claim())
+            del cluster.kafka.values["t", LEADER_LIST]
+            cluster.ticks(claim())
+        assert "Strimzi's topic operator" in cluster.keeper.contested
+        cluster.now += 700
+        assert cluster.keeper.contested == ""
+
+    def test_what_was_contested_is_forgotten_with_the_throttle(self, cluster):
+        """The next one begins anew; the count goes on."""
+        for _ in range(3):
+            cluster.ticks(claim())
+            del cluster.kafka.values["t", LEADER_LIST]
+            cluster.ticks(claim())
+        cluster.ticks({})
+        assert (cluster.keeper.contested, cluster.keeper.reverts) == ("", 3)
+
+    @pytest.mark.parametrize("value", [None, "60"])
+    def test_a_rate_that_is_deleted_or_raised_is_put_back(self, cluster, value):
+        """A copy must not run at a speed that nobody asked of us; what its owner made of it is restored in the end."""
+        cluster.ticks(claim())
+        cluster.kafka.values.pop((ONE, LEADER_RATE))
+        theirs = {} if value is None else {(ONE, LEADER_RATE): value}
+        cluster.kafka.values |= theirs
+        cluster.ticks(claim())
+        assert cluster.kafka.rates(ONE) == ("50", "40")
+        assert cluster.keeper.reverts == 1
+        cluster.tick({})
+        assert cluster.kafka.values == theirs
+
+    def test_a_rate_that_is_lowered_is_a_ceiling(self, cluster):
+        """An emergency brake: it holds, also over a restart, copies may go on below it, and it is left in the end."""
+        cluster.ticks(claim())
+        cluster.kafka.values[ONE, LEADER_RATE] = "3"
+        cluster.ticks(claim())
+        cluster.restart()
+        assert cluster.ticks(claim()) == frozenset()
+        assert cluster.kafka.rates(ONE) == ("3", "40")
+        assert "broker 1" in cluster.keeper.ceilings
+        assert cluster.keeper.in_place(ONE)[LEADER_RATE] == (3, "set by hand")
+        cluster.tick({})
+        assert cluster.kafka.values == {(ONE, LEADER_RATE): "3"}
+
+    def test_it_is_seen_although_the_operator_was_away(self, cluster):
+        """What it reads first is not written over before it has been read twice."""
+        cluster.ticks(claim())
+        cluster.kafka.values[ONE, LEADER_RATE] = "3"
+        cluster.restart()
+        cluster.ticks(claim())
+        assert cluster.kafka.rates(ONE) == ("3", "40")
+
+    def test_a_ceiling_holds_until_the_spec_changes(self, cluster):
+        """Another claim that comes is no change of what was asked for."""
+        cluster.ticks(claim())
+        cluster.kafka.values[ONE, LEADER_RATE] = "3"
+        other = {"b": Claim(Rates(45, 45), frozenset({ONE}))}
+        cluster.ticks(claim())
+        cluster.ticks(claim() | other)
+        assert cluster.kafka.rates(ONE)[0] == "3"
+        cluster.ticks(claim(leader=51) | other)
+        assert cluster.kafka.rates(ONE)[0] == "45"
+        assert cluster.keeper.ceilings == ""
+
+    def test_a_brake_that_is_let_go_is_let_go(self, cluster):
+        """Deleted or raised again, ours is put back."""
+        cluster.ticks(claim())
+        cluster.kafka.values[ONE, LEADER_RATE] = "3"
+        cluster.ticks(claim())
+        del cluster.kafka.values[ONE, LEADER_RATE]
+        cluster.ticks(claim())
+        assert cluster.kafka.rates(ONE)[0] == "50"
+        cluster.tick({})
+        assert cluster.kafka.values == {}
+
+    @pytest.mark.parametrize("restarted", [False, True])
+    @pytest.mark.parametrize("rep", [None, "900"])
+    def test_a_write_that_was_lost_is_nobodys_deed(self, rep, restarted):
+        """What reads as before us is ours that has not arrived: no brake, no revert, written again."""
+        cluster = Cluster({} if rep is None else {(ONE, LEADER_RATE): rep})
+        cluster.kafka.refusing = {ONE}
+        cluster.ticks(claim())
+        assert "broker 1" in cluster.keeper.trouble
+        if restarted:
+            cluster.restart()
+        cluster.now += 60
+        cluster.ticks(claim())
+        assert (cluster.keeper.reverts, cluster.keeper.ceilings) == (0, "")
+        cluster.kafka.refusing = set()
+        cluster.now += 60
+        assert cluster.ticks(claim()) == frozenset()
+        assert cluster.kafka.rates(ONE)[0] == ("50" if rep is None else "950")
+        assert cluster.keeper.trouble == ""
+
+    def test_our_own_earlier_rate_is_no_brake(self, cluster):
+        """A patch from 20 to 50 of which the answer was lost: what reads 20 is ours."""
+        cluster.ticks(claim(leader=20))
+        cluster.kafka.refusing = {ONE}
+        cluster.ticks(claim(leader=50))
+        cluster.kafka.refusing = set()
+        cluster.restart()
+        cluster.now += 60
+        cluster.ticks(claim(leader=50))
+        assert cluster.kafka.rates(ONE)[0] == "50"
+        assert (cluster.keeper.reverts, cluster.keeper.ceilings) == (0, "")
+
+    def test_a_list_is_put_back_although_its_partitions_come_and_go(self, cluster):
+        """An entry is confirmed by itself: what else is listed or finished meanwhile changes nothing."""
+
+        def moving(number):
+            entries = frozenset({"0:1", f"{number}:1"})
+            return {"a": Claim(Rates(50, 40), frozenset(ALIVE), {"t": entries}, {})}
+
+        cluster.tick(moving(1))
+        del cluster.kafka.values["t", LEADER_LIST]
+        for number in range(2, 6):
+            cluster.tick(moving(number))
+        assert "0:1" in cluster.kafka.lists("t")[0]
+        assert cluster.keeper.reverts == 1
+
+    def test_a_restored_rate_is_on_record_until_it_reads_so(self, cluster):
+        """Read late, our own rate would be learnt as the one to restore, and stay for ever."""
+        cluster.ticks(claim())
+        cluster.tick({})
+        cluster.kafka.late = {(ONE, LEADER_RATE): "50"}
+        cluster.tick(claim())
+        cluster.kafka.late = {}
+        cluster.ticks(claim())
+        assert cluster.kafka.rates(ONE)[0] == "50"
+        cluster.ticks({})
+        assert cluster.kafka.values == {}
+
+    def test_what_is_deleted_before_it_reads_as_set_is_still_undone(self, cluster):
+        """Set, and at once over: the reading is still that of before."""
+        cluster.kafka.late = {(ONE, LEADER_RATE): None, ("t", LEADER_LIST): None}
+        cluster.tick(claim())
+        cluster.tick({})
+        cluster.kafka.late = {}
+        cluster.ticks({})
+        assert cluster.kafka.values == {}
+        assert cluster.keeper.settled
+
+    def test_what_a_person_set_is_kept_by_the_next_process_too(self, cluster):
+        """The end comes before the first read-back."""
+        cluster.ticks(claim())
+        cluster.kafka.values[ONE, LEADER_RATE] = "3"
+        cluster.restart()
+        cluster.ticks({})
+        assert cluster.kafka.values == {(ONE, LEADER_RATE): "3"}
+
+    def test_a_brake_outlives_claims_that_come_and_go(self, cluster):
+        """A lower claim passes by; the claimant of that time finishes while another goes on."""
+        cluster.ticks(claim())
+        cluster.kafka.values[ONE, LEADER_RATE] = "3"
+        cluster.ticks(claim())
+        lower = {"b": Claim(Rates(2, 2), frozenset({ONE}))}
+        cluster.ticks(claim() | lower)
+        assert cluster.kafka.rates(ONE)[0] == "2"
+        cluster.ticks(claim())
+        assert cluster.kafka.rates(ONE)[0] == "3"
+        cluster.ticks({"c": Claim(Rates(60, 60), frozenset({ONE}))})
+        assert cluster.kafka.rates(ONE)[0] == "3"
+
+    def test_a_refused_rate_leaves_the_last_one_in_force(self):
+        """It is put back too; and when its owner raises the replication throttle as he was told, ours goes on top."""
+        cluster = Cluster({(TWO, FOLLOWER_RATE): "45"})
+        cluster.ticks(claim())
+        cluster.ticks(claim(follower=46))
+        assert cluster.keeper.refusals()
+        cluster.kafka.values[TWO, FOLLOWER_RATE] = "1000"
+        cluster.ticks(claim(follower=46))
+        assert cluster.keeper.refusals() == ""
+        assert cluster.kafka.rates(TWO)[1] == "1046"
+        cluster.ticks({})
+        assert cluster.kafka.values == {(TWO, FOLLOWER_RATE): "1000"}
+
+    def test_no_rate_is_raised_under_copies_that_nobody_claims(self, cluster):
+        """The rebalance with the lower rate has not come in yet after a start."""
+        cluster.ticks(claim(leader=5, follower=5))
+        cluster.restart()
+        flying = {TopicPartition("t", 0): replicas_of(1, 2)}
+        other = {"b": Claim(Rates(500, 500), frozenset(ALIVE))}
+        cluster.ticks(other, elsewhere=flying)
+        assert cluster.kafka.rates(ONE) == ("5", "5")
+        cluster.ticks(other)
+        assert cluster.kafka.rates(ONE) == ("500", "500")
+
+    def test_a_wildcard_that_somebody_sets_meanwhile(self, cluster):
+        """It takes no entries and covers all of them; later copies of the topic go on."""
+        cluster.tick(claim())
+        cluster.kafka.values["t", LEADER_LIST] = "*"
+        cluster.ticks(claim())
+        more = {"a": Claim(Rates(50, 40), frozenset(ALIVE), {"t": frozenset({"0:1", "5:1"})}, {})}
+        assert cluster.ticks(more) == frozenset()
+        cluster.ticks({})
+        assert cluster.kafka.values == {("t", LEADER_LIST): "*"}
+
+    def test_somebody_who_changes_it_just_before_the_end_keeps_what_he_set(self, cluster):
+        """Read before it is restored."""
+        cluster.ticks(claim())
+        cluster.kafka.values[ONE, LEADER_RATE] = "3"
+        cluster.tick({})
+        assert cluster.kafka.values == {(ONE, LEADER_RATE): "3"}
+
+    def test_a_list_that_its_owner_deletes_stays_deleted(self):
+        """Entries that were there before us went with it: they are not made up again, nor is an empty list left."""
+        cluster = Cluster({("t", LEADER_LIST): "7:7"})
+        cluster.tick(claim())
+        del cluster.kafka.values["t", LEADER_LIST]
+        cluster.ticks(claim())
+        assert cluster.kafka.lists("t")[0] == {"0:1"}
+        cluster.tick({})
+        assert cluster.kafka.values == {}
+
+    def test_a_wildcard_that_its_owner_takes_away(self):
+        """Our entries are listed then, and what he has put in its place is what stays."""
+        cluster = Cluster({("t", LEADER_LIST): "*"})
+        cluster.tick(claim())
+        cluster.kafka.values["t", LEADER_LIST] = "7:7"
+        cluster.ticks(claim())
+        assert cluster.kafka.lists("t")[0] == {"7:7", "0:1"}
+        cluster.tick({})
+        assert cluster.kafka.values == {("t", LEADER_LIST): "7:7"}
