@@ -87,3 +87,30 @@ def test_a_unit_test_lies_where_its_module_does(path):
     assert any(subject == module or subject.startswith(f"{module}_") for module in modules), (
         f"{named(path)}: {named(package)} has no module that this could be the test of"
     )
+
+
+ERRORS = {"Permanent", "Refused", "Transient"}
+SAID = {"StepBlock", "PartitionStatus", "Closed", "SkippedPartition", "Wait", "Skip"}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=named)
+def test_reasons_are_constants(path):
+    """Users match on reasons: each is a member of ``Reason``, with its sentence, never a literal where it is used."""
+    literals = [
+        node.lineno
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ERRORS | SAID
+        for argument in (*node.args[:2], *(k.value for k in node.keywords if k.arg == "reason"))
+        if isinstance(argument, ast.Constant) and isinstance(argument.value, str) and argument.value.isalnum()
+    ]
+    assert literals == []
+
+
+def test_every_reason_has_its_sentence():
+    """``Reports that ...``, below the constant."""
+    body = next(n for n in ast.parse((PACKAGE / "reasons.py").read_text()).body if isinstance(n, ast.ClassDef)).body
+    constants = [at for at, node in enumerate(body) if isinstance(node, ast.Assign)]
+    assert constants
+    for at in constants:
+        sentence = body[at + 1].value.value if isinstance(body[at + 1], ast.Expr) else ""
+        assert sentence.startswith("Reports that "), ast.unparse(body[at])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.kube.namespaces import Namespace
 
-from kafka_rebalance.api.conditions import ReadySummary, Reason, summarise
+from kafka_rebalance.api.conditions import ReadySummary, summarise
 from kafka_rebalance.api.v1alpha1 import (
     REBALANCES,
     UNDO_ANNOTATION,
@@ -24,6 +24,7 @@ from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.model.plan import Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
 from kafka_rebalance.model.topology import TopicPartition, replicas_of
+from kafka_rebalance.reasons import Reason
 
 pytestmark = pytest.mark.apiserver
 

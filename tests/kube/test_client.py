@@ -9,7 +9,7 @@ from e2e.bench.kube import KubeCluster
 from kubernetes import client as kubernetes_client
 from tests.kube.namespaces import Namespace
 
-from kafka_rebalance.api.conditions import ConditionType, ReadySummary, Reason, set_condition, summarise
+from kafka_rebalance.api.conditions import ConditionType, ReadySummary, set_condition, summarise
 from kafka_rebalance.api.v1alpha1 import (
     FINALIZER,
     MAX_PLAN_BROKERS,
@@ -35,6 +35,7 @@ from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.kube.api_errors import Conflict
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.report.throttle_report import (
     BrokerThrottleRow,
     SideRow,

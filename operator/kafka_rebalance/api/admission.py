@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.crd import Schema, definitions
 from kafka_rebalance.api.fields import compile_re2
 from kafka_rebalance.api.metadata import metadata_problems
 from kafka_rebalance.api.v1alpha1 import GROUP, REBALANCES, KafkaRebalanceSpec, parse_spec
 from kafka_rebalance.errors import Refused
+from kafka_rebalance.reasons import Reason
 
 _TYPES: dict[str, tuple[type, ...]] = {"object": (Mapping,), "array": (list,), "string": (str,), "integer": (int,)}
 

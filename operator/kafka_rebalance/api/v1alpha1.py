@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.connection import Kafka, Sasl, SaslMechanism, SecretKeyRef, SecretRef, Tls
 from kafka_rebalance.api.execution_spec import ApprovalPolicy, DeletionPolicy, Execution, Throttle
 from kafka_rebalance.api.fields import ApiModel, Timestamp
@@ -48,6 +47,7 @@ from kafka_rebalance.api.throttle_resource import (
 )
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.goals import Balance, RackAwareness, Strategy
+from kafka_rebalance.reasons import Reason
 
 __all__ = [
     "API_VERSION",

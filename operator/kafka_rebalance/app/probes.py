@@ -14,6 +14,7 @@ from aiohttp.typedefs import Handler
 
 from kafka_rebalance.app.health import Pulse, why_dead, why_unready
 from kafka_rebalance.errors import Permanent
+from kafka_rebalance.reasons import Reason
 
 _SHUTDOWN_SECONDS = 1.0
 
@@ -36,7 +37,7 @@ async def served(port: int, feel: Callable[[], Pulse]) -> AsyncIterator[None]:
             await web.TCPSite(runner, port=port).start()
         except OSError as error:
             message = f"--health-port {port} cannot be listened on: {error.strerror}"
-            raise Permanent("HealthPortUnavailable", message) from error
+            raise Permanent(Reason.HEALTH_PORT_UNAVAILABLE, message) from error
         yield
     finally:
         await runner.cleanup()

@@ -28,6 +28,7 @@ from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kafka.fencing import Fence, fenced
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.kube.lease import DURATION_SECONDS, LEASE_NAME, LeaseHolder
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.supervisor import Supervisor
 
 log = logging.getLogger(__name__)
@@ -158,7 +159,7 @@ async def _lead(settings: Settings, parts: _Parts, clock: SystemClock, stop: asy
     await _cancelled(keeping)
     if stop.is_set():
         return None
-    return lost or Permanent("WatchEnded", "the API server can no longer be watched, see the log above")
+    return lost or Permanent(Reason.WATCH_ENDED, "the API server can no longer be watched, see the log above")
 
 
 async def _listed(kube: KubeClient, namespaces: Sequence[str], supervisor: Supervisor) -> None:

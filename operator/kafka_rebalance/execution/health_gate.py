@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
+from kafka_rebalance.reasons import Reason
 
 _EXAMPLES = 3
 
@@ -100,7 +101,7 @@ def _controller_reachable(case: _Case) -> Closed | None:
     """A step that cannot be followed, or cancelled, must not start."""
     if case.vitals.controller_reachable:
         return None
-    return Closed("ControllerUnreachable", "the controller does not answer: new steps wait until it does")
+    return Closed(Reason.CONTROLLER_UNREACHABLE, "the controller does not answer: new steps wait until it does")
 
 
 def _foreign_above_min_isr(case: _Case) -> Closed | None:
@@ -109,7 +110,7 @@ def _foreign_above_min_isr(case: _Case) -> Closed | None:
     if not below:
         return None
     found = _describe(case, below, "offline or below min.insync.replicas")
-    return Closed("BelowMinIsr", f"{found}: new steps wait until they are back")
+    return Closed(Reason.BELOW_MIN_ISR, f"{found}: new steps wait until they are back")
 
 
 def _foreign_replicated(case: _Case) -> Closed | None:
@@ -118,7 +119,7 @@ def _foreign_replicated(case: _Case) -> Closed | None:
     if len(case.lacking) <= tolerated:
         return None
     found = _describe(case, case.lacking, "under-replicated")
-    return Closed("UnderReplicated", f"{found}: more than maxUnhealthy ({tolerated}), so new steps wait")
+    return Closed(Reason.UNDER_REPLICATED, f"{found}: more than maxUnhealthy ({tolerated}), so new steps wait")
 
 
 def _membership_settled(case: _Case) -> Closed | None:
@@ -132,7 +133,7 @@ def _membership_settled(case: _Case) -> Closed | None:
         return None
     # Without the seconds that have passed: the message must not change with every tick.
     message = f"{' and '.join(seen)}: new steps wait until the set of brokers has been the same for {settle:g} s"
-    return Closed("MembershipChanged", message)
+    return Closed(Reason.MEMBERSHIP_CHANGED, message)
 
 
 _Check = Callable[[_Case], Closed | None]

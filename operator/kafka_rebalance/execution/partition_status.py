@@ -12,13 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from kafka_rebalance.execution.rollback import (
-    BELOW_MIN_INSYNC,
-    ORIGINAL_BROKER_GONE,
-    PREFERRED_LEADER_GONE,
-    Skip,
-    rollback_target,
-)
+from kafka_rebalance.execution.rollback import Skip, rollback_target
 from kafka_rebalance.execution.steps import (
     Alter,
     Call,
@@ -31,17 +25,7 @@ from kafka_rebalance.execution.steps import (
     next_step,
 )
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
-
-DRIFTED = "Drifted"
-"""Somebody else changed the partition: it leaves the run."""
-FOREIGN = "ForeignReassignment"
-"""Somebody else is moving the partition: it is left to them meanwhile."""
-TOPIC_DELETED = "TopicDeleted"
-"""The partition no longer exists."""
-TOPIC_RECREATED = "TopicRecreated"
-"""The topic was deleted and created anew: neither its lists nor its moves are ours."""
-WEDGED = "WedgedReassignment"
-"""Somebody else's reassignment of the partition never ends: it is theirs to cancel, or the user's."""
+from kafka_rebalance.reasons import Reason
 
 
 class Direction(StrEnum):
@@ -130,24 +114,26 @@ def judge(
     state = seen.cluster.partitions.get(errand.tp)
     if state is None:
         if errand.tp in seen.gone:
-            return PartitionStatus(MovePhase.SKIPPED, TOPIC_DELETED, "the partition no longer exists")
-        return PartitionStatus(MovePhase.WAITING, "MetadataMissing", "no broker told about the partition; asking again")
+            return PartitionStatus(MovePhase.SKIPPED, Reason.TOPIC_DELETED, "the partition no longer exists")
+        return PartitionStatus(
+            MovePhase.WAITING, Reason.METADATA_MISSING, "no broker told about the partition; asking again"
+        )
     if errand.topic_id and state.topic_id and state.topic_id != errand.topic_id:
         return PartitionStatus(
-            MovePhase.SKIPPED, TOPIC_RECREATED, "the topic was deleted and created anew since the plan"
+            MovePhase.SKIPPED, Reason.TOPIC_RECREATED, "the topic was deleted and created anew since the plan"
         )
     if state.in_flight:
         return _judge_in_flight(errand, state, seen, direction)
     if not set(state.replicas) <= errand.known:
         return PartitionStatus(
-            MovePhase.SKIPPED, DRIFTED, f"its replicas {list(state.replicas)} are neither old nor planned ones"
+            MovePhase.SKIPPED, Reason.DRIFTED, f"its replicas {list(state.replicas)} are neither old nor planned ones"
         )
     if len(state.replicas) < errand.fewest:
         message = f"its replicas {list(state.replicas)} are fewer than any step of ours leaves: someone changed them"
-        return PartitionStatus(MovePhase.SKIPPED, DRIFTED, message)
+        return PartitionStatus(MovePhase.SKIPPED, Reason.DRIFTED, message)
     if direction is Direction.FORWARD and errand.elects and state.replicas != errand.target:
         return PartitionStatus(
-            MovePhase.SKIPPED, DRIFTED, f"its list {list(state.replicas)} is not the one planned from"
+            MovePhase.SKIPPED, Reason.DRIFTED, f"its list {list(state.replicas)} is not the one planned from"
         )
     if direction is Direction.FORWARD and not errand.elects and errand.origin == errand.planned_from == errand.target:
         return PartitionStatus(MovePhase.DONE)  # an earlier plan wanted something of it, and has not done it
@@ -162,9 +148,13 @@ def _judge_in_flight(
         if state.wedged:
             message = "someone else's reassignment adds and removes the same broker, which does not end by itself"
             return PartitionStatus(
-                MovePhase.WAITING, WEDGED, f"{message}: kafka-rebalance doctor --cancel-wedged ends it"
+                MovePhase.WAITING,
+                Reason.WEDGED_REASSIGNMENT,
+                f"{message}: kafka-rebalance doctor --cancel-wedged ends it",
             )
-        return PartitionStatus(MovePhase.WAITING, FOREIGN, "someone else is reassigning the partition")
+        return PartitionStatus(
+            MovePhase.WAITING, Reason.FOREIGN_REASSIGNMENT, "someone else is reassigning the partition"
+        )
     goal = errand.target if direction is Direction.FORWARD else errand.origin
     # Going back, a broker that is gone is not waited for, neither its copy nor its return: a deletion would never end.
     awaited = adding - state.isr or set(state.replicas) - set(state.removing) - state.isr
@@ -180,23 +170,26 @@ def _judge_in_flight(
     if not state.isr.intersection(before):
         # KIP-236: with all of them out of sync a null would throw away the only live copy; KRaft refuses it too.
         return PartitionStatus(
-            MovePhase.WAITING, "CancelImpossible", f"none of the replicas {before} is in sync", started=True
+            MovePhase.WAITING, Reason.CANCEL_IMPOSSIBLE, f"none of the replicas {before} is in sync", started=True
         )
-    return PartitionStatus(MovePhase.READY, "Cancelling", cancel=True, started=True)
+    return PartitionStatus(MovePhase.READY, Reason.CANCELLING, cancel=True, started=True)
 
 
 def _what_the_copy_lacks(state: PartitionState, seen: Observation) -> tuple[str, str]:
     """Why a copy in flight does not get on by itself, reason and message; empty where nothing is missing."""
     if state.leader is None:
-        return "NoLeader", "the partition has no leader to copy from; the copy goes on when one of its replicas returns"
+        return (
+            Reason.NO_LEADER,
+            "the partition has no leader to copy from; the copy goes on when one of its replicas returns",
+        )
     away = [b for b in state.adding if b not in seen.cluster.brokers]
     if away:
         message = f"broker {away[0]}, which is getting a copy, is not registered or is fenced; it goes on on its return"
-        return "TargetBrokerUnavailable", message
+        return Reason.TARGET_BROKER_UNAVAILABLE, message
     late = [b for b in state.replicas if b not in state.isr and b not in state.removing]
     if late and state.isr.issuperset(state.adding):
         return (
-            "ReplicaNotInSync",
+            Reason.REPLICA_NOT_IN_SYNC,
             f"the copy is there; Kafka ends the step when broker {late[0]}, which stays, is in sync",
         )
     return "", ""
@@ -231,18 +224,20 @@ def _judge_at_rest(
     if direction is not Direction.FORWARD and _leader_is_all_that_lacks(errand, state, seen):
         if state.replicas == errand.origin:
             message = f"the replicas are back, but broker {errand.origin[0]}, which led them, is gone"
-            return PartitionStatus(MovePhase.SKIPPED, PREFERRED_LEADER_GONE, message)
+            return PartitionStatus(MovePhase.SKIPPED, Reason.PREFERRED_LEADER_GONE, message)
         # Put back in order all the same: Kafka elects it when it returns, as it would have done before the run.
         return PartitionStatus(
             MovePhase.READY, step=errand.origin, call=Alter(errand.origin), started=True, leader_movement=True
         )
     min_insync = seen.min_insync.get(errand.tp.topic)
     if min_insync is None:
-        return PartitionStatus(MovePhase.WAITING, "MetadataMissing", "no broker told min.insync.replicas; asking again")
+        return PartitionStatus(
+            MovePhase.WAITING, Reason.METADATA_MISSING, "no broker told min.insync.replicas; asking again"
+        )
     grown = direction is not Direction.FORWARD and len(goal) < min(len(errand.target), len(state.replicas))
     if grown and len(goal) < min_insync:
         message = f"min.insync.replicas is {min_insync}: nobody could produce with {len(goal)} replicas"
-        return PartitionStatus(MovePhase.SKIPPED, BELOW_MIN_INSYNC, message)
+        return PartitionStatus(MovePhase.SKIPPED, Reason.BELOW_MIN_INSYNC_REPLICAS, message)
     # Never more are demanded than there would be: one replica with min.insync.replicas=2 was so before us.
     min_insync = min(min_insync, max(len(errand.origin), len(goal)))
     rules = StepRules(parallel_replicas, min_insync, alive)
@@ -254,25 +249,25 @@ def _judge_at_rest(
     if isinstance(outcome, Wait) and direction is not Direction.FORWARD and _gone(errand, seen):
         # What it waits for may never come: a broker that is gone does not hold up a deletion.
         return PartitionStatus(
-            MovePhase.SKIPPED, ORIGINAL_BROKER_GONE, f"{outcome.message}; brokers {_gone(errand, seen)} are gone"
+            MovePhase.SKIPPED, Reason.ORIGINAL_BROKER_GONE, f"{outcome.message}; brokers {_gone(errand, seen)} are gone"
         )
     if isinstance(outcome, Wait):
         return PartitionStatus(MovePhase.WAITING, outcome.reason, outcome.message, started=started)
     if direction is not Direction.FORWARD and (absent := _left_out_of_sync(errand, state, outcome, seen)):
         # 3.9 would not end the step, and what is not ended is cancelled: neither is begun.
         return PartitionStatus(
-            MovePhase.SKIPPED, ORIGINAL_BROKER_GONE, f"brokers {absent} are gone, and stay replicas meanwhile"
+            MovePhase.SKIPPED, Reason.ORIGINAL_BROKER_GONE, f"brokers {absent} are gone, and stay replicas meanwhile"
         )
     if paused and not _leads_to_rest(errand, state, outcome, direction):
         return PartitionStatus(
-            MovePhase.WAITING, "Paused", "no new step is started now", step=outcome.replicas, started=started
+            MovePhase.WAITING, Reason.PAUSED, "no new step is started now", step=outcome.replicas, started=started
         )
     call = outcome.calls[0]
     late = [b for b in goal if b in state.replicas and b not in start and b not in state.isr]
     if late and isinstance(call, Alter) and state.isr - set(call.replicas):
         # The listing was empty before metadata showed the copy in the ISR, or it fell out again: nothing goes for it.
         message = f"broker {late[0]} has the copy but is not in sync; no in-sync replica is dropped before it is"
-        return PartitionStatus(MovePhase.WAITING, "CopyNotInSync", message, step=outcome.replicas, started=True)
+        return PartitionStatus(MovePhase.WAITING, Reason.COPY_NOT_IN_SYNC, message, step=outcome.replicas, started=True)
     return PartitionStatus(
         MovePhase.READY,
         step=outcome.replicas,

@@ -9,16 +9,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from kafka_rebalance.execution.partition_status import (
-    DRIFTED,
-    FOREIGN,
-    Direction,
-    MovePhase,
-    PartitionMove,
-    PartitionStatus,
-)
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionMove, PartitionStatus
 from kafka_rebalance.execution.reassignment_throttle import ClusterRates
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
+from kafka_rebalance.reasons import Reason
 
 _LONGEST_ETA_SECONDS = 365 * 86400.0
 ReplicaBytes = Mapping[tuple[TopicPartition, BrokerId], int]
@@ -75,7 +69,7 @@ def measure(
         state = cluster.partitions.get(errand.tp)
         verdict = verdicts.get(errand.tp)
         left_alone = verdict is not None and verdict.kind is MovePhase.SKIPPED
-        others = left_alone or (verdict is not None and verdict.reason == FOREIGN)
+        others = left_alone or (verdict is not None and verdict.reason == Reason.FOREIGN_REASSIGNMENT)
         if state is not None and not state.in_flight and not others:
             above += len(state.replicas) > max(len(start), len(goal))
         for broker in goal:
@@ -152,7 +146,7 @@ def lost_moves(errands: Iterable[PartitionMove], verdicts: Mapping[TopicPartitio
         moves = max(1, sum(broker not in errand.planned_from for broker in errand.target))
         total += moves
         verdict = verdicts.get(errand.tp)
-        if verdict is not None and verdict.kind is MovePhase.SKIPPED and verdict.reason == DRIFTED:
+        if verdict is not None and verdict.kind is MovePhase.SKIPPED and verdict.reason == Reason.DRIFTED:
             lost += moves
     return lost, total
 

@@ -7,13 +7,7 @@ from dataclasses import dataclass
 
 from kafka_rebalance.execution.steps import Wait
 from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas
-
-ORIGINAL_BROKER_GONE = "OriginalBrokerGone"
-"""A replica cannot be put back where it was."""
-BELOW_MIN_INSYNC = "BelowMinInsyncReplicas"
-"""The replication factor that was there before is below what the topic asks for now."""
-PREFERRED_LEADER_GONE = "PreferredLeaderGone"
-"""The replicas are back, but the one that shall lead them is not live."""
+from kafka_rebalance.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +35,7 @@ def rollback_target(
     is still a replica, out of sync: Kafka drops no other one beside it. ``only_in_flight`` (deletionPolicy Revert)
     leaves completed steps where they are.
     """
-    left_in_place = Skip("LeftInPlace", "its step was complete; deletionPolicy Revert leaves it")
+    left_in_place = Skip(Reason.LEFT_IN_PLACE, "its step was complete; deletionPolicy Revert leaves it")
     present = set(state.replicas)
     if only_in_flight and state.replicas == target:
         return left_in_place
@@ -60,11 +54,11 @@ def rollback_target(
     if not gone:
         return origin
     if away:
-        return Wait("OriginalBrokerAway", f"original broker {away[0]} is not live; it may be restarting")
+        return Wait(Reason.ORIGINAL_BROKER_AWAY, f"original broker {away[0]} is not live; it may be restarting")
     if above:
         return trimmed
     names = ", ".join(str(b) for b in gone)
-    return Skip(ORIGINAL_BROKER_GONE, f"original broker {names} is not registered or is fenced")
+    return Skip(Reason.ORIGINAL_BROKER_GONE, f"original broker {names} is not registered or is fenced")
 
 
 def drop_set(state: PartitionState, original_count: int) -> frozenset[BrokerId]:

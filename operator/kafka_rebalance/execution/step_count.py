@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from kafka_rebalance.execution.partition_status import FOREIGN, Direction, MovePhase, PartitionMove, PartitionStatus
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionMove, PartitionStatus
 from kafka_rebalance.execution.steps import Present, StepRules, all_steps
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
+from kafka_rebalance.reasons import Reason
 
 
 def steps_completed(
@@ -28,7 +29,12 @@ def steps_completed(
     for errand in errands:
         tp = errand.tp
         state, verdict = cluster.partitions.get(tp), verdicts.get(tp)
-        if state is None or verdict is None or verdict.kind is MovePhase.SKIPPED or verdict.reason == FOREIGN:
+        if (
+            state is None
+            or verdict is None
+            or verdict.kind is MovePhase.SKIPPED
+            or verdict.reason == Reason.FOREIGN_REASSIGNMENT
+        ):
             continue
         start, goal = (errand.origin, errand.target) if forward else (errand.target, errand.origin)
         settled = _settled(state) if state.adding else state.replicas

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kafka_rebalance.model.topology import BrokerId, Replicas
+from kafka_rebalance.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class StepRules:
 def next_step(present: Present, target: Replicas, rules: StepRules) -> Step | Wait | None:
     """The next step towards ``target``; None when the target is reached and led by its first replica."""
     if present.leader is None or not present.isr:
-        return Wait("NoLeader", "the partition has no leader; it goes on when one of its replicas returns")
+        return Wait(Reason.NO_LEADER, "the partition has no leader; it goes on when one of its replicas returns")
     if present.replicas == target and present.leader == target[0]:
         return None
     wanted = _wanted_replicas(present, target, rules)
@@ -83,8 +84,8 @@ def next_step(present: Present, target: Replicas, rules: StepRules) -> Step | Wa
     if calls:
         return _what_it_waits_for(present, target, calls[0], rules) or Step(wanted, calls)
     if set(wanted) == set(target):
-        return Wait("PreferredLeaderNotInSync", f"broker {target[0]} must be in sync before it can lead")
-    return Wait("MinInsyncReplicas", "no replica can be dropped without falling below min.insync.replicas")
+        return Wait(Reason.PREFERRED_LEADER_NOT_IN_SYNC, f"broker {target[0]} must be in sync before it can lead")
+    return Wait(Reason.MIN_INSYNC_REPLICAS, "no replica can be dropped without falling below min.insync.replicas")
 
 
 def all_steps(present: Present, target: Replicas, rules: StepRules) -> list[Step]:
@@ -111,14 +112,16 @@ def _what_it_waits_for(present: Present, target: Replicas, call: Call, rules: St
         return None
     unavailable = [b for b in call.until_in_sync if not rules.is_alive(b)]
     if unavailable:
-        return Wait("TargetBrokerUnavailable", f"{_name(unavailable)} to be added is not registered or is fenced")
+        return Wait(
+            Reason.TARGET_BROKER_UNAVAILABLE, f"{_name(unavailable)} to be added is not registered or is fenced"
+        )
     lost = _lost(present, rules)
     staying = [b for b in lost if b in target]
     to_drop = [b for b in present.replicas if b not in target and b not in lost]
     shrinks = len(call.replicas) < len(present.replicas)
     if staying and (shrinks or to_drop) and set(call.replicas) != set(present.replicas):
         # Not even the copy is begun: the drop after it would wait for a broker that may never return.
-        return Wait("ReplicaNotInSync", f"Kafka drops no replica while {_name(staying)}, which stays, is dead")
+        return Wait(Reason.REPLICA_NOT_IN_SYNC, f"Kafka drops no replica while {_name(staying)}, which stays, is dead")
     return None
 
 

@@ -33,6 +33,7 @@ from kafka_rebalance.kafka.ports import (
 )
 from kafka_rebalance.kafka.settings import ConnectionSettings, librdkafka_config
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
+from kafka_rebalance.reasons import Reason
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -313,7 +314,7 @@ class ConfluentClient:
             return AdminClient(config)
         except KafkaException as error:
             # Not chained: librdkafka may quote the value that it does not like.
-            raise Permanent("KafkaSettingsInvalid", self._settings.redact(error.args[0].str())) from None
+            raise Permanent(Reason.KAFKA_SETTINGS_INVALID, self._settings.redact(error.args[0].str())) from None
 
     def _failure(self, asked: str, error: KafkaError) -> RebalanceError:
         if error.code() in _AUTHORIZATION:

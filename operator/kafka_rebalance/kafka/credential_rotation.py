@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TypeVar
 
-from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS, Reason
+from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.kafka.ports import (
     AlterCode,
@@ -26,6 +26,7 @@ from kafka_rebalance.kafka.ports import (
 )
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, TopicPartition
+from kafka_rebalance.reasons import Reason
 
 log = logging.getLogger(__name__)
 

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from kafka_rebalance.errors import Permanent, Transient
 from kafka_rebalance.kafka.settings import ConnectionSettings
+from kafka_rebalance.reasons import Reason
 
 
 def unreachable(settings: ConnectionSettings, asked: str, detail: object, retry_after: float = 5.0) -> Transient:
     """No answer to ``asked``. Whether an order was carried out is not known."""
     message = f"No answer from Kafka at {settings.bootstrap_servers} to {asked}: {settings.redact(str(detail))}"
-    return Transient("KafkaUnreachable", message, retry_after)
+    return Transient(Reason.KAFKA_UNREACHABLE, message, retry_after)
 
 
 def authentication_failed(settings: ConnectionSettings, detail: object) -> Permanent:
     """The brokers answer and do not accept who we are."""
     how = settings.sasl_mechanism or settings.security_protocol
     message = f"Kafka at {settings.bootstrap_servers} refused the credentials ({how}): {settings.redact(str(detail))}"
-    return Permanent("KafkaAuthenticationFailed", message)
+    return Permanent(Reason.KAFKA_AUTHENTICATION_FAILED, message)
 
 
 def authorization_failed(settings: ConnectionSettings, asked: str, detail: object) -> Permanent:
     """The brokers know who we are and do not let us."""
     message = f"Kafka at {settings.bootstrap_servers} does not allow us {asked}: {settings.redact(str(detail))}"
-    return Permanent("KafkaAuthorizationFailed", message)
+    return Permanent(Reason.KAFKA_AUTHORIZATION_FAILED, message)

@@ -23,6 +23,7 @@ from kafka_rebalance.kafka.ports import (
     Reassignment,
 )
 from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, TopicPartition
+from kafka_rebalance.reasons import Reason
 
 T = TypeVar("T")
 
@@ -37,7 +38,9 @@ class Fence:
     def check(self) -> None:
         """Transient("NotLeading") where nothing may be sent. May be called in any thread."""
         if not self._held():
-            raise Transient("NotLeading", "this operator does not hold the lease now: nothing is sent", retry_after=1.0)
+            raise Transient(
+                Reason.NOT_LEADING, "this operator does not hold the lease now: nothing is sent", retry_after=1.0
+            )
 
     async def order(self, send: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Send if we lead. Whoever waits here may be cancelled; what was sent goes on, and `settled` waits for it."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from kafka_rebalance.api.connection import SaslMechanism
 from kafka_rebalance.errors import Permanent
+from kafka_rebalance.reasons import Reason
 
 CLIENT_ID = "kafka-rebalance"
 METADATA_REFRESH_MS = 3_000
@@ -49,9 +50,11 @@ class ConnectionSettings:
 
     def __post_init__(self) -> None:
         if bool(self.client_cert_pem) != bool(self.client_key_pem):
-            raise Permanent("KafkaSettingsInvalid", "a client certificate needs its key, and a key its certificate")
+            raise Permanent(
+                Reason.KAFKA_SETTINGS_INVALID, "a client certificate needs its key, and a key its certificate"
+            )
         if self.sasl_mechanism is not None and not (self.username and self.password):
-            raise Permanent("KafkaSettingsInvalid", f"{self.sasl_mechanism} needs a user name and a password")
+            raise Permanent(Reason.KAFKA_SETTINGS_INVALID, f"{self.sasl_mechanism} needs a user name and a password")
 
     @property
     def encrypted(self) -> bool:
@@ -126,7 +129,7 @@ def _ssl_context(settings: ConnectionSettings) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cadata=settings.ca_pem or None)
     except (ssl.SSLError, ValueError) as error:
-        raise Permanent("KafkaSettingsInvalid", "the certificate authority is not a PEM certificate") from error
+        raise Permanent(Reason.KAFKA_SETTINGS_INVALID, "the certificate authority is not a PEM certificate") from error
     if settings.client_cert_pem and settings.client_key_pem:
         _load_client_certificate(context, settings.client_cert_pem, settings.client_key_pem)
     return context
@@ -141,7 +144,7 @@ def _load_client_certificate(context: ssl.SSLContext, certificate: str, key: str
         context.load_cert_chain(f"/proc/self/fd/{memory}", password="")
     except ssl.SSLError as error:
         raise Permanent(
-            "KafkaSettingsInvalid", "the client's certificate and key are not a matching, unencrypted PEM pair"
+            Reason.KAFKA_SETTINGS_INVALID, "the client's certificate and key are not a matching, unencrypted PEM pair"
         ) from error
     finally:
         os.close(memory)

@@ -9,6 +9,7 @@ import yaml
 from kubernetes import client, config
 
 from kafka_rebalance.errors import Permanent
+from kafka_rebalance.reasons import Reason
 
 
 def configuration(kubeconfig: str | None = None) -> client.Configuration:
@@ -37,8 +38,8 @@ def _use_account_of_pod(found: client.Configuration) -> None:
         config.load_incluster_config(client_configuration=found)  # type: ignore[no-untyped-call]
     except config.ConfigException as error:
         told = f"KUBECONFIG names no file, there is no ~/.kube/config, and no account of a Pod: {error}"
-        raise Permanent("NoKubernetesAccess", told) from error
+        raise Permanent(Reason.NO_KUBERNETES_ACCESS, told) from error
 
 
 def _unusable(path: str, why: str) -> Permanent:
-    return Permanent("NoKubernetesAccess", f"the kubeconfig {path} cannot be used: {why}")
+    return Permanent(Reason.NO_KUBERNETES_ACCESS, f"the kubeconfig {path} cannot be used: {why}")

@@ -17,8 +17,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.errors import Permanent, RebalanceError, Refused, Transient
+from kafka_rebalance.reasons import Reason
 
 _NO_DRY_RUN = "does not support dry run"
 """Of a webhook with side effects: the words are all that tells its answer from others of code 400."""
@@ -28,21 +28,21 @@ class Conflict(Transient):
     """The object changed since it was read, or exists already."""
 
     def __init__(self, message: str) -> None:
-        super().__init__("Conflict", message, retry_after=0.0)
+        super().__init__(Reason.CONFLICT, message, retry_after=0.0)
 
 
 class NotFound(Permanent):
     """There is no such object, or no such kind of object."""
 
     def __init__(self, message: str) -> None:
-        super().__init__("NotFound", message)
+        super().__init__(Reason.NOT_FOUND, message)
 
 
 class Forbidden(Permanent):
     """The operator's account may not do this."""
 
     def __init__(self, message: str) -> None:
-        super().__init__("ApiServerForbidden", message)
+        super().__init__(Reason.API_SERVER_FORBIDDEN, message)
 
 
 class Terminating(Forbidden):
@@ -53,14 +53,14 @@ class StoredStateCorrupt(Permanent):
     """A record in the operator's namespace is incomplete or was changed by somebody else."""
 
     def __init__(self, message: str) -> None:
-        super().__init__("StoredStateCorrupt", message)
+        super().__init__(Reason.STORED_STATE_CORRUPT, message)
 
 
 class DryRunsNotTaken(Refused):
     """Nobody can tell without doing it whether it would be taken."""
 
     def __init__(self, message: str) -> None:
-        super().__init__("ApiServerRefused", message)
+        super().__init__(Reason.API_SERVER_REFUSED, message)
 
 
 def unreachable(what: str, server: str, error: Exception) -> Transient:
@@ -83,12 +83,12 @@ def from_response(what: str, code: int, body: bytes) -> RebalanceError:
         return Terminating(message) if terminating else Forbidden(message)
     if code == 401:
         # Tokens are rotated under us: the next request reads the file again.
-        return Transient("ApiServerUnauthorized", message)
+        return Transient(Reason.API_SERVER_UNAUTHORIZED, message)
     if code == 429 or code >= 500:
-        return Transient("ApiServerBusy", message)
+        return Transient(Reason.API_SERVER_BUSY, message)
     if code == 400 and _NO_DRY_RUN in message:
         return DryRunsNotTaken(message)
-    return Refused("ApiServerRefused", message)
+    return Refused(Reason.API_SERVER_REFUSED, message)
 
 
 def _status(body: bytes) -> dict[str, Any]:

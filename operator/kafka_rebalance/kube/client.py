@@ -22,12 +22,12 @@ from urllib.parse import quote, urlencode
 import urllib3
 from kubernetes import client
 
-from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.fields import format_time
 from kafka_rebalance.api.v1alpha1 import API_VERSION, GROUP, VERSION, ObjectMeta
 from kafka_rebalance.errors import Permanent, Refused, Transient
 from kafka_rebalance.kube import access
 from kafka_rebalance.kube.api_errors import Forbidden, NotFound, Terminating, from_response, unreachable
+from kafka_rebalance.reasons import Reason
 
 COMPONENT = "kafka-rebalance-operator"
 DEFAULT_NAMESPACE = "kafka-rebalance"
@@ -147,9 +147,9 @@ class KubeClient:
         try:
             found = await self._json("GET", f"/api/v1/namespaces/{quote(namespace)}/configmaps/{quote(name)}")
         except NotFound as error:
-            raise Transient("ConfigMapNotFound", f"{what} does not exist", retry_after=15) from error
+            raise Transient(Reason.CONFIG_MAP_NOT_FOUND, f"{what} does not exist", retry_after=15) from error
         except Forbidden as error:
-            raise Permanent("ConfigMapForbidden", f"the operator's account may not read {what}") from error
+            raise Permanent(Reason.CONFIG_MAP_FORBIDDEN, f"the operator's account may not read {what}") from error
         return found.get("data") or {}
 
     async def read_secret(self, namespace: str, name: str) -> dict[str, bytes]:
@@ -160,7 +160,7 @@ class KubeClient:
         except NotFound as error:
             raise Refused(Reason.SECRET_NOT_FOUND, f"{what} does not exist") from error
         except Forbidden as error:
-            raise Permanent("SecretForbidden", f"the operator's account may not read {what}") from error
+            raise Permanent(Reason.SECRET_FORBIDDEN, f"the operator's account may not read {what}") from error
         try:
             return {key: base64.b64decode(value) for key, value in (secret.get("data") or {}).items()}
         except binascii.Error as error:

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from kafka_rebalance.errors import Permanent, RebalanceError, Transient
 from kafka_rebalance.kube.api_errors import Conflict, NotFound
 from kafka_rebalance.kube.client import Json, KubeClient
+from kafka_rebalance.reasons import Reason
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +43,7 @@ class LeadershipLost(Permanent):
     """Somebody else has, or has had, the Lease: what this process knows is out of date, and it must end."""
 
     def __init__(self, message: str) -> None:
-        super().__init__("LeadershipLost", message)
+        super().__init__(Reason.LEADERSHIP_LOST, message)
 
 
 class LeaseHolder:

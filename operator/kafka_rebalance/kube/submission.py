@@ -18,6 +18,7 @@ from kafka_rebalance.api.v1alpha1 import GROUP, REBALANCES, VERSION, parse_rebal
 from kafka_rebalance.errors import Permanent, Refused
 from kafka_rebalance.kube.api_errors import Conflict, DryRunsNotTaken
 from kafka_rebalance.kube.client import KubeClient
+from kafka_rebalance.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +77,20 @@ async def _is_there(kube: KubeClient, wanted: Mapping[str, Any]) -> bool:
         return False
     who, other = f"KafkaRebalance {namespace}/{name}", "give another --name"
     if "deletionTimestamp" in body["metadata"]:
-        raise Refused("AlreadyThere", f"{who} is being deleted: wait until it is gone, or {other}")
+        raise Refused(Reason.ALREADY_THERE, f"{who} is being deleted: wait until it is gone, or {other}")
     try:
         found = parse_rebalance(body)
     except Refused as unreadable:
         raise Refused(
-            "AlreadyThere", f"{who} is there and cannot be read: {unreadable.message}; {other}"
+            Reason.ALREADY_THERE, f"{who} is there and cannot be read: {unreadable.message}; {other}"
         ) from unreadable
     if found.spec != check_spec(wanted["spec"]):
-        raise Refused("AlreadyThere", f"{who} is there and asks for something else: {other}")
+        raise Refused(Reason.ALREADY_THERE, f"{who} is there and asks for something else: {other}")
     ready = find_condition(found.status.conditions, ConditionType.READY)
     if ready is not None and ready.status == "True" and ready.observed_generation == found.metadata.generation:
         raise Refused(
-            "AlreadyThere", f"{who} asks for the same and has ended ({ready.reason}): {other}, or delete it before"
+            Reason.ALREADY_THERE,
+            f"{who} asks for the same and has ended ({ready.reason}): {other}, or delete it before",
         )
     return True
 
@@ -102,6 +104,10 @@ async def _put(kube: KubeClient, lists: Mapping[str, Any]) -> None:
         return
     found = await kube.request("GET", f"{path}/{quote(name)}")
     if "deletionTimestamp" in found["metadata"]:
-        raise Refused("ConfigMapTaken", f"{what} is being deleted: wait until it is gone, or give another --name")
+        raise Refused(
+            Reason.CONFIG_MAP_TAKEN, f"{what} is being deleted: wait until it is gone, or give another --name"
+        )
     if found.get("data") != lists["data"] or found.get("binaryData"):
-        raise Refused("ConfigMapTaken", f"{what} is there and holds something else: delete it, or give another --name")
+        raise Refused(
+            Reason.CONFIG_MAP_TAKEN, f"{what} is there and holds something else: delete it, or give another --name"
+        )

@@ -25,6 +25,7 @@ from kafka_rebalance.model.json_shapes import (
     text,
 )
 from kafka_rebalance.model.topology import Broker, BrokerId, Replicas, TopicPartition
+from kafka_rebalance.reasons import Reason
 
 _DOCUMENT_KEYS = frozenset(("brokers", "partitions", "version", "summary"))
 _BROKER_KEYS = frozenset(("id", "rack"))
@@ -110,7 +111,7 @@ def _refuse_double_brokers(brokers: tuple[Broker, ...]) -> None:
     ids: set[int] = set()
     for i, broker in enumerate(brokers):
         if broker.id in ids:
-            raise Refused("DuplicateBroker", f"brokers[{i}].id: broker {broker.id} is listed twice")
+            raise Refused(Reason.DUPLICATE_BROKER, f"brokers[{i}].id: broker {broker.id} is listed twice")
         ids.add(broker.id)
 
 
@@ -118,8 +119,8 @@ def _refuse_double_partitions(partitions: tuple[ClusterPartition, ...]) -> None:
     seen: set[TopicPartition] = set()
     for i, p in enumerate(partitions):
         if p.tp in seen:
-            raise Refused("DuplicatePartition", f"partitions[{i}]: topic-partition {p.tp} is listed twice")
+            raise Refused(Reason.DUPLICATE_PARTITION, f"partitions[{i}]: topic-partition {p.tp} is listed twice")
         seen.add(p.tp)
         if len(set(p.replicas)) != len(p.replicas):
             message = f"partitions[{i}].replicas of topic-partition {p.tp} names a broker twice: {list(p.replicas)}"
-            raise Refused("DuplicateReplica", message)
+            raise Refused(Reason.DUPLICATE_REPLICA, message)

@@ -16,6 +16,7 @@ from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.json_shapes import decode_object
 from kafka_rebalance.model.load import LoadModel, PartitionLoad
 from kafka_rebalance.model.topology import TopicPartition
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.units import format_duration
 
 VERSION = 1
@@ -78,16 +79,18 @@ def check_fresh(model: LoadModel, now: datetime, max_age: timedelta) -> None:
     A model from the future, beyond what clocks differ by, is refused as well: its age cannot be told.
     """
     if model.measured_at is None:
-        raise Refused("LoadModelStale", "the load model does not say when it was measured")
+        raise Refused(Reason.LOAD_MODEL_STALE, "the load model does not say when it was measured")
     age = now - model.measured_at
     allowed = format_duration(max_age.total_seconds())
     newest = f"the newest sample of the load model is of {_render_time(model.measured_at)}"
     if age > max_age:
         old = format_duration(age.total_seconds())
-        raise Refused("LoadModelStale", f"{newest}, {old} ago; at most {allowed} is allowed: run the sampler and Spark")
+        raise Refused(
+            Reason.LOAD_MODEL_STALE, f"{newest}, {old} ago; at most {allowed} is allowed: run the sampler and Spark"
+        )
     if age < -CLOCK_SKEW:
         ahead = format_duration(-age.total_seconds())
-        raise Refused("LoadModelStale", f"{newest}, {ahead} ahead of this machine's clock: set the clocks right")
+        raise Refused(Reason.LOAD_MODEL_STALE, f"{newest}, {ahead} ahead of this machine's clock: set the clocks right")
 
 
 def _row(tp: TopicPartition, load: PartitionLoad) -> list[object]:
@@ -159,5 +162,5 @@ def _render_time(moment: datetime) -> str:
 
 def _invalid(why: str) -> Refused:
     return Refused(
-        "LoadModelInvalid", f"the load model cannot be read: {why}; run `kafka-rebalance pipeline load-model`"
+        Reason.LOAD_MODEL_INVALID, f"the load model cannot be read: {why}; run `kafka-rebalance pipeline load-model`"
     )

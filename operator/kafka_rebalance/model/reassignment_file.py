@@ -16,6 +16,7 @@ from typing import Any
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.json_shapes import decode_object, integer, known_keys, listed, member, text
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
+from kafka_rebalance.reasons import Reason
 
 _DOCUMENT_KEYS = frozenset(("version", "partitions", "summary"))
 _ROW_KEYS = frozenset(("topic", "partition", "replicas", "log_dirs", "original_replicas"))
@@ -47,7 +48,7 @@ def read_reassignment(data: bytes) -> tuple[Reassigned, ...]:
     for i, row in enumerate(rows):
         read = _row(row, f"partitions[{i}]")
         if read.tp in found:
-            raise Refused("DuplicatePartition", f"partitions[{i}]: topic-partition {read.tp} is listed twice")
+            raise Refused(Reason.DUPLICATE_PARTITION, f"partitions[{i}]: topic-partition {read.tp} is listed twice")
         found[read.tp] = read
     return tuple(row for _, row in sorted(found.items()))
 
@@ -89,7 +90,7 @@ def _replicas(value: Any, path: str) -> Replicas:
     if not replicas:
         raise ValueError(f"{path}: expected at least one broker id")
     if len(set(replicas)) != len(replicas):
-        raise Refused("DuplicateReplica", f"{path} names a broker twice: {list(replicas)}")
+        raise Refused(Reason.DUPLICATE_REPLICA, f"{path} names a broker twice: {list(replicas)}")
     return replicas
 
 

@@ -21,6 +21,7 @@ from kafka_rebalance.model.load_artifact import SOURCE, render_load_model
 from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.pipeline import lake as lakes
 from kafka_rebalance.pipeline.schema import SPARK_SCHEMA
+from kafka_rebalance.reasons import Reason
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -78,7 +79,7 @@ def build(spark: SparkSession, lake_uri: str, cluster_id: str, window: timedelta
     batches = [manifest for manifest in usable if manifest.rows]
     if not batches:
         raise Refused(
-            "NoSamples",
+            Reason.NO_SAMPLES,
             f"cluster {cluster_id}: {len(named)} batches are named by manifests, 0 of them have rows and a file of the "
             "size that was written; run `kafka-rebalance pipeline sample`",
         )
@@ -111,7 +112,7 @@ def chosen_clusters(lake_uri: str, wanted: Sequence[str]) -> list[str]:
     if unknown or not found:
         there = ", ".join(found) or "none"
         asked = ", ".join(unknown) or "any cluster"
-        raise Refused("NoSamples", f"the lake holds no samples of {asked}; clusters with samples: {there}")
+        raise Refused(Reason.NO_SAMPLES, f"the lake holds no samples of {asked}; clusters with samples: {there}")
     return list(wanted) or found
 
 

@@ -29,6 +29,7 @@ import pyarrow.parquet
 
 from kafka_rebalance.errors import Permanent, Refused
 from kafka_rebalance.pipeline.schema import SCHEMA_VERSION, SampleBatch, to_table
+from kafka_rebalance.reasons import Reason
 
 _STAMP = "%Y%m%dT%H%M%S.%fZ"
 _STAMP_LENGTH = len("20260131T235959.000000Z")
@@ -81,10 +82,10 @@ class Manifest:
                 missing_brokers=tuple(document["missingBrokers"]),
             )
         except (ValueError, KeyError, TypeError) as error:
-            raise Refused("ManifestInvalid", f"{name} is not a manifest of samples: {error!r}") from error
+            raise Refused(Reason.MANIFEST_INVALID, f"{name} is not a manifest of samples: {error!r}") from error
         if manifest.schema_version != SCHEMA_VERSION:
             found = manifest.schema_version
-            raise Refused("SchemaUnknown", f"{name} is of schema {found}, this program reads {SCHEMA_VERSION}")
+            raise Refused(Reason.SCHEMA_UNKNOWN, f"{name} is of schema {found}, this program reads {SCHEMA_VERSION}")
         return manifest
 
 
@@ -107,7 +108,9 @@ class Lake:
             filesystem, root = pyarrow.fs.FileSystem.from_uri(uri)
         except (pa.ArrowException, OSError, ValueError) as error:
             why = type(error).__name__  # its text repeats the URI
-            raise Permanent("LakeUnusable", f"the lake {parts.scheme}://{place} cannot be opened ({why})") from error
+            raise Permanent(
+                Reason.LAKE_UNUSABLE, f"the lake {parts.scheme}://{place} cannot be opened ({why})"
+            ) from error
         if filesystem.type_name == "local":
             place = root  # Hadoop does not decode what a URI quotes
         return Lake(filesystem, root.rstrip("/"), f"{_SPARK_SCHEMES.get(parts.scheme, parts.scheme)}://{place}")

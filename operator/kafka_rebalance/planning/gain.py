@@ -17,9 +17,6 @@ from kafka_rebalance.planning.problem.request import Goals, PlanRequest
 from kafka_rebalance.planning.problem.solution import Solution, spread_of
 from kafka_rebalance.planning.strategies.forced import forced_moves
 
-GAIN_TOO_SMALL = "GainTooSmall"
-"""Why a plan is empty though moving would even out the counts."""
-
 
 @dataclass(frozen=True, slots=True)
 class Gain:

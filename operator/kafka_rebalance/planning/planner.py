@@ -23,7 +23,7 @@ import numpy as np
 from kafka_rebalance.model.goals import Balance, Strategy
 from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
 from kafka_rebalance.planning.budget.movement_budget import buy, exceeds
-from kafka_rebalance.planning.gain import GAIN_TOO_SMALL, gains_too_little
+from kafka_rebalance.planning.gain import gains_too_little
 from kafka_rebalance.planning.ordering.arranging import EXACT_ORDER, arranged
 from kafka_rebalance.planning.ordering.cp_sat_tiebreak import better_sets
 from kafka_rebalance.planning.ordering.replica_order import arrange
@@ -41,6 +41,7 @@ from kafka_rebalance.planning.strategies.forced import repair
 from kafka_rebalance.planning.strategies.generate import generate
 from kafka_rebalance.planning.strategies.preferred import elect
 from kafka_rebalance.planning.topics.topic_balance import balanced_by_topic, uneven_topics
+from kafka_rebalance.reasons import Reason
 
 
 def plan(request: PlanRequest) -> Plan:
@@ -50,7 +51,7 @@ def plan(request: PlanRequest) -> Plan:
     encoded = build(request)
     instance = encoded.instance
     skipped = tuple(
-        sorted((SkippedPartition(p.tp, "NoLeader") for p in request.partitions if not p.has_leader), key=_tp)
+        sorted((SkippedPartition(p.tp, Reason.NO_LEADER) for p in request.partitions if not p.has_leader), key=_tp)
     )
     before = spread_of(instance, instance.holder)
     if not encoded.partitions:
@@ -58,7 +59,7 @@ def plan(request: PlanRequest) -> Plan:
     solution = _STRATEGIES[request.strategy](request, encoded)
     if request.strategy is Strategy.MINIMAL_MOVEMENT and gains_too_little(instance, solution, request.goals):
         violations = instance.violations(instance.holder)
-        return Plan((), 0, True, violations, skipped, before=before, after=before, reason=GAIN_TOO_SMALL)
+        return Plan((), 0, True, violations, skipped, before=before, after=before, reason=Reason.GAIN_TOO_SMALL)
     return Plan(
         _changed(encoded, solution.lists),
         solution.lower_bound,

@@ -12,7 +12,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS, Reason
+from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS
 from kafka_rebalance.api.throttle_resource import ClusterLimits
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.clock import Clock
@@ -22,6 +22,7 @@ from kafka_rebalance.execution.partition_status import Direction, MovePhase, Obs
 from kafka_rebalance.execution.schedule import Ceilings, Orders, RebalanceShare, schedule
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.topology import ClusterState, TopicPartition
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.closing import Closing
 from kafka_rebalance.reconcile.act.cordoning import Cordons
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle, heed_spec
@@ -95,7 +96,9 @@ class ClusterEngine:
         if info.brokers and not self._endpoints & _endpoints(info):
             here, there = (", ".join(sorted(ends)[:3]) for ends in (self._endpoints, _endpoints(info)))
             message = f"cluster id {self.cluster_id} is told by brokers at {there}, but known from {here}"
-            raise Refused("ClusterIdCollision", f"{message}; use the same listener, or give one of them another id")
+            raise Refused(
+                Reason.CLUSTER_ID_COLLISION, f"{message}; use the same listener, or give one of them another id"
+            )
 
     def wake(self) -> None:
         """Something changed: do not wait for the next tick."""

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS, Reason
+from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS
 from kafka_rebalance.api.connection import Kafka
 from kafka_rebalance.api.v1alpha1 import (
     REASSIGNMENT_THROTTLES,
@@ -28,6 +28,7 @@ from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.kube.store import LedgerStore, OriginStore, PlanStore, RunStore
 from kafka_rebalance.model.topology import ClusterState
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.act.retention import clean_up, keep_swept

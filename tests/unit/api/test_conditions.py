@@ -7,13 +7,13 @@ import pytest
 from kafka_rebalance.api.conditions import (
     ConditionType,
     ReadySummary,
-    Reason,
     find_condition,
     remove_condition,
     set_condition,
     summarise,
 )
 from kafka_rebalance.api.resource_status import MAX_MESSAGE, Condition
+from kafka_rebalance.reasons import Reason
 
 T0 = datetime(2026, 1, 1, 12, 0, 0, 123456, tzinfo=UTC)
 T1 = T0 + timedelta(minutes=5)

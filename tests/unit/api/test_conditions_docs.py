@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from kafka_rebalance.reasons import Reason
+
 ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "operator" / "kafka_rebalance"
 TEXT = (ROOT / "docs" / "conditions.md").read_text(encoding="utf-8")
@@ -34,8 +36,8 @@ def reasons() -> Iterator[str]:
                     continue
                 name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
                 first = node.args[0]
-                if name in RAISED and isinstance(first, ast.Constant) and isinstance(first.value, str):
-                    yield first.value
+                if name in RAISED and isinstance(first, ast.Attribute) and getattr(first.value, "id", "") == "Reason":
+                    yield Reason[first.attr]
 
 
 def test_there_are_such_reasons() -> None:

@@ -36,6 +36,7 @@ from kafka_rebalance.kube.submission import submit
 from kafka_rebalance.model.cluster_file import parse_topics_to_move
 from kafka_rebalance.model.reassignment_file import Reassigned, read_reassignment, render_assignment
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
+from kafka_rebalance.reasons import Reason
 
 _FILE = "--reassignment-json-file"
 _BASE = "--rebalance"
@@ -119,7 +120,7 @@ def execute(
     else:
         topics = parsed("--topics-to-move-json-file", topics_file, parse_topics_to_move) if topics_file else ()
         if topics_file and not topics:  # an empty topics.include means every topic
-            raise Refused("NothingToDo", "the file of --topics-to-move-json-file lists no topic")
+            raise Refused(Reason.NOTHING_TO_DO, "the file of --topics-to-move-json-file lists no topic")
         manifests = _checked_manifests(wanted, of_brokers(wanted, decommission or (), include or (), topics))
     if apply:
         asyncio.run(_apply(manifests))
@@ -155,7 +156,7 @@ async def _present(
 ) -> tuple[list[Reassigned], dict[tuple[TopicPartition, BrokerId], str]]:
     """The rows, checked against the live cluster, with what the partitions have now, and where on which broker."""
     if not rows:
-        raise Refused("NothingToDo", "the file lists no partition")
+        raise Refused(Reason.NOTHING_TO_DO, "the file lists no partition")
     admin = connect(connection)
     try:
         states = await admin.describe_partitions({row.tp.topic for row in rows})

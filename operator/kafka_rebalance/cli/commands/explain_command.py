@@ -23,6 +23,7 @@ from kafka_rebalance.planning import PlanRequest
 from kafka_rebalance.planning import plan as make_plan
 from kafka_rebalance.planning.explain.curve import curve
 from kafka_rebalance.planning.explain.explanation import Explanation
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.units import format_bytes
 
 _UNLIMITED = 10**6
@@ -94,7 +95,7 @@ def _check_curve(request: PlanRequest) -> None:
     ]
     if beyond:
         told = f"there is no curve with {beyond[0]}, as there is no movement budget with it"
-        raise Refused("NotExplained", f"{told}; without --curve the plan is explained")
+        raise Refused(Reason.NOT_EXPLAINED, f"{told}; without --curve the plan is explained")
 
 
 def _print(document: dict[str, Any]) -> None:

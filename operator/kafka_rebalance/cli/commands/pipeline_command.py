@@ -16,6 +16,7 @@ import click
 from kafka_rebalance.cli.options.connection_options import kafka_connection
 from kafka_rebalance.errors import Permanent, RebalanceError, Refused, Transient
 from kafka_rebalance.kafka.settings import ConnectionSettings
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.units import format_bytes, format_rate, parse_duration
 
 
@@ -82,7 +83,7 @@ def load_model_command(lake: str, clusters: tuple[str, ...], window: timedelta, 
                 continue
             _report(outcome, lake, time.monotonic() - started)
     if failed:
-        raise Refused("NoSamples", f"no model for {len(failed)} of {len(chosen)} clusters: {', '.join(failed)}")
+        raise Refused(Reason.NO_SAMPLES, f"no model for {len(failed)} of {len(chosen)} clusters: {', '.join(failed)}")
 
 
 def _report(outcome: Any, lake: str, seconds: float) -> None:
@@ -152,5 +153,5 @@ def _require_extra(module: str) -> None:
         __import__(module)
     except ImportError as error:
         raise Permanent(
-            "ExtraMissing", f"{module} is not installed: pip install 'kafka-rebalance-operator[pipeline]'"
+            Reason.EXTRA_MISSING, f"{module} is not installed: pip install 'kafka-rebalance-operator[pipeline]'"
         ) from error

@@ -32,6 +32,7 @@ from kafka_rebalance.model.reassignment_file import parse_reassignment
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest, eligible_brokers
 from kafka_rebalance.planning import plan as make_plan
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.runs.live_planning import planning_goals
 from kafka_rebalance.units import parse_quantity
 
@@ -160,7 +161,7 @@ def asked_for(
     _check_options(request, given_lists=lists is not None)
     if request.goals.max_data_to_move is not None and (unknown := sorted(p.tp for p in selected if p.tp not in sizes)):
         told = f"the sizes of {len(unknown)} partitions are not known, {unknown[0]} for one"
-        raise Refused("SizesUnknown", f"a budget of bytes needs sizes, and {told}: add them, or --load-model")
+        raise Refused(Reason.SIZES_UNKNOWN, f"a budget of bytes needs sizes, and {told}: add them, or --load-model")
     return PlanOptions(request, sizes)
 
 
@@ -170,7 +171,7 @@ def _select(
     topics = {p.tp.topic for p in described.partitions}
     if named is not None:
         if named - topics:
-            raise Refused("UnknownTopic", f"the cluster has no topic {', '.join(sorted(named - topics))}")
+            raise Refused(Reason.UNKNOWN_TOPIC, f"the cluster has no topic {', '.join(sorted(named - topics))}")
         topics = set(named)
     elif spec is not None:
         topics = set(TopicFilter.of(spec.topics).select(topics))

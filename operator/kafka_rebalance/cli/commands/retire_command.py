@@ -26,6 +26,7 @@ from kafka_rebalance.kube.api_errors import Forbidden
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.kube.installation import Installation
 from kafka_rebalance.kube.lease import LEASE_NAME, LeaseHolder
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.retirement import Remains, Retirement
 from kafka_rebalance.units import parse_duration
 
@@ -107,7 +108,7 @@ async def _until_terminated(work: Coroutine[Any, Any, None]) -> None:
     try:
         await task
     except asyncio.CancelledError:
-        raise Transient("Interrupted", "stopped before it was done; the operator runs again") from None
+        raise Transient(Reason.INTERRUPTED, "stopped before it was done; the operator runs again") from None
     finally:
         for number in _ENDS:
             loop.remove_signal_handler(number)
@@ -175,7 +176,7 @@ def _judge(order: Order, remains: Remains) -> None:
         )
         return
     raise Refused(
-        "UnderWay",
+        Reason.UNDER_WAY,
         f"{told}. Wait for it or delete it, then try again; --under-way leave goes without. Nothing was changed",
     )
 
@@ -209,7 +210,7 @@ async def _take_over(kube: KubeClient, holder: LeaseHolder) -> None:
     except TimeoutError:
         who = await _leader(kube) or "somebody"
         raise Permanent(
-            "OperatorRuns",
+            Reason.OPERATOR_RUNS,
             f"lease {kube.namespace}/{LEASE_NAME} is still held by {who} after {STOP_SECONDS} s: stop it",
         ) from None
 

@@ -25,6 +25,7 @@ from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kafka.ports import KafkaAdmin
 from kafka_rebalance.kube.client import Json, KubeClient
 from kafka_rebalance.model.topology import ClusterState
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.observe.connections import resolve
 from kafka_rebalance.reconcile.state.records import OpenRun, load_open_run
 
@@ -89,7 +90,7 @@ async def _open_run(kube: KubeClient, rebalance: KafkaRebalance) -> OpenRun | No
     moving = find_condition(rebalance.status.conditions, ConditionType.REBALANCING)
     if moving is not None and moving.status == "True":
         raise Permanent(
-            "RunNotFound",
+            Reason.RUN_NOT_FOUND,
             f"{metadata.namespace}/{metadata.name} is running, but namespace {kube.namespace} has no record of it: "
             "say with --operator-namespace where its operator keeps them",
         )
@@ -104,7 +105,7 @@ async def _ask_kafka(
         info = await admin.describe_cluster()
         if info.cluster_id != opened.run.cluster_id:
             raise Permanent(
-                "OtherCluster",
+                Reason.OTHER_CLUSTER,
                 f"{rebalance.spec.kafka.bootstrap_servers} leads to cluster {info.cluster_id} from here, not to "
                 f"{opened.run.cluster_id}, which the plan is for",
             )

@@ -9,6 +9,7 @@ import click
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.execution.steps import Alter, Call, Present, StepRules, all_steps
 from kafka_rebalance.model.topology import Replicas, replicas_of
+from kafka_rebalance.reasons import Reason
 
 _MAX_INT32 = 2**31 - 1
 
@@ -57,7 +58,7 @@ def steps(
     try:
         found = all_steps(Present(current, in_sync, leader), target, rules)
     except ValueError as wait:
-        raise Refused("NoWayForward", str(wait)) from wait
+        raise Refused(Reason.NO_WAY_FORWARD, str(wait)) from wait
     if calls:
         rows: list[object] = [_call(call) for step in found for call in step.calls]
     else:

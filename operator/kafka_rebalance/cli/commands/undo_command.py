@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from kafka_rebalance.api.conditions import ConditionType, Reason, find_condition
+from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.api.v1alpha1 import REBALANCES, UNDO_ANNOTATION, KafkaRebalance, parse_rebalance, planning_hash
 from kafka_rebalance.cli.options.resource_lookup import connected, find, namespace_options, stores
 from kafka_rebalance.errors import RebalanceError, Refused
@@ -22,6 +22,7 @@ from kafka_rebalance.execution.partition_status import PartitionMove
 from kafka_rebalance.kube.api_errors import NotFound
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.model.run import Run, RunOutcome
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.retention import PLAN_RETENTION
 from kafka_rebalance.reconcile.state.records import OpenRun, open_run
 from kafka_rebalance.units import format_bytes
@@ -92,7 +93,7 @@ async def _undo(namespace: str, name: str, operator_namespace: str | None, *, pr
             return
         if rebalance.metadata.annotations.get(UNDO_ANNOTATION) == done.run.plan_hash:
             raise Refused(
-                "AlreadyAsked", f"the undo of {namespace}/{name} has been asked for: is its operator running?"
+                Reason.ALREADY_ASKED, f"the undo of {namespace}/{name} has been asked for: is its operator running?"
             )
         click.echo(_cost(rebalance, way_back(done.errands)))
         if not yes:
@@ -121,25 +122,31 @@ def undoable(rebalance: KafkaRebalance, run: Run | None) -> Run:
     metadata, status = rebalance.metadata, rebalance.status
     name = f"{metadata.namespace}/{metadata.name}"
     if metadata.deleting:
-        raise Refused("Deleting", f"{name} is being deleted: what becomes of a running one is up to its deletionPolicy")
+        raise Refused(
+            Reason.DELETING, f"{name} is being deleted: what becomes of a running one is up to its deletionPolicy"
+        )
     ready = find_condition(status.conditions, ConditionType.READY)
     state = f"{ready.reason}: {ready.message}" if ready else "nothing has been reported yet"
     if run is None:
         if ready is not None and ready.reason == Reason.SUCCEEDED:
             raise _expired(name)
-        raise Refused("NotSucceeded", f"{name} has not moved anything ({state})")
+        raise Refused(Reason.NOT_SUCCEEDED, f"{name} has not moved anything ({state})")
     if run.open and run.undo:
-        raise Refused("Undoing", f"{name} is being undone already; follow it with kafka-rebalance watch")
+        raise Refused(Reason.UNDOING, f"{name} is being undone already; follow it with kafka-rebalance watch")
     if run.open:
-        raise Refused("Running", f"{name} is still running ({state}): deleting it cancels it and moves everything back")
+        raise Refused(
+            Reason.RUNNING, f"{name} is still running ({state}): deleting it cancels it and moves everything back"
+        )
     if run.outcome is RunOutcome.UNDONE:
-        raise Refused("AlreadyUndone", f"{name} has been undone")
+        raise Refused(Reason.ALREADY_UNDONE, f"{name} has been undone")
     if run.planning_hash != planning_hash(rebalance.spec):
-        raise Refused("NotSucceeded", f"the spec of {name} was changed after its success, and is being planned anew")
+        raise Refused(
+            Reason.NOT_SUCCEEDED, f"the spec of {name} was changed after its success, and is being planned anew"
+        )
     if run.outcome is not RunOutcome.SUCCEEDED or ready is None or ready.status != "True":
-        raise Refused("NotSucceeded", f"{name} has not succeeded ({state})")
+        raise Refused(Reason.NOT_SUCCEEDED, f"{name} has not succeeded ({state})")
     if status.plan is None or status.plan.hash != run.plan_hash:
-        raise Refused("NotSucceeded", f"the status of {name} does not name the plan of its last run; look again")
+        raise Refused(Reason.NOT_SUCCEEDED, f"the status of {name} does not name the plan of its last run; look again")
     return run
 
 
@@ -149,11 +156,11 @@ def kept(uid: str, run: Run | None, operator_namespace: str) -> Run:
         raise _expired(f"uid {uid}", operator_namespace)
     name = f"{run.namespace}/{run.name} (uid {uid})"
     if run.open:
-        raise Refused("Running", f"{name} is still running")
+        raise Refused(Reason.RUNNING, f"{name} is still running")
     if run.outcome is RunOutcome.UNDONE:
-        raise Refused("AlreadyUndone", f"{name} has been undone")
+        raise Refused(Reason.ALREADY_UNDONE, f"{name} has been undone")
     if run.outcome not in _KEPT:
-        raise Refused("NotSucceeded", f"{name} ended as {run.outcome}: there is nothing to move back")
+        raise Refused(Reason.NOT_SUCCEEDED, f"{name} ended as {run.outcome}: there is nothing to move back")
     return run
 
 
@@ -167,9 +174,9 @@ async def _load(kube: KubeClient, run: Run) -> OpenRun:
         raise _expired(name, kube.namespace)
     done = open_run(run, stored.plan, stored.ref, origins)
     if all(errand.origin == errand.target for errand in done.errands):
-        raise Refused("NothingToUndo", f"the run of {name} did not have to move anything")
+        raise Refused(Reason.NOTHING_TO_UNDO, f"the run of {name} did not have to move anything")
     if not run.started:
-        raise Refused("NothingToUndo", f"the run of {name} has sent no step: what moved was moved by others")
+        raise Refused(Reason.NOTHING_TO_UNDO, f"the run of {name} has sent no step: what moved was moved by others")
     return done
 
 
@@ -229,13 +236,13 @@ def _confirm() -> None:
         click.echo()
         agreed = False
     if not agreed:
-        raise Refused("NotConfirmed", "nothing was changed; --yes answers beforehand")
+        raise Refused(Reason.NOT_CONFIRMED, "nothing was changed; --yes answers beforehand")
 
 
 def _expired(what: str, operator_namespace: str | None = None) -> Refused:
     where = f"namespace {operator_namespace}" if operator_namespace else "the operator's namespace"
     return Refused(
-        "OriginsExpired",
+        Reason.ORIGINS_EXPIRED,
         f"plan and origins of {what} are not in {where}: they are kept {PLAN_RETENTION.days} days after the end of a "
         "run, or as long as its resource exists (--operator-namespace says where to look)",
     )

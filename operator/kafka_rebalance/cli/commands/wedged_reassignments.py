@@ -15,9 +15,9 @@ from typing import Any
 
 from kafka_rebalance.cli.tables.findings_table import Finding
 from kafka_rebalance.errors import Transient
-from kafka_rebalance.execution.partition_status import WEDGED
 from kafka_rebalance.kafka.ports import AlterCode, KafkaAdmin
 from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, TopicPartition
+from kafka_rebalance.reasons import Reason
 
 _SETTLE_SECONDS = 20.0
 """For how long the cluster is asked what a null left: usually it shows within a second."""
@@ -164,7 +164,7 @@ def finding(wedge: Wedge, ending: Ending | None = None) -> Finding:
             f"not cancelled: {ending.why_not}" if ending.why_not else f"cancelled, left on {_ids(ending.left)}"
         )
         fields |= {"left": list(ending.left)} if ending.left else {"notCancelled": ending.why_not}
-    return Finding(WEDGED, _MEANING, row, fields, mended=ending is not None and not ending.why_not)
+    return Finding(Reason.WEDGED_REASSIGNMENT, _MEANING, row, fields, mended=ending is not None and not ending.why_not)
 
 
 def _ids(brokers: Iterable[int]) -> str:

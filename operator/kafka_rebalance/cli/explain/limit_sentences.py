@@ -8,7 +8,8 @@ from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.planning import Goals
 from kafka_rebalance.planning.explain.accounts import BrokerAccount, PartitionAccount
 from kafka_rebalance.planning.explain.explanation import Explanation
-from kafka_rebalance.planning.gain import GAIN_TOO_SMALL, Gain
+from kafka_rebalance.planning.gain import Gain
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.units import format_bytes
 
 
@@ -100,7 +101,7 @@ def _gain(explained: Explanation) -> list[str]:
         return []
     if not explained.gains:
         return [f"The minimum gain of {asked} % does not count: something has to change whatever is gained."]
-    moves, small = counted(explained.judged.replica_moves, "replica move"), made.reason == GAIN_TOO_SMALL
+    moves, small = counted(explained.judged.replica_moves, "replica move"), made.reason == Reason.GAIN_TOO_SMALL
     gains = "; ".join(_gained(gain, moves, would=small) for gain in explained.gains)
     if small:
         return [f"Nothing moves, for too little is gained: {gains}, and the minimum gain is {asked} %."]

@@ -13,7 +13,7 @@ from kafka_rebalance.model.topology import BrokerId, Replicas
 from kafka_rebalance.planning import PlanRequest
 from kafka_rebalance.planning.explain.accounts import BrokerAccount, Departure, Fit, PartitionAccount, Why, WhyLed
 from kafka_rebalance.planning.explain.explanation import Explanation
-from kafka_rebalance.planning.gain import GAIN_TOO_SMALL
+from kafka_rebalance.reasons import Reason
 
 _BASIS = {
     Strategy.FORCED_MOVES_ONLY: "only what breaks a rule is moved; counts are not evened out",
@@ -50,7 +50,7 @@ def of_plan(explained: Explanation) -> list[str]:
     lines += shares.of_plan(explained)
     lines += limits.of_plan(explained)
     lines += _leaving(Counter(departure.why for departure in explained.departures))
-    if made.reason != GAIN_TOO_SMALL:
+    if made.reason != Reason.GAIN_TOO_SMALL:
         lines += [] if made.partitions else ["Nothing moves: no list has to change."]
         lines.append(_certificate(explained))
     if made.partitions:

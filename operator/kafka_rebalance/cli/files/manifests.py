@@ -16,6 +16,7 @@ from kafka_rebalance.cli.files.rebalance_file import spec_of
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.reassignment_file import Reassigned, render_reassignment
 from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, TopicPartition
+from kafka_rebalance.reasons import Reason
 
 KEY = "assignment.json"
 MAX_BYTES = 900_000
@@ -59,7 +60,7 @@ def of_assignment(wanted: ExecuteRequest, rows: Sequence[Reassigned]) -> list[Ma
     text = render_reassignment(rows)
     if len(text.encode()) > MAX_BYTES:
         raise Refused(
-            "AssignmentTooLarge",
+            Reason.ASSIGNMENT_TOO_LARGE,
             f"the file makes {len(text.encode())} bytes and a ConfigMap holds {MAX_BYTES}: split it by topics",
         )
     lists_name = _name(wanted.name or "reassign", wanted, text)
@@ -79,7 +80,7 @@ def _factor(rows: Sequence[Reassigned]) -> dict[str, int]:
     if len(factors) > 1:
         one, other = sorted(factors)[:2]
         raise Refused(
-            "MixedFactors",
+            Reason.MIXED_FACTORS,
             f"topic-partition {factors[one]} gets {one} replicas and {factors[other]} {other}: one rebalance changes "
             "the replication factor to one number; split the file",
         )
@@ -126,14 +127,16 @@ def with_originals(
     for row in rows:
         state = states.get(row.tp)
         if state is None:
-            raise Refused("UnknownPartition", f"the cluster has no topic-partition {row.tp}")
+            raise Refused(Reason.UNKNOWN_PARTITION, f"the cluster has no topic-partition {row.tp}")
         if state.in_flight:
-            raise Refused("ReassignmentInProgress", f"topic-partition {row.tp} is being reassigned: wait, or cancel it")
+            raise Refused(
+                Reason.REASSIGNMENT_IN_PROGRESS, f"topic-partition {row.tp} is being reassigned: wait, or cancel it"
+            )
         if missing := [b for b in row.replicas if b not in brokers]:
-            raise Refused("UnknownBroker", f"topic-partition {row.tp}: broker {missing[0]} is not live")
+            raise Refused(Reason.UNKNOWN_BROKER, f"topic-partition {row.tp}: broker {missing[0]} is not live")
         if row.original not in {None, state.replicas}:
             raise Refused(
-                "OriginalReplicasDiffer",
+                Reason.ORIGINAL_REPLICAS_DIFFER,
                 f"topic-partition {row.tp} has replicas {list(state.replicas)}, its original_replicas in the file are "
                 f"{list(row.original or ())}: plan again",
             )

@@ -27,9 +27,10 @@ from kafka_rebalance.planning.explain.accounts import (
 from kafka_rebalance.planning.explain.fair_shares import FairShares
 from kafka_rebalance.planning.explain.rack_rule import RackRule
 from kafka_rebalance.planning.explain.topic_evenness import TopicCounts, giving_way
-from kafka_rebalance.planning.gain import GAIN_TOO_SMALL, Gain, gains_of
+from kafka_rebalance.planning.gain import Gain, gains_of
 from kafka_rebalance.planning.planner import plan
 from kafka_rebalance.planning.problem.request import PlanRequest
+from kafka_rebalance.reasons import Reason
 
 Lists = Mapping[TopicPartition, Replicas]
 
@@ -51,7 +52,7 @@ class Explanation:
     @property
     def cut_short(self) -> bool:
         """Whether a movement budget or the minimum gain keeps the plan from full balance."""
-        return self.plan.imbalance is not None or self.plan.reason == GAIN_TOO_SMALL
+        return self.plan.imbalance is not None or self.plan.reason == Reason.GAIN_TOO_SMALL
 
     @cached_property
     def whole(self) -> Plan:
@@ -64,7 +65,7 @@ class Explanation:
     @cached_property
     def judged(self) -> Plan:
         """The plan whose gain counts: this one or, where that gains too little, the one that it would be otherwise."""
-        if self.plan.reason != GAIN_TOO_SMALL:
+        if self.plan.reason != Reason.GAIN_TOO_SMALL:
             return self.plan
         goals = replace(self.request.goals, minimum_gain=0)
         return plan(replace(self.request, goals=goals)) if goals.limited else self.whole
@@ -123,14 +124,16 @@ class Explanation:
         at = bisect_left(self.brokers, broker, key=lambda account: account.broker)
         if at == len(self.brokers) or self.brokers[at].broker != broker:
             known = [account.broker for account in self.brokers]
-            raise Refused("UnknownBroker", f"broker {broker} is not in the cluster and holds nothing; known: {known}")
+            raise Refused(
+                Reason.UNKNOWN_BROKER, f"broker {broker} is not in the cluster and holds nothing; known: {known}"
+            )
         return self.brokers[at]
 
     def partition(self, tp: TopicPartition) -> PartitionAccount:
         """One partition. Refused (UnknownPartition) where it is not among those that were asked for."""
         asked = next((p for p in self.request.partitions if p.tp == tp), None)
         if asked is None:
-            raise Refused("UnknownPartition", f"topic-partition {tp} is not among those that the plan is about")
+            raise Refused(Reason.UNKNOWN_PARTITION, f"topic-partition {tp} is not among those that the plan is about")
         skipped = next((s.reason for s in self.plan.skipped if s.tp == tp), "")
         unchanged = PlannedPartition(tp, asked.replicas, asked.replicas)
         changed = next((p for p in self.plan.partitions if p.tp == tp), unchanged)

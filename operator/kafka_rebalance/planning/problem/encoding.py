@@ -20,6 +20,7 @@ from kafka_rebalance.model.goals import Balance, Strategy
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 from kafka_rebalance.planning.problem.instance import Indices, Instance, Ints, encode
 from kafka_rebalance.planning.problem.request import PartitionInput, PlanRequest
+from kafka_rebalance.reasons import Reason
 
 _INT32 = range(-(2**31), 2**31)
 """Broker ids are 32 bits wide in Kafka's protocol."""
@@ -137,34 +138,34 @@ def _check_goals(request: PlanRequest) -> None:
         if given
     ]
     if asked and others:
-        raise Refused("GoalsNotCombined", f"goals.{asked[0]} cannot be combined with {others[0]}")
+        raise Refused(Reason.GOALS_NOT_COMBINED, f"goals.{asked[0]} cannot be combined with {others[0]}")
 
 
 def _check_brokers(request: PlanRequest) -> None:
     known = Counter(b.id for b in request.brokers)
     doubled = sorted(b for b, n in known.items() if n > 1)
     if doubled:
-        raise Refused("DuplicateBroker", f"broker {doubled[0]} is listed more than once")
+        raise Refused(Reason.DUPLICATE_BROKER, f"broker {doubled[0]} is listed more than once")
     unknown = sorted(request.targets - known.keys())
     if unknown:
-        raise Refused("UnknownBroker", f"broker {unknown[0]} is to hold replicas but is not in the cluster")
+        raise Refused(Reason.UNKNOWN_BROKER, f"broker {unknown[0]} is to hold replicas but is not in the cluster")
     impossible = sorted(b for b in known if b not in _INT32)
     if impossible:
-        raise Refused("InvalidBroker", f"broker {impossible[0]} has an id of more than 32 bits")
+        raise Refused(Reason.INVALID_BROKER, f"broker {impossible[0]} has an id of more than 32 bits")
 
 
 def _refuse_doubled(partitions: list[PartitionInput]) -> None:
     for before, after in pairwise(partitions):
         if before.tp == after.tp:
-            raise Refused("DuplicatePartition", f"topic-partition {after.tp} is listed more than once")
+            raise Refused(Reason.DUPLICATE_PARTITION, f"topic-partition {after.tp} is listed more than once")
 
 
 def _check_ids(partitions: list[PartitionInput]) -> None:
     for p in partitions:
         if not p.replicas:
-            raise Refused("NoReplicas", f"topic-partition {p.tp} has no replicas")
+            raise Refused(Reason.NO_REPLICAS, f"topic-partition {p.tp} has no replicas")
         if min(p.replicas) not in _INT32 or max(p.replicas) not in _INT32:
-            raise Refused("InvalidBroker", f"topic-partition {p.tp} lists a broker id of more than 32 bits")
+            raise Refused(Reason.INVALID_BROKER, f"topic-partition {p.tp} lists a broker id of more than 32 bits")
 
 
 def _check_factors(partitions: list[PartitionInput], rf: Ints, request: PlanRequest) -> None:
@@ -174,13 +175,13 @@ def _check_factors(partitions: list[PartitionInput], rf: Ints, request: PlanRequ
     for p, factor in zip(partitions, rf.tolist(), strict=True):
         if places and factor > targets:
             raise Refused(
-                "InsufficientBrokers",
+                Reason.INSUFFICIENT_BROKERS,
                 f"topic-partition {p.tp} needs {factor} replicas, only {targets} eligible brokers: "
                 f"{sorted(request.targets)}",
             )
         if factor < min(len(p.replicas), p.min_insync):
             told = f"topic-partition {p.tp} needs {p.min_insync} in-sync replicas (min.insync.replicas)"
-            raise Refused("BelowMinInsyncReplicas", f"{told} and would have {factor}")
+            raise Refused(Reason.BELOW_MIN_INSYNC_REPLICAS, f"{told} and would have {factor}")
 
 
 def _check_lists(partitions: list[PartitionInput], rf: Ints, holder: NDArray[np.integer]) -> None:
@@ -190,4 +191,4 @@ def _check_lists(partitions: list[PartitionInput], rf: Ints, holder: NDArray[np.
     same = np.flatnonzero(sign[1:] == sign[:-1])
     if len(same):
         p = partitions[int(sign[same[0]] // (int(holder.max()) + 1))]
-        raise Refused("DuplicateReplica", f"topic-partition {p.tp} lists a broker twice: {list(p.replicas)}")
+        raise Refused(Reason.DUPLICATE_REPLICA, f"topic-partition {p.tp} lists a broker twice: {list(p.replicas)}")

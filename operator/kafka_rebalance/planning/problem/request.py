@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.goals import Balance, RackAwareness, Strategy
 from kafka_rebalance.model.topology import Broker, BrokerId, Replicas, TopicPartition
+from kafka_rebalance.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +89,11 @@ def eligible_brokers(
     _refuse_unknown("brokers.decommission", set(decommission) - known - set(holding), known)
     eligible = (frozenset(include) or known) - frozenset(decommission)
     if not eligible:
-        raise Refused("InsufficientBrokers", "no broker is left to hold replicas")
+        raise Refused(Reason.INSUFFICIENT_BROKERS, "no broker is left to hold replicas")
     return eligible
 
 
 def _refuse_unknown(where: str, unknown: Collection[BrokerId], known: Collection[BrokerId]) -> None:
     if unknown:
         names = ", ".join(str(b) for b in sorted(unknown))
-        raise Refused("UnknownBroker", f"{where} names broker {names}; known brokers: {sorted(known)}")
+        raise Refused(Reason.UNKNOWN_BROKER, f"{where} names broker {names}; known brokers: {sorted(known)}")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 from kafka_rebalance.planning.problem.request import PartitionInput, PlanRequest
+from kafka_rebalance.reasons import Reason
 
 
 def check_assignment(request: PlanRequest) -> Mapping[TopicPartition, Replicas]:
@@ -15,7 +16,7 @@ def check_assignment(request: PlanRequest) -> Mapping[TopicPartition, Replicas]:
     brokers = frozenset(b.id for b in request.brokers)
     for tp, replicas in sorted(request.assignment.items()):
         if tp not in known:
-            raise Refused("UnknownPartition", f"the assignment names topic-partition {tp}, which is not selected")
+            raise Refused(Reason.UNKNOWN_PARTITION, f"the assignment names topic-partition {tp}, which is not selected")
         _check_list(known[tp], replicas, brokers, request)
     return request.assignment
 
@@ -23,19 +24,19 @@ def check_assignment(request: PlanRequest) -> Mapping[TopicPartition, Replicas]:
 def _check_list(p: PartitionInput, replicas: Replicas, brokers: frozenset[BrokerId], request: PlanRequest) -> None:
     where = f"the assignment of topic-partition {p.tp}"
     if not replicas:
-        raise Refused("NoReplicas", f"{where} is empty")
+        raise Refused(Reason.NO_REPLICAS, f"{where} is empty")
     if len(set(replicas)) != len(replicas):
-        raise Refused("DuplicateReplica", f"{where} names a broker twice: {list(replicas)}")
+        raise Refused(Reason.DUPLICATE_REPLICA, f"{where} names a broker twice: {list(replicas)}")
     for broker in replicas:
         if broker not in brokers:
-            raise Refused("UnknownBroker", f"{where} names broker {broker}; known brokers: {sorted(brokers)}")
+            raise Refused(Reason.UNKNOWN_BROKER, f"{where} names broker {broker}; known brokers: {sorted(brokers)}")
     for broker in replicas:
         if broker not in request.targets:
             told = f"{where} names broker {broker}, which may hold nothing; eligible: {sorted(request.targets)}"
-            raise Refused("IneligibleBroker", told)
+            raise Refused(Reason.INELIGIBLE_BROKER, told)
     asked = request.replication_factor or len(p.replicas)
     if len(replicas) != asked:
         told = f"{where} has {len(replicas)} replicas where it shall have {asked}"
-        raise Refused("ReplicationFactorChange", f"{told}; replicationFactor says what it shall be")
+        raise Refused(Reason.REPLICATION_FACTOR_CHANGE, f"{told}; replicationFactor says what it shall be")
     if p.pinned and replicas != p.replicas:
-        raise Refused("PinnedPartition", f"{where} would change it, and its topic is pinned")
+        raise Refused(Reason.PINNED_PARTITION, f"{where} would change it, and its topic is pinned")

@@ -19,6 +19,7 @@ from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.goals import RackAwareness
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 from kafka_rebalance.planning.problem.request import PlanRequest
+from kafka_rebalance.reasons import Reason
 
 _Any = TypeVar("_Any")
 
@@ -62,7 +63,7 @@ def _racks(request: PlanRequest) -> dict[BrokerId, str | None]:
     without = sorted(b for b, rack in racks.items() if rack is None)
     if 0 < len(without) < len(racks):
         told = f"broker {without[0]} has no rack and others have: Kafka's rule needs all or none of them"
-        raise Refused("RackUnknown", f"{told}; goals.rackAwareness: Disabled leaves racks out")
+        raise Refused(Reason.RACK_UNKNOWN, f"{told}; goals.rackAwareness: Disabled leaves racks out")
     return racks
 
 

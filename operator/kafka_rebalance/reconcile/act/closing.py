@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 
-from kafka_rebalance.api.conditions import ConditionType, Reason, find_condition
+from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.run import RunOutcome
 from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.decide.teardown import outcome_of
 from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState, RollbackBarrier

@@ -13,12 +13,12 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 
-from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
 from kafka_rebalance.model.plan import Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
 from kafka_rebalance.model.topology import TopicPartition
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState
 from kafka_rebalance.reconcile.state.records import Stores, load_open_run
@@ -80,7 +80,7 @@ class Lifecycle:
             self._note(work, stage, error)
         except Exception:
             log.exception("%s: unexpected error", work.name)
-            self._note(work, stage, Transient("InternalError", "unexpected error, see the operator's log", 15.0))
+            self._note(work, stage, Transient(Reason.INTERNAL_ERROR, "unexpected error, see the operator's log", 15.0))
         else:
             if work.problem_at == stage:
                 work.problem, work.problem_at = None, ""
@@ -139,11 +139,13 @@ class Lifecycle:
         if work.run is None:
             return
         if not work.run.started:
-            raise Refused("NothingToUndo", f"the run with plan {work.run.plan_hash} has sent no step; others moved it")
+            raise Refused(
+                Reason.NOTHING_TO_UNDO, f"the run with plan {work.run.plan_hash} has sent no step; others moved it"
+            )
         origins = await self._stores.origins.load(work.uid, work.run.run_id)
         if not origins:
             message = f"the origins of plan {work.run.plan_hash} are no longer stored: there is nothing to go back to"
-            raise Refused("OriginsExpired", message)
+            raise Refused(Reason.ORIGINS_EXPIRED, message)
         run = replace(work.run, closed_at=None, outcome=None, undo=True)
         opened = await load_open_run(self._stores, run)
         await self._stores.runs.save(run)

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.v1alpha1 import (
     FINALIZER,
     REASSIGNMENT_THROTTLES,
@@ -24,6 +23,7 @@ from kafka_rebalance.kube.api_errors import Conflict, Forbidden
 from kafka_rebalance.kube.client import Json, KubeClient
 from kafka_rebalance.model.run import RunOutcome
 from kafka_rebalance.model.topology import ClusterState
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.report.ready_state import ready_reason
 from kafka_rebalance.reconcile.report.rebalance_report import build_status
 from kafka_rebalance.reconcile.report.throttle_report import NOTHING_IN_FORCE, ThrottleView, build_throttle_status
@@ -117,7 +117,9 @@ class Resources:
         """One key of a ConfigMap. Transient("ConfigMapNotFound") where the key, or all of it, lacks."""
         data = await self._kube.read_config_map(namespace, name)
         if key not in data:
-            raise Transient("ConfigMapNotFound", f"ConfigMap {namespace}/{name} has no key {key!r}", retry_after=15)
+            raise Transient(
+                Reason.CONFIG_MAP_NOT_FOUND, f"ConfigMap {namespace}/{name} has no key {key!r}", retry_after=15
+            )
         return data[key]
 
     async def goes_with_its_surroundings(self, work: RebalanceState) -> bool:

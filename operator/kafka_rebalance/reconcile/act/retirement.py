@@ -29,6 +29,7 @@ from kafka_rebalance.kube.blobs import KIND_LABEL
 from kafka_rebalance.kube.client import COMPONENT, Json, KubeClient
 from kafka_rebalance.kube.store import LedgerStore, RunStore
 from kafka_rebalance.model.run import Run
+from kafka_rebalance.reasons import Reason
 
 _PLURALS = (REBALANCES, REASSIGNMENT_THROTTLES)
 _ATTEMPTS = 5
@@ -154,7 +155,7 @@ class Retirement:
         except Forbidden as error:
             where = f"namespace {namespace}" if namespace else "all namespaces"
             raise Permanent(
-                "NamespaceForbidden",
+                Reason.NAMESPACE_FORBIDDEN,
                 f"{plural} of {where} may not be listed, so what is held there is not known (a namespace that was "
                 f"deleted, or a role that is missing?): {error.message}",
             ) from error

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 
-from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.kafka.ports import LogDir
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.units import format_bytes
 
 _NAMED = 3

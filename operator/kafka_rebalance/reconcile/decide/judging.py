@@ -10,9 +10,7 @@ import logging
 from collections.abc import Collection
 from dataclasses import replace
 
-from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.execution.partition_status import (
-    FOREIGN,
     Direction,
     MovePhase,
     Observation,
@@ -23,6 +21,7 @@ from kafka_rebalance.execution.partition_status import (
 from kafka_rebalance.execution.progress import lost_moves
 from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState
 
 log = logging.getLogger(__name__)
@@ -37,7 +36,7 @@ def moving(work: RebalanceState) -> set[TopicPartition]:
         or (
             v.kind is not MovePhase.DONE
             and v.kind is not MovePhase.SKIPPED
-            and (v.started or v.reason == "MetadataMissing")
+            and (v.started or v.reason == Reason.METADATA_MISSING)
         )
     } | set(work.sent)
 
@@ -78,7 +77,7 @@ def judge_again(
         other = next((o for o in ahead if o.open is not None and errand.tp in o.open.errand_of), None)
         if other is None or found.kind not in {MovePhase.IN_FLIGHT, MovePhase.READY}:
             return found
-        return PartitionStatus(MovePhase.WAITING, FOREIGN, f"{other.name} goes first with it")
+        return PartitionStatus(MovePhase.WAITING, Reason.FOREIGN_REASSIGNMENT, f"{other.name} goes first with it")
 
     if context != work.judged_in:
         work.judged_in = context

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
-from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.execution.partition_status import MovePhase
 from kafka_rebalance.execution.queue_order import Claimant, line_up
 from kafka_rebalance.model.topology import PartitionState, TopicPartition
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState
 
 _EPOCH = datetime.fromtimestamp(0, UTC)

@@ -10,12 +10,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.fields import format_time
 from kafka_rebalance.api.v1alpha1 import ApprovalPolicy, KafkaReassignmentThrottle
 from kafka_rebalance.execution.health_gate import Tolerance, Vitals, gate
 from kafka_rebalance.execution.windows import Shut, state_of
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState, StepBlock
 
 

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from kafka_rebalance.api.v1alpha1 import DeletionPolicy
 from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.execution.progress import bytes_to_move_back
-from kafka_rebalance.execution.rollback import BELOW_MIN_INSYNC, ORIGINAL_BROKER_GONE, PREFERRED_LEADER_GONE
 from kafka_rebalance.model.run import RunOutcome
 from kafka_rebalance.model.topology import ClusterState, PartitionState, TopicPartition
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState, RollbackBarrier
 
 _RENAMED_WITHIN = timedelta(minutes=5)
@@ -68,6 +68,6 @@ def outcome_of(work: RebalanceState) -> RunOutcome:
         return RunOutcome.ROLLED_BACK_PARTIALLY
     if work.direction is Direction.REVERT:
         return RunOutcome.REVERTED
-    unlike_before = {ORIGINAL_BROKER_GONE, PREFERRED_LEADER_GONE, BELOW_MIN_INSYNC}
+    unlike_before = {Reason.ORIGINAL_BROKER_GONE, Reason.PREFERRED_LEADER_GONE, Reason.BELOW_MIN_INSYNC_REPLICAS}
     partially = any(v.reason in unlike_before for v in work.verdicts.values())
     return RunOutcome.ROLLED_BACK_PARTIALLY if partially else RunOutcome.ROLLED_BACK

@@ -6,6 +6,7 @@ from kafka_rebalance.api.connection import Kafka
 from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.kube.client import KubeClient
+from kafka_rebalance.reasons import Reason
 
 
 async def resolve(kafka: Kafka, namespace: str, kube: KubeClient) -> ConnectionSettings:
@@ -14,12 +15,12 @@ async def resolve(kafka: Kafka, namespace: str, kube: KubeClient) -> ConnectionS
     async def read(name: str, key: str) -> str:
         data = await kube.read_secret(namespace, name)
         if key not in data:
-            raise Transient("SecretNotFound", f"Secret {namespace}/{name} has no key {key!r}", retry_after=15)
+            raise Transient(Reason.SECRET_NOT_FOUND, f"Secret {namespace}/{name} has no key {key!r}", retry_after=15)
         try:
             return data[key].decode()
         except UnicodeDecodeError:
             # Without the cause: it would quote the bytes.
-            raise Refused("SecretInvalid", f"key {key!r} of Secret {namespace}/{name} is not text") from None
+            raise Refused(Reason.SECRET_INVALID, f"key {key!r} of Secret {namespace}/{name} is not text") from None
 
     tls, sasl = kafka.tls, kafka.sasl
     ca = await read(tls.ca_secret_ref.name, tls.ca_secret_ref.key) if tls and tls.ca_secret_ref else None

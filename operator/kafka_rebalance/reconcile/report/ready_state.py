@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-from kafka_rebalance.api.conditions import ConditionType, ReadySummary, Reason
+from kafka_rebalance.api.conditions import ConditionType, ReadySummary
 from kafka_rebalance.api.v1alpha1 import ResourceStatus
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.partition_status import Direction, MovePhase
 from kafka_rebalance.model.run import Run, RunOutcome
-from kafka_rebalance.planning.gain import GAIN_TOO_SMALL
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState, RollbackBarrier, StepBlock
-from kafka_rebalance.reconcile.state.selection import BUDGET_REACHED, NOTHING_SELECTED
 from kafka_rebalance.units import format_bytes
 
 
@@ -60,8 +59,10 @@ def ready_reason(status: ResourceStatus) -> tuple[str, str] | None:
 def waiting_summary(work: RebalanceState) -> str:
     """Why partitions wait, copies in flight too: reasons with counts and one example each, the most frequent first."""
     waiting = [(tp, v) for tp, v in sorted(work.verdicts.items()) if v.kind in {MovePhase.WAITING, MovePhase.IN_FLIGHT}]
-    reasons = [(v.reason, tp, v.message) for tp, v in waiting if v.reason not in {"", "Paused"}]
-    reasons += [("DiskFull", tp, f"broker {broker} has no room for it") for tp, broker in sorted(work.no_room.items())]
+    reasons = [(v.reason, tp, v.message) for tp, v in waiting if v.reason not in {"", Reason.PAUSED}]
+    reasons += [
+        (Reason.DISK_FULL, tp, f"broker {broker} has no room for it") for tp, broker in sorted(work.no_room.items())
+    ]
     counts = Counter(reason for reason, _, _ in reasons)
     examples: dict[str, str] = {}
     for reason, tp, message in reasons:
@@ -163,18 +164,18 @@ def _said_before(work: RebalanceState, run: Run) -> tuple[str, str]:
     left, partitions = _left_alone(status.skipped_count), progress.partitions
     if partitions.total:
         return Reason.SUCCEEDED, _at_targets(partitions.total, partitions.skipped) + left
-    why_empty = plan.reason or (BUDGET_REACHED if plan.budget_reached else "")
+    why_empty = plan.reason or (Reason.BUDGET_REACHED if plan.budget_reached else "")
     return Reason.NOTHING_TO_DO, _nothing_to_do(work, why_empty) + left
 
 
 def _nothing_to_do(work: RebalanceState, why_empty: str) -> str:
-    if why_empty == GAIN_TOO_SMALL:
+    if why_empty == Reason.GAIN_TOO_SMALL:
         gain = work.rebalance.spec.goals.minimum_gain
-        return f"{GAIN_TOO_SMALL}: what would be moved gains less than goals.minimumGain ({gain} %)"
-    if why_empty == BUDGET_REACHED:
+        return f"{Reason.GAIN_TOO_SMALL}: what would be moved gains less than goals.minimumGain ({gain} %)"
+    if why_empty == Reason.BUDGET_REACHED:
         return "goals.maxReplicaMoves or goals.maxDataToMove allow no move that would help"
-    if why_empty == NOTHING_SELECTED:
-        return f"{NOTHING_SELECTED}: spec.topics takes no topic that the cluster has, so nothing was looked at"
+    if why_empty == Reason.NOTHING_SELECTED:
+        return f"{Reason.NOTHING_SELECTED}: spec.topics takes no topic that the cluster has, so nothing was looked at"
     return "the cluster is as asked for: no partition has to change"
 
 

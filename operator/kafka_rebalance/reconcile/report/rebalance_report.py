@@ -6,14 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from datetime import datetime, timedelta
 
-from kafka_rebalance.api.conditions import (
-    ConditionType,
-    ReadySummary,
-    Reason,
-    remove_condition,
-    set_condition,
-    summarise,
-)
+from kafka_rebalance.api.conditions import ConditionType, ReadySummary, remove_condition, set_condition, summarise
 from kafka_rebalance.api.fields import format_time
 from kafka_rebalance.api.v1alpha1 import (
     MAX_BATCH_ROWS,
@@ -39,6 +32,7 @@ from kafka_rebalance.execution.partition_status import Direction, MovePhase
 from kafka_rebalance.execution.progress import ReplicaBytes
 from kafka_rebalance.model.plan import Spread
 from kafka_rebalance.model.topology import ClusterState
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.report.ready_state import state_of
 from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState
 from kafka_rebalance.units import format_bytes, format_duration, format_duration_range, format_rate

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from kafka_rebalance.api.conditions import ReadySummary, Reason, summarise
+from kafka_rebalance.api.conditions import ReadySummary, summarise
 from kafka_rebalance.api.v1alpha1 import (
     MAX_BROKER_ROWS,
     Condition,
@@ -19,6 +19,7 @@ from kafka_rebalance.api.v1alpha1 import (
 from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.execution.reassignment_throttle import Rates
 from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.units import format_bytes, format_rate
 
 State = tuple[ReadySummary, str, str]

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.errors import Refused
-from kafka_rebalance.execution.partition_status import DRIFTED, TOPIC_DELETED, TOPIC_RECREATED, PartitionMove
+from kafka_rebalance.execution.partition_status import PartitionMove
 from kafka_rebalance.model.plan import SkippedPartition
 from kafka_rebalance.model.reassignment_file import Reassigned, read_reassignment
 from kafka_rebalance.model.topology import PartitionState, Replicas, TopicPartition
+from kafka_rebalance.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +57,17 @@ def lists_for(
     for row in rows:
         state, errand = partitions.get(row.tp), before.get(row.tp)
         if state is None and (row.tp in known or errand is not None):
-            skipped.append(SkippedPartition(row.tp, TOPIC_DELETED))
+            skipped.append(SkippedPartition(row.tp, Reason.TOPIC_DELETED))
         elif state is None:
             since = ", nor had when this run was planned before: correct the row, or take it out" if again else ""
             message = f"the assignment names topic-partition {row.tp}, which the cluster does not have{since}"
-            raise Refused("UnknownPartition", message)
+            raise Refused(Reason.UNKNOWN_PARTITION, message)
         elif errand is not None and _another_topic(state, errand):
-            skipped.append(SkippedPartition(row.tp, TOPIC_RECREATED))
+            skipped.append(SkippedPartition(row.tp, Reason.TOPIC_RECREATED))
         elif state.in_flight or _made_for(row, state, errand):
             wanted[row.tp] = row.replicas
         elif again and errand is not None:
-            skipped.append(SkippedPartition(row.tp, DRIFTED))
+            skipped.append(SkippedPartition(row.tp, Reason.DRIFTED))
         else:
             raise Refused(
                 Reason.ORIGINAL_REPLICAS_DIFFER,

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.topic_patterns import TopicFilter
 from kafka_rebalance.api.v1alpha1 import GoalsSpec, KafkaRebalanceSpec, OfflinePolicy
 from kafka_rebalance.errors import Refused, Transient
-from kafka_rebalance.execution.partition_status import DRIFTED, FOREIGN, WEDGED, PartitionMove
+from kafka_rebalance.execution.partition_status import PartitionMove
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.goals import Strategy
 from kafka_rebalance.model.load import LoadModel, PartitionLoad
@@ -17,10 +16,10 @@ from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
 from kafka_rebalance.model.run import Spent
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
 from kafka_rebalance.planning.problem.request import Goals, PartitionInput, PlanRequest, eligible_brokers
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.budget_used import what_is_left
 from kafka_rebalance.reconcile.runs.assignment_lists import AssignmentLists
 from kafka_rebalance.reconcile.runs.solving import solve
-from kafka_rebalance.reconcile.state.selection import BUDGET_REACHED, NOTHING_SELECTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +32,6 @@ class PlanInputs:
     lists: AssignmentLists = field(default_factory=AssignmentLists)
     min_insync: Mapping[str, int] = field(default_factory=dict)
     spent: Spent = field(default_factory=Spent)
-
-
-PINNED = "Pinned"
-NOT_MOVED = "NotMoved"
-"""Why a partition stays on a broker that shall be emptied: NotMoved where the strategy does not move it."""
 
 
 async def make_plan(
@@ -56,7 +50,8 @@ async def make_plan(
     # A list that somebody else is just changing is no list to plan from: it has copies too many.
     resting = {tp: state for tp, state in selected.items() if not state.in_flight}
     busy = [
-        SkippedPartition(tp, WEDGED if selected[tp].wedged else FOREIGN) for tp in sorted(selected.keys() - resting)
+        SkippedPartition(tp, Reason.WEDGED_REASSIGNMENT if selected[tp].wedged else Reason.FOREIGN_REASSIGNMENT)
+        for tp in sorted(selected.keys() - resting)
     ]
     holders = frozenset(b for state in resting.values() for b in state.replicas)
     live = tuple(sorted(info.brokers.values(), key=lambda broker: broker.id))
@@ -67,7 +62,7 @@ async def make_plan(
         names = ", ".join(str(b) for b in sorted(away))
         names = f"broker {names} holds replicas and is" if len(away) == 1 else f"brokers {names} hold replicas and are"
         raise Transient(
-            "ClusterUnhealthy",
+            Reason.CLUSTER_UNHEALTHY,
             f"{names} not live; planned on their return. If gone for good: spec.brokers.decommission",
             retry_after=15,
         )
@@ -102,7 +97,7 @@ async def make_plan(
     staying = _left_on(decommission, request, made) if decommission else ()
     made = replace(made, skipped=(*made.skipped, *asked.lists.skipped, *busy, *staying))
     in_place = tuple(sorted(asked.lists.wanted.keys() - made.about))
-    return replace(made, in_place=in_place, reason=made.reason if selected else NOTHING_SELECTED)
+    return replace(made, in_place=in_place, reason=made.reason if selected else Reason.NOTHING_SELECTED)
 
 
 def _elections(
@@ -124,7 +119,9 @@ def _left_on(leaving: frozenset[BrokerId], request: PlanRequest, made: Plan) -> 
     told = {p.tp for p in made.partitions} | {row.tp for row in made.skipped}
     for p in request.partitions:
         if leaving.intersection(p.replicas) and p.tp not in told:
-            reason = PINNED if p.pinned else BUDGET_REACHED if made.imbalance is not None else NOT_MOVED
+            reason = (
+                Reason.PINNED if p.pinned else Reason.BUDGET_REACHED if made.imbalance is not None else Reason.NOT_MOVED
+            )
             yield SkippedPartition(p.tp, reason)
 
 
@@ -157,7 +154,9 @@ def refuse_stale(earlier: Iterable[PartitionMove], partitions: Mapping[TopicPart
     for errand in earlier:
         state, most = partitions.get(errand.tp), max(len(errand.origin), len(errand.target))
         if state is not None and len(state.replicas) > most and set(state.replicas) <= errand.known:
-            raise Transient("MetadataStale", f"{errand.tp} still shows {list(state.replicas)}; reading again", 1.0)
+            raise Transient(
+                Reason.METADATA_STALE, f"{errand.tp} still shows {list(state.replicas)}; reading again", 1.0
+            )
 
 
 def with_earlier_errands(
@@ -168,7 +167,7 @@ def with_earlier_errands(
     Those that others have moved keep the list that they were on before the run: wherever it goes, they stay out of it.
     """
     planned = {p.tp for p in made.partitions}
-    drifted = {row.tp for row in made.skipped if row.reason == DRIFTED}
+    drifted = {row.tp for row in made.skipped if row.reason == Reason.DRIFTED}
     left = []
     for e in earlier:
         if e.tp not in planned and e.tp in partitions:

@@ -11,7 +11,6 @@ import uuid
 from collections.abc import Awaitable, Callable, Collection, Container, Iterable, Mapping
 from dataclasses import replace
 
-from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.v1alpha1 import KafkaRebalanceSpec, planning_hash
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Transient
@@ -22,6 +21,7 @@ from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import PartitionState, TopicPartition
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.decide.budget_used import spent_by
@@ -200,7 +200,7 @@ class Runs:
         if missing and not (await self._admin.describe_partitions({tp.topic for tp in missing})).keys().isdisjoint(
             missing
         ):
-            raise Transient("MetadataStale", "not every broker told about all topics; reading again", 1.0)
+            raise Transient(Reason.METADATA_STALE, "not every broker told about all topics; reading again", 1.0)
 
     async def _gone_on_with(
         self,

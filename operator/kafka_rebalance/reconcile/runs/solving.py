@@ -16,6 +16,7 @@ from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.planning.planner import plan
 from kafka_rebalance.planning.problem.request import PlanRequest
+from kafka_rebalance.reasons import Reason
 
 LARGE = 10_000
 """Partitions from which on the start of a process (half a second) is the smaller evil."""
@@ -43,7 +44,7 @@ async def solve(request: PlanRequest) -> Plan:
     if process.returncode:
         how = f"signal {-process.returncode}" if process.returncode < 0 else f"exit code {process.returncode}"
         told = f"planning {len(request.partitions)} partitions ended with {how}: short of memory, or see the log above"
-        raise Transient("PlanningFailed", told, retry_after=_RETRY_SECONDS)
+        raise Transient(Reason.PLANNING_FAILED, told, retry_after=_RETRY_SECONDS)
     made = await asyncio.to_thread(pickle.loads, answer)  # our own process wrote it
     if isinstance(made, Plan):
         return made

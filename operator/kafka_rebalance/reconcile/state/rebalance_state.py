@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.deleted import parse_deleted_rebalance
 from kafka_rebalance.api.v1alpha1 import (
     LET_GO_ANNOTATION,
@@ -33,8 +32,9 @@ from kafka_rebalance.execution.schedule import Limits
 from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.state.records import OpenRun
-from kafka_rebalance.reconcile.state.selection import BUDGET_REACHED, select
+from kafka_rebalance.reconcile.state.selection import select
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,7 +346,7 @@ class RebalanceState:
         """Forget what belonged to the open run, but for what is said of it afterwards."""
         if self.open is not None:
             plan = self.open.plan
-            why_empty = plan.reason or (BUDGET_REACHED if plan.imbalance is not None else "")
+            why_empty = plan.reason or (Reason.BUDGET_REACHED if plan.imbalance is not None else "")
             self.ended = EndedRun(why_empty, len(self.skipped))
         self.open = None
         self.expected_rates = None

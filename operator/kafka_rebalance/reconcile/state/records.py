@@ -12,6 +12,7 @@ from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
+from kafka_rebalance.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ async def load_open_run(stores: Stores, run: Run) -> OpenRun:
     stored = await stores.plans.load(run.uid, run.plan_hash)
     if stored is None:
         raise Permanent(
-            "StoredPlanMissing",
+            Reason.STORED_PLAN_MISSING,
             f"the stored plan {run.plan_hash} of {run.namespace}/{run.name} is gone from the operator's namespace; "
             "nothing is submitted without it. Set deletionPolicy to Abandon and delete the resource to let go",
         )

@@ -8,11 +8,6 @@ from kafka_rebalance.api.topic_patterns import TopicFilter
 from kafka_rebalance.api.v1alpha1 import KafkaRebalanceSpec
 from kafka_rebalance.model.topology import PartitionState, TopicPartition
 
-BUDGET_REACHED = "BudgetReached"
-"""The movement budget allows no further move."""
-NOTHING_SELECTED = "NothingSelected"
-"""Why a plan is empty: the topic filter takes nothing that the cluster has, which may be a slip of the pen."""
-
 
 def select(
     spec: KafkaRebalanceSpec, partitions: Mapping[TopicPartition, PartitionState]

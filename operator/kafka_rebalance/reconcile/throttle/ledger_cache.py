@@ -12,6 +12,7 @@ from kafka_rebalance.execution.ledger import Ledger
 from kafka_rebalance.execution.ledger_json import ledger_from_json, ledger_to_json
 from kafka_rebalance.kube.api_errors import StoredStateCorrupt
 from kafka_rebalance.kube.store import LedgerStore
+from kafka_rebalance.reasons import Reason
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ class LedgerCache:
         except (KeyError, TypeError, ValueError, StoredStateCorrupt) as error:
             why = error.message if isinstance(error, StoredStateCorrupt) else error
             raise Permanent(
-                "ThrottleLedgerDamaged",
+                Reason.THROTTLE_LEDGER_DAMAGED,
                 f"the throttle ledger of cluster {self._cluster_id} cannot be read ({why}); restore it, or delete it "
                 "after undoing the throttles by hand",
             ) from error

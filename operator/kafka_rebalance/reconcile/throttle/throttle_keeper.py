@@ -24,6 +24,7 @@ from kafka_rebalance.execution.throttle_drift import Reverts
 from kafka_rebalance.kafka.ports import KafkaAdmin
 from kafka_rebalance.kube.store import LedgerStore
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.throttle.broker_rates import BrokerRates
 from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache
 from kafka_rebalance.reconcile.throttle.topic_lists import TopicLists
@@ -111,7 +112,7 @@ class ThrottleKeeper:
             return
         if under_way and (found := [*await self._rates.set_there(brokers), *await self._lists.set_there(topics)]):
             raise Permanent(
-                "ThrottleLedgerMissing",
+                Reason.THROTTLE_LEDGER_MISSING,
                 f"somebody deleted the throttle ledger while a run was open, and {_some(found)} may be ours; "
                 "nothing is guessed: restore the ledger, or delete these configs and set again what is yours later",
             )

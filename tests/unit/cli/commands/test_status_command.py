@@ -8,7 +8,7 @@ import yaml
 from tests.fakes.kube_in_memory import KubeInMemory
 from tests.unit.cli.commands.status_runs import NOW, resource, run
 
-from kafka_rebalance.api.conditions import ConditionType, ReadySummary, Reason, set_condition, summarise
+from kafka_rebalance.api.conditions import ConditionType, ReadySummary, set_condition, summarise
 from kafka_rebalance.api.v1alpha1 import (
     REBALANCES,
     BatchRow,
@@ -24,6 +24,7 @@ from kafka_rebalance.api.v1alpha1 import (
     parse_rebalance,
 )
 from kafka_rebalance.cli.tables.status_table import print_summary
+from kafka_rebalance.reasons import Reason
 
 
 def full_status(**more):

@@ -10,7 +10,7 @@ import pytest
 from tests.fakes.kube_in_memory import KubeInMemory
 from tests.fakes.whole_program import run_program
 
-from kafka_rebalance.api.conditions import ReadySummary, Reason, summarise
+from kafka_rebalance.api.conditions import ReadySummary, summarise
 from kafka_rebalance.api.v1alpha1 import (
     REBALANCES,
     UNDO_ANNOTATION,
@@ -26,6 +26,7 @@ from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.model.plan import Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
 from kafka_rebalance.model.topology import TopicPartition, replicas_of
+from kafka_rebalance.reasons import Reason
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 UID = "3f2a91c4-0000-4000-8000-000000000000"

@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.kafka.ports import ConfigOp, ConfigSource, ConfigValue
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.cordoning import CONFIG, Cordons
 from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState, StepBlock
 from kafka_rebalance.reconcile.state.records import Stores, open_run

@@ -5,13 +5,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kafka_rebalance.api.conditions import Reason
-from kafka_rebalance.execution.partition_status import FOREIGN, Direction, MovePhase, Observation, PartitionStatus
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionStatus
 from kafka_rebalance.execution.progress import measure
 from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.model.plan import Plan, PlannedPartition
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.judging import judge_again, moving, still_meant
 from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState, StepBlock
 from kafka_rebalance.reconcile.state.records import open_run
@@ -106,7 +106,10 @@ class TestAhead:
             state = replace(state, isr=state.isr - set(state.adding), leader=BrokerId(1))
         now = seen(state, partition(1, 1, 2))
         judge_again(mine, now, heading, frozenset(), (), [other])
-        assert (mine.verdicts[tp(0)].kind, mine.verdicts[tp(0)].reason) == (MovePhase.WAITING, FOREIGN)
+        assert (mine.verdicts[tp(0)].kind, mine.verdicts[tp(0)].reason) == (
+            MovePhase.WAITING,
+            Reason.FOREIGN_REASSIGNMENT,
+        )
         assert other.name in mine.verdicts[tp(0)].message
         judge_again(mine, now, heading, frozenset(), ())
         assert mine.verdicts[tp(0)].kind in {MovePhase.READY, MovePhase.IN_FLIGHT}

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.v1alpha1 import FINALIZER, UNDO_ANNOTATION
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
@@ -14,6 +13,7 @@ from kafka_rebalance.execution.queue_order import Place
 from kafka_rebalance.model.plan import Plan, PlannedPartition
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.queue_places import ahead_of, give_places
 from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState, RollbackBarrier, StepBlock
 from kafka_rebalance.reconcile.state.records import open_run

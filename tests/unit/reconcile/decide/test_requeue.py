@@ -4,13 +4,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
 from kafka_rebalance.execution.progress import measure
 from kafka_rebalance.model.plan import Plan, PlannedPartition
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import ClusterState, TopicPartition, replicas_of
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.requeue import (
     BUSY_SECONDS,
     FOREIGN_SECONDS,

@@ -4,13 +4,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.v1alpha1 import parse_throttle
 from kafka_rebalance.execution.health_gate import Change, Vitals
 from kafka_rebalance.execution.queue_order import Place
 from kafka_rebalance.model.plan import Plan, PlannedPartition
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition, replicas_of
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.step_blocks import Surroundings, hold_on
 from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState
 from kafka_rebalance.reconcile.state.records import open_run

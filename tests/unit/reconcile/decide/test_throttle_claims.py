@@ -2,12 +2,12 @@
 
 import pytest
 
-from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.api.v1alpha1 import parse_throttle
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionMove, PartitionStatus
 from kafka_rebalance.execution.reassignment_throttle import ClusterRates, Rates
 from kafka_rebalance.model.topology import ClusterState, PartitionState, TopicPartition, replicas_of
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.throttle_claims import (
     DEFAULT_RATE,
     Moving,

@@ -4,13 +4,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kafka_rebalance.api.conditions import Reason
 from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatus
 from kafka_rebalance.execution.reassignment_throttle import ClusterRates, Rates
 from kafka_rebalance.execution.steps import Alter, Elect
 from kafka_rebalance.model.plan import Plan, PlannedPartition
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.report.progress_tracking import follow, stalled
 from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState, StepBlock
 from kafka_rebalance.reconcile.state.records import open_run

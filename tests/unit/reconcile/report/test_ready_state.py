@@ -6,12 +6,13 @@ from dataclasses import replace
 import pytest
 from tests.fakes.reported_status import BODY, FLYING, MOVED, NOW, said, status_of, statuses, tp, work
 
-from kafka_rebalance.api.conditions import ConditionType, Reason, find_condition
+from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.api.v1alpha1 import FINALIZER
 from kafka_rebalance.errors import Permanent, Transient
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
 from kafka_rebalance.execution.queue_order import Place
 from kafka_rebalance.model.run import RunOutcome
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.report.ready_state import waiting_summary
 from kafka_rebalance.reconcile.state.rebalance_state import EndedRun, StepBlock
 
