@@ -114,8 +114,8 @@ class OffsetRange:
     end: int
 
 
-class KafkaAdmin(Protocol):
-    """One Kafka cluster, as an administrator sees it."""
+class KafkaReader(Protocol):
+    """Questions to one Kafka cluster. They change nothing and are allowed at any time."""
 
     async def describe_cluster(self) -> ClusterInfo:
         """Cluster id and live brokers with racks."""
@@ -129,6 +129,24 @@ class KafkaAdmin(Protocol):
     async def list_reassignments(self) -> dict[TopicPartition, Reassignment]:
         """Everything in flight in the cluster, whoever started it."""
 
+    async def topic_configs(self, topics: Collection[str], names: Collection[str]) -> dict[str, dict[str, ConfigValue]]:
+        """The named configs of each topic; missing topics are absent."""
+
+    async def broker_configs(
+        self, brokers: Collection[BrokerId], names: Collection[str]
+    ) -> dict[BrokerId, dict[str, ConfigValue]]:
+        """The named configs of each broker; brokers that did not answer are absent."""
+
+    async def log_dirs(self, brokers: Collection[BrokerId]) -> dict[BrokerId, tuple[LogDir, ...]]:
+        """Replica sizes on each broker's disks; brokers that did not answer are absent."""
+
+    async def offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
+        """First and next offsets; partitions without a leader are absent."""
+
+
+class KafkaWriter(Protocol):
+    """Orders to one Kafka cluster. Only the operator that leads may send them (see `fencing`)."""
+
     async def alter_reassignments(
         self, orders: Mapping[TopicPartition, Replicas | None]
     ) -> dict[TopicPartition, AlterCode]:
@@ -140,14 +158,6 @@ class KafkaAdmin(Protocol):
     async def elect_preferred(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, AlterCode]:
         """Make the first replica the leader, where it is in sync."""
 
-    async def topic_configs(self, topics: Collection[str], names: Collection[str]) -> dict[str, dict[str, ConfigValue]]:
-        """The named configs of each topic; missing topics are absent."""
-
-    async def broker_configs(
-        self, brokers: Collection[BrokerId], names: Collection[str]
-    ) -> dict[BrokerId, dict[str, ConfigValue]]:
-        """The named configs of each broker; brokers that did not answer are absent."""
-
     async def alter_topic_configs(self, changes: Mapping[str, Collection[ConfigChange]]) -> dict[str, str | None]:
         """Apply incrementally, many topics at once; per topic None or what went wrong."""
 
@@ -156,11 +166,9 @@ class KafkaAdmin(Protocol):
     ) -> dict[BrokerId, str | None]:
         """Apply incrementally, each broker by itself; per broker None or what went wrong."""
 
-    async def log_dirs(self, brokers: Collection[BrokerId]) -> dict[BrokerId, tuple[LogDir, ...]]:
-        """Replica sizes on each broker's disks; brokers that did not answer are absent."""
 
-    async def offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
-        """First and next offsets; partitions without a leader are absent."""
+class KafkaAdmin(KafkaReader, KafkaWriter, Protocol):
+    """Both, with the connections behind them. Its owner closes it; everybody else takes the half that it needs."""
 
     async def close(self) -> None:
         """Let go of connections and threads."""
