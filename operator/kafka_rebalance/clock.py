@@ -1,4 +1,4 @@
-"""The clock that callers hand in. Nothing below ``app`` reads the time by itself."""
+"""The clock that callers pass in. Nothing below ``app`` reads the time by itself."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """The two clocks."""
+    """Wall time and monotonic time."""
 
     def now(self) -> datetime:
         """Wall time, aware, for people and for the stores."""

@@ -1,16 +1,16 @@
-"""The errors of this project, and nothing else's: adapters translate, nothing above them sees a client's exception.
+"""The errors of this project. Adapters translate those of client libraries; nothing above them sees one.
 
-RebalanceError             reason (CamelCase, becomes a condition's reason) and a message for a person
-├── Transient              worth another try after ``retry_after`` seconds: a time-out, a broker that is away
-├── Permanent              will not heal by itself: wrong credentials, a missing right
-└── Refused                the request itself cannot be carried out: unknown broker, fewer brokers than replicas
+RebalanceError             a reason, which becomes a condition's reason, and a message for a person
+├── Transient              retry after ``retry_after`` seconds: a time-out, a broker that is down
+├── Permanent              needs a person: wrong credentials, a missing permission
+└── Refused                the request is invalid: an unknown broker, fewer brokers than replicas
 """
 
 from __future__ import annotations
 
 
 class RebalanceError(Exception):
-    """Anything that keeps a rebalance from going on, said for the person who reads it at 3 a.m."""
+    """Why a rebalance cannot continue, in words for the person who reads it at 3 a.m."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -19,7 +19,7 @@ class RebalanceError(Exception):
 
 
 class Transient(RebalanceError):
-    """May heal by itself; try again after ``retry_after`` seconds."""
+    """May resolve itself; retry after ``retry_after`` seconds."""
 
     def __init__(self, reason: str, message: str, retry_after: float = 5.0) -> None:
         super().__init__(reason, message)
@@ -27,7 +27,7 @@ class Transient(RebalanceError):
 
 
 class Permanent(RebalanceError):
-    """Needs a person: the same call would fail again."""
+    """Needs a person: a retry would fail again."""
 
 
 class Refused(RebalanceError):

@@ -1,4 +1,4 @@
-"""Bytes, rates and durations: between what people write and integers.
+"""Bytes, rates and durations: parsing and formatting.
 
 Quantities are Kubernetes' (``50Mi``, ``2Ti``, ``1048576``), whole and positive; bytes are bytes, rates are bytes
 per second, durations are seconds.
@@ -38,7 +38,7 @@ def parse_quantity(value: int | str) -> int:
 
 
 def parse_duration(value: str) -> int:
-    """``1h30m`` -> 5400 seconds. Raises ValueError for anything else than hours, minutes, seconds, in that order."""
+    """``1h30m`` -> 5400 seconds. Raises ValueError for anything but hours, minutes and seconds, in that order."""
     match = _DURATION.fullmatch(value.strip())
     if match is None or not any(match.groups()):
         raise ValueError(f"{value!r} is not a duration like 15m or 1h30m")
@@ -76,15 +76,15 @@ def format_duration(seconds: float) -> str:
 def format_duration_range(shortest: float, longest: float) -> str:
     """(725, 1490) -> ``12m-25m``; one value where both read the same.
 
-    Coarse, so that it does not change at every look: to 10 seconds, from a minute on to minutes, from an hour on to 10
-    minutes, from a day on to hours.
+    Rounded so that it does not change with every update: to 10 seconds, from a minute on to minutes, from an hour on to
+    10 minutes, from a day on to hours.
     """
     ends = [format_duration(_coarse(seconds)) for seconds in (shortest, longest)]
     return ends[0] if ends[0] == ends[1] else "-".join(ends)
 
 
 def _coarse(seconds: float) -> int:
-    """Rounded to what is worth reading; zero only for zero."""
+    """Rounded as above; zero only for zero."""
     if seconds <= 0:
         return 0
     step = next((step for below, step in ((60, 10), (3600, 60), (86400, 600)) if seconds < below), 3600)

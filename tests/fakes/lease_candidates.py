@@ -129,7 +129,7 @@ class Candidate:
 
     @property
     def acts(self):
-        return self.lease.held()
+        return self.lease.is_leader()
 
     async def end(self):
         """Killed: it neither renews nor releases."""

@@ -42,7 +42,7 @@ class TestTwoHolders:
         done, pending = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         await asyncio.wait(pending, timeout=2.5)  # two looks of each
         assert [len(done), sum(task.done() for task in waiting)] == [1, 1]
-        (winner,) = [one for one in many if one.held()]
+        (winner,) = [one for one in many if one.is_leader()]
         assert lease(namespace)["holderIdentity"] == winner.identity
         for task in pending:
             task.cancel()
@@ -53,9 +53,9 @@ class TestTwoHolders:
         await first.acquire()
         waiting = asyncio.create_task(second.acquire())
         await first.release()
-        assert not first.held()
+        assert not first.is_leader()
         await waiting
-        assert second.held()
+        assert second.is_leader()
         found = lease(namespace)
         assert (found["holderIdentity"], found["leaseTransitions"], found["leaseDurationSeconds"]) == ("b", 1, NEVER)
 
@@ -64,7 +64,7 @@ class TestTwoHolders:
         first, second = holder(client, "a"), holder(client, "b")
         await first.acquire()
         await second.acquire()
-        assert (first.held(), second.held()) == (False, True)
+        assert (first.is_leader(), second.is_leader()) == (False, True)
         with pytest.raises(LeadershipLost, match="is held by b now"):
             await first.keep()
         assert lease(namespace)["holderIdentity"] == "b"
@@ -80,7 +80,7 @@ class TestTwoHolders:
         await self._renewed(namespace)
         await asyncio.to_thread(namespace.kubectl, "delete", "lease", "the-lease")
         await self._renewed(namespace)
-        assert first.held()
+        assert first.is_leader()
         assert not keeping.done()
         found = lease(namespace)
         assert (found["acquireTime"], found["leaseTransitions"]) == (acquired, 0)

@@ -25,7 +25,7 @@ from kafka_rebalance.app.probes import served
 from kafka_rebalance.app.resource_watch import Watch
 from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.kafka.admin import connect
-from kafka_rebalance.kafka.fencing import Fence, fenced
+from kafka_rebalance.kafka.fencing import Fence
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.kube.lease import DURATION_SECONDS, LEASE_NAME, LeaseHolder
 from kafka_rebalance.reasons import Reason
@@ -84,7 +84,7 @@ class _Parts:
         return Pulse(
             stage=self.stage,
             look_age=self.lease.look_age,
-            holds_lease=self.lease.held(),
+            holds_lease=self.lease.is_leader(),
             watching=self.watching,
             watch_age=self.watch.age if self.watch else None,
             rounds=self.supervisor.rounds() if self.supervisor else {},
@@ -123,11 +123,11 @@ async def run_operator(settings: Settings) -> None:
 async def _lead(settings: Settings, parts: _Parts, clock: SystemClock, stop: asyncio.Event) -> BaseException | None:
     """Act until the end; when this returns, nothing is under way. Why it ended, unless by a signal."""
     keeping = asyncio.create_task(parts.lease.keep())
-    fence = Fence(parts.lease.held)
+    fence = Fence(parts.lease.is_leader)
     kube = KubeClient.connect(settings.own_namespace, before_write=fence.check)
     parts.supervisor = supervisor = Supervisor(
         kube,
-        lambda connection: fenced(connect(connection, fence.check), fence),
+        lambda connection: connect(connection, fence),
         LoadModelFiles(settings.load_model_dir, clock.now),
         clock,
     )
@@ -153,7 +153,7 @@ async def _lead(settings: Settings, parts: _Parts, clock: SystemClock, stop: asy
     # The watch first: what it sees after the supervisor has stopped would start engines anew.
     await watch.stop()
     await supervisor.stop()
-    await fence.settled()
+    await fence.wait_until_idle()
     await kube.close()
     lost = keeping.exception() if keeping.done() else None
     await _cancelled(keeping)

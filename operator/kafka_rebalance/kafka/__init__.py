@@ -1,1 +1,1 @@
-"""Kafka: the ports the rest is written against, and the two clients behind them."""
+"""Kafka: the ports that the rest of the operator uses, and the two client libraries behind them."""

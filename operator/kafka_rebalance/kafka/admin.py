@@ -1,16 +1,17 @@
-"""The port to one Kafka cluster, put together from the two clients.
+"""`KafkaAdmin` over the two client libraries.
 
-This is where the first rule of the execution is enforced, whoever calls: a partition in flight is sent nothing but a
-cancellation. Redirecting one leaves stale removals behind, or wedges it for ever (`docs/kafka-behaviour.md`).
+Two rules hold for every caller. A partition in flight is sent nothing but a cancellation: redirecting it leaves stale
+removals behind, or wedges it for ever (`docs/kafka-behaviour.md`). And every order passes the fence.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kafka.confluent import ConfluentClient
+from kafka_rebalance.kafka.fencing import Fence
 from kafka_rebalance.kafka.ports import (
     AlterCode,
     ClusterInfo,
@@ -26,21 +27,22 @@ from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, TopicPartition
 
 
-def connect(settings: ConnectionSettings, before_order: Callable[[], None] | None = None) -> KafkaAdmin:
-    """A client of the cluster. Connects on first use; raises Permanent for settings that cannot work.
+def connect(settings: ConnectionSettings, fence: Fence | None = None) -> KafkaAdmin:
+    """A client of the cluster; without ``fence`` it may always send orders, as a command does, which has no lease.
 
-    ``before_order`` is called right before each request that alters reassignments: the listing that goes first takes
-    its time. What it raises is raised, and nothing is sent.
+    Connects on first use. Raises Permanent for settings that cannot work.
     """
-    return _Admin(ConfluentClient(settings), ReassignmentClient(settings, before_order))
+    fence = fence or Fence(is_leader=lambda: True)
+    return _Admin(ConfluentClient(settings), ReassignmentClient(settings, fence.check), fence)
 
 
 class _Admin:
-    """`KafkaAdmin` over librdkafka and kafka-python."""
+    """`KafkaAdmin`: reads always pass, orders pass the fence."""
 
-    def __init__(self, confluent: ConfluentClient, reassignments: ReassignmentClient) -> None:
+    def __init__(self, confluent: ConfluentClient, reassignments: ReassignmentClient, fence: Fence) -> None:
         self._confluent = confluent
         self._reassignments = reassignments
+        self._fence = fence
         self._reached = False
 
     async def describe_cluster(self) -> ClusterInfo:
@@ -48,12 +50,12 @@ class _Admin:
         try:
             return await self._reassignments.describe_cluster()
         except Transient:
-            self._reached = False  # librdkafka may know more: whether it is the credentials, for one
+            self._reached = False  # ask librdkafka next time: it tells wrong credentials from an outage
             raise
 
     async def describe_partitions(self, topics: Collection[str] | None = None) -> dict[TopicPartition, PartitionState]:
-        # Two sources, no snapshot: the controller's listing is right about the replicas of what is in flight, while
-        # the broker asked for metadata may be some hundred milliseconds behind.
+        # Two sources, no snapshot: of a partition in flight the controller's listing is right, while the broker that
+        # answers with metadata may be some hundred milliseconds behind.
         listed = await self.list_reassignments()
         states = await self._confluent.describe_partitions(topics)
         for tp in listed.keys() & states.keys():
@@ -70,18 +72,10 @@ class _Admin:
     async def alter_reassignments(
         self, orders: Mapping[TopicPartition, Replicas | None]
     ) -> dict[TopicPartition, AlterCode]:
-        if not orders:
-            return {}
-        await self._reach()
-        refused: dict[TopicPartition, AlterCode] = {}
-        if any(replicas is not None for replicas in orders.values()):
-            in_flight = await self._reassignments.list_reassignments()
-            refused = {tp: AlterCode.IN_FLIGHT for tp, to in orders.items() if to is not None and tp in in_flight}
-        sent = {tp: replicas for tp, replicas in orders.items() if tp not in refused}
-        return refused | await self._reassignments.alter(sent)
+        return await self._fence.order(lambda: self._alter_reassignments(orders))
 
     async def elect_preferred(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, AlterCode]:
-        return await self._confluent.elect_preferred(partitions)
+        return await self._fence.order(lambda: self._confluent.elect_preferred(partitions))
 
     async def topic_configs(self, topics: Collection[str], names: Collection[str]) -> dict[str, dict[str, ConfigValue]]:
         return await self._confluent.topic_configs(topics, names)
@@ -92,12 +86,12 @@ class _Admin:
         return await self._confluent.broker_configs(brokers, names)
 
     async def alter_topic_configs(self, changes: Mapping[str, Collection[ConfigChange]]) -> dict[str, str | None]:
-        return await self._confluent.alter_topic_configs(changes)
+        return await self._fence.order(lambda: self._confluent.alter_topic_configs(changes))
 
     async def alter_broker_configs(
         self, changes: Mapping[BrokerId, Collection[ConfigChange]]
     ) -> dict[BrokerId, str | None]:
-        return await self._confluent.alter_broker_configs(changes)
+        return await self._fence.order(lambda: self._confluent.alter_broker_configs(changes))
 
     async def log_dirs(self, brokers: Collection[BrokerId]) -> dict[BrokerId, tuple[LogDir, ...]]:
         await self._reach()
@@ -110,8 +104,21 @@ class _Admin:
         await self._reassignments.close()
         await self._confluent.close()
 
+    async def _alter_reassignments(
+        self, orders: Mapping[TopicPartition, Replicas | None]
+    ) -> dict[TopicPartition, AlterCode]:
+        if not orders:
+            return {}
+        await self._reach()
+        refused: dict[TopicPartition, AlterCode] = {}
+        if any(replicas is not None for replicas in orders.values()):
+            in_flight = await self._reassignments.list_reassignments()
+            refused = {tp: AlterCode.IN_FLIGHT for tp, to in orders.items() if to is not None and tp in in_flight}
+        sent = {tp: replicas for tp, replicas in orders.items() if tp not in refused}
+        return refused | await self._reassignments.alter(sent)
+
     async def _reach(self) -> None:
-        """Let librdkafka make the first contact: it says at once why it fails, kafka-python only that it took long."""
+        """Connect with librdkafka first: it reports at once why that fails, kafka-python only that it timed out."""
         if not self._reached:
             await self._confluent.reach()
             self._reached = True

@@ -1,7 +1,7 @@
 """Metadata, configs, elections and offsets, through confluent-kafka: the only file that imports it.
 
-It translates and decides nothing. Calls block in threads of this object, never in the event loop, and each holds the
-AdminClient that it asked: a client that is collected fails or forgets its pending calls.
+It only translates. Calls block in threads of this object, never in the event loop, and each keeps a reference to its
+AdminClient: one that is garbage collected fails or loses its pending calls.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ V = TypeVar("V")
 
 REQUEST_SECONDS = CALL_SECONDS - 2
 BROKER_SECONDS = 4.0
-"""For calls to one given broker: what a dead one costs those who wait for all."""
+"""For calls to one given broker: a dead one delays a call to all brokers by this much."""
 _TICK_SECONDS = 0.2
 _PATIENCE_SECONDS = 1.0
 _NO_TOPIC = "kafka-rebalance-no-such-topic"
@@ -91,12 +91,12 @@ class ConfluentClient:
         self._admin = self._build()
 
     async def reach(self) -> None:
-        """Make contact, or raise why there is none."""
+        """Connect, or raise why that is not possible."""
         nothing = TopicCollection([_NO_TOPIC])
         await self._all("connect", lambda a: a.describe_topics(nothing, **_for(REQUEST_SECONDS)))
 
     async def describe_partitions(self, topics: Collection[str] | None) -> dict[TopicPartition, PartitionState]:
-        """Partitions as metadata shows them, without reassignments; unknown topics are absent."""
+        """Partitions from metadata, without reassignments; unknown topics are absent."""
         asked = "describe topics"
         names = sorted(set(topics)) if topics is not None else sorted((await self._metadata()).topics)
         if not names:
@@ -115,7 +115,7 @@ class ConfluentClient:
         return states
 
     async def elect_preferred(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, AlterCode]:
-        """Preferred leader election; UNKNOWN where the answer says nothing that can be relied upon."""
+        """Preferred leader election; UNKNOWN where the answer is not conclusive."""
         if not partitions:
             return {}
         asked = [ClientPartition(tp.topic, tp.partition) for tp in sorted(partitions)]
@@ -165,7 +165,7 @@ class ConfluentClient:
         return found
 
     async def alter_topic_configs(self, changes: Mapping[str, Collection[ConfigChange]]) -> dict[str, str | None]:
-        """Many topics in one call; a bad one fails alone."""
+        """Many topics in one call; each fails on its own."""
         if not changes:
             return {}
         resources = [_changed(ResourceType.TOPIC, topic, wanted) for topic, wanted in sorted(changes.items())]
@@ -189,7 +189,7 @@ class ConfluentClient:
     async def offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
         """First and next offsets of the partitions that have a leader.
 
-        One missing topic fails librdkafka's whole call, so metadata is asked first.
+        One missing topic fails the whole call in librdkafka, so metadata is read first.
         """
         topics = (await self._metadata()).topics
         led = [
@@ -208,7 +208,7 @@ class ConfluentClient:
         return {tp: OffsetRange(start, ends[tp]) for tp, start in starts.items() if tp in ends}
 
     async def close(self) -> None:
-        """Let go of the threads; librdkafka's own end with the last pending call."""
+        """Stop the threads; librdkafka's own end with the last pending call."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _list_offsets(self, wanted: dict[ClientPartition, OffsetSpec]) -> dict[TopicPartition, int]:
@@ -231,7 +231,7 @@ class ConfluentClient:
     async def _all(
         self, asked: str, ask: Callable[[AdminClient], Mapping[K, Future[V]]], *, of_one_broker: bool = False
     ) -> dict[K, V | KafkaError]:
-        """The answer or the error of every future; raises when there was no answer at all or credentials are wrong."""
+        """The answer or the error of every future; raises if nothing answered or the credentials are wrong."""
         answers = await self._in_thread(lambda: self._settle(ask))
         silent = [a for a in answers.values() if isinstance(a, KafkaError) and a.code() in _NO_ANSWER]
         if of_one_broker:
@@ -263,16 +263,16 @@ class ConfluentClient:
         return {key: _outcome(future) for key, future in futures.items()}
 
     def _look_for_a_controller(self, admin: AdminClient) -> None:
-        """Ask any broker for metadata, whose answer names a controller and wakes the calls that wait for one.
+        """Read metadata from any broker: it names the controller and wakes the calls that wait for one.
 
-        librdkafka itself asks every 10 s at most while it knows no topic, whatever the refresh interval, and meanwhile
-        knocks at the door of a dead one.
+        While librdkafka knows no topic it refreshes metadata every 10 s at best, whatever the refresh interval, and
+        keeps trying a dead controller meanwhile.
         """
         with contextlib.suppress(KafkaException):
             admin.list_topics(topic=_NO_TOPIC, timeout=_PATIENCE_SECONDS)
 
     def _list_topics(self) -> Any:
-        """The one call that blocks inside librdkafka."""
+        """The only call that blocks inside librdkafka."""
         admin = self._admin
         try:
             metadata = admin.list_topics(timeout=REQUEST_SECONDS)
@@ -286,7 +286,7 @@ class ConfluentClient:
         return metadata
 
     def _hear(self, admin: AdminClient) -> None:
-        """Let librdkafka deliver what `_on_error` is told; unheard, it would pile up."""
+        """Let librdkafka call `_on_error`; without polling its events would pile up."""
         if self._polling.acquire(blocking=False):
             try:
                 admin.poll(0)
@@ -300,7 +300,7 @@ class ConfluentClient:
             self._complaint = error.str()
 
     def _count(self, *, timed_out: bool) -> None:
-        """Build the client anew when it hears nothing twice: it may cling to a controller that is dead."""
+        """Rebuild the client after two time-outs in a row: it may be stuck on a dead controller."""
         with self._state:
             self._timeouts = self._timeouts + 1 if timed_out else 0
             if self._timeouts < _TIMEOUTS_BEFORE_REBUILD:
@@ -313,7 +313,7 @@ class ConfluentClient:
             config: dict[str, Any] = {**librdkafka_config(self._settings), "error_cb": self._on_error}
             return AdminClient(config)
         except KafkaException as error:
-            # Not chained: librdkafka may quote the value that it does not like.
+            # Not chained: librdkafka may quote the invalid value, which may be a secret.
             raise Permanent(Reason.KAFKA_SETTINGS_INVALID, self._settings.redact(error.args[0].str())) from None
 
     def _failure(self, asked: str, error: KafkaError) -> RebalanceError:
@@ -346,12 +346,12 @@ def _merged(calls: Any) -> dict[ConfigResource, Future[Any]]:
 
 
 def _canonical(topic_id: str) -> str:
-    """Kafka writes ids in the URL-safe alphabet, librdkafka in the other."""
+    """Kafka writes topic ids in URL-safe base64, librdkafka in standard base64."""
     return topic_id.rstrip("=").replace("+", "-").replace("/", "_")
 
 
 def _partition_state(tp: TopicPartition, topic_id: str, info: TopicPartitionInfo) -> PartitionState:
-    # Typed as a Node, yet None where there is no leader.
+    # Typed as a Node, but None where there is no leader.
     leader: int = getattr(info.leader, "id", -1)
     return PartitionState(
         tp=tp,
@@ -363,14 +363,14 @@ def _partition_state(tp: TopicPartition, topic_id: str, info: TopicPartitionInfo
 
 
 def _values(entries: Mapping[str, ConfigEntry], names: Collection[str]) -> dict[str, ConfigValue]:
-    """Brokers do not list a dynamic config that nobody set: that is a value of None."""
+    """Brokers do not list dynamic configs that are not set; their value is None."""
     return {
         name: _value(entries[name]) if name in entries else ConfigValue(None, ConfigSource.DEFAULT) for name in names
     }
 
 
 def _value(entry: ConfigEntry) -> ConfigValue:
-    # Typed as the enum, yet a plain integer when it comes from a broker.
+    # Typed as the enum, but a plain integer when it comes from a broker.
     source: Any = entry.source
     return ConfigValue(entry.value, _SOURCES.get(getattr(source, "value", source), ConfigSource.DEFAULT))
 

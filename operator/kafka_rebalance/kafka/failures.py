@@ -1,4 +1,4 @@
-"""What the two adapters say when a cluster cannot be used: the same three errors, whichever client noticed."""
+"""The errors of both adapters when a cluster cannot be used: the same three, whichever client library failed."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from kafka_rebalance.reasons import Reason
 
 
 def unreachable(settings: ConnectionSettings, asked: str, detail: object, retry_after: float = 5.0) -> Transient:
-    """No answer to ``asked``. Whether an order was carried out is not known."""
+    """No answer to ``asked``. If it was an order, it may have been carried out."""
     message = f"No answer from Kafka at {settings.bootstrap_servers} to {asked}: {settings.redact(str(detail))}"
     return Transient(Reason.KAFKA_UNREACHABLE, message, retry_after)
 
 
 def authentication_failed(settings: ConnectionSettings, detail: object) -> Permanent:
-    """The brokers answer and do not accept who we are."""
+    """The brokers answered and rejected the credentials."""
     how = settings.sasl_mechanism or settings.security_protocol
     message = f"Kafka at {settings.bootstrap_servers} refused the credentials ({how}): {settings.redact(str(detail))}"
     return Permanent(Reason.KAFKA_AUTHENTICATION_FAILED, message)
 
 
 def authorization_failed(settings: ConnectionSettings, asked: str, detail: object) -> Permanent:
-    """The brokers know who we are and do not let us."""
+    """The credentials are valid; a permission is missing."""
     message = f"Kafka at {settings.bootstrap_servers} does not allow us {asked}: {settings.redact(str(detail))}"
     return Permanent(Reason.KAFKA_AUTHORIZATION_FAILED, message)

@@ -1,9 +1,9 @@
-"""What the rest of the product may ask of a Kafka cluster.
+"""The ports to a Kafka cluster: a reader and a writer.
 
-Every method is one question or one order; none retries, waits or remembers. Every call ends within ``CALL_SECONDS``:
-Transient is raised where the reply may simply be lost (a time-out says nothing about whether the order was carried
-out: read the cluster to find out), Permanent where credentials or rights are wrong. Answers per partition or topic
-are returned, never raised: one bad partition must not hide the others.
+Every method is one request; none retries, waits or keeps state. Every call ends within ``CALL_SECONDS``. It raises
+Transient if there was no answer (an order may have been carried out all the same: read the cluster to find out), and
+Permanent if credentials or permissions are wrong. Errors of single partitions, topics or brokers are returned, never
+raised: one of them must not hide the answers for the others.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CALL_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class ClusterInfo:
-    """Who is there now. ``brokers`` holds the registered, unfenced ones."""
+    """The cluster now. ``brokers`` are the registered, unfenced ones."""
 
     cluster_id: str
     brokers: Mapping[BrokerId, Broker]
@@ -43,9 +43,9 @@ class Reassignment:
 class AlterCode(StrEnum):
     """Kafka's answer to one partition of AlterPartitionReassignments or ElectLeaders.
 
-    UNKNOWN stands for "look before you conclude": the controller's answer was an unknown error (its batch limit gives
-    that, with partial success) or the partition was missing from the response. IN_FLIGHT is ours: a partition in
-    flight is sent nothing but a cancellation, so this order was not sent.
+    UNKNOWN: read the cluster to find out. The controller answered with an unknown error (beyond its batch limit it
+    does, with partial success) or the partition was missing from the response. IN_FLIGHT is our own: the order was not
+    sent, since a partition in flight is sent nothing but a cancellation.
     """
 
     OK = "OK"
@@ -60,7 +60,7 @@ class AlterCode(StrEnum):
 
 
 class ConfigSource(StrEnum):
-    """Where a config value comes from; decides how it is restored."""
+    """Where a config value comes from; it decides how the value is restored."""
 
     DYNAMIC_TOPIC = "DynamicTopic"
     DYNAMIC_BROKER = "DynamicBroker"
@@ -78,7 +78,7 @@ class ConfigValue:
 
 
 class ConfigOp(StrEnum):
-    """IncrementalAlterConfigs operations; APPEND and SUBTRACT are for lists and keep other entries."""
+    """IncrementalAlterConfigs operations; APPEND and SUBTRACT are for lists and keep the other entries."""
 
     SET = "Set"
     DELETE = "Delete"
@@ -97,7 +97,7 @@ class ConfigChange:
 
 @dataclass(frozen=True, slots=True)
 class LogDir:
-    """One log directory: bytes of each replica in it; totals where the broker tells them (-1 where not)."""
+    """One log directory: bytes of each replica in it; totals are -1 where the broker does not report them."""
 
     path: str
     replica_bytes: Mapping[TopicPartition, int] = field(default_factory=dict)
@@ -114,8 +114,8 @@ class OffsetRange:
     end: int
 
 
-class KafkaAdmin(Protocol):
-    """One Kafka cluster, as an administrator sees it."""
+class KafkaReader(Protocol):
+    """Reads from one Kafka cluster. They change nothing and are allowed at any time."""
 
     async def describe_cluster(self) -> ClusterInfo:
         """Cluster id and live brokers with racks."""
@@ -123,22 +123,11 @@ class KafkaAdmin(Protocol):
     async def describe_partitions(self, topics: Collection[str] | None = None) -> dict[TopicPartition, PartitionState]:
         """Partitions of the topics (None: of all topics, internal ones included), reassignments merged in.
 
-        Topics that one broker does not know are absent: one such answer is no proof of deletion.
+        Topics that the broker does not know are absent, which does not prove that they were deleted.
         """
 
     async def list_reassignments(self) -> dict[TopicPartition, Reassignment]:
-        """Everything in flight in the cluster, whoever started it."""
-
-    async def alter_reassignments(
-        self, orders: Mapping[TopicPartition, Replicas | None]
-    ) -> dict[TopicPartition, AlterCode]:
-        """Submit new assignments; None cancels. An answer for every partition, UNKNOWN where there was none.
-
-        A new assignment for a partition that is in flight is not sent, and answered IN_FLIGHT: cancel first.
-        """
-
-    async def elect_preferred(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, AlterCode]:
-        """Make the first replica the leader, where it is in sync."""
+        """Everything in flight in the cluster, reassignments of other tools included."""
 
     async def topic_configs(self, topics: Collection[str], names: Collection[str]) -> dict[str, dict[str, ConfigValue]]:
         """The named configs of each topic; missing topics are absent."""
@@ -148,19 +137,38 @@ class KafkaAdmin(Protocol):
     ) -> dict[BrokerId, dict[str, ConfigValue]]:
         """The named configs of each broker; brokers that did not answer are absent."""
 
-    async def alter_topic_configs(self, changes: Mapping[str, Collection[ConfigChange]]) -> dict[str, str | None]:
-        """Apply incrementally, many topics at once; per topic None or what went wrong."""
-
-    async def alter_broker_configs(
-        self, changes: Mapping[BrokerId, Collection[ConfigChange]]
-    ) -> dict[BrokerId, str | None]:
-        """Apply incrementally, each broker by itself; per broker None or what went wrong."""
-
     async def log_dirs(self, brokers: Collection[BrokerId]) -> dict[BrokerId, tuple[LogDir, ...]]:
         """Replica sizes on each broker's disks; brokers that did not answer are absent."""
 
     async def offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
         """First and next offsets; partitions without a leader are absent."""
 
+
+class KafkaWriter(Protocol):
+    """Orders to one Kafka cluster. Only the operator that leads may send them (see `fencing`)."""
+
+    async def alter_reassignments(
+        self, orders: Mapping[TopicPartition, Replicas | None]
+    ) -> dict[TopicPartition, AlterCode]:
+        """Submit new assignments; None cancels. An answer for every partition, UNKNOWN where there was none.
+
+        A new assignment for a partition in flight is not sent; its answer is IN_FLIGHT. Cancel first.
+        """
+
+    async def elect_preferred(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, AlterCode]:
+        """Elect the first replica as leader where it is in sync."""
+
+    async def alter_topic_configs(self, changes: Mapping[str, Collection[ConfigChange]]) -> dict[str, str | None]:
+        """Apply incrementally, many topics at once; per topic None or the error."""
+
+    async def alter_broker_configs(
+        self, changes: Mapping[BrokerId, Collection[ConfigChange]]
+    ) -> dict[BrokerId, str | None]:
+        """Apply incrementally, each broker by itself; per broker None or the error."""
+
+
+class KafkaAdmin(KafkaReader, KafkaWriter, Protocol):
+    """A reader and writer with its connections. Its owner closes it; all others take the half that they need."""
+
     async def close(self) -> None:
-        """Let go of connections and threads."""
+        """Close connections and stop threads."""

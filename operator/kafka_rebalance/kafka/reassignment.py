@@ -1,12 +1,12 @@
-"""What librdkafka lacks or must not be asked, through kafka-python: the only file that imports it.
+"""Reassignments, log dirs and the list of brokers, through kafka-python: the only file that imports it.
 
-It lacks KIP-455's two calls and log dirs. Asked to describe a cluster whose brokers are all fenced, as they are for a
-moment after the quorum hung, it ends the process (`rd_kafka_DescribeClusterResponse_parse` of 2.16 fails without an
-error, and an assertion finds it).
+librdkafka lacks KIP-455's two calls and log dirs. And it aborts the process when it describes a cluster whose brokers
+are all fenced, as they are for a moment after the quorum hung (in 2.16 `rd_kafka_DescribeClusterResponse_parse` fails
+without an error, and an assertion notices).
 
-It translates and decides nothing; the rule that a partition in flight is sent nothing but a cancellation is in
-`admin`. The client is made on first use and thrown away whenever its connection fails: it remembers which broker it
-took for the controller and would keep asking that one.
+This file only translates; the rule that a partition in flight is sent nothing but a cancellation is in `admin`. The
+client is created on first use and dropped whenever its connection fails: it would keep using the broker that it took
+for the controller.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from kafka_rebalance.model.topology import Broker, BrokerId, Replicas, TopicPart
 T = TypeVar("T")
 
 PARTITIONS_PER_ALTER = 2_000
-"""A controller answers everything beyond 10,000 records of one request with an unknown error."""
+"""The controller answers with an unknown error to what exceeds 10,000 records of one request."""
 _BROKER_SECONDS = 4.0
 _ASK_SECONDS = 2.0
-"""What connecting leaves of a call's time for the call itself."""
+"""The part of a call's time that connecting leaves for the call itself."""
 _STALE_SECONDS = 3.0
-"""For a question over an old connection; the rest of the call's time is for a new one."""
+"""For a read over an existing connection; the rest of the call's time is for a new one."""
 _ATTEMPT_SECONDS = (1.5, 1.5, 2.0, 3.0)
 _THREADS = 16
 _log = logging.getLogger(__name__)
 
-# kafka-python logs every request, its configuration and every failed attempt: errors reach us as exceptions instead.
+# kafka-python logs every request, its configuration and every failed attempt; we get errors as exceptions.
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 _CODES: dict[type[Exception] | None, AlterCode] = {
@@ -57,31 +57,35 @@ _CODES: dict[type[Exception] | None, AlterCode] = {
 
 
 class _Client(KafkaAdminClient):  # type: ignore[misc]
-    """kafka-python's client, which ends when it cannot connect, and with the one request whose errors it hides."""
+    """kafka-python's client, cleaned up if it cannot connect, and with the two requests that it does not offer."""
 
     def __init__(self, **config: Any) -> None:
         try:
             super().__init__(**config)
         except BaseException:
-            # Each attempt that fails would leave a thread and three file descriptors behind.
+            # Otherwise each failed attempt leaves a thread and three file descriptors behind.
             self._closed = False
             with contextlib.suppress(AttributeError):
                 self.close()
             raise
 
     def log_dirs_of(self, broker: int) -> Any:
-        """Ask one broker for everything it holds; the client's own call drops the answer's error code."""
+        """Everything that one broker holds; the client's own call drops the error code of the response."""
         request = DescribeLogDirsRequest(topics=None)
         return self._manager.run(lambda: self._manager.send(request, broker, _BROKER_SECONDS * 1000))
 
     def cluster(self) -> Any:
-        """Ask any broker which brokers are not fenced; the client's own call asks for the fenced ones too."""
+        """The unfenced brokers; the client's own call includes the fenced ones."""
         request = DescribeClusterRequest(include_fenced_brokers=False)
         return self._manager.run(lambda: self._manager.send(request))
 
 
 class ReassignmentClient:
-    """One cluster through kafka-python. ``before_order`` is called, in a thread, right before each order is sent."""
+    """One cluster through kafka-python.
+
+    ``before_order`` is called, in a thread, right before each request that alters reassignments; if it raises, nothing
+    is sent.
+    """
 
     def __init__(self, settings: ConnectionSettings, before_order: Callable[[], None] | None = None) -> None:
         self._settings = settings
@@ -110,7 +114,7 @@ class ReassignmentClient:
         }
 
     async def alter(self, orders: Mapping[TopicPartition, Replicas | None]) -> dict[TopicPartition, AlterCode]:
-        """Submit as they are. When a later request of several gets no answer, its partitions are UNKNOWN."""
+        """Send the orders as they are. If a request after the first gets no answer, its partitions are UNKNOWN."""
         codes = dict.fromkeys(orders, AlterCode.UNKNOWN)
         waiting = sorted(orders)
         for start in range(0, len(waiting), PARTITIONS_PER_ALTER):
@@ -120,18 +124,18 @@ class ReassignmentClient:
             except Transient as lost:
                 if start == 0:
                     raise
-                _log.warning("%s; %d of %d orders are not settled", lost, len(waiting) - start, len(waiting))
+                _log.warning("%s; the outcome of %d of %d orders is unknown", lost, len(waiting) - start, len(waiting))
                 break
         return codes
 
     async def log_dirs(self, brokers: Collection[BrokerId]) -> dict[BrokerId, tuple[LogDir, ...]]:
-        """All brokers asked together; those without an answer are absent."""
+        """From all brokers in parallel; those that do not answer are absent."""
         wanted = sorted(set(brokers))
         answers = await asyncio.gather(*(self._log_dirs_of(broker) for broker in wanted))
         return {broker: dirs for broker, dirs in zip(wanted, answers, strict=True) if dirs is not None}
 
     async def close(self) -> None:
-        """Close the connections, which ends pending calls, and let go of the threads."""
+        """Close the connections, which ends pending calls, and stop the threads."""
         self._drop(self._client)
         self._threads.shutdown(wait=False)
 
@@ -166,7 +170,7 @@ class ReassignmentClient:
         return tuple(_log_dir(row) for row in answer.results if row.error_code == 0)
 
     async def _read(self, asked: str, call: Callable[[_Client], T]) -> T:
-        """Ask, and on a broken connection once more on a new one: a stale connection says nothing of the cluster."""
+        """Retry once on a new connection: a broken one says nothing about the cluster."""
         if self._client is None:
             return await self._call(asked, call)
         try:
@@ -181,12 +185,12 @@ class ReassignmentClient:
         try:
             return await self._in_thread(lambda: call(client), deadline - time.monotonic())
         except (TimeoutError, RuntimeError, OSError, client_errors.KafkaError) as error:
-            # RuntimeError is how kafka-python says that it found no controller.
+            # kafka-python raises RuntimeError if it finds no controller.
             self._drop(client)
             raise self._failure(asked, error) from error
 
     async def _connected(self, seconds: float) -> _Client:
-        """The client, made on first use; raises when there is none after so many seconds."""
+        """The client, created on first use; raises if that takes longer than ``seconds``."""
         deadline = time.monotonic() + seconds
         async with self._building:
             if self._client is None:
@@ -194,7 +198,7 @@ class ReassignmentClient:
             return self._client
 
     async def _connect(self, deadline: float) -> _Client:
-        """Several attempts, for kafka-python picks a server at random and waits for that one, even when it hangs."""
+        """Several attempts: kafka-python picks a random server and waits for that one, even if it hangs."""
         config = kafka_python_config(self._settings)
         why: Exception = TimeoutError()
         for attempt in _ATTEMPT_SECONDS:
@@ -215,7 +219,7 @@ class ReassignmentClient:
             return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
     def _drop(self, client: _Client | None) -> None:
-        """Forget the client and close it in the background, which also ends the threads that wait in it."""
+        """Drop the client and close it in the background, which also ends the threads that wait in it."""
         if client is None:
             return
         if self._client is client:
@@ -223,7 +227,7 @@ class ReassignmentClient:
         self._threads.submit(client.close)
 
     def _failure(self, asked: str, error: Exception) -> RebalanceError:
-        detail = "nothing heard in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+        detail = "timed out" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
         if isinstance(error, client_errors.SaslAuthenticationFailedError):
             return authentication_failed(self._settings, detail)
         if isinstance(error, client_errors.AuthorizationError):

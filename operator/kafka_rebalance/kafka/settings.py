@@ -1,7 +1,7 @@
-"""How to reach one Kafka cluster, and the same rendered for each of the two clients.
+"""The connection settings of one Kafka cluster, and their rendering for each of the two client libraries.
 
-Nothing here connects. Secrets leave this module only inside the two renderings: never in a repr, a log line or an
-error (`ConnectionSettings.redact` is what the adapters pass every client's message through).
+Nothing here connects. Secrets leave this module only in the two renderings, never in a repr, a log line or an error:
+the adapters pass every message of a client library through `ConnectionSettings.redact`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from kafka_rebalance.reasons import Reason
 
 CLIENT_ID = "kafka-rebalance"
 METADATA_REFRESH_MS = 3_000
-"""librdkafka's default of five minutes lets a client cling to a dead controller for minutes."""
+"""With librdkafka's default of five minutes a client can stay with a dead controller for minutes."""
 SOCKET_TIMEOUT_MS = 8_000
-"""Below CALL_SECONDS, so that a client reports its own time-out before the caller gives up on it."""
+"""Below CALL_SECONDS, so that a client library reports its own time-out before the caller gives up."""
 _MASK = "•••"
 
 
 class Secret(str):
-    """A string that both clients take as it is, and that prints as dots: kafka-python logs its whole configuration."""
+    """A string that both client libraries accept and that prints as dots: kafka-python logs its configuration."""
 
     __slots__ = ()
 
@@ -34,9 +34,9 @@ class Secret(str):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionSettings:
-    """One cluster: ``host:port,host:port``, and TLS and SASL where they are asked for.
+    """One cluster: ``host:port,host:port``, with optional TLS and SASL.
 
-    ``tls`` without ``ca_pem`` trusts the system's authorities; a certificate or an authority implies ``tls``.
+    ``tls`` without ``ca_pem`` trusts the system's CAs; a client certificate or a CA implies ``tls``.
     """
 
     bootstrap_servers: str
@@ -51,10 +51,10 @@ class ConnectionSettings:
     def __post_init__(self) -> None:
         if bool(self.client_cert_pem) != bool(self.client_key_pem):
             raise Permanent(
-                Reason.KAFKA_SETTINGS_INVALID, "a client certificate needs its key, and a key its certificate"
+                Reason.KAFKA_SETTINGS_INVALID, "a client certificate requires its key, and a key its certificate"
             )
         if self.sasl_mechanism is not None and not (self.username and self.password):
-            raise Permanent(Reason.KAFKA_SETTINGS_INVALID, f"{self.sasl_mechanism} needs a user name and a password")
+            raise Permanent(Reason.KAFKA_SETTINGS_INVALID, f"{self.sasl_mechanism} requires a user name and a password")
 
     @property
     def encrypted(self) -> bool:
@@ -68,7 +68,7 @@ class ConnectionSettings:
         return f"SASL_{transport}" if self.sasl_mechanism else transport
 
     def redact(self, text: str) -> str:
-        """``text`` without the password and the key, should a client ever quote them."""
+        """``text`` without the password and the key, in case a client library quotes them."""
         for secret in (self.password, self.client_key_pem):
             if secret:
                 text = text.replace(secret, _MASK)
@@ -81,13 +81,13 @@ def librdkafka_config(settings: ConnectionSettings) -> dict[str, Any]:
         "bootstrap.servers": settings.bootstrap_servers,
         "client.id": CLIENT_ID,
         "security.protocol": settings.security_protocol,
-        # Asking for the metadata of a missing topic would create it: a topic that was just deleted would come back.
+        # Reading the metadata of a missing topic would create it, also one that was just deleted.
         "allow.auto.create.topics": False,
         "topic.metadata.refresh.interval.ms": METADATA_REFRESH_MS,
         "socket.timeout.ms": SOCKET_TIMEOUT_MS,
         "socket.connection.setup.timeout.ms": SOCKET_TIMEOUT_MS,
         "reconnect.backoff.max.ms": 1_000,
-        # Errors arrive through error_cb and become our own; on stderr every attempt to reach a dead broker would show.
+        # Errors are reported through error_cb; on stderr every attempt to reach a dead broker would show.
         "log_level": 2,
         "log.connection.close": False,
     }
@@ -129,14 +129,14 @@ def _ssl_context(settings: ConnectionSettings) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cadata=settings.ca_pem or None)
     except (ssl.SSLError, ValueError) as error:
-        raise Permanent(Reason.KAFKA_SETTINGS_INVALID, "the certificate authority is not a PEM certificate") from error
+        raise Permanent(Reason.KAFKA_SETTINGS_INVALID, "the CA is not a PEM certificate") from error
     if settings.client_cert_pem and settings.client_key_pem:
         _load_client_certificate(context, settings.client_cert_pem, settings.client_key_pem)
     return context
 
 
 def _load_client_certificate(context: ssl.SSLContext, certificate: str, key: str) -> None:
-    """Hand over certificate and key, which OpenSSL reads from a path only, without writing a key to any disk."""
+    """OpenSSL reads certificate and key only from a path: use one in memory, so that no key is written to disk."""
     memory = os.memfd_create("client-certificate")
     try:
         with os.fdopen(os.dup(memory), "w") as pem:
@@ -144,7 +144,7 @@ def _load_client_certificate(context: ssl.SSLContext, certificate: str, key: str
         context.load_cert_chain(f"/proc/self/fd/{memory}", password="")
     except ssl.SSLError as error:
         raise Permanent(
-            Reason.KAFKA_SETTINGS_INVALID, "the client's certificate and key are not a matching, unencrypted PEM pair"
+            Reason.KAFKA_SETTINGS_INVALID, "the client certificate and its key are not a matching, unencrypted PEM pair"
         ) from error
     finally:
         os.close(memory)

@@ -49,9 +49,9 @@ class LeadershipLost(Permanent):
 class LeaseHolder:
     """One candidate for one Lease. ``identity`` belongs to one process at a time.
 
-    A Lease in its own name is taken at once: whoever wrote it was the same container before its restart, and is dead.
-    Renewed every third of the duration; ``held`` ends a third before the duration does, which is the time that an order
-    under way has to arrive before anybody else acts.
+    A Lease with its own identity is taken at once: it is from the same container before a restart. The Lease is renewed
+    every third of its duration, and ``is_leader`` turns False a third before it ends: orders under way have that long
+    to arrive before another operator acts.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class LeaseHolder:
         self._seen_at = float("-inf")
         self._waited_at: float | None = None
 
-    def held(self) -> bool:
+    def is_leader(self) -> bool:
         """Whether this process may act now. False at once after it was stopped or cut off for too long."""
         return self._clock.monotonic() < self._valid_until
 

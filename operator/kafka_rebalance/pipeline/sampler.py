@@ -10,17 +10,17 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
-from kafka_rebalance.kafka.ports import KafkaAdmin, LogDir, OffsetRange
+from kafka_rebalance.kafka.ports import KafkaReader, LogDir, OffsetRange
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
 from kafka_rebalance.pipeline.schema import SampleBatch, SampleRow
 
 
-async def sample(admin: KafkaAdmin, now: datetime) -> SampleBatch:
+async def sample(kafka: KafkaReader, now: datetime) -> SampleBatch:
     """Sizes and offsets of every partition, stamped with ``now`` (aware). Raises what the port raises."""
-    cluster, partitions = await asyncio.gather(admin.describe_cluster(), admin.describe_partitions())
+    cluster, partitions = await asyncio.gather(kafka.describe_cluster(), kafka.describe_partitions())
     led = [tp for tp, state in partitions.items() if state.leader is not None]
     # Together, so that size and offsets are of nearly the same moment.
-    directories, offsets = await asyncio.gather(admin.log_dirs(tuple(cluster.brokers)), admin.offsets(led))
+    directories, offsets = await asyncio.gather(kafka.log_dirs(tuple(cluster.brokers)), kafka.offsets(led))
     sampled_at = now.astimezone(UTC)
     rows = _rows(sampled_at, cluster.cluster_id, partitions, _sizes(directories), offsets)
     expected = {*cluster.brokers, *(broker for state in partitions.values() for broker in state.replicas)}

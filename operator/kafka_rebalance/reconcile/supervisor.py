@@ -23,7 +23,7 @@ from kafka_rebalance.api.v1alpha1 import (
 )
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
-from kafka_rebalance.kafka.credential_rotation import Connect, Source, renewed
+from kafka_rebalance.kafka.credential_rotation import Connect, Source, rotating
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.kube.store import LedgerStore, OriginStore, PlanStore, RunStore
@@ -249,7 +249,7 @@ class Supervisor:
             known.check_same_cluster(info)
             return known
         used = (connection.source, settings)
-        admin = renewed(admin, used, info.cluster_id, self._connect, lambda: self._settings_now(info.cluster_id))
+        admin = rotating(admin, used, info.cluster_id, self._connect, lambda: self._settings_now(info.cluster_id))
         keeper = ThrottleKeeper(info.cluster_id, admin, LedgerStore(self._kube))
         engine = ClusterEngine(info, admin, self._resources, self._stores, keeper, self._load_models, self._clock)
         self._engines[info.cluster_id] = (engine, asyncio.create_task(self._keep(engine)))

@@ -10,7 +10,8 @@ from tests.fakes.stopped_clock import StoppedClock
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.errors import Permanent, Transient
-from kafka_rebalance.kafka.credential_rotation import renewed
+from kafka_rebalance.kafka.credential_rotation import rotating
+from kafka_rebalance.kafka.ports import KafkaReader, KafkaWriter
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.reconcile.supervisor import Supervisor
 
@@ -67,7 +68,7 @@ class World:
     def __init__(self, secrets=None, theirs=None):
         self.brokers, self.asked = Brokers(), 0
         self.secrets = {MINE: secrets, THEIRS: theirs}
-        self.admin = renewed(self.brokers.connect(OLD), (MINE, OLD), "c", self.brokers.connect, self.now)
+        self.admin = rotating(self.brokers.connect(OLD), (MINE, OLD), "c", self.brokers.connect, self.now)
 
     async def now(self):
         self.asked += 1
@@ -88,6 +89,47 @@ class World:
     @property
     def clients(self):
         return [client._settings for client in self.brokers.connected]
+
+
+class Echo:
+    """A client whose answer is the question, or its ``failure``."""
+
+    def __init__(self):
+        self.failure = None
+
+    def __getattr__(self, name):
+        async def call(*arguments, **options):
+            if self.failure is not None:
+                raise self.failure
+            return name, arguments, options
+
+        return call
+
+
+@pytest.mark.parametrize("name", [n for port in (KafkaReader, KafkaWriter) for n in vars(port) if n[0] != "_"])
+class TestEveryCall:
+    async def test_goes_to_the_client_as_it_is(self, name):
+        admin = rotating(Echo(), (MINE, OLD), "c", None, None)
+        given = ((), {}) if name == "describe_cluster" else ((1,), {"two": 2})
+        assert await getattr(admin, name)(*given[0], **given[1]) == (name, *given)
+
+    async def test_has_the_secrets_read_when_it_failed(self, name):
+        """In the next round, once; the call itself is not repeated."""
+        kafka, reads = Echo(), []
+
+        async def secrets():
+            reads.append(name)
+            return {}
+
+        admin = rotating(kafka, (MINE, OLD), "c", None, secrets)
+        kafka.failure = Transient("KafkaUnreachable", "no broker answered")
+        with pytest.raises(Transient):
+            await getattr(admin, name)()
+        kafka.failure = None
+        assert reads == []
+        await admin.describe_cluster()
+        await admin.describe_cluster()
+        assert reads == [name]
 
 
 class TestAdmin:

@@ -1,12 +1,13 @@
-"""Whoever does not lead sends nothing, and reads on."""
+"""Only the leader sends orders; everybody reads."""
 
 import asyncio
 
 import pytest
 
 from kafka_rebalance.errors import Transient
-from kafka_rebalance.kafka.fencing import Fence, fenced
-from kafka_rebalance.kafka.ports import KafkaAdmin
+from kafka_rebalance.kafka import admin as adapter
+from kafka_rebalance.kafka.fencing import Fence
+from kafka_rebalance.kafka.ports import KafkaReader, KafkaWriter
 from kafka_rebalance.model.topology import TopicPartition
 
 ORDERS = {
@@ -23,12 +24,11 @@ READINGS = {
     "broker_configs": ([1], ["name"]),
     "log_dirs": ([1],),
     "offsets": ([TopicPartition("t", 0)],),
-    "close": (),
 }
 
 
 class Recording:
-    """An admin that writes down what it is asked; answers wait for ``gate`` where one is set."""
+    """Both client libraries: it writes down what it is asked; answers wait for ``gate`` where one is set."""
 
     def __init__(self):
         self.asked = []
@@ -39,25 +39,32 @@ class Recording:
             self.asked.append((name, arguments))
             if self.gate is not None:
                 await self.gate.wait()
-            return f"answer to {name}"
+            return {name: "answer"}
 
         return call
 
 
 @pytest.fixture
-def kafka():
-    return Recording()
+def kafka(monkeypatch):
+    """What `connect` connects to."""
+    recording = Recording()
+    monkeypatch.setattr(adapter, "ConfluentClient", lambda _settings: recording)
+    monkeypatch.setattr(adapter, "ReassignmentClient", lambda _settings, _before_order: recording)
+    return recording
+
+
+def methods_of(port):
+    return {name for name in vars(port) if not name.startswith("_")}
 
 
 class TestFence:
-    def test_every_method_is_an_order_or_a_reading(self):
-        """A method that is added to the port must be put on one side or the other."""
-        methods = {name for name in vars(KafkaAdmin) if not name.startswith("_")}
-        assert methods == ORDERS.keys() | READINGS.keys()
+    def test_the_writer_is_what_is_fenced(self):
+        """A method that is added to the ports is tested here on its side."""
+        assert (methods_of(KafkaWriter), methods_of(KafkaReader)) == (ORDERS.keys(), READINGS.keys())
 
     @pytest.mark.parametrize("name", ORDERS)
     async def test_orders_are_refused_without_the_lease(self, kafka, name):
-        admin = fenced(kafka, Fence(lambda: False))
+        admin = adapter.connect(None, Fence(lambda: False))
         with pytest.raises(Transient) as refused:
             await getattr(admin, name)(*ORDERS[name])
         assert refused.value.reason == "NotLeading"
@@ -65,26 +72,39 @@ class TestFence:
 
     @pytest.mark.parametrize("name", ORDERS)
     async def test_orders_pass_with_it(self, kafka, name):
-        admin = fenced(kafka, Fence(lambda: True))
-        assert await getattr(admin, name)(*ORDERS[name]) == f"answer to {name}"
-        assert kafka.asked == [(name, ORDERS[name])]
+        admin = adapter.connect(None, Fence(lambda: True))
+        sent = "alter" if name == "alter_reassignments" else name
+        assert await getattr(admin, name)(*ORDERS[name]) == {sent: "answer"}
+        assert kafka.asked[-1] == (sent, ORDERS[name])
+
+    @pytest.mark.parametrize("name", ORDERS)
+    async def test_a_command_has_no_lease(self, kafka, name):
+        await getattr(adapter.connect(None), name)(*ORDERS[name])
+        assert kafka.asked
 
     @pytest.mark.parametrize("name", READINGS)
     async def test_readings_always_pass(self, kafka, name):
-        await getattr(fenced(kafka, Fence(lambda: False)), name)(*READINGS[name])
-        assert kafka.asked == [(name, READINGS[name])]
+        await getattr(adapter.connect(None, Fence(lambda: False)), name)(*READINGS[name])
+        assert (name, READINGS[name]) in kafka.asked
+
+    def test_the_last_check_is_made_by_the_client(self, monkeypatch):
+        """Right before it sends: the listing that is read before takes its time."""
+        monkeypatch.setattr(adapter, "ConfluentClient", lambda _settings: None)
+        monkeypatch.setattr(adapter, "ReassignmentClient", lambda _settings, before_order: before_order())
+        with pytest.raises(Transient, match="does not hold the lease"):
+            adapter.connect(None, Fence(lambda: False))
 
     async def test_what_was_sent_is_waited_for(self, kafka):
-        """An engine that is stopped lets go of its order; the order is settled only when Kafka has answered."""
+        """An engine that is stopped abandons its order; the fence is idle only when Kafka has answered."""
         fence, kafka.gate = Fence(lambda: True), asyncio.Event()
-        sending = asyncio.create_task(fenced(kafka, fence).elect_preferred([]))
+        sending = asyncio.create_task(adapter.connect(None, fence).elect_preferred([]))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         sending.cancel()
         await asyncio.gather(sending, return_exceptions=True)
-        settled = asyncio.create_task(fence.settled())
+        idle = asyncio.create_task(fence.wait_until_idle())
         await asyncio.sleep(0)
-        assert not settled.done()
+        assert not idle.done()
         kafka.gate.set()
-        await settled
-        await fence.settled()
+        await idle
+        await fence.wait_until_idle()

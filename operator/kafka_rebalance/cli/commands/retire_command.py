@@ -119,7 +119,7 @@ async def _retire(order: Order, own_namespace: str | None) -> None:
 
     async with connected(own_namespace) as kube:
         holder = LeaseHolder(kube, LEASE_NAME, f"retire-{secrets.token_hex(4)}", SystemClock())
-        fence = Fence(holder.held)
+        fence = Fence(holder.is_leader)
         fenced = KubeClient.connect(own_namespace, before_write=fence.check)
         try:
             await carry_out(order, kube, fenced, holder)

@@ -12,7 +12,7 @@ import click
 
 from kafka_rebalance.cli.options.connection_options import kafka_connection
 from kafka_rebalance.kafka.admin import connect
-from kafka_rebalance.kafka.ports import KafkaAdmin
+from kafka_rebalance.kafka.ports import KafkaReader
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.reconcile.runs.live_planning import live_sizes
 
@@ -39,7 +39,7 @@ async def _read(connection: ConnectionSettings) -> dict[str, Any]:
         await admin.close()
 
 
-async def _cluster(admin: KafkaAdmin) -> dict[str, Any]:
+async def _cluster(admin: KafkaReader) -> dict[str, Any]:
     info = await admin.describe_cluster()
     partitions = await admin.describe_partitions()
     sizes = (await live_sizes(admin, info)).partitions

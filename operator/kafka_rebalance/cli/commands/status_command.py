@@ -22,7 +22,7 @@ from kafka_rebalance.cli.tables.status_table import print_batch, print_summary
 from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.execution.progress import ReplicaBytes
 from kafka_rebalance.kafka.admin import connect
-from kafka_rebalance.kafka.ports import KafkaAdmin
+from kafka_rebalance.kafka.ports import KafkaReader
 from kafka_rebalance.kube.client import Json, KubeClient
 from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reasons import Reason
@@ -118,7 +118,7 @@ async def _ask_kafka(
         await admin.close()
 
 
-async def _on_disk(admin: KafkaAdmin, batch: Batch) -> ReplicaBytes:
+async def _on_disk(admin: KafkaReader, batch: Batch) -> ReplicaBytes:
     """Bytes of the copies in the making; brokers that do not answer are absent."""
     copying = {broker for row in batch.current for broker in row.adding}
     told = await admin.log_dirs(copying) if copying else {}

@@ -22,7 +22,7 @@ from kafka_rebalance.cli.files.file_errors import parsed
 from kafka_rebalance.cli.options.connection_options import kafka_connection
 from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_LIST, FOLLOWER_RATE, LEADER_LIST, LEADER_RATE
 from kafka_rebalance.kafka.admin import connect
-from kafka_rebalance.kafka.ports import ConfigSource, ConfigValue, KafkaAdmin
+from kafka_rebalance.kafka.ports import ConfigSource, ConfigValue, KafkaReader
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.model.reassignment_file import Reassigned, read_reassignment
 from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, TopicPartition
@@ -131,7 +131,7 @@ async def _verify(connection: ConnectionSettings, rows: Sequence[Reassigned]) ->
         await admin.close()
 
 
-async def look(admin: KafkaAdmin, rows: Sequence[Reassigned]) -> Verified:
+async def look(admin: KafkaReader, rows: Sequence[Reassigned]) -> Verified:
     """Read what the cluster has of these partitions."""
     topics = sorted({row.tp.topic for row in rows})
     states = await admin.describe_partitions(topics)

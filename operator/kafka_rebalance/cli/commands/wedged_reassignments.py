@@ -15,7 +15,7 @@ from typing import Any
 
 from kafka_rebalance.cli.tables.findings_table import Finding
 from kafka_rebalance.errors import Transient
-from kafka_rebalance.kafka.ports import AlterCode, KafkaAdmin
+from kafka_rebalance.kafka.ports import AlterCode, KafkaAdmin, KafkaReader
 from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, TopicPartition
 from kafka_rebalance.reasons import Reason
 
@@ -64,7 +64,7 @@ async def wedged_reassignments(admin: KafkaAdmin, *, cancel: bool = False) -> li
     return [finding(wedge, endings.get(wedge.tp)) for wedge in wedges]
 
 
-async def find(admin: KafkaAdmin) -> list[Wedge]:
+async def find(admin: KafkaReader) -> list[Wedge]:
     """The wedged ones of all topics, sorted."""
     listed = {tp: row for tp, row in (await admin.list_reassignments()).items() if row.wedged}
     if not listed:
@@ -107,7 +107,7 @@ async def end(admin: KafkaAdmin, wedges: Iterable[Wedge]) -> dict[TopicPartition
     return endings | await _settle(admin, {tp: wedge for tp, wedge in wanted.items() if tp not in endings})
 
 
-async def _settle(admin: KafkaAdmin, waiting: Mapping[TopicPartition, Wedge]) -> dict[TopicPartition, Ending]:
+async def _settle(admin: KafkaReader, waiting: Mapping[TopicPartition, Wedge]) -> dict[TopicPartition, Ending]:
     """Ask until each shows what the null left, or for so long; the listing is empty before metadata has followed."""
     endings: dict[TopicPartition, Ending] = {}
     deadline = time.monotonic() + _SETTLE_SECONDS
@@ -127,7 +127,7 @@ async def _settle(admin: KafkaAdmin, waiting: Mapping[TopicPartition, Wedge]) ->
 
 
 async def _read(
-    admin: KafkaAdmin, partitions: Collection[TopicPartition]
+    admin: KafkaReader, partitions: Collection[TopicPartition]
 ) -> tuple[dict[TopicPartition, PartitionState], str]:
     try:
         return await admin.describe_partitions({tp.topic for tp in partitions}), ""

@@ -6,7 +6,7 @@ import logging
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.clock import Clock
-from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
+from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader
 from kafka_rebalance.model.run import RunOutcome
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reasons import Reason
@@ -24,7 +24,7 @@ _PROOF_SECONDS = 2.0
 class Closing:
     """Closes the runs of one cluster."""
 
-    def __init__(self, admin: KafkaAdmin, lifecycle: Lifecycle, clock: Clock) -> None:
+    def __init__(self, admin: KafkaReader, lifecycle: Lifecycle, clock: Clock) -> None:
         self._admin = admin
         self._lifecycle = lifecycle
         self._clock = clock

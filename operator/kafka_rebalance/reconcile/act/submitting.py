@@ -6,7 +6,7 @@ import logging
 from collections.abc import Collection, Mapping
 
 from kafka_rebalance.execution.schedule import Orders
-from kafka_rebalance.kafka.ports import AlterCode, KafkaAdmin
+from kafka_rebalance.kafka.ports import AlterCode, KafkaWriter
 from kafka_rebalance.model.topology import ClusterState, TopicPartition
 
 log = logging.getLogger(__name__)
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 _EXPECTED = {AlterCode.OK, AlterCode.ELECTION_NOT_NEEDED, AlterCode.NO_REASSIGNMENT_IN_PROGRESS}
 
 
-async def submit(admin: KafkaAdmin, name: str, orders: Orders, cluster: ClusterState) -> bool:
+async def submit(admin: KafkaWriter, name: str, orders: Orders, cluster: ClusterState) -> bool:
     """Send the orders of the rebalance ``name``; whether there were any."""
     submitted = {**dict.fromkeys(orders.cancels), **orders.alters}
     if submitted:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES
-from kafka_rebalance.kafka.ports import KafkaAdmin, Reassignment
+from kafka_rebalance.kafka.ports import KafkaReader, Reassignment
 from kafka_rebalance.model.topology import PartitionState, Replicas, TopicPartition
 
 log = logging.getLogger(__name__)
@@ -20,7 +20,7 @@ _NAMED = 3
 class ForeignReassignments:
     """``foreign`` are the copies that are held to the cluster's rates, as of the last look."""
 
-    def __init__(self, admin: KafkaAdmin, monotonic: Callable[[], float]) -> None:
+    def __init__(self, admin: KafkaReader, monotonic: Callable[[], float]) -> None:
         self._admin = admin
         self._monotonic = monotonic
         self._listed: Mapping[TopicPartition, Reassignment] = {}

@@ -13,7 +13,7 @@ from kafka_rebalance.execution.partition_status import Observation
 from kafka_rebalance.execution.progress import produce_rates
 from kafka_rebalance.execution.reassignment_throttle import Side
 from kafka_rebalance.execution.traffic import Reading, read, traffic
-from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin, LogDir
+from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader, LogDir
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition
 
 log = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ class ReplicaSizes(Mapping[ReplicaKey, int]):
 class Observer:
     """Reads one cluster. What it remembers are times and counts; after a restart they begin anew."""
 
-    def __init__(self, admin: KafkaAdmin, clock: Clock) -> None:
+    def __init__(self, admin: KafkaReader, clock: Clock) -> None:
         self._admin = admin
         self._clock = clock
         self.replica_bytes = ReplicaSizes()

@@ -9,7 +9,7 @@ from kafka_rebalance.api.topic_patterns import TopicFilter
 from kafka_rebalance.api.v1alpha1 import GoalsSpec, KafkaRebalanceSpec, OfflinePolicy
 from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.execution.partition_status import PartitionMove
-from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
+from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader
 from kafka_rebalance.model.goals import Strategy
 from kafka_rebalance.model.load import LoadModel, PartitionLoad
 from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
@@ -176,7 +176,7 @@ def with_earlier_errands(
     return replace(made, partitions=tuple(sorted((*made.partitions, *left)))) if left else made
 
 
-async def live_sizes(admin: KafkaAdmin, info: ClusterInfo) -> LoadModel:
+async def live_sizes(admin: KafkaReader, info: ClusterInfo) -> LoadModel:
     """Sizes from the brokers' log dirs: per partition the largest replica."""
     sizes: dict[TopicPartition, int] = {}
     for dirs in (await admin.log_dirs(tuple(info.brokers))).values():
@@ -188,7 +188,7 @@ async def live_sizes(admin: KafkaAdmin, info: ClusterInfo) -> LoadModel:
 
 
 async def known_loads(
-    model: LoadModel | None, admin: KafkaAdmin, info: ClusterInfo, partitions: Mapping[TopicPartition, PartitionState]
+    model: LoadModel | None, admin: KafkaReader, info: ClusterInfo, partitions: Mapping[TopicPartition, PartitionState]
 ) -> LoadModel:
     """The model, with sizes read live of those of the partitions that it does not know; without one, of all.
 

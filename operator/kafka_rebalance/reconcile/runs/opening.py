@@ -16,7 +16,7 @@ from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.execution.partition_status import Direction, PartitionMove
 from kafka_rebalance.execution.queue_order import Place
-from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
+from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader
 from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.run import Origin, Run
@@ -55,7 +55,7 @@ class Runs:
 
     def __init__(
         self,
-        admin: KafkaAdmin,
+        admin: KafkaReader,
         lifecycle: Lifecycle,
         resources: Resources,
         stores: Stores,

@@ -14,7 +14,7 @@ from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, KafkaReassignme
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_RATE, LEADER_RATE, Claim, Mode, Side
-from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
+from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.decide.judging import moving
@@ -41,7 +41,7 @@ class ClusterThrottle:
     """All claims on one cluster, and the keeper that puts them in place."""
 
     def __init__(
-        self, cluster_id: str, admin: KafkaAdmin, keeper: ThrottleKeeper, resources: Resources, clock: Clock
+        self, cluster_id: str, admin: KafkaReader, keeper: ThrottleKeeper, resources: Resources, clock: Clock
     ) -> None:
         self._cluster_id = cluster_id
         self._keeper = keeper
