@@ -45,9 +45,9 @@ class TestHeavyPins:
             value, best = check_budget(asked, made), best_within_budget(asked)
             assert value >= best
             assert made.imbalance is None or made.imbalance.least <= best[1 + (awareness != "Preferred")]
-            if made.optimal:
+            if made.certificate.optimal:
                 assert value == best
-            seen += made.optimal
+            seen += made.certificate.optimal
         assert seen >= proved
 
     def test_nothing_moves_for_balance_before_all_has_left(self) -> None:
@@ -56,7 +56,7 @@ class TestHeavyPins:
         with mock.patch.object(budget_model, "SMALL", 0):
             made = plan(within(request, 1))
         assert [p.current for p in made.partitions] == [replicas_of(3)]
-        assert made.optimal
+        assert made.certificate.optimal
 
 
 class TestParts:
@@ -110,7 +110,7 @@ class TestLeaders:
         """Nothing may move, whatever the budget."""
         request = within(beside(PlanRequest((Broker(BrokerId(0)),), (), frozenset({BrokerId(0)})), {0: 2}), 3)
         made = plan(request)
-        assert (made.partitions, made.optimal, made.imbalance) == ((), True, None)
+        assert (made.partitions, made.certificate.optimal, made.imbalance) == ((), True, None)
 
 
 class TestWholePlan:
@@ -122,7 +122,7 @@ class TestWholePlan:
             fewest = plan(request).replica_moves
             with mock.patch.multiple(sets, SMALL=0, EXACT=0, _EFFORT=0):
                 made = plan(request)
-            assert made.lower_bound <= fewest
-            assert made.replica_moves == fewest or not made.optimal
-            unproved += not made.optimal
+            assert made.certificate.lower_bound <= fewest
+            assert made.replica_moves == fewest or not made.certificate.optimal
+            unproved += not made.certificate.optimal
         assert unproved

@@ -21,7 +21,7 @@ from itertools import chain
 import numpy as np
 
 from kafka_rebalance.model.goals import Balance, Strategy
-from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
+from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition, SkippedPartition
 from kafka_rebalance.planning.budget.movement_budget import buy, exceeds
 from kafka_rebalance.planning.gain import GAIN_TOO_SMALL, gains_too_little
 from kafka_rebalance.planning.ordering.arranging import EXACT_ORDER, arranged
@@ -34,7 +34,7 @@ from kafka_rebalance.planning.problem.encoding import Encoded, build
 from kafka_rebalance.planning.problem.instance import Indices, Instance
 from kafka_rebalance.planning.problem.request import Goals, PlanRequest
 from kafka_rebalance.planning.problem.solution import Solution, new_copies, spread_of
-from kafka_rebalance.planning.replicas.replica_sets import Sets, fewest_moves
+from kafka_rebalance.planning.replicas.replica_sets import ReplicaSets, fewest_moves
 from kafka_rebalance.planning.replicas.shrink_replication_factor import narrow
 from kafka_rebalance.planning.strategies.assignment import check_assignment
 from kafka_rebalance.planning.strategies.forced import repair
@@ -54,15 +54,14 @@ def plan(request: PlanRequest) -> Plan:
     )
     before = spread_of(instance, instance.holder)
     if not encoded.partitions:
-        return Plan((), lower_bound=0, optimal=True, skipped=skipped, before=before, after=before)
+        return Plan((), Certificate.of(0, 0), skipped=skipped, before=before, after=before)
     solution = _STRATEGIES[request.strategy](request, encoded)
     if request.strategy is Strategy.MINIMAL_MOVEMENT and gains_too_little(instance, solution, request.goals):
         violations = instance.violations(instance.holder)
-        return Plan((), 0, True, violations, skipped, before=before, after=before, reason=GAIN_TOO_SMALL)
+        return Plan((), Certificate.of(0, 0), violations, skipped, before=before, after=before, reason=GAIN_TOO_SMALL)
     return Plan(
         _changed(encoded, solution.lists),
-        solution.lower_bound,
-        optimal=solution.optimal,
+        solution.certificate,
         rack_violations=replace(instance, listed=instance.rf).violations(solution.lists),
         skipped=skipped,
         before=before,
@@ -77,17 +76,17 @@ def solve(instance: Instance, goals: Goals) -> Solution:
     if instance.wide:
         narrowed = narrow(instance)
         lists = _best_order(instance, fewest_moves(narrowed.instance).copies, goals)
-        return Solution(lists, new_copies(instance, lists), narrowed.lower_bound)
+        return Solution(lists, Certificate.of(new_copies(instance, lists), narrowed.lower_bound))
     sets = replica_sets(instance, goals)
-    whole = Solution(_best_order(instance, sets.copies, goals), sets.copies.moves(), sets.lower_bound, sets.even)
+    whole = Solution(_best_order(instance, sets.copies, goals), sets.certificate)
     if not goals.limited or not exceeds(Copies.of_lists(instance, whole.lists), goals):
         return whole
     bought = buy(instance, sets.copies, goals)
     lists = around_leftovers(bought.copies, goals, _in_order)
-    return Solution(lists, bought.copies.moves(), bought.fewest, bought.proved, bought.imbalance)
+    return Solution(lists, bought.certificate, bought.imbalance)
 
 
-def replica_sets(instance: Instance, goals: Goals) -> Sets:
+def replica_sets(instance: Instance, goals: Goals) -> ReplicaSets:
     """Which brokers hold each partition, without a budget."""
     total = goals.balance is Balance.TOTAL
     return fewest_moves(instance) if total else balanced_by_topic(instance, goals.balance)
@@ -118,7 +117,7 @@ def _uneven(instance: Instance, solution: Solution, goals: Goals) -> int:
 def _given(encoded: Encoded, lists: Indices) -> Solution:
     """Lists that were not chosen for their moves: the certificate is what they need."""
     moves = new_copies(encoded.instance, lists)
-    return Solution(lists, moves, moves, proved=not moves)
+    return Solution(lists, Certificate(moves, optimal=not moves))
 
 
 def _generated(request: PlanRequest, encoded: Encoded) -> Solution:

@@ -72,14 +72,14 @@ class BudgetOutline:
         low, high = self._at(price, 1), self._at(price, -1)
         return high if high.moves <= moves else self._between(price, low, high, moves)
 
-    def least(self, moves: int) -> int:
+    def least_squares(self, moves: int) -> int:
         """An imbalance that no plan within so many moves goes below."""
         if moves < self.forced + self.repairs:
             return self.point(moves).squares
         self._price(moves)
         return self._bound(moves)
 
-    def fewest(self, squares: int, moves: int) -> int:
+    def lower_bound(self, squares: int, moves: int) -> int:
         """A number of moves, at most ``moves``, that no plan with so little imbalance is below."""
         low, high = min(moves, self.forced + self.repairs), moves
         self._price(moves)

@@ -14,7 +14,7 @@ from itertools import accumulate
 import numpy as np
 
 from kafka_rebalance.model.goals import Balance, RackAwareness
-from kafka_rebalance.model.plan import Imbalance
+from kafka_rebalance.model.plan import Certificate, Imbalance
 from kafka_rebalance.planning.budget.budget_outline import BudgetOutline
 from kafka_rebalance.planning.budget.cp_sat_budget import exactly
 from kafka_rebalance.planning.budget.drain import drain
@@ -42,13 +42,11 @@ _UNLIMITED = 2**200
 
 @dataclass(frozen=True)
 class Bought:
-    """The copies; a number of moves that no plan as good as this one is below; the imbalance that remains; whether the
-    plan is proved to be the best."""
+    """The copies, the proof, and the imbalance that remains."""
 
     copies: Copies
-    fewest: int
+    certificate: Certificate
     imbalance: Imbalance
-    proved: bool
 
 
 def exceeds(full: Copies, goals: Goals) -> bool:
@@ -77,7 +75,7 @@ def trimmed(full: Copies, goals: Goals, moves: int) -> Bought:
     squares = topic_squares_of if goals.balance is Balance.PER_TOPIC else squares_of
     least = min(squares(copies), squares(full)) if _as_mended(copies, full) else 0
     imbalance = Imbalance(squares(copies), least)
-    return Bought(copies, 0, imbalance, proved=moves == 0)
+    return Bought(copies, Certificate(0, optimal=moves == 0), imbalance)
 
 
 def _as_mended(copies: Copies, full: Copies) -> bool:
@@ -105,7 +103,7 @@ class Purchases:
         """The best within so many moves, fewer than the whole plan's."""
         candidates = self._candidates(moves)
         found = next(candidates)
-        while not self._bought(found, moves).proved and (other := next(candidates, None)) is not None:
+        while not self._bought(found, moves).certificate.optimal and (other := next(candidates, None)) is not None:
             found = min(found, other, key=value_of)
         return self._settled(found, self._bought(found, moves), moves, None)
 
@@ -128,11 +126,12 @@ class Purchases:
 
     def _settled(self, found: Copies, bought: Bought, moves: int, data: int | None) -> Bought:
         """Decided by the exact model where the bound is not met and the cluster is small."""
-        best = None if bought.proved else exactly(found, moves, data)
+        best = None if bought.certificate.optimal else exactly(found, moves, data)
         if best is None:
             return bought
         kept = best if value_of(best) < value_of(found) else found
-        return Bought(kept, kept.moves(), Imbalance(squares_of(kept), squares_of(kept)), proved=True)
+        moves, squares = kept.moves(), squares_of(kept)
+        return Bought(kept, Certificate.of(moves, moves), Imbalance(squares, squares))
 
     def _estimate(self, most: int, data: int) -> int:
         """For how many moves the bytes are about enough, if brokers give away their smallest copies."""
@@ -156,14 +155,14 @@ class Purchases:
 
     def _bought(self, copies: Copies, moves: int) -> Bought:
         """With its proof, where no plan within the budget takes more than so many moves."""
-        squares, least = squares_of(copies), self._outline.least(moves)
-        fewest = self._outline.fewest(squares, copies.moves())
+        squares, least = squares_of(copies), self._outline.least_squares(moves)
+        bound = self._outline.lower_bound(squares, copies.moves())
         if not self._repaired(copies, moves):
             held = (self._instance.base + copies.counts())[self._instance.eligible]
             even = even_square_sum(int(held.sum()), len(held))
-            return Bought(copies, fewest, Imbalance(squares, even), proved=False)
-        proved = squares == least and fewest == copies.moves()
-        return Bought(copies, fewest, Imbalance(squares, least), proved)
+            return Bought(copies, Certificate(bound, optimal=False), Imbalance(squares, even))
+        optimal = squares == least and bound == copies.moves()
+        return Bought(copies, Certificate(bound, optimal), Imbalance(squares, least))
 
     def _repaired(self, copies: Copies, moves: int) -> bool:
         """Whether as many copies as possible left where they must not be."""

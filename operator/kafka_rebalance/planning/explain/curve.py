@@ -42,13 +42,13 @@ def curve(request: PlanRequest, points: int = 11) -> tuple[CurvePoint, ...]:
     sets = replica_sets(instance, goals)
     full = Copies.of_lists(instance, sets.copies.holder)
     whole = full.moves()
-    last = _point(full, goals, optimal=sets.proved)
+    last = _point(full, goals, optimal=sets.certificate.optimal)
     forced = min(_least_moves(instance), whole)
     parts = max(2, points) - 1
     steps = sorted({forced + (whole - forced) * i // parts for i in range(parts)} - {whole})
     purchases = Purchases(instance, full) if goals.balance is Balance.TOTAL and steps else None
     found = [purchases.within(k) if purchases else trimmed(full, Goals(balance=goals.balance), k) for k in steps]
-    bought = [*(_point(each.copies, goals, optimal=each.proved) for each in found), last]
+    bought = [*(_point(each.copies, goals, optimal=each.certificate.optimal) for each in found), last]
     return tuple({point.moves: point for point in bought}.values())  # a larger budget may buy no more than a smaller
 
 

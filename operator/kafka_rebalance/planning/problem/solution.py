@@ -6,28 +6,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kafka_rebalance.model.plan import Imbalance, Spread
+from kafka_rebalance.model.plan import Certificate, Imbalance, Spread
 from kafka_rebalance.planning.problem.instance import Indices, Instance
 
 
 @dataclass(frozen=True)
 class Solution:
-    """``lists``: all lists one behind the other, each of its replication factor; moves, and what they cannot be below.
+    """All lists one behind the other [N], each of its replication factor. ``imbalance``: what a movement budget left.
 
-    ``proved`` False: the lists were not chosen for their moves, and ``lower_bound`` is what these very lists need; or
-    evener counts, or a better use of the budget, may exist. ``imbalance``: what a budget left.
+    The certificate of lists that were not chosen for their moves has the moves of these very lists as lower bound.
     """
 
     lists: Indices
-    moves: int
-    lower_bound: int
-    proved: bool = True
+    certificate: Certificate
     imbalance: Imbalance | None = None
-
-    @property
-    def optimal(self) -> bool:
-        """Whether nothing better is proved to exist."""
-        return self.proved and (self.imbalance is not None or self.moves == self.lower_bound)
 
 
 def new_copies(present: Instance, lists: Indices) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from kafka_rebalance.model.plan import Certificate
 from kafka_rebalance.planning.ordering.arranging import arranged
 from kafka_rebalance.planning.problem.balance import spare_ranks
 from kafka_rebalance.planning.problem.copies import Copies
@@ -35,12 +36,12 @@ def repair(instance: Instance) -> Solution:
     target = np.repeat(broken, instance.rf)
     lists[~target] = instance.holder[~broken[instance.owner]]
     if not broken.any():
-        return Solution(lists, 0, 0)
+        return Solution(lists, Certificate.of(0, 0))
     part = instance.part(broken)
     placed = _place(part)
     copies = Copies.placed(narrow_to(part, placed), placed)
     lists[target] = arranged(part, copies, _AS_IT_IS)
-    return Solution(lists, copies.moves(), int(needs.sum()))
+    return Solution(lists, Certificate.of(copies.moves(), int(needs.sum())))
 
 
 def forced_moves(instance: Instance) -> Ints:

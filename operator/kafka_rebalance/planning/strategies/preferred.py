@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from kafka_rebalance.model.plan import Certificate
 from kafka_rebalance.planning.ordering.arranging import arranged
 from kafka_rebalance.planning.problem.copies import Copies
 from kafka_rebalance.planning.problem.instance import Bools, Indices, Instance
@@ -23,12 +24,12 @@ def elect(instance: Instance, goals: Goals) -> Solution:
     able = instance.eligible[instance.holder]
     choice = np.bincount(instance.owner[able], minlength=len(instance.rf)) > 0
     if not choice.any():
-        return Solution(instance.holder, 0, 0)
+        return Solution(instance.holder, Certificate.of(0, 0))
     part = _of_able(instance.part(choice))
     narrowed = without(part, part.eligible[part.holder])
     copies = Copies(narrowed, np.zeros(0, dtype=np.int64))
     ordered = arranged(part, copies, replace(goals, leaders=True))
-    return Solution(_filled_in(instance, able & choice[instance.owner], ordered), 0, 0)
+    return Solution(_filled_in(instance, able & choice[instance.owner], ordered), Certificate.of(0, 0))
 
 
 def _of_able(instance: Instance) -> Instance:

@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from kafka_rebalance.model.goals import Balance, RackAwareness
+from kafka_rebalance.model.plan import Certificate
 from kafka_rebalance.planning.problem.balance import fair_counts
 from kafka_rebalance.planning.problem.copies import Copies
 from kafka_rebalance.planning.problem.flow import even_square_sum, square_sum
@@ -21,7 +22,7 @@ from kafka_rebalance.planning.problem.instance import Instance, Ints
 from kafka_rebalance.planning.replicas.construct import construct
 from kafka_rebalance.planning.replicas.exchange import GivenCounts
 from kafka_rebalance.planning.replicas.outline import Outline
-from kafka_rebalance.planning.replicas.replica_sets import Sets, fewest_moves
+from kafka_rebalance.planning.replicas.replica_sets import ReplicaSets, fewest_moves
 from kafka_rebalance.planning.topics.topic_outline import outline_by_topic
 from kafka_rebalance.planning.topics.topic_placement import place_by_topic
 
@@ -39,7 +40,7 @@ _EFFORT = 200
 """How many looks for a chain are taken at most, for each topic."""
 
 
-def balanced_by_topic(instance: Instance, balance: Balance) -> Sets:
+def balanced_by_topic(instance: Instance, balance: Balance) -> ReplicaSets:
     """The replica sets of the plan, for PerTopic and Both."""
     if not instance.topic[-1] and not instance.base.any():
         return fewest_moves(instance)
@@ -49,7 +50,7 @@ def balanced_by_topic(instance: Instance, balance: Balance) -> Sets:
     if balance is Balance.PER_TOPIC and (odd or _cells(instance) > MOST_CELLS):
         return _each_alone(instance)
     found = _by_outline(instance, balance)
-    if not found.proved and balance is Balance.BOTH and _choices(instance) <= MOST_CHOICES:
+    if not found.certificate.optimal and balance is Balance.BOTH and _choices(instance) <= MOST_CHOICES:
         return _by_flow(instance, balance)
     return found
 
@@ -74,40 +75,41 @@ def _choices(instance: Instance) -> int:
     return len(instance.rf) * int(instance.eligible.sum())
 
 
-def _by_flow(instance: Instance, balance: Balance) -> Sets:
+def _by_flow(instance: Instance, balance: Balance) -> ReplicaSets:
     placed, proved = place_by_topic(instance, balance)
     copies = Copies.placed(instance, placed)
-    return Sets(copies, copies.moves() if proved else 0)
+    return ReplicaSets.of(copies, None if proved else 0)
 
 
-def _each_alone(instance: Instance) -> Sets:
+def _each_alone(instance: Instance) -> ReplicaSets:
     """Each topic for itself, its spare copies on the brokers that have the fewest copies by then."""
     holder, lower_bound = instance.holder.copy(), 0
     totals = instance.base + np.bincount(holder, minlength=instance.brokers)
     for slots, part in _parts(instance):
         alone = fewest_moves(replace(part, favour=-totals))
         holder[slots] = alone.copies.holder
-        lower_bound += alone.lower_bound
+        lower_bound += alone.certificate.lower_bound
         totals += alone.copies.counts() - np.bincount(part.holder, minlength=instance.brokers)
-    return Sets(Copies.of_lists(instance, holder), lower_bound)
+    return ReplicaSets.of(Copies.of_lists(instance, holder), lower_bound)
 
 
-def _by_outline(instance: Instance, balance: Balance) -> Sets:
+def _by_outline(instance: Instance, balance: Balance) -> ReplicaSets:
     plan = outline_by_topic(instance, balance)
-    holder, lower_bound, even = instance.holder.copy(), 0, True
+    holder, lower_bound, met = instance.holder.copy(), 0, True
     leaves = np.zeros(len(holder), dtype=np.bool_)
     leaves[plan.leaving] = True
-    for (slots, part), target, least in zip(_parts(instance), plan.targets, plan.lower_bounds.tolist(), strict=True):
-        copies = _filled(part, Outline(target, np.flatnonzero(leaves[slots]), least))
+    for (slots, part), target, bound in zip(_parts(instance), plan.targets, plan.lower_bounds.tolist(), strict=True):
+        copies = _filled(part, Outline(target, np.flatnonzero(leaves[slots]), bound))
         missed = bool((copies.counts() != target).any())
-        if balance is Balance.PER_TOPIC and (missed or copies.moves() > least):
+        if balance is Balance.PER_TOPIC and (missed or copies.moves() > bound):
             alone = fewest_moves(part)
-            lower_bound += alone.lower_bound
+            lower_bound += alone.certificate.lower_bound
             copies = alone.copies if missed or alone.copies.moves() < copies.moves() else copies
         else:
-            lower_bound, even = lower_bound + least, even and not missed
+            lower_bound, met = lower_bound + bound, met and not missed
         holder[slots] = copies.holder
-    return Sets(Copies.of_lists(instance, holder), lower_bound if even else 0, even)
+    copies = Copies.of_lists(instance, holder)
+    return ReplicaSets.of(copies, lower_bound) if met else ReplicaSets(copies, Certificate(0, optimal=False))
 
 
 def _filled(part: Instance, plan: Outline) -> Copies:
