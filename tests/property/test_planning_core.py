@@ -90,7 +90,7 @@ class TestOrder:
         asked = replace(request_, goals=replace(request_.goals, leaders=leaders, follower_order=order))
         made = fast(asked)
         metrics = check(asked, made)
-        with mock.patch.object(sets, "SMALL", 0), mock.patch.object(planner, "better_sets", return_value=None):
+        with mock.patch.object(sets, "SMALL", 0), mock.patch.object(planner, "better_replica_sets", return_value=None):
             exact = check(asked, plan(replace(asked, goals=replace(asked.goals, follower_order=False))))
         assert metrics.leader_sumsq == exact.leader_sumsq
         assert metrics.leader_changes == exact.leader_changes
@@ -111,9 +111,9 @@ class TestOrder:
         lists = np.array([0, 1, 2, 3, 4, 5])
         racks, targets = [None] * 7, np.ones(7, dtype=np.bool_)
         copies = Copies(encode(racks, targets, np.array([3, 3]), lists, RackAwareness.ENFORCED), np.zeros(0, np.int64))
-        copies.holder[:] = [2, 1, 6, 3, 4, 5]
+        copies.broker_of_slot[:] = [2, 1, 6, 3, 4, 5]
         copies.tidy()
-        assert copies.holder.tolist() == [6, 1, 2, 3, 4, 5]
+        assert copies.broker_of_slot.tolist() == [6, 1, 2, 3, 4, 5]
         assert copies.moved().tolist() == [0]
 
     def test_followers_stay_in_order_where_order_does_not_matter(self) -> None:

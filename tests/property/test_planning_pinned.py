@@ -17,7 +17,7 @@ from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, rep
 from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest, plan
 from kafka_rebalance.planning.budget import cp_sat_budget as budget_model
 from kafka_rebalance.planning.budget.drain import drain
-from kafka_rebalance.planning.budget.rack_repair import mended
+from kafka_rebalance.planning.budget.rack_repair import repair_racks
 from kafka_rebalance.planning.budget.trim import squares_of
 from kafka_rebalance.planning.problem.copies import Copies
 from kafka_rebalance.planning.problem.encoding import build
@@ -67,7 +67,7 @@ class TestParts:
         while drained < 60:
             request = pinning(random_request(random, awareness), random, most=20)
             instance = build(request).instance
-            forced = int((~instance.eligible[instance.holder]).sum())
+            forced = int((~instance.eligible[instance.broker_of_slot]).sum())
             for moves in range(1, forced + 1):
                 found = drain(instance, moves)
                 assert found is not None
@@ -80,13 +80,13 @@ class TestParts:
         request = beside(cluster([[0, 1]], 4), {0: 1, 2: 3})
         racked = tuple(replace(b, rack=rack) for b, rack in zip(request.brokers, "aabc", strict=True))
         instance = build(replace(request, brokers=racked)).instance
-        after = mended(Copies.of_lists(instance, instance.holder), 1)
-        assert sorted(after.holder.tolist()) == [1, 3]
+        after = repair_racks(Copies.of_lists(instance, instance.broker_of_slot), 1)
+        assert sorted(after.broker_of_slot.tolist()) == [1, 3]
 
     def test_given_counts_are_reached_beside_what_is_pinned(self) -> None:
         """They are counts of what moves."""
         instance = build(beside(cluster([[0], [0], [0], [0]], 3), {1: 7})).instance
-        copies = Copies.of_lists(instance, instance.holder)
+        copies = Copies.of_lists(instance, instance.broker_of_slot)
         target = np.array([1, 2, 1])
         assert GivenCounts(copies, target).improve(100)
         assert copies.counts().tolist() == target.tolist()

@@ -51,7 +51,7 @@ class ReplicaSets:
 def fewest_moves(instance: Instance) -> ReplicaSets:
     """The replica sets of the plan."""
     fair = fair_counts(instance)
-    if len(instance.holder) <= SMALL:
+    if len(instance.broker_of_slot) <= SMALL:
         return _by_flow(instance, fair)
     return _fast(instance, fair) or _by_flow(instance, fair)
 
@@ -65,10 +65,10 @@ def _fast(instance: Instance, fair: Ints) -> ReplicaSets | None:
     """None where the fast way does not know the rules that matter, or does not come to an end."""
     if instance.rack_awareness is RackAwareness.PREFERRED:
         strict = replace(instance, rack_awareness=RackAwareness.ENFORCED)
-        if square_sum(strict.base + fair_counts(strict)) != square_sum(strict.base + fair):
+        if square_sum(strict.fixed_replicas + fair_counts(strict)) != square_sum(strict.fixed_replicas + fair):
             return None  # balance and racks are at odds: violations have to be weighed
         instance = strict
-    if instance.excess_of.any() or int(instance.eligible.sum()) > MOST_BROKERS:
+    if instance.rack_excess.any() or int(instance.eligible.sum()) > MOST_BROKERS:
         return None
     if _nothing_to_do(instance, fair):
         return ReplicaSets.of(Copies(instance, np.zeros(0, dtype=np.int64)))
@@ -76,19 +76,19 @@ def _fast(instance: Instance, fair: Ints) -> ReplicaSets | None:
     copies = construct(instance, plan)
     met = copies.moves() == plan.lower_bound and bool((copies.counts() == plan.target).all())
     proved = met or CopyExchanges(copies).improve(_EFFORT)
-    as_fair = square_sum(instance.base + copies.counts()) == square_sum(instance.base + fair)
-    if not proved and (len(instance.holder) <= EXACT or not as_fair):
+    as_fair = square_sum(instance.fixed_replicas + copies.counts()) == square_sum(instance.fixed_replicas + fair)
+    if not proved and (len(instance.broker_of_slot) <= EXACT or not as_fair):
         return None
     copies.tidy()
     # Beside partitions that stay as they are an outline can be fairer than any placement: its moves are no bound then.
-    reached = square_sum(instance.base + plan.target) == square_sum(instance.base + fair)
+    reached = square_sum(instance.fixed_replicas + plan.target) == square_sum(instance.fixed_replicas + fair)
     return ReplicaSets.of(copies, None if proved else plan.lower_bound if reached else 0)
 
 
 def _nothing_to_do(instance: Instance, fair: Ints) -> bool:
     """Whether all copies may stay: on brokers that may hold them, as fair as can be, no rack rule broken."""
-    counts = np.bincount(instance.holder, minlength=instance.brokers)
-    base = instance.base
-    if counts[~instance.eligible].any() or square_sum(base + counts) != square_sum(base + fair):
+    counts = np.bincount(instance.broker_of_slot, minlength=instance.brokers)
+    fixed = instance.fixed_replicas
+    if counts[~instance.eligible].any() or square_sum(fixed + counts) != square_sum(fixed + fair):
         return False
-    return not len(instance.overfull(instance.holder)[0])
+    return not len(instance.overfull(instance.broker_of_slot)[0])
