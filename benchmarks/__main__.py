@@ -71,7 +71,7 @@ def main() -> None:
         spread = f"{min(seconds):.2f}-{max(seconds):.2f}"
         print(
             f"{partitions:>10} {brokers:>8} {median:>8.2f} {spread:>12} {ratio:>10.0f} "
-            f"{made.replica_moves:>8} {made.lower_bound:>8} {made.optimal}"
+            f"{made.replica_moves:>8} {made.certificate.lower_bound:>8} {made.certificate.optimal}"
         )
 
 

@@ -77,10 +77,10 @@ def measured(what: str, path: Path) -> dict[str, float]:
 
 def moved(partitions):
     """A plan that moves a replica of each partition: twice as much as most plans write."""
-    from kafka_rebalance.model.plan import Plan, PlannedPartition
+    from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 
     changed = tuple(PlannedPartition(p.tp, p.replicas, (*p.replicas[1:], 5000)) for p in sorted(partitions, key=_tp))
-    return Plan(changed, lower_bound=len(changed), optimal=True)
+    return Plan(changed, Certificate(len(changed), optimal=True))
 
 
 def _tp(partition):

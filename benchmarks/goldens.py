@@ -31,7 +31,7 @@ def measured() -> dict[str, Any]:
         "seconds": seconds,
         "cpuSeconds": used,
         "moves": sum(made.replica_moves for made in plans),
-        "bound": sum(made.lower_bound for made in plans),
+        "bound": sum(made.certificate.lower_bound for made in plans),
         "cases": len(cases),
         "exact": sum(found == wanted for found, wanted in zip(worth, expected, strict=True)),
     }

@@ -18,7 +18,7 @@ from e2e.bench.kube import kube_cluster
 
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.kube.store import OriginStore, PlanStore
-from kafka_rebalance.model.plan import Plan, PlannedPartition
+from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin
 from kafka_rebalance.model.topology import TopicPartition, replicas_of
 
@@ -41,7 +41,7 @@ def hard_plan(seed: int) -> Plan:
             tp = TopicPartition(f"team-{topic % 37}.service-{topic:05d}.events", number)
             current, target = (replicas_of(*chance.sample(range(BROKERS), REPLICAS)) for _ in range(2))
             rows.append(PlannedPartition(tp, current, target, topic_id, chance.randrange(10 * 2**30)))
-    return Plan(tuple(sorted(rows)), lower_bound=len(rows), optimal=False)
+    return Plan(tuple(sorted(rows)), Certificate(len(rows), optimal=False))
 
 
 def origins_of(plan: Plan) -> list[Origin]:

@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -21,7 +22,7 @@ def layers() -> dict[str, list[list[str]]]:
 
 def diagram(rows: list[list[str]]) -> str:
     """A Mermaid flowchart with an arrow from each layer to the one below it."""
-    arrows = [f"    {' & '.join(above)} --> {' & '.join(below)}" for above, below in zip(rows, rows[1:], strict=False)]
+    arrows = [f"    {' & '.join(above)} --> {' & '.join(below)}" for above, below in pairwise(rows)]
     return "\n".join(["```mermaid", "flowchart TD", *arrows, "```"])
 
 

@@ -6,7 +6,7 @@ from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
 from kafka_rebalance.execution.progress import Progress
 from kafka_rebalance.execution.reassignment_throttle import ClusterRates, Rates
-from kafka_rebalance.model.plan import Plan, PlannedPartition
+from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import ClusterState, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reconcile.report.ready_state import ready_reason
@@ -45,7 +45,7 @@ def work(count=1, *, topic="t", skipped=(), direction=Direction.FORWARD, opened=
     rows = tuple(
         PlannedPartition(tp(i, topic), replicas_of(1, 2), replicas_of(3, 2), size_bytes=100) for i in range(count)
     )
-    plan = Plan(rows, lower_bound=count, optimal=True, skipped=tuple(skipped))
+    plan = Plan(rows, Certificate(count, optimal=True), skipped=tuple(skipped))
     closed_at = NOW if closed else None
     mine.run = Run("u-1", "kafka", "r", "c", "run-1", mine.planning_hash, plan.hash, NOW, closed_at, closed)
     if opened:

@@ -19,7 +19,7 @@ from kafka_rebalance.api.v1alpha1 import (
 from kafka_rebalance.kube.api_errors import Forbidden
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.kube.store import LedgerStore, OriginStore, PlanStore, RunStore
-from kafka_rebalance.model.plan import Plan
+from kafka_rebalance.model.plan import Certificate, Plan
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import TopicPartition, replicas_of
 from kafka_rebalance.reconcile.act.resources import Resources
@@ -100,7 +100,7 @@ class TestEnough:
             LedgerStore(operator),
         )
         for _ in range(2):
-            await plans.save("rbac", "h", "c", Plan((), 0, optimal=True), NOW)
+            await plans.save("rbac", "h", "c", Plan((), Certificate(0, optimal=True)), NOW)
             await origins.append("rbac", "r", [Origin(TopicPartition("t", 0), "id", replicas_of(1))])
             await runs.save(Run("rbac", "n", "a", "c", "r", "h", "p", NOW))
             await ledgers.save("rbac", {})

@@ -11,7 +11,7 @@ from kafka_rebalance.kube import blobs
 from kafka_rebalance.kube.api_errors import Conflict, StoredStateCorrupt
 from kafka_rebalance.kube.client import Json, KubeClient
 from kafka_rebalance.kube.store import LedgerStore, OriginStore, PlanStore, RunStore
-from kafka_rebalance.model.plan import Plan, PlannedPartition
+from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
 from kafka_rebalance.model.topology import TopicPartition, replicas_of
 
@@ -53,7 +53,7 @@ def plan(partitions: int, seed: int = 1) -> Plan:
         brokers = chance.sample(range(1000), 60)
         tp = TopicPartition(f"topic-{n // 100:05d}", n % 100)
         rows.append(PlannedPartition(tp, replicas_of(*brokers[:30]), replicas_of(*brokers[30:]), f"id-{n // 100}", n))
-    return Plan(tuple(rows), lower_bound=partitions, optimal=False)
+    return Plan(tuple(rows), Certificate(partitions, optimal=False))
 
 
 def origin(topic: str, partition: int, *replicas: int, topic_id: str = "") -> Origin:

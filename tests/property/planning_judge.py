@@ -63,11 +63,11 @@ def check(request: PlanRequest, made: Plan) -> Metrics:
     assert made.replica_moves == metrics.moves
     assert made.leader_moves == metrics.leader_changes
     assert made.rack_violations == metrics.rack_violations
-    assert made.lower_bound <= metrics.moves
+    assert made.certificate.lower_bound <= metrics.moves
     if request.strategy in {Strategy.GENERATE, Strategy.ASSIGNMENT}:  # not chosen for their moves: nothing is proved
-        assert (made.lower_bound, made.optimal) == (metrics.moves, metrics.moves == 0)
+        assert (made.certificate.lower_bound, made.certificate.optimal) == (metrics.moves, metrics.moves == 0)
     else:
-        assert made.optimal == (made.lower_bound == metrics.moves)
+        assert made.certificate.optimal == (made.certificate.lower_bound == metrics.moves)
     assert (made.before, made.after) == (_spread(request, before.values()), _spread(request, after.values()))
     return metrics
 
@@ -147,7 +147,7 @@ def check_budget(request: PlanRequest, made: Plan) -> Bought:
         squares = _sumsq((tp.topic, b) for tp, kept in zip(after, staying, strict=True) for b in kept)
     else:
         squares = _sumsq(b for kept in [*staying, *(p.replicas for p in pinned)] for b in kept if b in request.targets)
-    assert made.lower_bound <= moves
+    assert made.certificate.lower_bound <= moves
     if made.imbalance is not None:
         assert made.imbalance.squares == squares >= made.imbalance.least
     preferred = request.goals.rack_awareness is RackAwareness.PREFERRED

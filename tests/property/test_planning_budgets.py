@@ -87,15 +87,15 @@ def against_the_oracle(
         assert value >= best
         squares = 1 if awareness is RackAwareness.PREFERRED else 2
         if best[squares] <= value[squares]:
-            assert made.lower_bound <= best[3]
+            assert made.certificate.lower_bound <= best[3]
         if made.imbalance is not None:
             assert made.imbalance.least <= best[squares]
-        if made.optimal:
+        if made.certificate.optimal:
             assert value == best
-            assert made.lower_bound == made.replica_moves
+            assert made.certificate.lower_bound == made.replica_moves
             assert made.imbalance is not None
             assert made.imbalance.squares == made.imbalance.least
-        seen += Counter(asked=1, proved=made.optimal, exact=value == best, even=value[:3] == best[:3])
+        seen += Counter(asked=1, proved=made.certificate.optimal, exact=value == best, even=value[:3] == best[:3])
     return seen
 
 
@@ -142,7 +142,7 @@ class TestMoves:
         squares = []
         for k in range(whole.replica_moves):
             made = plan(within(request, k))
-            assert made.optimal
+            assert made.certificate.optimal
             assert made.imbalance is not None
             squares.append(made.imbalance.squares)
             assert made.replica_moves == k
@@ -164,7 +164,7 @@ class TestMoves:
         request = cluster([[0], [0], [0], [0], [3], [3]], 4, targets={0, 1, 2})
         made = plan(within(request, 2))
         assert sorted(p.current for p in made.partitions) == [replicas_of(3), replicas_of(3)]
-        assert (made.optimal, made.imbalance) == (True, Imbalance(16 + 1 + 1, 16 + 1 + 1))
+        assert (made.certificate.optimal, made.imbalance) == (True, Imbalance(16 + 1 + 1, 16 + 1 + 1))
 
     @settings(max_examples=30, deadline=None)
     @given(requests(most_partitions=20), st.integers(0, 6), st.randoms(use_true_random=False))
@@ -244,7 +244,7 @@ class TestPinned:
         made = plan(within(replace(request, partitions=request.partitions + pinned), 1))
         assert [p.target for p in made.partitions] == [replicas_of(2)]
         assert made.imbalance == Imbalance(9 + 9 + 1, 9 + 9 + 1)
-        assert (made.before, made.after, made.optimal) == (Spread(0, 4), Spread(1, 3), True)
+        assert (made.before, made.after, made.certificate.optimal) == (Spread(0, 4), Spread(1, 3), True)
 
     def test_every_budget_of_a_larger_cluster_is_proved(self) -> None:
         """60 partitions beside 40 pinned ones on a third of the brokers: imbalance falls with every move."""
@@ -260,7 +260,7 @@ class TestPinned:
         for k in range(0, whole.replica_moves, 5):
             made = plan(within(request, k))
             check_budget(within(request, k), made)
-            assert made.optimal
+            assert made.certificate.optimal
             assert made.imbalance is not None
             squares.append(made.imbalance.squares)
         assert squares == sorted(set(squares), reverse=True)
@@ -298,7 +298,7 @@ class TestData:
         )
         assert plan(request).replica_moves == 1
         made = plan(within(request, data=10))
-        assert (made.replica_moves, made.after, made.optimal) == (2, Spread(2, 2), True)
+        assert (made.replica_moves, made.after, made.certificate.optimal) == (2, Spread(2, 2), True)
 
 
 class TestManyRepairs:

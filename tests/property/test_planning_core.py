@@ -50,7 +50,7 @@ class TestFewestMoves:
         made = fast(request_)
         metrics = check(request_, made)
         preferred = request_.goals.rack_awareness is RackAwareness.PREFERRED
-        assert made.optimal
+        assert made.certificate.optimal
         assert (metrics.rack_violations, metrics.count_sumsq, metrics.moves) == fewest_moves(request_, preferred)
 
     @settings(max_examples=60, deadline=None)
@@ -74,10 +74,10 @@ class TestFewestMoves:
         with only_fast() as flow, mock.patch.object(sets, "_EFFORT", 0), mock.patch.object(sets, "EXACT", 0):
             made = plan(request)
         assert not flow.called
-        assert (made.replica_moves, made.lower_bound, made.optimal) == (37, 35, False)
+        assert (made.replica_moves, made.certificate.lower_bound, made.certificate.optimal) == (37, 35, False)
         assert check(request, made).count_sumsq == 20 * 20 * 9
         with only_fast() as flow, mock.patch.object(sets, "_EFFORT", 0):
-            assert plan(request).optimal  # small enough for the flow
+            assert plan(request).certificate.optimal  # small enough for the flow
         assert flow.called
 
 
@@ -90,7 +90,7 @@ class TestOrder:
         asked = replace(request_, goals=replace(request_.goals, leaders=leaders, follower_order=order))
         made = fast(asked)
         metrics = check(asked, made)
-        with mock.patch.object(sets, "SMALL", 0), mock.patch.object(planner, "better_sets", return_value=None):
+        with mock.patch.object(sets, "SMALL", 0), mock.patch.object(planner, "better_replica_sets", return_value=None):
             exact = check(asked, plan(replace(asked, goals=replace(asked.goals, follower_order=False))))
         assert metrics.leader_sumsq == exact.leader_sumsq
         assert metrics.leader_changes == exact.leader_changes
@@ -111,9 +111,9 @@ class TestOrder:
         lists = np.array([0, 1, 2, 3, 4, 5])
         racks, targets = [None] * 7, np.ones(7, dtype=np.bool_)
         copies = Copies(encode(racks, targets, np.array([3, 3]), lists, RackAwareness.ENFORCED), np.zeros(0, np.int64))
-        copies.holder[:] = [2, 1, 6, 3, 4, 5]
+        copies.broker_of_slot[:] = [2, 1, 6, 3, 4, 5]
         copies.tidy()
-        assert copies.holder.tolist() == [6, 1, 2, 3, 4, 5]
+        assert copies.broker_of_slot.tolist() == [6, 1, 2, 3, 4, 5]
         assert copies.moved().tolist() == [0]
 
     def test_followers_stay_in_order_where_order_does_not_matter(self) -> None:
@@ -227,7 +227,7 @@ class TestHostileInput:
             frozenset(BrokerId(b) for b in range(40)),
         )
         made = fast(request)
-        assert made.optimal
+        assert made.certificate.optimal
         check(request, made)
 
     def test_one_wide_partition_among_many_narrow_ones(self) -> None:
@@ -239,5 +239,5 @@ class TestHostileInput:
             frozenset(BrokerId(b) for b in range(61)),
         )
         made = plan(request)
-        assert made.optimal
+        assert made.certificate.optimal
         check(request, made)

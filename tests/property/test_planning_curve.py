@@ -55,7 +55,7 @@ class TestCurve:
         assert len(found) <= max(2, points)
         whole = plan(asked)
         assert found[-1].moves == whole.replica_moves
-        assert (found[-1].spread, found[-1].optimal) == (whole.after, whole.optimal)
+        assert (found[-1].spread, found[-1].optimal) == (whole.after, whole.certificate.optimal)
         for before, after in pairwise(found):
             assert before.moves < after.moves
             assert before.squares >= after.squares
@@ -69,7 +69,7 @@ class TestCurve:
         assert (found[-1].moves, found[-1].spread, found[-1].optimal) == (
             whole.replica_moves,
             whole.after,
-            whole.optimal,
+            whole.certificate.optimal,
         )
         for before, after in pairwise(found):
             assert before.moves < after.moves

@@ -17,7 +17,7 @@ from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, rep
 from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest, plan
 from kafka_rebalance.planning.budget import cp_sat_budget as budget_model
 from kafka_rebalance.planning.budget.drain import drain
-from kafka_rebalance.planning.budget.rack_repair import mended
+from kafka_rebalance.planning.budget.rack_repair import repair_racks
 from kafka_rebalance.planning.budget.trim import squares_of
 from kafka_rebalance.planning.problem.copies import Copies
 from kafka_rebalance.planning.problem.encoding import build
@@ -45,9 +45,9 @@ class TestHeavyPins:
             value, best = check_budget(asked, made), best_within_budget(asked)
             assert value >= best
             assert made.imbalance is None or made.imbalance.least <= best[1 + (awareness != "Preferred")]
-            if made.optimal:
+            if made.certificate.optimal:
                 assert value == best
-            seen += made.optimal
+            seen += made.certificate.optimal
         assert seen >= proved
 
     def test_nothing_moves_for_balance_before_all_has_left(self) -> None:
@@ -56,7 +56,7 @@ class TestHeavyPins:
         with mock.patch.object(budget_model, "SMALL", 0):
             made = plan(within(request, 1))
         assert [p.current for p in made.partitions] == [replicas_of(3)]
-        assert made.optimal
+        assert made.certificate.optimal
 
 
 class TestParts:
@@ -67,7 +67,7 @@ class TestParts:
         while drained < 60:
             request = pinning(random_request(random, awareness), random, most=20)
             instance = build(request).instance
-            forced = int((~instance.eligible[instance.holder]).sum())
+            forced = int((~instance.eligible[instance.broker_of_slot]).sum())
             for moves in range(1, forced + 1):
                 found = drain(instance, moves)
                 assert found is not None
@@ -80,13 +80,13 @@ class TestParts:
         request = beside(cluster([[0, 1]], 4), {0: 1, 2: 3})
         racked = tuple(replace(b, rack=rack) for b, rack in zip(request.brokers, "aabc", strict=True))
         instance = build(replace(request, brokers=racked)).instance
-        after = mended(Copies.of_lists(instance, instance.holder), 1)
-        assert sorted(after.holder.tolist()) == [1, 3]
+        after = repair_racks(Copies.of_lists(instance, instance.broker_of_slot), 1)
+        assert sorted(after.broker_of_slot.tolist()) == [1, 3]
 
     def test_given_counts_are_reached_beside_what_is_pinned(self) -> None:
         """They are counts of what moves."""
         instance = build(beside(cluster([[0], [0], [0], [0]], 3), {1: 7})).instance
-        copies = Copies.of_lists(instance, instance.holder)
+        copies = Copies.of_lists(instance, instance.broker_of_slot)
         target = np.array([1, 2, 1])
         assert GivenCounts(copies, target).improve(100)
         assert copies.counts().tolist() == target.tolist()
@@ -110,7 +110,7 @@ class TestLeaders:
         """Nothing may move, whatever the budget."""
         request = within(beside(PlanRequest((Broker(BrokerId(0)),), (), frozenset({BrokerId(0)})), {0: 2}), 3)
         made = plan(request)
-        assert (made.partitions, made.optimal, made.imbalance) == ((), True, None)
+        assert (made.partitions, made.certificate.optimal, made.imbalance) == ((), True, None)
 
 
 class TestWholePlan:
@@ -122,7 +122,7 @@ class TestWholePlan:
             fewest = plan(request).replica_moves
             with mock.patch.multiple(sets, SMALL=0, EXACT=0, _EFFORT=0):
                 made = plan(request)
-            assert made.lower_bound <= fewest
-            assert made.replica_moves == fewest or not made.optimal
-            unproved += not made.optimal
+            assert made.certificate.lower_bound <= fewest
+            assert made.replica_moves == fewest or not made.certificate.optimal
+            unproved += not made.certificate.optimal
         assert unproved

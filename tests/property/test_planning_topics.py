@@ -46,7 +46,7 @@ def against_the_oracle(balance: Balance, seed: int, clusters: int, *, pinned: bo
         check(request, made)
         value, best = value_by_topic(request, made), best_by_topic(request)
         assert value >= best
-        seen += Counter(asked=1, exact=value == best, nearly=value[:-1] == best[:-1], proved=made.optimal)
+        seen += Counter(asked=1, exact=value == best, nearly=value[:-1] == best[:-1], proved=made.certificate.optimal)
     return seen
 
 
@@ -106,7 +106,7 @@ class TestPinned:
         )
         with mock.patch.multiple(topics, SMALL=0, MOST_CHOICES=0):
             made = plan(balanced(request, Balance.BOTH))
-        assert (made.replica_moves, made.lower_bound, made.optimal) == (2, 2, True)
+        assert (made.replica_moves, made.certificate.lower_bound, made.certificate.optimal) == (2, 2, True)
 
     @pytest.mark.parametrize("balance", BY_TOPIC)
     def test_every_level_is_the_exact_optimum(self, balance: Balance) -> None:
@@ -197,7 +197,7 @@ class TestMinimumGain:
         if balance is Balance.BOTH:
             too_little &= (total_had - total_has) * 100 < gain * total_had
         if too_little and not forced and plain.partitions:
-            assert (made.partitions, made.reason, made.optimal) == ((), "GainTooSmall", True)
+            assert (made.partitions, made.reason, made.certificate.optimal) == ((), "GainTooSmall", True)
         else:
             assert made == plain
 

@@ -27,7 +27,7 @@ from tests.property.test_planning_properties import requests
 
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.goals import RackAwareness, Strategy
-from kafka_rebalance.model.plan import Plan
+from kafka_rebalance.model.plan import Certificate, Plan
 from kafka_rebalance.model.topology import Broker, BrokerId, Replicas, TopicPartition, replicas_of
 from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest, plan, planner
 from kafka_rebalance.planning.ordering import arranging
@@ -103,7 +103,7 @@ class TestMinimalMovement:
     def assert_the_best(self, size: type, request_: PlanRequest) -> None:
         with size():
             made = plan(request_)
-            assert made.optimal
+            assert made.certificate.optimal
             metrics = check(request_, made)
             assert (metrics.rack_violations, metrics.count_sumsq, metrics.moves) == everything(request_)
             assert again(request_, made).partitions == ()
@@ -119,7 +119,7 @@ class TestLargeShrinking:
         metrics = check(request_, made)
         violations, fair, moves = everything(request_)
         assert (metrics.rack_violations, metrics.count_sumsq) == (violations, fair)
-        assert made.lower_bound <= moves <= metrics.moves
+        assert made.certificate.lower_bound <= moves <= metrics.moves
 
 
 def repaired(request: PlanRequest) -> tuple[int, int, int, int]:
@@ -165,7 +165,7 @@ class TestForcedMovesOnly:
             made = plan(asked)
         metrics = check(asked, made)
         violations, moves, leaders, counts = repaired(asked)
-        assert made.optimal
+        assert made.certificate.optimal
         assert (metrics.rack_violations, metrics.moves, metrics.leader_changes) == (violations, moves, leaders)
         assert metrics.count_sumsq >= counts
         assert metrics.count_sumsq == counts or size is as_if_large
@@ -217,7 +217,7 @@ class TestPreferredLeaders:
         asked = replace(request_, strategy=Strategy.PREFERRED_LEADERS, goals=goals)
         with size():
             made = plan(asked)
-        assert (made.replica_moves, made.lower_bound, made.optimal) == (0, 0, True)
+        assert (made.replica_moves, made.certificate) == (0, Certificate(0, optimal=True))
         before, after = present(asked), result(asked, made)
         pinned = {p.tp for p in asked.partitions if p.pinned}
         for tp, replicas in after.items():
@@ -260,7 +260,8 @@ class TestGivenLists:
         before, after = present(asked), result(asked, made)
         assert after == {tp: wanted.get(tp, replicas) for tp, replicas in before.items()}
         metrics = measure(asked, before, after)
-        assert (made.replica_moves, made.lower_bound, made.optimal) == (metrics.moves, metrics.moves, not metrics.moves)
+        assert made.replica_moves == metrics.moves
+        assert made.certificate == Certificate(metrics.moves, optimal=not metrics.moves)
         assert made.rack_violations == metrics.rack_violations
 
 
@@ -283,7 +284,11 @@ class TestMinimumGain:
         ]
         too_little = forced.partitions == () and bool(before) and (fullest[0] - fullest[1]) * 100 < gain * fullest[0]
         if too_little and plain.partitions:
-            assert (made.partitions, made.reason, made.lower_bound, made.optimal) == ((), "GainTooSmall", 0, True)
+            assert (made.partitions, made.reason, made.certificate) == (
+                (),
+                "GainTooSmall",
+                Certificate(0, optimal=True),
+            )
             pinned = {p.tp for p in request_.partitions if p.pinned}
             left = [list_violations(request_, row) for tp, row in before.items() if tp not in pinned]
             assert made.rack_violations == sum(left)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_rebalance.model.plan import Plan, PlannedPartition, plan_hash
+from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition, plan_hash
 from kafka_rebalance.model.topology import TopicPartition, replicas_of
 from kafka_rebalance.units import (
     format_bytes,
@@ -132,7 +132,7 @@ ROWS = (
     planned(2, [1, 2], [1, 2], size=900),
     planned(3, [1, 2], [1], size=50),
 )
-PLAN = Plan(ROWS, lower_bound=2, optimal=True)
+PLAN = Plan(ROWS, Certificate(2, optimal=True))
 
 
 class TestPlanNumbers:
@@ -150,7 +150,7 @@ class TestPlanNumbers:
 
     def test_an_empty_plan_is_all_zero(self):
         """A plan that gains nothing says so."""
-        empty = Plan((), 0, optimal=True)
+        empty = Plan((), Certificate(0, optimal=True))
         assert (empty.changed, empty.replica_moves, empty.leader_moves, empty.data_to_move_bytes) == (0, 0, 0, 0)
 
 

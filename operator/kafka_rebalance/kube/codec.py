@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from kafka_rebalance.kube.api_errors import StoredStateCorrupt
 from kafka_rebalance.model.bulk import without_collector
-from kafka_rebalance.model.plan import Imbalance, Plan, PlannedPartition, SkippedPartition, Spread
+from kafka_rebalance.model.plan import Certificate, Imbalance, Plan, PlannedPartition, SkippedPartition, Spread
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import Replicas, TopicPartition
 
@@ -65,8 +65,8 @@ def encode_plan(plan: Plan) -> bytes:
     return pack(
         {
             "format": _FORMAT,
-            "lowerBound": plan.lower_bound,
-            "optimal": plan.optimal,
+            "lowerBound": plan.certificate.lower_bound,
+            "optimal": plan.certificate.optimal,
             "rackViolations": plan.rack_violations,
             "skipped": [[s.tp.topic, s.tp.partition, s.reason] for s in plan.skipped],
             "before": _spread_numbers(plan.before),
@@ -99,8 +99,7 @@ def decode_plan(payload: bytes) -> Plan:
             ]
         return Plan(
             partitions=tuple(partitions),
-            lower_bound=raw["lowerBound"],
-            optimal=raw["optimal"],
+            certificate=Certificate(raw["lowerBound"], raw["optimal"]),
             rack_violations=raw["rackViolations"],
             skipped=tuple(
                 SkippedPartition(TopicPartition(topic, number), reason) for topic, number, reason in raw["skipped"]

@@ -55,6 +55,23 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
+class Certificate:
+    """What is proved about a plan.
+
+    No plan that balances as well, or with a movement budget: that is as even as this one, makes fewer replica moves
+    than ``lower_bound``. ``optimal``: the plan is proved to be the best, with a movement budget the best within it.
+    """
+
+    lower_bound: int
+    optimal: bool
+
+    @classmethod
+    def of(cls, moves: int, lower_bound: int) -> Certificate:
+        """Of a plan that balances as well as possible with so many replica moves."""
+        return cls(lower_bound, optimal=moves == lower_bound)
+
+
+@dataclass(frozen=True, slots=True)
 class Imbalance:
     """What a movement budget left: the sum of the target brokers' squared replica counts (of each topic's, where these
     are balanced first), and a sum that is proved to be the least within the budget, or less."""
@@ -84,13 +101,9 @@ class Plan:
     ``reason`` says in one CamelCase word why a plan is empty, where the cluster is not just as asked for;
     ``data_source`` where the sizes come from (LoadModel, LogDirs; empty where that is not known).
 
-    ``lower_bound`` is a number of replica moves that no balanced plan can be below; ``optimal`` says that
-    ``replica_moves`` is proved to equal the optimum. ``partitions`` holds the changed ones, sorted, and those that only
-    get another leader; in a run that superseded an earlier plan also those that the earlier plan moved and this one
-    leaves. Of both kinds current = target.
-
-    ``imbalance`` is None unless a movement budget was reached. Then ``lower_bound`` is a number of moves that no plan
-    as even as this one is below, and ``optimal`` says that it is proved to be the best within the budget.
+    ``partitions`` holds the changed ones, sorted, and those that only get another leader; in a run that superseded an
+    earlier plan also those that the earlier plan moved and this one leaves. Of both kinds current = target.
+    ``imbalance`` is None unless a movement budget was reached.
 
     ``uneven_topics`` is how many topics are less even than they could be alone, because totals come first (Both).
 
@@ -99,8 +112,7 @@ class Plan:
     """
 
     partitions: tuple[PlannedPartition, ...]
-    lower_bound: int
-    optimal: bool
+    certificate: Certificate
     rack_violations: int = 0
     skipped: tuple[SkippedPartition, ...] = ()
     before: Spread | None = None

@@ -49,26 +49,26 @@ def gains_too_little(instance: Instance, solution: Solution, goals: Goals) -> bo
     """
     if not goals.minimum_gain or _forced(instance):
         return False
-    if np.array_equal(solution.lists, instance.holder):
+    if np.array_equal(solution.lists, instance.broker_of_slot):
         return False  # there is nothing to gain, and nothing to be told about it
     return not any(gain.reaches(goals.minimum_gain) for gain in _gains(instance, solution.lists, goals.balance))
 
 
 def _forced(instance: Instance) -> bool:
-    return instance.wide or bool(forced_moves(instance).any())
+    return instance.shrinks or bool(forced_moves(instance).any())
 
 
 def _gains(instance: Instance, lists: Indices, balance: Balance) -> tuple[Gain, ...]:
     """Of what is balanced: of the totals, of the topics, or of both."""
-    total = Gain(False, *(spread_of(instance, at).most for at in (instance.holder, lists)))
-    topics = Gain(True, *(_fullest_of_topics(instance, at) for at in (instance.holder, lists)))
+    total = Gain(False, *(spread_of(instance, at).most for at in (instance.broker_of_slot, lists)))
+    topics = Gain(True, *(_fullest_of_topics(instance, at) for at in (instance.broker_of_slot, lists)))
     return {Balance.TOTAL: (total,), Balance.PER_TOPIC: (topics,), Balance.BOTH: (total, topics)}[balance]
 
 
 def _fullest_of_topics(instance: Instance, lists: Indices) -> int:
     """The sum over the topics that may move of what the fullest broker of each holds of it."""
     here = instance.eligible[lists]
-    cell = instance.topic[instance.owner[here]] * instance.brokers + lists[here]
+    cell = instance.topic[instance.partition_of_slot[here]] * instance.brokers + lists[here]
     cells, held = np.unique(cell, return_counts=True)
     most = np.zeros(int(instance.topic[-1]) + 1, dtype=np.int64)
     np.maximum.at(most, cells // instance.brokers, held)

@@ -21,21 +21,21 @@ from itertools import chain
 import numpy as np
 
 from kafka_rebalance.model.goals import Balance, Strategy
-from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
-from kafka_rebalance.planning.budget.movement_budget import buy, exceeds
+from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition, SkippedPartition
+from kafka_rebalance.planning.budget.movement_budget import best_within_budget, exceeds
 from kafka_rebalance.planning.gain import gains_too_little
 from kafka_rebalance.planning.ordering.arranging import EXACT_ORDER, arranged
-from kafka_rebalance.planning.ordering.cp_sat_tiebreak import better_sets
+from kafka_rebalance.planning.ordering.cp_sat_tiebreak import better_replica_sets
 from kafka_rebalance.planning.ordering.replica_order import arrange
 from kafka_rebalance.planning.ordering.spread import spread
-from kafka_rebalance.planning.ordering.stranded_replicas import around_leftovers
+from kafka_rebalance.planning.ordering.stranded_replicas import order_around_stranded
 from kafka_rebalance.planning.problem.copies import Copies
 from kafka_rebalance.planning.problem.encoding import Encoded, build
 from kafka_rebalance.planning.problem.instance import Indices, Instance
 from kafka_rebalance.planning.problem.request import Goals, PlanRequest
 from kafka_rebalance.planning.problem.solution import Solution, new_copies, spread_of
-from kafka_rebalance.planning.replicas.replica_sets import Sets, fewest_moves
-from kafka_rebalance.planning.replicas.shrink_replication_factor import narrow
+from kafka_rebalance.planning.replicas.replica_sets import ReplicaSets, fewest_moves
+from kafka_rebalance.planning.replicas.shrink_replication_factor import shrink
 from kafka_rebalance.planning.strategies.assignment import check_assignment
 from kafka_rebalance.planning.strategies.forced import repair
 from kafka_rebalance.planning.strategies.generate import generate
@@ -53,18 +53,19 @@ def plan(request: PlanRequest) -> Plan:
     skipped = tuple(
         sorted((SkippedPartition(p.tp, Reason.NO_LEADER) for p in request.partitions if not p.has_leader), key=_tp)
     )
-    before = spread_of(instance, instance.holder)
+    before = spread_of(instance, instance.broker_of_slot)
     if not encoded.partitions:
-        return Plan((), lower_bound=0, optimal=True, skipped=skipped, before=before, after=before)
+        return Plan((), Certificate.of(0, 0), skipped=skipped, before=before, after=before)
     solution = _STRATEGIES[request.strategy](request, encoded)
     if request.strategy is Strategy.MINIMAL_MOVEMENT and gains_too_little(instance, solution, request.goals):
-        violations = instance.violations(instance.holder)
-        return Plan((), 0, True, violations, skipped, before=before, after=before, reason=Reason.GAIN_TOO_SMALL)
+        violations = instance.violations(instance.broker_of_slot)
+        return Plan(
+            (), Certificate.of(0, 0), violations, skipped, before=before, after=before, reason=Reason.GAIN_TOO_SMALL
+        )
     return Plan(
         _changed(encoded, solution.lists),
-        solution.lower_bound,
-        optimal=solution.optimal,
-        rack_violations=replace(instance, listed=instance.rf).violations(solution.lists),
+        solution.certificate,
+        rack_violations=replace(instance, list_length=instance.rf).violations(solution.lists),
         skipped=skipped,
         before=before,
         after=spread_of(instance, solution.lists),
@@ -75,20 +76,20 @@ def plan(request: PlanRequest) -> Plan:
 
 def solve(instance: Instance, goals: Goals) -> Solution:
     """MinimalMovement in arrays. The instance has at least one partition; a wide one has no budget."""
-    if instance.wide:
-        narrowed = narrow(instance)
-        lists = _best_order(instance, fewest_moves(narrowed.instance).copies, goals)
-        return Solution(lists, new_copies(instance, lists), narrowed.lower_bound)
-    sets = replica_sets(instance, goals)
-    whole = Solution(_best_order(instance, sets.copies, goals), sets.copies.moves(), sets.lower_bound, sets.even)
+    if instance.shrinks:
+        shrunk = shrink(instance)
+        lists = _best_order(instance, fewest_moves(shrunk.instance).copies, goals)
+        return Solution(lists, Certificate.of(new_copies(instance, lists), shrunk.lower_bound))
+    chosen = choose_replica_sets(instance, goals)
+    whole = Solution(_best_order(instance, chosen.copies, goals), chosen.certificate)
     if not goals.limited or not exceeds(Copies.of_lists(instance, whole.lists), goals):
         return whole
-    bought = buy(instance, sets.copies, goals)
-    lists = around_leftovers(bought.copies, goals, _in_order)
-    return Solution(lists, bought.copies.moves(), bought.fewest, bought.proved, bought.imbalance)
+    result = best_within_budget(instance, chosen.copies, goals)
+    lists = order_around_stranded(result.copies, goals, _in_order)
+    return Solution(lists, result.certificate, result.imbalance)
 
 
-def replica_sets(instance: Instance, goals: Goals) -> Sets:
+def choose_replica_sets(instance: Instance, goals: Goals) -> ReplicaSets:
     """Which brokers hold each partition, without a budget."""
     total = goals.balance is Balance.TOTAL
     return fewest_moves(instance) if total else balanced_by_topic(instance, goals.balance)
@@ -97,13 +98,15 @@ def replica_sets(instance: Instance, goals: Goals) -> Sets:
 def _best_order(present: Instance, copies: Copies, goals: Goals) -> Indices:
     """The lists in order, of these copies or, in small clusters, of equally good ones. ``present`` may be wide."""
     instance = copies.instance
-    if len(instance.holder) > EXACT_ORDER:
+    if len(instance.broker_of_slot) > EXACT_ORDER:
         return spread(copies, goals)
-    lists = arrange(present, copies.sets(), goals)
-    better = better_sets(instance, copies.sets(), lists, goals) if goals.balance is Balance.TOTAL else None
+    lists = arrange(present, copies.replica_sets(), goals)
+    better = (
+        better_replica_sets(instance, copies.replica_sets(), lists, goals) if goals.balance is Balance.TOTAL else None
+    )
     if better is not None:
         lists = arrange(present, better, goals)
-    return np.fromiter(chain.from_iterable(lists), dtype=np.int32, count=len(instance.holder))
+    return np.fromiter(chain.from_iterable(lists), dtype=np.int32, count=len(instance.broker_of_slot))
 
 
 def _in_order(copies: Copies, goals: Goals) -> Indices:
@@ -119,7 +122,7 @@ def _uneven(instance: Instance, solution: Solution, goals: Goals) -> int:
 def _given(encoded: Encoded, lists: Indices) -> Solution:
     """Lists that were not chosen for their moves: the certificate is what they need."""
     moves = new_copies(encoded.instance, lists)
-    return Solution(lists, moves, moves, proved=not moves)
+    return Solution(lists, Certificate(moves, optimal=not moves))
 
 
 def _generated(request: PlanRequest, encoded: Encoded) -> Solution:
@@ -140,14 +143,14 @@ def _changed(encoded: Encoded, lists: Indices) -> tuple[PlannedPartition, ...]:
     """The partitions whose list is another one now."""
     instance = encoded.instance
     begin = np.cumsum(instance.rf) - instance.rf
-    if instance.wide:
-        kept = instance.rf == instance.listed
-        same = lists[np.repeat(kept, instance.rf)] == instance.holder[kept[instance.owner]]
+    if instance.shrinks:
+        kept = instance.rf == instance.list_length
+        same = lists[np.repeat(kept, instance.rf)] == instance.broker_of_slot[kept[instance.partition_of_slot]]
         differs = ~kept
         differs[np.repeat(np.flatnonzero(kept), instance.rf[kept])[~same]] = True
         changed = np.flatnonzero(differs)
     else:
-        changed = np.unique(instance.owner[lists != instance.holder])
+        changed = np.unique(instance.partition_of_slot[lists != instance.broker_of_slot])
     ends = (begin + instance.rf)[changed].tolist()
     flat = encoded.ids(lists)
     partitions = map(encoded.partitions.__getitem__, changed.tolist())

@@ -19,7 +19,7 @@ from kafka_rebalance.kube.codec import (
     encode_run,
     pack,
 )
-from kafka_rebalance.model.plan import Imbalance, Plan, PlannedPartition, SkippedPartition, Spread
+from kafka_rebalance.model.plan import Certificate, Imbalance, Plan, PlannedPartition, SkippedPartition, Spread
 from kafka_rebalance.model.run import Origin, Run, RunOutcome, Spent
 from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
 
@@ -36,7 +36,7 @@ def plan(partitions: int, topics: int = 1) -> Plan:
         for n in range(partitions)
     )
     skipped = (SkippedPartition(TopicPartition("lost", 3), "NoLeader"),)
-    return Plan(tuple(sorted(rows)), lower_bound=7, optimal=True, rack_violations=1, skipped=skipped)
+    return Plan(tuple(sorted(rows)), Certificate(7, optimal=True), rack_violations=1, skipped=skipped)
 
 
 class TestPlans:
@@ -79,7 +79,7 @@ class TestPlans:
         assert plan(100, topics=7).hash == "sha256:b51975bc5183478d54dd910817999a9dec8897e07cb3fef22ff4724e74fe62a8"
 
     def test_empty(self) -> None:
-        empty = Plan((), 0, optimal=True)
+        empty = Plan((), Certificate(0, optimal=True))
         assert decode_plan(encode_plan(empty)) == empty
 
 
@@ -121,7 +121,7 @@ class TestSize:
             for n in range(200_000)
         ]
         origins = (Origin(p.tp, p.topic_id, p.current, chance.choice(p.current)) for p in rows)
-        stored_plan = encode_plan(Plan(tuple(rows), lower_bound=0, optimal=False))
+        stored_plan = encode_plan(Plan(tuple(rows), Certificate(0, optimal=False)))
         assert len(stored_plan) + len(encode_origins(origins)) <= 5_000_000
 
 

@@ -258,8 +258,8 @@ def _document(
         "partitions": [{"topic": p.tp.topic, "partition": p.tp.partition, "replicas": list(p.target)} for p in shown],
         "summary": {
             "replicaMoves": made.replica_moves,
-            "lowerBound": made.lower_bound,
-            "optimal": made.optimal,
+            "lowerBound": made.certificate.lower_bound,
+            "optimal": made.certificate.optimal,
             "leaderMoves": made.leader_moves,
             "partitionsChanged": len(made.partitions),
             "rackViolations": made.rack_violations,

@@ -28,8 +28,8 @@ def of_plan(explained: Explanation) -> dict[str, Any]:
         "plan": {
             "hash": made.hash,
             "replicaMoves": made.replica_moves,
-            "lowerBound": made.lower_bound,
-            "optimal": made.optimal,
+            "lowerBound": made.certificate.lower_bound,
+            "optimal": made.certificate.optimal,
             "leaderMoves": made.leader_moves,
             "partitionsChanged": made.changed,
             "rackViolations": made.rack_violations,

@@ -83,7 +83,7 @@ def _budget(explained: Explanation) -> list[str]:
     topical = goals.balance is Balance.PER_TOPIC
     whose = "target brokers' counts of each topic that may move" if topical else "target brokers' counts"
     squares = f"The squares of {whose} sum up to {made.imbalance.squares}"
-    if made.optimal:
+    if made.certificate.optimal:
         return [*lines, f"{squares}. Proved: the budget buys nothing better."]
     if goals.balance is not Balance.TOTAL:
         return [*lines, f"{squares}; whether the budget buys anything better was not decided."]

@@ -138,14 +138,14 @@ def _certificate(explained: Explanation) -> str:
     if explained.request.strategy in {Strategy.ASSIGNMENT, Strategy.GENERATE}:
         return f"{moves}."
     goals = "the same goals" if made.imbalance is None else "as much of the goals"
-    over = made.replica_moves - made.lower_bound
-    if made.optimal or (made.imbalance is not None and not over):
+    over = made.replica_moves - made.certificate.lower_bound
+    if made.certificate.optimal or (made.imbalance is not None and not over):
         return f"{moves}. Proved: no plan that meets {goals} moves fewer."
-    if not made.lower_bound:
+    if not made.certificate.lower_bound:
         return f"{moves}. Whether fewer would do was not decided."
     return (
-        f"{moves}. Proved: no plan that meets {goals} moves fewer than {made.lower_bound}; whether the other {over} "
-        f"{'is' if over == 1 else 'are'} needed was not decided."
+        f"{moves}. Proved: no plan that meets {goals} moves fewer than {made.certificate.lower_bound}; "
+        f"whether the other {over} {'is' if over == 1 else 'are'} needed was not decided."
     )
 
 

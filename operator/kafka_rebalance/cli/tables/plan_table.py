@@ -32,7 +32,7 @@ def print_plan(
     console.print(_brokers(made, request), "")
     if request.partitions and not made.partitions:
         console.print(made.reason or "already as asked for", ": nothing to move", sep="")
-    proved = "proved the fewest" if made.optimal else f"at least {made.lower_bound} are needed"
+    proved = "proved the fewest" if made.certificate.optimal else f"at least {made.certificate.lower_bound} are needed"
     console.print(f"{made.replica_moves} replica moves ({proved}), {_to_copy(made, sizes)}")
     console.print(f"{made.leader_moves} preferred leaders change, {made.rack_violations} rack violations remain")
     console.print(f"planned in {seconds:.2f} s, {made.hash}", soft_wrap=True)

@@ -38,18 +38,18 @@ class BudgetOutline:
 
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
-        kind, group = instance.kind[instance.owner], instance.group[instance.holder]
-        self._stays: Bools = instance.eligible[instance.holder]
-        crowded = self._stays & (instance.crowd(instance.holder) > instance.room_of[kind, group])
+        kind, group = instance.kind[instance.partition_of_slot], instance.group[instance.broker_of_slot]
+        self._stays: Bools = instance.eligible[instance.broker_of_slot]
+        crowded = self._stays & (instance.crowd(instance.broker_of_slot) > instance.rack_capacity[kind, group])
         self._crowds = crowds_of(instance, np.flatnonzero(crowded))
         self._corner, self._corner_broker = corners(instance, self._crowds)
         ordinary = self._stays & ~crowded
         kinds = len(instance.kinds)
-        cell = kind[ordinary] * instance.brokers + instance.holder[ordinary]
+        cell = kind[ordinary] * instance.brokers + instance.broker_of_slot[ordinary]
         self._keepable = np.bincount(cell, minlength=kinds * instance.brokers).reshape(kinds, instance.brokers)
-        self._room = instance.room_of[self._crowds.kind, self._crowds.group]
-        size = np.bincount(self._crowds.which, minlength=len(self._room)) // np.maximum(self._crowds.count, 1)
-        self._beyond = (size - self._room) * self._crowds.count
+        self._capacity = instance.rack_capacity[self._crowds.kind, self._crowds.group]
+        size = np.bincount(self._crowds.which, minlength=len(self._capacity)) // np.maximum(self._crowds.count, 1)
+        self._beyond = (size - self._capacity) * self._crowds.count
         self._departing = _by_size(instance, np.flatnonzero(~self._stays))
         self.forced = len(self._departing)
         """How many copies are on brokers that may hold nothing."""
@@ -60,7 +60,7 @@ class BudgetOutline:
         self._memory: dict[tuple[int, int], Point] = {}
 
     def _counts_now(self) -> Ints:
-        counts = np.bincount(self._instance.holder, minlength=self._instance.brokers)
+        counts = np.bincount(self._instance.broker_of_slot, minlength=self._instance.brokers)
         return np.where(self._instance.eligible, counts, 0).astype(np.int64)
 
     def point(self, moves: int) -> Point:
@@ -72,14 +72,14 @@ class BudgetOutline:
         low, high = self._at(price, 1), self._at(price, -1)
         return high if high.moves <= moves else self._between(price, low, high, moves)
 
-    def least(self, moves: int) -> int:
+    def least_squares(self, moves: int) -> int:
         """An imbalance that no plan within so many moves goes below."""
         if moves < self.forced + self.repairs:
             return self.point(moves).squares
         self._price(moves)
         return self._bound(moves)
 
-    def fewest(self, squares: int, moves: int) -> int:
+    def lower_bound(self, squares: int, moves: int) -> int:
         """A number of moves, at most ``moves``, that no plan with so little imbalance is below."""
         low, high = min(moves, self.forced + self.repairs), moves
         self._price(moves)
@@ -90,13 +90,13 @@ class BudgetOutline:
 
     def _bound(self, moves: int) -> int:
         bound = max(value - price * moves for price, value in self._bounds.items())
-        counted = len(self._instance.holder) + int(self._instance.base[self._instance.eligible].sum())
+        counted = len(self._instance.broker_of_slot) + int(self._instance.fixed_replicas[self._instance.eligible].sum())
         return bound + (bound - counted) % 2  # a sum of squares is as odd as the sum
 
     def outline(self, point: Point, moves: int) -> Outline:
         """The same in single copies: who leaves, for ``moves`` moves at most, smallest partitions first."""
         stuck = self._departing[moves:]
-        target = point.target + np.bincount(self._instance.holder[stuck], minlength=self._instance.brokers)
+        target = point.target + np.bincount(self._instance.broker_of_slot[stuck], minlength=self._instance.brokers)
         keeps = deal_crowds(self._crowds, self._corner, point.kept)
         leaving = np.concatenate([self._departing[:moves], self._crowds.members[~keeps]])
         return Outline(target, np.sort(leaving), point.moves)
@@ -124,7 +124,7 @@ class BudgetOutline:
     def _between(self, price: int, low: Point, high: Point, moves: int) -> Point:
         """On the way from one optimum at that price to another: as many brokers as need be get more copies."""
         gains = np.maximum(high.target - low.target, 0)
-        order = np.argsort(self._instance.base + low.target, kind="stable")
+        order = np.argsort(self._instance.fixed_replicas + low.target, kind="stable")
         least, most, best = 0, int(gains.sum()), low
         given = moves - low.moves
         while least < most:
@@ -149,7 +149,7 @@ class BudgetOutline:
         best: int | None = None
         while True:
             network = _BudgetNetwork(self._instance, self._keepable, stuck)
-            network.add_crowds(self._crowds.kind, self._crowds.group, self._room, self._crowds.count)
+            network.add_crowds(self._crowds.kind, self._crowds.group, self._capacity, self._crowds.count)
             network.add_beyond(self._crowds.kind, self._beyond, beyond)
             network.add_corners(self._corner, self._corner_broker, self._crowds.count[self._corner])
             centre = np.minimum(self._centre, most)
@@ -174,18 +174,18 @@ class _BudgetNetwork:
         self._inner = net.add_nodes(len(instance.kinds) * groups).reshape(-1, groups)
         self._pool = net.add_nodes(groups)
         self._broker = net.add_nodes(instance.brokers)
-        self._sink = net.add_nodes(1, stuck - len(instance.holder))
+        self._sink = net.add_nodes(1, stuck - len(instance.broker_of_slot))
         if stuck:
-            departing = instance.kind[instance.owner[~instance.eligible[instance.holder]]]
+            departing = instance.kind[instance.partition_of_slot[~instance.eligible[instance.broker_of_slot]]]
             stay = net.add_nodes(1, -stuck)
             net.add_arcs(self._source, stay, np.bincount(departing, minlength=len(instance.kinds)))
-        net.add_arcs(self._source[:, None], self._inner, instance.room_of * members[:, None])
+        net.add_arcs(self._source[:, None], self._inner, instance.rack_capacity * members[:, None])
         kind, broker = np.nonzero(keepable)
         net.add_arcs(self._inner[kind, instance.group[broker]], self._broker[broker], keepable[kind, broker])
 
-    def add_crowds(self, kind: Ints, group: Ints, room: Ints, count: Ints) -> None:
+    def add_crowds(self, kind: Ints, group: Ints, capacity: Ints, count: Ints) -> None:
         self._crowd = self._net.add_nodes(len(kind))
-        self._net.add_arcs(self._inner[kind, group], self._crowd, room * count)
+        self._net.add_arcs(self._inner[kind, group], self._crowd, capacity * count)
 
     def add_beyond(self, kind: Ints, beyond: Ints, allowed: int) -> None:
         """Up to so many crowded copies may stay."""
@@ -205,19 +205,19 @@ class _BudgetNetwork:
         # A simple cycle enters and leaves each pool at most once.
         gains = [max(price, 2 * instance.highest + 1), 2 * (len(self._pool) + 1), 2 * len(brokers)]
         w_square, w_move, w_tie = level_weights(gains, net.nodes, soft=1)
-        everyone = len(instance.holder)
+        everyone = len(instance.broker_of_slot)
         new = net.add_arcs(self._inner, self._pool[None, :], everyone, price * w_square + sign * w_move)
         net.add_arcs(self._pool[instance.group[brokers]], self._broker[brokers], everyone)
         tie = spare_ranks(instance)[brokers] * w_tie
-        base = instance.base[brokers]
-        square = (slope + 2 * base[which]) * w_square
+        fixed = instance.fixed_replicas[brokers]
+        square = (slope + 2 * fixed[which]) * w_square
         out = net.add_arcs(self._broker[brokers][which], self._sink, width, square + tie[which])
         flow = net.solve()
         target = np.zeros(instance.brokers, dtype=np.int64)
         np.add.at(target, brokers[which], flow[out])
-        return Point(target, int(flow[new].sum()), flow[self._kept], square_sum(base + target[brokers]))
+        return Point(target, int(flow[new].sum()), flow[self._kept], square_sum(fixed + target[brokers]))
 
 
 def _by_size(instance: Instance, slots: Ints) -> Ints:
     """The slots, those of the smallest partitions first, then broker by broker."""
-    return slots[np.lexsort((slots, instance.holder[slots], instance.size[instance.owner[slots]]))]
+    return slots[np.lexsort((slots, instance.broker_of_slot[slots], instance.size[instance.partition_of_slot[slots]]))]

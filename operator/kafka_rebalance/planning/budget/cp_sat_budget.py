@@ -40,7 +40,7 @@ class _Model:
         self._model = cp_model.CpModel()
         instance = self._instance = found.instance
         self._brokers: list[int] = np.flatnonzero(instance.eligible).tolist()
-        homes = set(zip(instance.owner.tolist(), instance.holder.tolist(), strict=True))
+        homes = set(zip(instance.partition_of_slot.tolist(), instance.broker_of_slot.tolist(), strict=True))
         choices = homes | {(p, b) for p in range(len(instance.rf)) for b in self._brokers}
         self._on = {key: self._model.new_bool_var("") for key in sorted(choices)}
         for p, rf in enumerate(instance.rf.tolist()):
@@ -51,9 +51,9 @@ class _Model:
         if data is not None:
             size: list[int] = instance.size.tolist()
             self._model.add(sum(size[p] * var for (p, _), var in new) <= min(data, sum(size) * len(self._brokers)))
-        sets = set(zip(instance.owner.tolist(), found.holder.tolist(), strict=True))
+        replica_sets = set(zip(instance.partition_of_slot.tolist(), found.broker_of_slot.tolist(), strict=True))
         for key, var in self._on.items():
-            self._model.add_hint(var, key in sets)
+            self._model.add_hint(var, key in replica_sets)
 
     def solve(self) -> Copies | None:
         """Level by level, most important first."""
@@ -74,26 +74,26 @@ class _Model:
                 return None
             self._model.add(level <= round(solver.objective_value))
         chosen = [key for key, var in self._on.items() if solver.boolean_value(var)]
-        owner, holder = np.array(chosen, dtype=np.int64).T
-        return Copies.placed(instance, (owner, holder))
+        partition_of, broker_of = np.array(chosen, dtype=np.int64).T
+        return Copies.placed(instance, (partition_of, broker_of))
 
     def _violations(self) -> Any:
         instance, found = self._instance, []
-        for p, g in np.ndindex(*instance.room.shape):
+        for p, g in np.ndindex(*instance.partition_capacity.shape):
             members = [b for b in self._brokers if instance.group[b] == g]
-            beyond = len(members) - int(instance.room[p, g])
+            beyond = len(members) - int(instance.partition_capacity[p, g])
             if beyond > 0:
                 over = self._model.new_int_var(0, beyond, "")
-                self._model.add(sum(self._on[p, b] for b in members) - int(instance.room[p, g]) <= over)
+                self._model.add(sum(self._on[p, b] for b in members) - int(instance.partition_capacity[p, g]) <= over)
                 found.append(over)
         return sum(found)
 
     def _square(self, broker: int) -> Any:
         """The square of the broker's count, above that of what stays, as a sum of odd numbers 1 + 3 + 5 ..."""
-        base = int(self._instance.base[broker])
+        fixed = int(self._instance.fixed_replicas[broker])
         chosen = [var for (_, b), var in self._on.items() if b == broker]
         steps = [self._model.new_bool_var("") for _ in chosen]
         self._model.add(sum(steps) == sum(chosen))
         for before, after in pairwise(steps):
             self._model.add_implication(after, before)
-        return sum((2 * (base + k) + 1) * step for k, step in enumerate(steps))
+        return sum((2 * (fixed + k) + 1) * step for k, step in enumerate(steps))

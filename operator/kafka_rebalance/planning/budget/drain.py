@@ -19,17 +19,17 @@ MOST_CHOICES = 1_000_000
 
 def drain(instance: Instance, moves: int) -> Copies | None:
     """The copies after so many moves, no more than there are departing copies; None if there are too many choices."""
-    departing = np.flatnonzero(~instance.eligible[instance.holder])
-    partitions, number = np.unique(instance.owner[departing].astype(np.int64), return_inverse=True)
+    departing = np.flatnonzero(~instance.eligible[instance.broker_of_slot])
+    partitions, number = np.unique(instance.partition_of_slot[departing].astype(np.int64), return_inverse=True)
     if len(partitions) * int(instance.eligible.sum()) > MOST_CHOICES:
         return None
-    counts = np.bincount(instance.holder, minlength=instance.brokers)
+    counts = np.bincount(instance.broker_of_slot, minlength=instance.brokers)
     centre = np.where(instance.eligible, counts, 0).astype(np.int64)
     best: int | None = None
     while True:
         row, broker = _goes(instance, partitions, np.bincount(number), moves, centre)
         found = np.where(instance.eligible, counts, 0) + np.bincount(broker, minlength=instance.brokers)
-        squares = square_sum((instance.base + found)[instance.eligible])
+        squares = square_sum((instance.fixed_replicas + found)[instance.eligible])
         if squares == best or (np.abs(found - centre) <= 1).all():
             break
         centre, best = found, squares
@@ -37,7 +37,7 @@ def drain(instance: Instance, moves: int) -> Copies | None:
     slots_of = np.split(departing, np.flatnonzero(np.diff(number)) + 1)
     taken = [0] * len(partitions)
     for p, b in zip(row.tolist(), broker.tolist(), strict=True):
-        copies.holder[slots_of[p][taken[p]]] = b
+        copies.broker_of_slot[slots_of[p][taken[p]]] = b
         taken[p] += 1
     return copies
 
@@ -45,20 +45,20 @@ def drain(instance: Instance, moves: int) -> Copies | None:
 def _goes(instance: Instance, partitions: Ints, leaving: Ints, moves: int, centre: Ints) -> tuple[Ints, Ints]:
     """Which of these partitions gets a copy on which broker, as (row, broker)."""
     brokers = np.flatnonzero(instance.eligible)
-    rows = instance.rows(instance.holder, partitions)
+    rows = instance.rows(instance.broker_of_slot, partitions)
     row, place = np.nonzero((rows >= 0) & instance.eligible[rows])
     lacks = np.ones((len(partitions), instance.brokers), dtype=np.bool_)
     lacks[:, ~instance.eligible] = False
     lacks[row, rows[row, place]] = False
     held = np.zeros((len(partitions), len(instance.group_size)), dtype=np.int64)
     np.add.at(held, (row, instance.group[rows[row, place]]), 1)
-    free = np.maximum(instance.room[partitions] - held, 0)
+    free = np.maximum(instance.partition_capacity[partitions] - held, 0)
 
     net = Network()
     source = net.add_nodes(1, moves)
     partition = net.add_nodes(len(partitions))
     inner = net.add_nodes(held.size).reshape(held.shape)
-    counts = np.bincount(instance.holder, minlength=instance.brokers)[brokers]
+    counts = np.bincount(instance.broker_of_slot, minlength=instance.brokers)[brokers]
     broker = net.add_nodes(len(brokers), counts)
     sink = net.add_nodes(1, -moves - int(counts.sum()))
     limit = np.full(len(brokers), len(instance.rf), dtype=np.int64)
@@ -73,6 +73,6 @@ def _goes(instance: Instance, partitions: Ints, leaving: Ints, moves: int, centr
     p, b = np.nonzero(lacks[:, brokers])
     goes = net.add_arcs(inner[p, instance.group[brokers[b]]], broker[b], 1)
     which, width, slope = convex_segments(centre[brokers], limit)
-    net.add_arcs(broker[which], sink, width, (slope + 2 * instance.base[brokers][which]) * w_square)
+    net.add_arcs(broker[which], sink, width, (slope + 2 * instance.fixed_replicas[brokers][which]) * w_square)
     used = net.solve()[goes] > 0
     return p[used], brokers[b[used]]

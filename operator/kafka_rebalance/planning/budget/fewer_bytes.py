@@ -11,37 +11,43 @@ _TURNS = 8
 """So often the brokers change places before those that are left over are served one by one."""
 
 
-def lighter(copies: Copies) -> Copies:
+def fewer_bytes(copies: Copies) -> Copies:
     """The copies with as many moves between any two brokers, of smaller partitions where they fit as well.
 
     What moves because it has to is left alone: copies on departing brokers, and partitions that the rack rule changes.
     """
     instance = copies.instance
     moved = copies.moved()
-    touched = np.bincount(instance.owner[moved], minlength=len(instance.rf))
+    touched = np.bincount(instance.partition_of_slot[moved], minlength=len(instance.rf))
     crowded = np.zeros(len(instance.rf), dtype=np.bool_)
-    room = instance.room_of[instance.kind[instance.owner], instance.group[instance.holder]]
-    crowded[instance.owner[instance.crowd(instance.holder) > room]] = True
-    home = instance.holder[moved]
-    free = instance.eligible[home] & (touched[instance.owner[moved]] == 1) & ~crowded[instance.owner[moved]]
+    capacity = instance.rack_capacity[
+        instance.kind[instance.partition_of_slot], instance.group[instance.broker_of_slot]
+    ]
+    crowded[instance.partition_of_slot[instance.crowd(instance.broker_of_slot) > capacity]] = True
+    home = instance.broker_of_slot[moved]
+    free = (
+        instance.eligible[home]
+        & (touched[instance.partition_of_slot[moved]] == 1)
+        & ~crowded[instance.partition_of_slot[moved]]
+    )
     moved = moved[free]
     # Whatever moves for balance stays for now, and the smallest go instead.
     found = Copies(instance, np.zeros(0, dtype=np.int64))
-    found.holder = copies.holder.copy()
-    found.holder[moved] = instance.holder[moved]
+    found.broker_of_slot = copies.broker_of_slot.copy()
+    found.broker_of_slot[moved] = instance.broker_of_slot[moved]
     idle = np.ones(len(instance.rf), dtype=np.bool_)
-    idle[instance.owner[found.moved()]] = False
+    idle[instance.partition_of_slot[found.moved()]] = False
     idle &= ~crowded
-    by_holder = np.argsort(instance.holder, kind="stable")
-    begin = np.searchsorted(instance.holder[by_holder], np.arange(instance.brokers + 1))
+    by_holder = np.argsort(instance.broker_of_slot, kind="stable")
+    begin = np.searchsorted(instance.broker_of_slot[by_holder], np.arange(instance.brokers + 1))
     home = home[free]
     for a in np.unique(home).tolist():
         slots = by_holder[begin[a] : begin[a + 1]]
-        slots = slots[idle[instance.owner[slots]]]
-        slots = slots[np.lexsort((slots, instance.size[instance.owner[slots]]))]
-        if not _swap_in(found, slots, copies.holder[moved[home == a]].astype(np.int64)):
+        slots = slots[idle[instance.partition_of_slot[slots]]]
+        slots = slots[np.lexsort((slots, instance.size[instance.partition_of_slot[slots]]))]
+        if not _swap_in(found, slots, copies.broker_of_slot[moved[home == a]].astype(np.int64)):
             return copies
-        idle[instance.owner[slots[found.holder[slots] != a]]] = False
+        idle[instance.partition_of_slot[slots[found.broker_of_slot[slots] != a]]] = False
     return found
 
 
@@ -52,12 +58,12 @@ def _swap_in(copies: Copies, slots: Ints, brokers: Ints) -> bool:
         if len(first) < len(brokers):
             return False
         fits = copies.fits(first, brokers)
-        copies.holder[first[fits]] = brokers[fits]
+        copies.broker_of_slot[first[fits]] = brokers[fits]
         slots, brokers = np.concatenate([first[~fits], slots[len(first) :]]), brokers[~fits]
     for broker in brokers.tolist():
         fitting = np.flatnonzero(copies.fits(slots, np.full(len(slots), broker)))
         if not len(fitting):
             return False
-        copies.holder[slots[fitting[0]]] = broker
+        copies.broker_of_slot[slots[fitting[0]]] = broker
         slots = np.delete(slots, fitting[0])
     return True

@@ -14,12 +14,12 @@ from itertools import accumulate
 import numpy as np
 
 from kafka_rebalance.model.goals import Balance, RackAwareness
-from kafka_rebalance.model.plan import Imbalance
+from kafka_rebalance.model.plan import Certificate, Imbalance
 from kafka_rebalance.planning.budget.budget_outline import BudgetOutline
 from kafka_rebalance.planning.budget.cp_sat_budget import exactly
 from kafka_rebalance.planning.budget.drain import drain
-from kafka_rebalance.planning.budget.fewer_bytes import lighter
-from kafka_rebalance.planning.budget.rack_repair import mended
+from kafka_rebalance.planning.budget.fewer_bytes import fewer_bytes
+from kafka_rebalance.planning.budget.rack_repair import repair_racks
 from kafka_rebalance.planning.budget.trim import Budget, Trim, data_of, squares_of, topic_squares_of, value_of
 from kafka_rebalance.planning.problem.copies import Copies
 from kafka_rebalance.planning.problem.flow import even_square_sum
@@ -41,14 +41,12 @@ _UNLIMITED = 2**200
 
 
 @dataclass(frozen=True)
-class Bought:
-    """The copies; a number of moves that no plan as good as this one is below; the imbalance that remains; whether the
-    plan is proved to be the best."""
+class BudgetResult:
+    """The copies, the proof, and the imbalance that remains."""
 
     copies: Copies
-    fewest: int
+    certificate: Certificate
     imbalance: Imbalance
-    proved: bool
 
 
 def exceeds(full: Copies, goals: Goals) -> bool:
@@ -57,65 +55,65 @@ def exceeds(full: Copies, goals: Goals) -> bool:
     return too_many or (goals.max_data_to_move is not None and data_of(full) > goals.max_data_to_move)
 
 
-def buy(instance: Instance, full: Copies, goals: Goals) -> Bought:
+def best_within_budget(instance: Instance, full: Copies, goals: Goals) -> BudgetResult:
     """The best within the budget, which the whole plan exceeds."""
     # Bytes may buy more moves of small copies than the whole plan has.
-    most = full.moves() if goals.max_data_to_move is None else len(instance.holder)
+    most = full.moves() if goals.max_data_to_move is None else len(instance.broker_of_slot)
     moves = most if goals.max_replica_moves is None else min(max(0, goals.max_replica_moves), most)
     if goals.balance is not Balance.TOTAL:
-        return trimmed(Copies.of_lists(instance, full.holder), goals, moves)
-    purchases = Purchases(instance, full)
+        return trimmed(Copies.of_lists(instance, full.broker_of_slot), goals, moves)
+    solver = BudgetSolver(instance, full)
     if goals.max_data_to_move is None:
-        return purchases.within(moves)
-    return purchases.within_data(moves, max(0, goals.max_data_to_move))
+        return solver.within(moves)
+    return solver.within_data(moves, max(0, goals.max_data_to_move))
 
 
-def trimmed(full: Copies, goals: Goals, moves: int) -> Bought:
+def trimmed(full: Copies, goals: Goals, moves: int) -> BudgetResult:
     """The most useful moves of the plan: where topics are balanced nothing better is known."""
     data = _UNLIMITED if goals.max_data_to_move is None else max(0, goals.max_data_to_move)
     copies = Trim(full, goals.balance).within(Budget(moves, data))
     squares = topic_squares_of if goals.balance is Balance.PER_TOPIC else squares_of
-    least = min(squares(copies), squares(full)) if _as_mended(copies, full) else 0
+    least = min(squares(copies), squares(full)) if _as_repaired(copies, full) else 0
     imbalance = Imbalance(squares(copies), least)
-    return Bought(copies, 0, imbalance, proved=moves == 0)
+    return BudgetResult(copies, Certificate(0, optimal=moves == 0), imbalance)
 
 
-def _as_mended(copies: Copies, full: Copies) -> bool:
+def _as_repaired(copies: Copies, full: Copies) -> bool:
     """Whether all that comes before evenness is done: only then nothing within the budget is evener than ``full``."""
     instance = full.instance
     if copies.counts()[~instance.eligible].any():
         return False
     preferred = instance.rack_awareness is RackAwareness.PREFERRED
-    return preferred or instance.violations(copies.holder) <= instance.violations(full.holder)
+    return preferred or instance.violations(copies.broker_of_slot) <= instance.violations(full.broker_of_slot)
 
 
-class Purchases:
+class BudgetSolver:
     """What any number of moves buys of ``full``, the whole plan, where counts are over all topics together."""
 
     def __init__(self, instance: Instance, full: Copies) -> None:
         self._instance = instance
-        self._full = Copies.of_lists(instance, full.holder)
+        self._full = Copies.of_lists(instance, full.broker_of_slot)
         aware = instance.rack_awareness
-        plain = aware is RackAwareness.PREFERRED or bool(instance.excess_of.any())
+        plain = aware is RackAwareness.PREFERRED or bool(instance.rack_excess.any())
         # Where racks give way, what can be said without them still bounds the imbalance.
         self._strict = without_racks(instance) if plain else instance
         self._outline = BudgetOutline(self._strict)
 
-    def within(self, moves: int) -> Bought:
+    def within(self, moves: int) -> BudgetResult:
         """The best within so many moves, fewer than the whole plan's."""
         candidates = self._candidates(moves)
         found = next(candidates)
-        while not self._bought(found, moves).proved and (other := next(candidates, None)) is not None:
+        while not self._certified(found, moves).certificate.optimal and (other := next(candidates, None)) is not None:
             found = min(found, other, key=value_of)
-        return self._settled(found, self._bought(found, moves), moves, None)
+        return self._or_exact(found, self._certified(found, moves), moves, None)
 
-    def within_data(self, moves: int, data: int) -> Bought:
+    def within_data(self, moves: int, data: int) -> BudgetResult:
         """The best that was found within so many moves and bytes; not both are enough for the whole plan."""
         affordable = min(moves, self._affordable(data))
-        found = self._topped_up(Copies.of_lists(self._instance, self._instance.holder), moves, data)
+        found = self._topped_up(Copies.of_lists(self._instance, self._instance.broker_of_slot), moves, data)
         asked = self._estimate(min(affordable, self._full.moves()), data)
         for _ in range(_DATA_ATTEMPTS):
-            copies = lighter(self._filled(asked))
+            copies = fewer_bytes(self._filled(asked))
             taken, spent = copies.moves(), data_of(copies)
             if taken <= moves and spent <= data:
                 found = min(found, self._topped_up(copies, moves, data), key=value_of)
@@ -124,24 +122,25 @@ class Purchases:
             asked -= max(1, taken - moves, (spent - data) * taken // max(1, spent))
             if asked < 0:
                 break
-        return self._settled(found, self._bought(found, affordable), moves, data)
+        return self._or_exact(found, self._certified(found, affordable), moves, data)
 
-    def _settled(self, found: Copies, bought: Bought, moves: int, data: int | None) -> Bought:
+    def _or_exact(self, found: Copies, result: BudgetResult, moves: int, data: int | None) -> BudgetResult:
         """Decided by the exact model where the bound is not met and the cluster is small."""
-        best = None if bought.proved else exactly(found, moves, data)
+        best = None if result.certificate.optimal else exactly(found, moves, data)
         if best is None:
-            return bought
+            return result
         kept = best if value_of(best) < value_of(found) else found
-        return Bought(kept, kept.moves(), Imbalance(squares_of(kept), squares_of(kept)), proved=True)
+        moves, squares = kept.moves(), squares_of(kept)
+        return BudgetResult(kept, Certificate.of(moves, moves), Imbalance(squares, squares))
 
     def _estimate(self, most: int, data: int) -> int:
         """For how many moves the bytes are about enough, if brokers give away their smallest copies."""
         instance, outline = self._instance, self._outline
-        size = instance.size[instance.owner]
-        order = np.lexsort((size, instance.holder))
+        size = instance.size[instance.partition_of_slot]
+        order = np.lexsort((size, instance.broker_of_slot))
         before = np.concatenate([[0], np.cumsum(size[order])])
-        begin = np.searchsorted(instance.holder[order], np.arange(instance.brokers))
-        counts = np.bincount(instance.holder, minlength=instance.brokers)
+        begin = np.searchsorted(instance.broker_of_slot[order], np.arange(instance.brokers))
+        counts = np.bincount(instance.broker_of_slot, minlength=instance.brokers)
         low = 0
         while low < most:
             middle = (low + most + 1) // 2
@@ -151,19 +150,19 @@ class Purchases:
 
     def _affordable(self, data: int) -> int:
         """No plan moves more copies than so many bytes are enough for, the smallest first."""
-        size = np.sort(self._instance.size[self._instance.owner])
+        size = np.sort(self._instance.size[self._instance.partition_of_slot])
         return next((i for i, total in enumerate(accumulate(size.tolist())) if total > data), len(size))
 
-    def _bought(self, copies: Copies, moves: int) -> Bought:
+    def _certified(self, copies: Copies, moves: int) -> BudgetResult:
         """With its proof, where no plan within the budget takes more than so many moves."""
-        squares, least = squares_of(copies), self._outline.least(moves)
-        fewest = self._outline.fewest(squares, copies.moves())
+        squares, least = squares_of(copies), self._outline.least_squares(moves)
+        bound = self._outline.lower_bound(squares, copies.moves())
         if not self._repaired(copies, moves):
-            held = (self._instance.base + copies.counts())[self._instance.eligible]
+            held = (self._instance.fixed_replicas + copies.counts())[self._instance.eligible]
             even = even_square_sum(int(held.sum()), len(held))
-            return Bought(copies, fewest, Imbalance(squares, even), proved=False)
-        proved = squares == least and fewest == copies.moves()
-        return Bought(copies, fewest, Imbalance(squares, least), proved)
+            return BudgetResult(copies, Certificate(bound, optimal=False), Imbalance(squares, even))
+        optimal = squares == least and bound == copies.moves()
+        return BudgetResult(copies, Certificate(bound, optimal), Imbalance(squares, least))
 
     def _repaired(self, copies: Copies, moves: int) -> bool:
         """Whether as many copies as possible left where they must not be."""
@@ -171,10 +170,10 @@ class Purchases:
         if int(copies.counts()[~instance.eligible].sum()) > max(0, outline.forced - moves):
             return False
         if outline.forced > moves:
-            unavoidable = instance.violations(instance.holder)
+            unavoidable = instance.violations(instance.broker_of_slot)
         else:
-            unavoidable = max(int(instance.excess.sum()), outline.forced + outline.repairs - moves)
-        return instance.violations(copies.holder) == unavoidable
+            unavoidable = max(int(instance.partition_excess.sum()), outline.forced + outline.repairs - moves)
+        return instance.violations(copies.broker_of_slot) == unavoidable
 
     def _candidates(self, moves: int) -> Iterator[Copies]:
         asked = moves
@@ -189,8 +188,8 @@ class Purchases:
                 break
         drained = drain(self._instance, min(moves, self._outline.forced))
         if drained is not None:
-            yield self._topped_up(mended(drained, moves - drained.moves()), moves)
-        yield self._topped_up(Copies.of_lists(self._instance, self._instance.holder), moves)
+            yield self._topped_up(repair_racks(drained, moves - drained.moves()), moves)
+        yield self._topped_up(Copies.of_lists(self._instance, self._instance.broker_of_slot), moves)
 
     def _topped_up(self, copies: Copies, moves: int, data: int = _UNLIMITED) -> Copies:
         budget = Budget(moves - copies.moves(), data - data_of(copies))
@@ -203,4 +202,4 @@ class Purchases:
         if filled.moves() > plan.lower_bound or (filled.counts() != plan.target).any():
             GivenCounts(filled, plan.target).improve(_EFFORT)
         filled.tidy()
-        return Copies.of_lists(self._instance, filled.holder)
+        return Copies.of_lists(self._instance, filled.broker_of_slot)

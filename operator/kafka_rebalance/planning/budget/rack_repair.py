@@ -17,32 +17,32 @@ _Cell = tuple[int, int]
 """A partition and a group."""
 
 
-def mended(copies: Copies, moves: int) -> Copies:
+def repair_racks(copies: Copies, moves: int) -> Copies:
     """The copies after at most so many more moves, each of which takes away a violation of the rack rule."""
-    return _Mending(copies).after(moves)
+    return _RackRepair(copies).after(moves)
 
 
-class _Mending:
+class _RackRepair:
     def __init__(self, copies: Copies) -> None:
         instance = self._instance = copies.instance
-        self._copies = Copies.of_lists(instance, copies.holder)
-        holder, group = copies.holder, instance.group
-        crowd, kind = instance.crowd(holder), instance.kind[instance.owner]
-        room = instance.room_of[kind, np.maximum(group[holder], 0)]
-        over = np.flatnonzero((crowd > room) & instance.eligible[holder])
-        self._partitions = set(instance.owner[over].tolist())
+        self._copies = Copies.of_lists(instance, copies.broker_of_slot)
+        broker_of, group = copies.broker_of_slot, instance.group
+        crowd, kind = instance.crowd(broker_of), instance.kind[instance.partition_of_slot]
+        capacity = instance.rack_capacity[kind, np.maximum(group[broker_of], 0)]
+        over = np.flatnonzero((crowd > capacity) & instance.eligible[broker_of])
+        self._partitions = set(instance.partition_of_slot[over].tolist())
         self._held: defaultdict[_Cell, int] = defaultdict(int)
         self._on: defaultdict[int, set[int]] = defaultdict(set)
-        chosen = np.flatnonzero(np.isin(instance.owner, list(self._partitions)))
-        for p, b in zip(instance.owner[chosen].tolist(), holder[chosen].tolist(), strict=True):
+        chosen = np.flatnonzero(np.isin(instance.partition_of_slot, list(self._partitions)))
+        for p, b in zip(instance.partition_of_slot[chosen].tolist(), broker_of[chosen].tolist(), strict=True):
             self._on[p].add(b)
             self._held[p, int(group[b])] += 1
-        counts = instance.base + np.bincount(holder, minlength=instance.brokers)
+        counts = instance.fixed_replicas + np.bincount(broker_of, minlength=instance.brokers)
         self._counts: list[int] = counts.tolist()
         self._emptiest = sorted((self._counts[b], b) for b in np.flatnonzero(instance.eligible).tolist())
         self._slots: defaultdict[int, list[int]] = defaultdict(list)
         for slot in over[::-1].tolist():
-            self._slots[int(holder[slot])].append(slot)
+            self._slots[int(broker_of[slot])].append(slot)
 
     def after(self, moves: int) -> Copies:
         """Mend until nothing can be mended, or so many copies have moved."""
@@ -55,30 +55,30 @@ class _Mending:
             if -count != self._counts[b]:
                 heappush(fullest, (-self._counts[b], b))
                 continue
-            moves -= self._mend(self._slots[b].pop(), b)
+            moves -= self._repair(self._slots[b].pop(), b)
             heappush(fullest, (-self._counts[b], b))
         return self._copies
 
-    def _mend(self, slot: int, b: int) -> bool:
+    def _repair(self, slot: int, b: int) -> bool:
         instance = self._instance
-        p, group = int(instance.owner[slot]), int(instance.group[b])
-        if self._held[p, group] <= self._room(p, group):
+        p, group = int(instance.partition_of_slot[slot]), int(instance.group[b])
+        if self._held[p, group] <= self._capacity(p, group):
             return False
-        if b != int(instance.holder[slot]):
+        if b != int(instance.broker_of_slot[slot]):
             return False  # it has moved already: moving it again mends nothing that is new
         for _, d in self._emptiest:
             to = int(instance.group[d])
-            if d not in self._on[p] and to != group and self._held[p, to] < self._room(p, to):
+            if d not in self._on[p] and to != group and self._held[p, to] < self._capacity(p, to):
                 self._move(slot, p, b, d)
                 return True
         return False
 
-    def _room(self, p: int, group: int) -> int:
-        return int(self._instance.room_of[self._instance.kind[p], group])
+    def _capacity(self, p: int, group: int) -> int:
+        return int(self._instance.rack_capacity[self._instance.kind[p], group])
 
     def _move(self, slot: int, p: int, b: int, d: int) -> None:
         group = self._instance.group
-        self._copies.holder[slot] = d
+        self._copies.broker_of_slot[slot] = d
         self._on[p] ^= {b, d}
         self._held[p, int(group[b])] -= 1
         self._held[p, int(group[d])] += 1

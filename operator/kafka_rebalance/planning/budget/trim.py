@@ -44,13 +44,13 @@ class Trim:
         instance = self._instance = full.instance
         self._balance = balance
         start = Copies(instance, np.zeros(0, dtype=np.int64)) if begin is None else begin
-        self._now: list[int] = start.holder.tolist()
-        self._wanted: list[int] = full.holder.tolist()
-        self._owner: list[int] = instance.owner.tolist()
+        self._now: list[int] = start.broker_of_slot.tolist()
+        self._wanted: list[int] = full.broker_of_slot.tolist()
+        self._owner: list[int] = instance.partition_of_slot.tolist()
         self._group: list[int] = instance.group.tolist()
         self._size: list[int] = instance.size.tolist()
         self._topic: list[int] = instance.topic.tolist()
-        counts = instance.base + start.counts()
+        counts = instance.fixed_replicas + start.counts()
         self._count: list[int] = counts.tolist()
         self._of_topic = Counter((self._topic[p], b) for p, b in zip(self._owner, self._now, strict=True))
         self._eligible: list[int] = np.flatnonzero(instance.eligible).tolist()
@@ -133,10 +133,10 @@ class Trim:
         group, here = self._group[there], self._group[self._now[slot]]
         if group == here:
             return 0
-        room = self._instance.room_of[self._instance.kind[self._owner[slot]]]
+        capacity = self._instance.rack_capacity[self._instance.kind[self._owner[slot]]]
         held = Counter(self._group[b] for b in self._brokers(slot))
-        leaves = here >= 0 and held[here] > room[here]
-        return int(held[group] >= room[group]) - int(leaves)
+        leaves = here >= 0 and held[here] > capacity[here]
+        return int(held[group] >= capacity[group]) - int(leaves)
 
     def _move(self, slot: int, there: int, budget: Budget) -> None:
         p, here = self._owner[slot], self._now[slot]
@@ -154,7 +154,7 @@ def value_of(copies: Copies) -> tuple[int, int, int, int]:
     sum of squared counts, moves (Preferred: squares before racks). Less is better."""
     instance = copies.instance
     stuck = int(copies.counts()[~instance.eligible].sum())
-    violations, squares = instance.violations(copies.holder), squares_of(copies)
+    violations, squares = instance.violations(copies.broker_of_slot), squares_of(copies)
     if instance.rack_awareness is RackAwareness.PREFERRED:
         return stuck, squares, violations, copies.moves()
     return stuck, violations, squares, copies.moves()
@@ -162,18 +162,18 @@ def value_of(copies: Copies) -> tuple[int, int, int, int]:
 
 def squares_of(copies: Copies) -> int:
     """The sum of the squared counts of the brokers that may hold copies, with what stays as it is."""
-    return square_sum((copies.instance.base + copies.counts())[copies.instance.eligible])
+    return square_sum((copies.instance.fixed_replicas + copies.counts())[copies.instance.eligible])
 
 
 def topic_squares_of(copies: Copies) -> int:
     """The same with each topic counted for itself; the topics that stay as they are would only add a constant."""
     instance = copies.instance
-    here = instance.eligible[copies.holder]
-    cell = instance.topic[instance.owner[here]] * instance.brokers + copies.holder[here]
+    here = instance.eligible[copies.broker_of_slot]
+    cell = instance.topic[instance.partition_of_slot[here]] * instance.brokers + copies.broker_of_slot[here]
     return square_sum(np.unique(cell, return_counts=True)[1])
 
 
 def data_of(copies: Copies) -> int:
     """Bytes that the moved copies fetch."""
-    sizes: list[int] = copies.instance.size[copies.instance.owner[copies.moved()]].tolist()
+    sizes: list[int] = copies.instance.size[copies.instance.partition_of_slot[copies.moved()]].tolist()
     return sum(sizes)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from kafka_rebalance.model.goals import Balance, RackAwareness
 from kafka_rebalance.model.plan import Spread
-from kafka_rebalance.planning.budget.movement_budget import Purchases, trimmed
+from kafka_rebalance.planning.budget.movement_budget import BudgetSolver, trimmed
 from kafka_rebalance.planning.budget.trim import data_of, squares_of, topic_squares_of
-from kafka_rebalance.planning.planner import replica_sets
+from kafka_rebalance.planning.planner import choose_replica_sets
 from kafka_rebalance.planning.problem.copies import Copies
 from kafka_rebalance.planning.problem.encoding import build
 from kafka_rebalance.planning.problem.instance import Instance
@@ -38,28 +38,28 @@ def curve(request: PlanRequest, points: int = 11) -> tuple[CurvePoint, ...]:
     encoded = build(request)
     instance, goals = encoded.instance, request.goals
     if not encoded.partitions:
-        return (_point(Copies.of_lists(instance, instance.holder), goals, optimal=True),)
-    sets = replica_sets(instance, goals)
-    full = Copies.of_lists(instance, sets.copies.holder)
+        return (_point(Copies.of_lists(instance, instance.broker_of_slot), goals, optimal=True),)
+    chosen = choose_replica_sets(instance, goals)
+    full = Copies.of_lists(instance, chosen.copies.broker_of_slot)
     whole = full.moves()
-    last = _point(full, goals, optimal=sets.proved)
+    last = _point(full, goals, optimal=chosen.certificate.optimal)
     forced = min(_least_moves(instance), whole)
     parts = max(2, points) - 1
     steps = sorted({forced + (whole - forced) * i // parts for i in range(parts)} - {whole})
-    purchases = Purchases(instance, full) if goals.balance is Balance.TOTAL and steps else None
-    found = [purchases.within(k) if purchases else trimmed(full, Goals(balance=goals.balance), k) for k in steps]
-    bought = [*(_point(each.copies, goals, optimal=each.proved) for each in found), last]
-    return tuple({point.moves: point for point in bought}.values())  # a larger budget may buy no more than a smaller
+    solver = BudgetSolver(instance, full) if goals.balance is Balance.TOTAL and steps else None
+    found = [solver.within(k) if solver else trimmed(full, Goals(balance=goals.balance), k) for k in steps]
+    result = [*(_point(each.copies, goals, optimal=each.certificate.optimal) for each in found), last]
+    return tuple({point.moves: point for point in result}.values())  # a larger budget may buy no more than a smaller
 
 
 def _least_moves(instance: Instance) -> int:
     """How many copies have to leave where they are, whatever the counts (Preferred racks force nothing)."""
     if instance.rack_awareness is RackAwareness.PREFERRED:
-        return int((~instance.eligible[instance.holder]).sum())
+        return int((~instance.eligible[instance.broker_of_slot]).sum())
     return int(forced_moves(instance).sum())
 
 
 def _point(copies: Copies, goals: Goals, *, optimal: bool) -> CurvePoint:
     squares = topic_squares_of if goals.balance is Balance.PER_TOPIC else squares_of
-    spread = spread_of(copies.instance, copies.holder)
+    spread = spread_of(copies.instance, copies.broker_of_slot)
     return CurvePoint(copies.moves(), spread, squares(copies), data_of(copies), optimal)

@@ -197,16 +197,16 @@ class Explanation:
         left = Counter[str | None]()
         found = []
         for b in gone:
-            held, room = self._racks.beside(p.current, b), self._racks.room(len(p.target), b)
+            held, capacity = self._racks.beside(p.current, b), self._racks.capacity(len(p.target), b)
             rack = self._racks.rack(b)
             # As many as the rack has fewer in the end, down to what the rule allows.
-            over = held - max(room, self._racks.beside(p.target, b))
+            over = held - max(capacity, self._racks.beside(p.target, b))
             crowded = rack is not None and b in self.request.targets and left[rack] < over
             why = self._why(p.tp.topic, b, crowded=crowded, fewer=fewer > 0)
             left[rack] += b in self.request.targets
             if why is Why.FEWER_REPLICAS:
                 fewer -= 1
-            found.append(Departure(p.tp, b, why, *((held, room) if why is Why.RACK_RULE else (0, 0))))
+            found.append(Departure(p.tp, b, why, *((held, capacity) if why is Why.RACK_RULE else (0, 0))))
         return found
 
     def _why(self, topic: str, broker: BrokerId, *, crowded: bool, fewer: bool) -> Why:
@@ -230,7 +230,7 @@ class Explanation:
             (Fit.NOT_TARGET, broker not in self.request.targets),
             (Fit.HELD, broker in p.current),
             (Fit.CHOSEN, broker in p.target),
-            (Fit.RACK_FULL, not self._racks.has_room(p, broker)),
+            (Fit.RACK_FULL, not self._racks.has_capacity(p, broker)),
             (Fit.TOPIC_FULL, of and of.share and of.after >= of.share.high),
             (Fit.GETS_OTHERS, self._arrivals[broker] > 0),
         )

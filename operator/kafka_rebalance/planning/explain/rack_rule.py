@@ -37,17 +37,17 @@ class RackRule:
             return sum(b == broker for b in brokers)
         return sum(b in self._targets and self._rack.get(b) == rack for b in brokers)
 
-    def room(self, replicas: int, broker: BrokerId) -> int:
+    def capacity(self, replicas: int, broker: BrokerId) -> int:
         """How many copies of a partition of so many replicas may be in a target broker's rack; 0 for another one."""
-        return self._room.get((replicas, broker), 0)
+        return self._capacity.get((replicas, broker), 0)
 
-    def has_room(self, p: PlannedPartition, broker: BrokerId) -> bool:
+    def has_capacity(self, p: PlannedPartition, broker: BrokerId) -> bool:
         """Whether the rule lets this broker have one of the new copies instead of the one that gets it."""
-        room = self.room(len(p.target), broker)
-        return any(self.beside([b for b in p.target if b != chosen], broker) < room for chosen in p.added)
+        capacity = self.capacity(len(p.target), broker)
+        return any(self.beside([b for b in p.target if b != chosen], broker) < capacity for chosen in p.added)
 
     @cached_property
-    def _room(self) -> Mapping[tuple[int, BrokerId], int]:
+    def _capacity(self) -> Mapping[tuple[int, BrokerId], int]:
         kinds, brokers = sorted(set(self._kinds)), sorted(self._rack)
         eligible = np.array([b in self._targets for b in brokers], dtype=np.bool_)
         rf = np.array(kinds, dtype=np.int64)
@@ -55,7 +55,7 @@ class RackRule:
         nowhere = np.zeros(int(rf.sum()), dtype=np.int64)
         rule = encode([self._rack[b] for b in brokers], eligible, rf, nowhere, self._awareness)
         return {
-            (kind, b): int(rule.room_of[k, rule.group[i]])
+            (kind, b): int(rule.rack_capacity[k, rule.group[i]])
             for k, kind in enumerate(kinds)
             for i, b in enumerate(brokers)
             if b in self._targets

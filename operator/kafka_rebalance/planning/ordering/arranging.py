@@ -18,7 +18,7 @@ EXACT_ORDER = 9_000
 
 def arranged(present: Instance, copies: Copies, goals: Goals) -> Indices:
     """The lists of these copies in the order that the goals ask for. ``present`` is their instance, wide or not."""
-    if len(copies.instance.holder) > EXACT_ORDER:
+    if len(copies.instance.broker_of_slot) > EXACT_ORDER:
         return spread(copies, goals)
-    lists = arrange(present, copies.sets(), goals)
-    return np.fromiter(chain.from_iterable(lists), dtype=np.int32, count=len(copies.instance.holder))
+    lists = arrange(present, copies.replica_sets(), goals)
+    return np.fromiter(chain.from_iterable(lists), dtype=np.int32, count=len(copies.instance.broker_of_slot))

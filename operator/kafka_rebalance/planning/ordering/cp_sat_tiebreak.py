@@ -43,27 +43,29 @@ def score(instance: Instance, lists: Sequence[Sequence[int]], goals: Goals) -> S
     return sum(n * n for n in leaders.values()), pair_sum, changes
 
 
-def better_sets(instance: Instance, placed: Placed, lists: Sequence[Sequence[int]], goals: Goals) -> Placed | None:
+def better_replica_sets(
+    instance: Instance, placed: Placed, lists: Sequence[Sequence[int]], goals: Goals
+) -> Placed | None:
     """Replica sets as fair and as cheap as ``placed`` whose best order beats ``lists``; None where there are none.
 
     None, too, where the cluster is not small, other partitions stay as they are and count, or ``lists`` meets the
     bounds that hold for any sets.
     """
     brokers = int(instance.eligible.sum())
-    if not goals.leaders or len(instance.rf) * brokers * (brokers - 1) > SMALL or instance.base.any():
+    if not goals.leaders or len(instance.rf) * brokers * (brokers - 1) > SMALL or instance.fixed_replicas.any():
         return None
-    present = set(zip(instance.owner.tolist(), instance.holder.tolist(), strict=True))
+    present = set(zip(instance.partition_of_slot.tolist(), instance.broker_of_slot.tolist(), strict=True))
     if present == set(zip(placed[0].tolist(), placed[1].tolist(), strict=True)):
         return None  # nothing moves, so there is no choice
     have, bound = score(instance, lists, goals), _bounds(instance, goals)
     if have == bound:
         return None
-    return _JointModel(instance, placed, lists, goals).improve(have, bound)
+    return _TiebreakModel(instance, placed, lists, goals).improve(have, bound)
 
 
 def _first(instance: Instance) -> list[int]:
     """Each partition's present leader."""
-    found: list[int] = instance.holder[instance.position == 0].tolist()
+    found: list[int] = instance.broker_of_slot[instance.position == 0].tolist()
     return found
 
 
@@ -78,7 +80,7 @@ def _bounds(instance: Instance, goals: Goals) -> Score:
     return leaders, even_square_sum(pairs, max(1, brokers * (brokers - 1))), surplus
 
 
-class _JointModel:
+class _TiebreakModel:
     """Boolean choices: is partition p on broker b, does it lead there, is (a, b) its first pair."""
 
     def __init__(self, instance: Instance, placed: Placed, lists: Sequence[Sequence[int]], goals: Goals) -> None:
@@ -121,23 +123,23 @@ class _JointModel:
     def _hold_upper_levels(self, placed: Placed) -> None:
         """Rack violations, the counts' sum of squares and the moves stay what they are."""
         instance, model = self._instance, self._model
-        owner, holder = placed
+        partition_of, broker_of = placed
         violations: list[Any] = []
         if instance.rack_awareness is not RackAwareness.DISABLED:
-            for p, g in np.ndindex(*instance.room.shape):
+            for p, g in np.ndindex(*instance.partition_capacity.shape):
                 members = [b for b in self._brokers if instance.group[b] == g]
-                beyond = len(members) - int(instance.room[p, g])
+                beyond = len(members) - int(instance.partition_capacity[p, g])
                 if beyond > 0:
                     over = model.new_int_var(0, beyond, "")
-                    model.add(sum(self._on[p, b] for b in members) - int(instance.room[p, g]) <= over)
+                    model.add(sum(self._on[p, b] for b in members) - int(instance.partition_capacity[p, g]) <= over)
                     violations.append(over)
-            model.add(sum(violations) <= instance.violations(holder.astype(np.int32)))
-        counts = np.bincount(holder, minlength=instance.brokers).astype(np.int64)
+            model.add(sum(violations) <= instance.violations(broker_of.astype(np.int32)))
+        counts = np.bincount(broker_of, minlength=instance.brokers).astype(np.int64)
         squares = [self._square([self._on[p, b] for p in range(len(instance.rf))]) for b in self._brokers]
         model.add(sum(squares) <= square_sum(counts))
-        present = set(zip(instance.owner.tolist(), instance.holder.tolist(), strict=True))
+        present = set(zip(instance.partition_of_slot.tolist(), instance.broker_of_slot.tolist(), strict=True))
         moved = [var for key, var in self._on.items() if key not in present]
-        moves = sum(key not in present for key in zip(owner.tolist(), holder.tolist(), strict=True))
+        moves = sum(key not in present for key in zip(partition_of.tolist(), broker_of.tolist(), strict=True))
         model.add(sum(moved) <= moves)
 
     def _square(self, chosen: list[Any]) -> Any:
@@ -179,7 +181,7 @@ class _JointModel:
                 if value is None:
                     return found
                 if found is not None or value < reached[level]:
-                    found = self._sets()
+                    found = self._set_table()
                 reached[level] = value
             self._model.add(expression <= reached[level])
         return found
@@ -193,7 +195,7 @@ class _JointModel:
         status = self._solver.solve(self._model)
         return round(self._solver.objective_value) if status in (self._cp.OPTIMAL, self._cp.FEASIBLE) else None
 
-    def _sets(self) -> Placed:
+    def _set_table(self) -> Placed:
         chosen = sorted(key for key, var in self._on.items() if self._solver.boolean_value(var))
-        owner, holder = zip(*chosen, strict=True)
-        return np.array(owner, dtype=np.int64), np.array(holder, dtype=np.int64)
+        partition_of, broker_of = zip(*chosen, strict=True)
+        return np.array(partition_of, dtype=np.int64), np.array(broker_of, dtype=np.int64)

@@ -28,9 +28,9 @@ class Leaders(Exchanges):
 
     def __init__(self, copies: Copies, goals: Goals) -> None:
         instance = self._instance = copies.instance
-        self.lists: Indices = copies.holder.copy()
+        self.lists: Indices = copies.broker_of_slot.copy()
         self._start = instance.start
-        self._first = instance.holder[self._start]
+        self._first = instance.broker_of_slot[self._start]
         self._fresh = np.zeros(len(self.lists), dtype=np.bool_)  # moves with the lists
         self._fresh[copies.moved()] = True
         self._brokers = np.flatnonzero(instance.eligible)
@@ -39,23 +39,23 @@ class Leaders(Exchanges):
         follower = instance.position > 0
         gone = self._fresh[self._start]  # kept copies are in their slots, so a new one means that the leader has gone
         if not goals.leaders:
-            follower &= gone[instance.owner]
+            follower &= gone[instance.partition_of_slot]
         self._followers = np.flatnonzero(follower)
         self._free = np.zeros(len(self._start), dtype=np.bool_)
-        self._free[instance.owner[self._followers]] = True  # another broker may lead
+        self._free[instance.partition_of_slot[self._followers]] = True  # another broker may lead
         self._gone = gone
-        self._candidates = np.flatnonzero(follower | (gone & self._free)[instance.owner])
+        self._candidates = np.flatnonzero(follower | (gone & self._free)[instance.partition_of_slot])
         self._came: dict[int, list[int]] = {}
 
     def _lead(self, slots: Ints) -> None:
         """The brokers at these slots change places with their partitions' leaders."""
-        first = self._start[self._instance.owner[slots]]
+        first = self._start[self._instance.partition_of_slot[slots]]
         for values in (self.lists, self._fresh):
             values[slots], values[first] = values[first], values[slots]
 
     def _led(self) -> Ints:
         """Leaders per broker, with those that stay as they are [B]."""
-        return self._instance.led + np.bincount(self.lists[self._start], minlength=self._instance.brokers)
+        return self._instance.fixed_leaders + np.bincount(self.lists[self._start], minlength=self._instance.brokers)
 
     def balance(self) -> None:
         """Even leaders, then the fewest changes."""
@@ -90,7 +90,7 @@ class Leaders(Exchanges):
         if done < wanted:
             self._two_steps(leader, shares)
         self._appoint(np.flatnonzero(leader == NOBODY))
-        if self._instance.led.any():
+        if self._instance.fixed_leaders.any():
             return None
         low, spare = divmod(len(leader), len(self._brokers))
         kept = np.minimum(stays, low).sum() + min(spare, int((stays > low).sum()))
@@ -104,8 +104,10 @@ class Leaders(Exchanges):
         slots = self._candidates[need.takers[self.lists[self._candidates]]]
         if retained:
             slots = slots[~self._fresh[slots]]
-        owner = self._instance.owner[slots]
-        slots = slots[np.append(need.givers, True)[leader[owner]] & self._may_lead(slots, leader)]  # NOBODY is the last
+        partition_of = self._instance.partition_of_slot[slots]
+        slots = slots[
+            np.append(need.givers, True)[leader[partition_of]] & self._may_lead(slots, leader)
+        ]  # NOBODY is the last
         return self._take(slots[one_step(need, *self._handovers(slots, leader))], leader)
 
     def _two_steps(self, leader: Ints, shares: LeaderShares) -> None:
@@ -113,37 +115,39 @@ class Leaders(Exchanges):
         need = needs(self._counted(leader), shares)
         givers = np.append(need.givers, True)
         slots = self._candidates[self._may_lead(self._candidates, leader)]
-        gives = givers[leader[self._instance.owner[slots]]]
+        gives = givers[leader[self._instance.partition_of_slot[slots]]]
         last = slots[~gives & need.takers[self.lists[slots]]]
         between = np.zeros(self._instance.brokers, dtype=np.bool_)
-        between[leader[self._instance.owner[last]]] = True
+        between[leader[self._instance.partition_of_slot[last]]] = True
         first = slots[gives]
         first = first[between[self.lists[first]]]
         one, two = two_steps(need, self._handovers(first, leader), self._handovers(last, leader))
         self._take(np.concatenate([first[one], last[two]]), leader)
 
     def _counted(self, leader: Ints) -> Ints:
-        return self._instance.led + np.bincount(leader[leader >= 0], minlength=self._instance.brokers)
+        return self._instance.fixed_leaders + np.bincount(leader[leader >= 0], minlength=self._instance.brokers)
 
     def _may_lead(self, slots: Ints, leader: Ints) -> Bools:
         """All but the leaders themselves."""
-        return np.asarray((self._instance.position[slots] > 0) | (leader[self._instance.owner[slots]] == NOBODY))
+        return np.asarray(
+            (self._instance.position[slots] > 0) | (leader[self._instance.partition_of_slot[slots]] == NOBODY)
+        )
 
     def _handovers(self, slots: Ints, leader: Ints) -> tuple[Ints, Ints, Ints]:
-        owner = self._instance.owner[slots].astype(np.int64)
-        return owner, leader[owner], self.lists[slots].astype(np.int64)
+        partition_of = self._instance.partition_of_slot[slots].astype(np.int64)
+        return partition_of, leader[partition_of], self.lists[slots].astype(np.int64)
 
     def _take(self, slots: Ints, leader: Ints) -> int:
-        leader[self._instance.owner[slots]] = self.lists[slots]
+        leader[self._instance.partition_of_slot[slots]] = self.lists[slots]
         self._lead(slots)
         return len(slots)
 
     def _appoint(self, partitions: Ints) -> None:
         """Somebody leads: a retained copy if there is one."""
-        slots = self._candidates[np.isin(self._instance.owner[self._candidates], partitions)]
-        owner = self._instance.owner[slots]
-        order = np.lexsort((scramble(slots, 0), self._fresh[slots], owner))
-        self._lead(slots[order[first_of_each(owner[order], len(self._start))]])
+        slots = self._candidates[np.isin(self._instance.partition_of_slot[self._candidates], partitions)]
+        partition_of = self._instance.partition_of_slot[slots]
+        order = np.lexsort((scramble(slots, 0), self._fresh[slots], partition_of))
+        self._lead(slots[order[first_of_each(partition_of[order], len(self._start))]])
 
     def _changes(self) -> int:
         return int((self.lists[self._start] != self._first).sum())
@@ -154,7 +158,7 @@ class Leaders(Exchanges):
 
     def _shares(self) -> LeaderShares:
         """Even counts between what each broker has to lead and what it can."""
-        brokers, led, free = self._instance.brokers, self._instance.led, self._free
+        brokers, led, free = self._instance.brokers, self._instance.fixed_leaders, self._free
         partitions = len(self._start) + int(led.sum())
         least = led + np.bincount(self.lists[self._start[~free]], minlength=brokers)
         copies = np.bincount(self.lists[self._followers], minlength=brokers)
@@ -172,12 +176,12 @@ class Leaders(Exchanges):
         slots = self._followers
         if led.max() - led[self._brokers].min() < 2:
             return 0
-        gain = (led[self.lists[self._start]])[self._instance.owner[slots]] - led[self.lists[slots]]
+        gain = (led[self.lists[self._start]])[self._instance.partition_of_slot[slots]] - led[self.lists[slots]]
         slots, gain = slots[gain >= 2], gain[gain >= 2]
-        owner = self._instance.owner[slots]
+        partition_of = self._instance.partition_of_slot[slots]
         order = np.lexsort((scramble(slots, turn), -gain))
-        order = order[first_of_each(owner[order], len(self._start))]
-        leader, target, gain = self.lists[self._start[owner[order]]], self.lists[slots[order]], gain[order]
+        order = order[first_of_each(partition_of[order], len(self._start))]
+        leader, target, gain = self.lists[self._start[partition_of[order]]], self.lists[slots[order]], gain[order]
         few = rank_within(leader) < np.maximum(1, gain // 4)
         few[few] = rank_within(target[few]) < np.maximum(1, gain[few] // 4)
         self._lead(slots[order[few]])
@@ -193,8 +197,8 @@ class Leaders(Exchanges):
         self._begin = np.searchsorted(leader[self._by_leader], np.arange(self._instance.brokers + 1))
 
     def _price(self, slots: Ints) -> None:
-        owner = self._instance.owner[slots]
-        leader, target, first = self.lists[self._start[owner]], self.lists[slots], self._first[owner]
+        partition_of = self._instance.partition_of_slot[slots]
+        leader, target, first = self.lists[self._start[partition_of]], self.lists[slots], self._first[partition_of]
         price = (target != first).astype(np.int32) - (leader != first)
         a, d = self._number[leader], self._number[target]
         for value in (1, 0, -1):
@@ -208,7 +212,10 @@ class Leaders(Exchanges):
 
     def reprice(self, slots: Ints) -> None:
         """Price the partitions of these slots anew."""
-        rows = [self._start[p] + np.arange(1, self._instance.rf[p]) for p in np.unique(self._instance.owner[slots])]
+        rows = [
+            self._start[p] + np.arange(1, self._instance.rf[p])
+            for p in np.unique(self._instance.partition_of_slot[slots])
+        ]
         self._price(np.concatenate(rows))
 
     def cheapest(self, a: int, d: int, turn: int) -> tuple[int, int]:
@@ -221,7 +228,7 @@ class Leaders(Exchanges):
         slots = self._start[led[row]] + place
         if not len(slots):
             return -1, NEVER
-        first = self._first[self._instance.owner[slots]]
+        first = self._first[self._instance.partition_of_slot[slots]]
         price = (first != there).astype(np.int64) - (first != here)
         best = np.lexsort((scramble(slots, turn), self._fresh[slots], price))[0]
         return int(slots[best]), int(price[best])
@@ -229,5 +236,5 @@ class Leaders(Exchanges):
     def exchange(self, slot: int, d: int) -> None:  # noqa: ARG002 - an exchange of two is its own way back
         """The slot's broker and the leader of its partition change places."""
         self._lead(np.array([slot]))
-        partition = int(self._instance.owner[slot])
+        partition = int(self._instance.partition_of_slot[slot])
         self._came.setdefault(int(self.lists[self._start[partition]]), []).append(partition)

@@ -22,7 +22,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class _Sets:
+class _SetTable:
     """Replica sets as a padded table [P, widest]: brokers in preferred order of staying, -1 where there is none.
 
     Retained replicas come first, in their present order, then new ones by id. ``retained`` [P] counts the former;
@@ -37,16 +37,19 @@ class _Sets:
 
 def arrange(instance: Instance, placed: Placed, goals: Goals) -> list[list[int]]:
     """An ordered list of broker indices per partition. Takes a wide instance, and sets of its replication factors."""
-    sets = _sets(instance, placed)
-    leaders, counts = _leaders(instance, sets, goals)
+    replica_sets = _set_table(instance, placed)
+    leaders, counts = _leaders(instance, replica_sets, goals)
     if not goals.follower_order:
-        return [_with_front(row, (leader,)) for row, leader in zip(sets.table.tolist(), leaders.tolist(), strict=True)]
-    leaders, seconds = _pairs(instance, sets, goals, counts)
+        return [
+            _with_front(row, (leader,))
+            for row, leader in zip(replica_sets.table.tolist(), leaders.tolist(), strict=True)
+        ]
+    leaders, seconds = _pairs(instance, replica_sets, goals, counts)
     front = [leaders, seconds]
     for place in range(2, int(instance.rf.max(initial=0)) - 1):  # the last place has no choice left
-        front.append(_place(instance, sets, front, place))
+        front.append(_place(instance, replica_sets, front, place))
     fronts = np.stack(front, axis=1).tolist()
-    return [_with_front(row, chosen) for row, chosen in zip(sets.table.tolist(), fronts, strict=True)]
+    return [_with_front(row, chosen) for row, chosen in zip(replica_sets.table.tolist(), fronts, strict=True)]
 
 
 def _with_front(row: list[int], front: tuple[int, ...] | list[int]) -> list[int]:
@@ -54,52 +57,54 @@ def _with_front(row: list[int], front: tuple[int, ...] | list[int]) -> list[int]
     return chosen + [b for b in row if b >= 0 and b not in chosen]
 
 
-def _sets(instance: Instance, placed: Placed) -> _Sets:
-    owner, holder = placed
+def _set_table(instance: Instance, placed: Placed) -> _SetTable:
+    partition_of, broker_of = placed
     partitions, brokers = len(instance.rf), instance.brokers
     present = dict(
         zip(
-            (instance.owner.astype(np.int64) * brokers + instance.holder).tolist(),
+            (instance.partition_of_slot.astype(np.int64) * brokers + instance.broker_of_slot).tolist(),
             instance.position.tolist(),
             strict=True,
         )
     )
     widest = int(instance.rf.max(initial=0))
-    new = int(instance.listed.max(initial=0))
-    rank = np.array([present.get(k, new) for k in (owner.astype(np.int64) * brokers + holder).tolist()], dtype=np.int64)
-    order = np.lexsort((holder, rank, owner))
-    owner, holder, rank = owner[order], holder[order], rank[order]
+    new = int(instance.list_length.max(initial=0))
+    rank = np.array(
+        [present.get(k, new) for k in (partition_of.astype(np.int64) * brokers + broker_of).tolist()], dtype=np.int64
+    )
+    order = np.lexsort((broker_of, rank, partition_of))
+    partition_of, broker_of, rank = partition_of[order], broker_of[order], rank[order]
     start = np.cumsum(instance.rf) - instance.rf
     table = np.full((partitions, widest), -1, dtype=np.int64)
-    table[owner, np.arange(len(owner)) - start[owner]] = holder
+    table[partition_of, np.arange(len(partition_of)) - start[partition_of]] = broker_of
     now = np.full((partitions, 2), -1, dtype=np.int64)
     top = instance.position < 2
-    now[instance.owner[top], instance.position[top]] = instance.holder[top]
-    retained = np.bincount(owner[rank < new], minlength=partitions).astype(np.int64)
-    return _Sets(table, retained, now[:, 0], now[:, 1])
+    now[instance.partition_of_slot[top], instance.position[top]] = instance.broker_of_slot[top]
+    retained = np.bincount(partition_of[rank < new], minlength=partitions).astype(np.int64)
+    return _SetTable(table, retained, now[:, 0], now[:, 1])
 
 
-def _candidates(sets: _Sets, goals: Goals) -> tuple[Ints, Ints, Ints]:
+def _candidates(replica_sets: _SetTable, goals: Goals) -> tuple[Ints, Ints, Ints]:
     """Every (partition, broker) that may lead, and its cost: 0 leads now, 1 retained (so in sync already), 2 new."""
-    p, k = np.nonzero(sets.table >= 0)
-    b = sets.table[p, k]
-    stays = b == sets.first[p]
-    cost = np.where(stays, 0, np.where(k < sets.retained[p], 1, 2))
+    p, k = np.nonzero(replica_sets.table >= 0)
+    b = replica_sets.table[p, k]
+    stays = b == replica_sets.first[p]
+    cost = np.where(stays, 0, np.where(k < replica_sets.retained[p], 1, 2))
     if not goals.leaders:
-        keeps = np.zeros(len(sets.first), dtype=np.bool_)
+        keeps = np.zeros(len(replica_sets.first), dtype=np.bool_)
         keeps[p[stays]] = True
         allowed = stays | ~keeps[p]
         p, b, cost = p[allowed], b[allowed], cost[allowed]
     return p, b, cost
 
 
-def _leaders(instance: Instance, sets: _Sets, goals: Goals) -> tuple[Ints, Ints]:
+def _leaders(instance: Instance, replica_sets: _SetTable, goals: Goals) -> tuple[Ints, Ints]:
     """Leaders [P] with the least sum of squares, fewest changes among those, and leaders per broker [B]."""
-    p, b, cost = _candidates(sets, goals)
+    p, b, cost = _candidates(replica_sets, goals)
     partitions, brokers = len(instance.rf), instance.brokers
     limit = np.bincount(b, minlength=brokers).astype(np.int64)
-    level = (partitions + int(instance.led.sum())) // max(1, int(instance.eligible.sum()))
-    centre = np.clip(level - instance.led, 0, limit)
+    level = (partitions + int(instance.fixed_leaders.sum())) // max(1, int(instance.eligible.sum()))
+    centre = np.clip(level - instance.fixed_leaders, 0, limit)
     best: int | None = None
     while True:
         net = Network()
@@ -107,27 +112,27 @@ def _leaders(instance: Instance, sets: _Sets, goals: Goals) -> tuple[Ints, Ints]
         broker = net.add_nodes(brokers)
         sink = net.add_nodes(1, -partitions)
         changes = 2 * (brokers + 1)
-        steepest = 2 * (partitions + int(instance.led.max(initial=0)))
+        steepest = 2 * (partitions + int(instance.fixed_leaders.max(initial=0)))
         w_leader, w_change, w_new = level_weights([steepest, changes, changes], net.nodes)
         price = np.where(cost > 0, w_change, 0) + np.where(cost > 1, w_new, 0)
         arcs = net.add_arcs(partition[p], broker[b], 1, price)
         which, width, slope = convex_segments(centre, limit)
-        net.add_arcs(broker[which], sink, width, (slope + 2 * instance.led[which]) * w_leader)
+        net.add_arcs(broker[which], sink, width, (slope + 2 * instance.fixed_leaders[which]) * w_leader)
         used = net.solve()[arcs] > 0
         counts = np.bincount(b[used], minlength=brokers).astype(np.int64)
-        if (np.abs(counts - centre) <= 1).all() or square_sum(instance.led + counts) == best:
+        if (np.abs(counts - centre) <= 1).all() or square_sum(instance.fixed_leaders + counts) == best:
             leaders = np.full(partitions, -1, dtype=np.int64)
             leaders[p[used]] = b[used]
             return leaders, counts
-        centre, best = counts, square_sum(instance.led + counts)
+        centre, best = counts, square_sum(instance.fixed_leaders + counts)
 
 
-def _pairs(instance: Instance, sets: _Sets, goals: Goals, leader_counts: Ints) -> tuple[Ints, Ints]:
+def _pairs(instance: Instance, replica_sets: _SetTable, goals: Goals, leader_counts: Ints) -> tuple[Ints, Ints]:
     """Leaders and seconds [P] (-1 where there is none): leader balance, then pair balance, then fewest changes."""
-    p, a, leader_cost = _candidates(sets, goals)
-    width = sets.table.shape[1]
+    p, a, leader_cost = _candidates(replica_sets, goals)
+    width = replica_sets.table.shape[1]
     rows = np.repeat(np.arange(len(p)), width)
-    b = sets.table[p].ravel()
+    b = replica_sets.table[p].ravel()
     p, a, leader_cost = p[rows], a[rows], leader_cost[rows]
     real = (b >= 0) & (b != a)
     alone = (instance.rf[p] == 1) & (np.tile(np.arange(width), len(rows) // max(width, 1)) == 0)
@@ -139,7 +144,7 @@ def _pairs(instance: Instance, sets: _Sets, goals: Goals, leader_counts: Ints) -
     limit = np.bincount(pair, minlength=len(key)).astype(np.int64)
     per_leader = np.bincount(pair_leader[counted], minlength=brokers)
     centre = np.minimum(leader_counts[pair_leader] // np.maximum(per_leader[pair_leader], 1), limit)
-    second_cost = (b != sets.second[p]).astype(np.int64)
+    second_cost = (b != replica_sets.second[p]).astype(np.int64)
     best: int | None = None
     while True:
         net = Network()
@@ -150,7 +155,7 @@ def _pairs(instance: Instance, sets: _Sets, goals: Goals, leader_counts: Ints) -
         visits = 2 * min(len(instance.rf), len(key) + 1)
         # A simple cycle passes each leader once, so at most two pairs of it.
         gains = [
-            len(fair_steps(instance.led + leader_counts)),
+            len(fair_steps(instance.fixed_leaders + leader_counts)),
             4 * brokers * int(limit.max(initial=0)),
             visits,
             visits,
@@ -159,11 +164,11 @@ def _pairs(instance: Instance, sets: _Sets, goals: Goals, leader_counts: Ints) -
         w_leader, w_pair, w_change, w_new, w_second = level_weights(gains, net.nodes, soft=2)
         price = np.where(leader_cost > 0, w_change, 0) + np.where(leader_cost > 1, w_new, 0) + second_cost * w_second
         arcs = net.add_arcs(partition[p], pair_node[pair], 1, price)
-        which, wide, slope = convex_segments(centre, limit)
+        which, widths, slope = convex_segments(centre, limit)
         slope = np.where(counted[which], slope * w_pair, 0)  # a single replica forms no pair
-        net.add_arcs(pair_node[which], leader[pair_leader[which]], wide, slope)
+        net.add_arcs(pair_node[which], leader[pair_leader[which]], widths, slope)
         no_tie = np.zeros(brokers, dtype=np.int64)
-        add_fair_counts(net, leader, sink, leader_counts, instance.led, w_leader, no_tie)
+        add_fair_counts(net, leader, sink, leader_counts, instance.fixed_leaders, w_leader, no_tie)
         used = net.solve()[arcs] > 0
         counts = np.bincount(pair[used], minlength=len(key)).astype(np.int64)
         value = square_sum(counts[counted])
@@ -174,10 +179,10 @@ def _pairs(instance: Instance, sets: _Sets, goals: Goals, leader_counts: Ints) -
         centre, best = counts, value
 
 
-def _place(instance: Instance, sets: _Sets, front: list[Ints], place: int) -> Ints:
+def _place(instance: Instance, replica_sets: _SetTable, front: list[Ints], place: int) -> Ints:
     """The broker at ``place`` [P] (-1 where the list is shorter): pairs (leader, it) spread evenly."""
-    p, k = np.nonzero((sets.table >= 0) & (instance.rf > place)[:, None])
-    b = sets.table[p, k]
+    p, k = np.nonzero((replica_sets.table >= 0) & (instance.rf > place)[:, None])
+    b = replica_sets.table[p, k]
     taken = np.zeros(len(p), dtype=np.bool_)
     for chosen in front:
         taken |= chosen[p] == b
@@ -187,7 +192,7 @@ def _place(instance: Instance, sets: _Sets, front: list[Ints], place: int) -> In
     limit = np.bincount(pair, minlength=len(key)).astype(np.int64)
     now = np.full(len(instance.rf), -1, dtype=np.int64)
     here = instance.position == place
-    now[instance.owner[here]] = instance.holder[here]
+    now[instance.partition_of_slot[here]] = instance.broker_of_slot[here]
     places = np.unique(p)
     centre = np.minimum(len(places) // max(1, len(key)), limit)
     best: int | None = None
@@ -199,8 +204,8 @@ def _place(instance: Instance, sets: _Sets, front: list[Ints], place: int) -> In
         sink = net.add_nodes(1, -len(places))
         w_pair, w_change = level_weights([2 * len(places), 2 * (len(key) + 1)], net.nodes)
         arcs = net.add_arcs(partition[p], pair_node[pair], 1, (b != now[p]) * w_change)
-        which, wide, slope = convex_segments(centre, limit)
-        net.add_arcs(pair_node[which], sink, wide, slope * w_pair)
+        which, widths, slope = convex_segments(centre, limit)
+        net.add_arcs(pair_node[which], sink, widths, slope * w_pair)
         used = net.solve()[arcs] > 0
         counts = np.bincount(pair[used], minlength=len(key)).astype(np.int64)
         if (np.abs(counts - centre) <= 1).all() or square_sum(counts) == best:

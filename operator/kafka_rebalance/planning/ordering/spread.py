@@ -29,10 +29,10 @@ def _in_present_order(copies: Copies, lists: Indices) -> Indices:
     """Behind the leaders followers stay in their present order, then new ones by id."""
     instance = copies.instance
     lists = lists.copy()
-    changed = np.unique(instance.owner[np.flatnonzero(lists != instance.holder)])
+    changed = np.unique(instance.partition_of_slot[np.flatnonzero(lists != instance.broker_of_slot)])
     for piece in instance.chunks(changed):
         p = changed[piece]
-        now, homes = instance.rows(lists, p), instance.rows(instance.holder, p)
+        now, homes = instance.rows(lists, p), instance.rows(instance.broker_of_slot, p)
         place = np.where(now >= 0, now.astype(np.int64) + homes.shape[1] + 1, np.iinfo(np.int64).max)
         for column in range(homes.shape[1]):
             place = np.where((now == homes[:, column : column + 1]) & (now >= 0), column, place)

@@ -19,39 +19,39 @@ Order = Callable[[Copies, Goals], Indices]
 """Gives all lists, one behind the other."""
 
 
-def around_leftovers(copies: Copies, goals: Goals, order: Order) -> Indices:
+def order_around_stranded(copies: Copies, goals: Goals, order: Order) -> Indices:
     """All lists [N], one behind the other; ``order`` is asked where no copy is left behind."""
     instance = copies.instance
-    stays = instance.eligible[copies.holder]
+    stays = instance.eligible[copies.broker_of_slot]
     if stays.all():
         return order(copies, goals)
-    lists = copies.holder.copy()
+    lists = copies.broker_of_slot.copy()
     if not stays.any():
         return lists
-    rest = _without(instance, stays)
+    rest = _without_stranded(instance, stays)
     part = Copies(rest, np.zeros(0, dtype=np.int64))
-    part.holder = copies.holder[stays]
+    part.broker_of_slot = copies.broker_of_slot[stays]
     lists[stays] = order(part, goals)
-    for p in np.unique(instance.owner[~stays]).tolist():
+    for p in np.unique(instance.partition_of_slot[~stays]).tolist():
         slots = np.arange(int(instance.start[p]), int(instance.start[p] + instance.rf[p]))
         lists[slots] = _woven(lists[slots].tolist(), stays[slots].tolist(), goals)
     return lists
 
 
-def _without(instance: Instance, stays: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Instance:
+def _without_stranded(instance: Instance, stays: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Instance:
     """The instance as if only these slots existed."""
-    rf = np.bincount(instance.owner[stays], minlength=len(instance.rf))
+    rf = np.bincount(instance.partition_of_slot[stays], minlength=len(instance.rf))
     alive = rf > 0
     kinds, kind = np.unique(rf[alive], return_inverse=True)
     return replace(
         instance,
         rf=rf[alive],
-        listed=rf[alive],
-        holder=instance.holder[stays],
+        list_length=rf[alive],
+        broker_of_slot=instance.broker_of_slot[stays],
         kind=kind.astype(np.int64),
         kinds=kinds,
-        room_of=np.minimum(kinds[:, None], instance.group_size[None, :]),
-        excess_of=np.zeros(len(kinds), dtype=np.int64),
+        rack_capacity=np.minimum(kinds[:, None], instance.group_size[None, :]),
+        rack_excess=np.zeros(len(kinds), dtype=np.int64),
         topic=instance.topic[alive],
         size=instance.size[alive],
     )

@@ -23,18 +23,18 @@ def fair_counts(instance: Instance) -> Ints:
     All such vectors are max-min fair, and differ from each other by at most 1 per broker. Takes a wide instance.
     """
     brokers = np.flatnonzero(instance.eligible)
-    base = instance.base[brokers]
-    total = int(instance.rf.sum() + base.sum())
+    fixed = instance.fixed_replicas[brokers]
+    total = int(instance.rf.sum() + fixed.sum())
     limit = np.full(len(brokers), len(instance.rf), dtype=np.int64)
-    counts = np.clip(total // len(brokers) - base, 0, limit)
+    counts = np.clip(total // len(brokers) - fixed, 0, limit)
     best: int | None = None
     while True:
         found = _solve(instance, brokers, counts, limit)
         near = bool((np.abs(found - counts) <= 1).all())
         # The pieces never undercut k*k and meet it at the centre, so equal value means the centre was optimal.
-        if near or square_sum(base + found) == best:
+        if near or square_sum(fixed + found) == best:
             break
-        counts, best = found, square_sum(base + found)
+        counts, best = found, square_sum(fixed + found)
     fair = np.zeros(instance.brokers, dtype=np.int64)
     fair[brokers] = found
     return fair
@@ -45,19 +45,21 @@ def _solve(instance: Instance, brokers: Ints, centre: Ints, limit: Ints) -> Ints
     sink = net.add_nodes(1, -int(instance.rf.sum()))
     broker_node = net.add_nodes(len(brokers))
     which, width, slope = convex_segments(centre, limit)
-    out = net.add_arcs(broker_node[which], sink, width, slope + 2 * instance.base[brokers][which])
+    out = net.add_arcs(broker_node[which], sink, width, slope + 2 * instance.fixed_replicas[brokers][which])
     group = instance.group[brokers]
     members = np.bincount(instance.kind)
-    for rf, count, room, excess in zip(instance.kinds, members, instance.room_of, instance.excess_of, strict=True):
+    for rf, count, capacity, excess in zip(
+        instance.kinds, members, instance.rack_capacity, instance.rack_excess, strict=True
+    ):
         source = net.add_nodes(1, rf * count)
         group_node = net.add_nodes(len(instance.group_size))
         if instance.rack_awareness is RackAwareness.PREFERRED:
             net.add_arcs(source, group_node, instance.group_size * count)  # balance ranks above racks
         else:
-            net.add_arcs(source, group_node, room * count)
+            net.add_arcs(source, group_node, capacity * count)
             beyond = net.add_nodes(1)
             net.add_arcs(source, beyond, excess * count)
-            net.add_arcs(beyond, group_node, (instance.group_size - room) * count)
+            net.add_arcs(beyond, group_node, (instance.group_size - capacity) * count)
         net.add_arcs(group_node[group], broker_node, count)
     flow = net.solve()
     counts = np.zeros(len(brokers), dtype=np.int64)
@@ -65,17 +67,17 @@ def _solve(instance: Instance, brokers: Ints, centre: Ints, limit: Ints) -> Ints
     return counts
 
 
-def add_fair_counts(net: Network, nodes: Ints, sink: Ints, fair: Ints, base: Ints, weight: int, tie: Ints) -> None:
+def add_fair_counts(net: Network, nodes: Ints, sink: Ints, fair: Ints, fixed: Ints, weight: int, tie: Ints) -> None:
     """Arcs from the brokers' nodes to the sink that only counts as fair as ``fair``, on top of ``base``, use cheaply.
 
     Fair vectors differ by at most 1 per broker and any increasing step cost leads to the same vectors. ``tie`` [B] is
     added to the steps: of equally fair vectors the one with the least of it is taken.
     """
-    steps = fair_steps(base + fair)
+    steps = fair_steps(fixed + fair)
     net.add_arcs(nodes, sink, np.maximum(fair - 1, 0), 0)
     for step in (0, 1):
         k = fair + step
-        rank = np.searchsorted(steps, base + k) + 1
+        rank = np.searchsorted(steps, fixed + k) + 1
         net.add_arcs(nodes, sink, (k >= 1).astype(np.int64), rank * weight + tie)
 
 
@@ -87,8 +89,8 @@ def fair_steps(fair: Ints) -> Ints:
 def spare_ranks(instance: Instance) -> Ints:
     """The order [B] in which brokers get a spare copy: the favoured or largest current count first, then lowest id."""
     brokers = np.flatnonzero(instance.eligible)
-    current = instance.base + np.bincount(instance.holder, minlength=instance.brokers)
-    current = current if instance.favour is None else instance.favour
+    current = instance.fixed_replicas + np.bincount(instance.broker_of_slot, minlength=instance.brokers)
+    current = current if instance.tie_break is None else instance.tie_break
     ranked = brokers[np.argsort(-current[brokers], kind="stable")]
     ranks = np.zeros(instance.brokers, dtype=np.int64)
     ranks[ranked] = np.arange(len(ranked))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kafka_rebalance.planning.problem.instance import Bools, Indices, Instance, Ints
 
-HOMELESS = -1
+UNASSIGNED = -1
 
 _NO_GROUP = -9
 
@@ -60,98 +60,98 @@ def rank_within(keys: NDArray[np.integer]) -> Ints:
 class Copies:
     """``holder`` [N] is the only thing that changes."""
 
-    def __init__(self, instance: Instance, homeless: Ints) -> None:
+    def __init__(self, instance: Instance, unassigned: Ints) -> None:
         self.instance = instance
-        self.holder: Indices = instance.holder.copy()
-        self.holder[homeless] = HOMELESS
+        self.broker_of_slot: Indices = instance.broker_of_slot.copy()
+        self.broker_of_slot[unassigned] = UNASSIGNED
         # The two values below 0 (homeless, no slot) index these from the end.
         self._group = np.concatenate([instance.group, [_NO_GROUP, _NO_GROUP]])
 
     @classmethod
-    def placed(cls, instance: Instance, sets: tuple[Ints, Ints]) -> Copies:
+    def placed(cls, instance: Instance, replica_sets: tuple[Ints, Ints]) -> Copies:
         """The copies of these sets, (partition, broker) sorted by partition: what was kept in its slot."""
-        owner, holder = (column.astype(np.int64) for column in sets)
-        now = owner * instance.brokers + holder
-        before = instance.owner.astype(np.int64) * instance.brokers + instance.holder
+        partition_of, broker_of = (column.astype(np.int64) for column in replica_sets)
+        now = partition_of * instance.brokers + broker_of
+        before = instance.partition_of_slot.astype(np.int64) * instance.brokers + instance.broker_of_slot
         gone = np.flatnonzero(~np.isin(before, now))
         copies = cls(instance, gone)
-        copies.holder[gone] = holder[~np.isin(now, before)]
+        copies.broker_of_slot[gone] = broker_of[~np.isin(now, before)]
         return copies
 
     @classmethod
     def of_lists(cls, instance: Instance, lists: Indices) -> Copies:
         """The copies in these lists, one behind the other, in whatever slots."""
         copies = cls(instance, np.zeros(0, dtype=np.int64))
-        copies.holder = lists.copy()
+        copies.broker_of_slot = lists.copy()
         return copies
 
     def tidy(self) -> None:
         """Put every copy that stays, or came home by a detour, into the slot that it had."""
-        changed = np.flatnonzero(self.holder != self.instance.holder)
-        astray = changed[self.at_home(changed, self.holder[changed])]
-        for p in np.unique(self.instance.owner[astray]).tolist():
+        changed = np.flatnonzero(self.broker_of_slot != self.instance.broker_of_slot)
+        astray = changed[self.held_before(changed, self.broker_of_slot[changed])]
+        for p in np.unique(self.instance.partition_of_slot[astray]).tolist():
             slots = slice(int(self.instance.start[p]), int(self.instance.start[p] + self.instance.rf[p]))
-            homes, now = self.instance.holder[slots].tolist(), self.holder[slots].tolist()
+            homes, now = self.instance.broker_of_slot[slots].tolist(), self.broker_of_slot[slots].tolist()
             new = iter([b for b in now if b not in homes])
-            self.holder[slots] = [b if b in now else next(new) for b in homes]
+            self.broker_of_slot[slots] = [b if b in now else next(new) for b in homes]
 
-    def sets(self) -> tuple[Ints, Ints]:
+    def replica_sets(self) -> tuple[Ints, Ints]:
         """(partition, broker) of every copy, sorted."""
-        owner, holder = self.instance.owner.astype(np.int64), self.holder.astype(np.int64)
-        order = np.lexsort((holder, owner))
-        return owner[order], holder[order]
+        partition_of, broker_of = self.instance.partition_of_slot.astype(np.int64), self.broker_of_slot.astype(np.int64)
+        order = np.lexsort((broker_of, partition_of))
+        return partition_of[order], broker_of[order]
 
     def counts(self) -> Ints:
         """Copies per broker [B]."""
-        return np.bincount(self.holder + 1, minlength=self.instance.brokers + 1)[1:]
+        return np.bincount(self.broker_of_slot + 1, minlength=self.instance.brokers + 1)[1:]
 
     def moved(self) -> Ints:
         """The slots whose copy is on a broker that did not hold the partition, in order."""
-        changed = np.flatnonzero(self.holder != self.instance.holder)
-        return changed[~self.at_home(changed, self.holder[changed])]
+        changed = np.flatnonzero(self.broker_of_slot != self.instance.broker_of_slot)
+        return changed[~self.held_before(changed, self.broker_of_slot[changed])]
 
     def moves(self) -> int:
         """How many replicas are on brokers that did not hold the partition."""
         return len(self.moved())
 
-    def at_home(self, slots: Ints, brokers: NDArray[np.integer]) -> Bools:
+    def held_before(self, slots: Ints, brokers: NDArray[np.integer]) -> Bools:
         """Whether the broker held the slot's partition at first."""
-        partitions = self.instance.owner[slots]
+        partitions = self.instance.partition_of_slot[slots]
         found = np.zeros(len(slots), dtype=np.bool_)
         for piece in self.instance.chunks(partitions):
-            homes = self.instance.rows(self.instance.holder, partitions[piece])
+            homes = self.instance.rows(self.instance.broker_of_slot, partitions[piece])
             found[piece] = (homes == brokers[piece, None]).any(axis=1)
         return found
 
     def fits(self, slots: Ints, brokers: Ints) -> Bools:
         """Whether the slot's copy may be on that broker: no copy there yet, and room in its group."""
         instance = self.instance
-        partitions = instance.owner[slots]
+        partitions = instance.partition_of_slot[slots]
         found = np.zeros(len(slots), dtype=np.bool_)
         for piece in instance.chunks(partitions):
             p, d = partitions[piece], brokers[piece]
-            others = instance.rows(self.holder, p).copy()
-            others[np.arange(len(p)), slots[piece] - instance.start[p]] = HOMELESS
+            others = instance.rows(self.broker_of_slot, p).copy()
+            others[np.arange(len(p)), slots[piece] - instance.start[p]] = UNASSIGNED
             group = instance.group[d]
             held = (self._group[others] == group[:, None]).sum(axis=1)
             free = ~(others == d[:, None]).any(axis=1)
-            found[piece] = free & (held < instance.room_of[instance.kind[p], group])
+            found[piece] = free & (held < instance.rack_capacity[instance.kind[p], group])
         return found
 
     def open_groups(self, slots: Ints) -> Bools:
         """Which groups have room for the slots' copies [slots, G], the slot itself not counted."""
         instance = self.instance
-        partitions = instance.owner[slots]
+        partitions = instance.partition_of_slot[slots]
         groups = np.arange(len(instance.group_size))
         found = np.zeros((len(slots), len(groups)), dtype=np.bool_)
         for piece in instance.chunks(partitions):
             p = partitions[piece]
-            others = instance.rows(self.holder, p).copy()
-            others[np.arange(len(p)), slots[piece] - instance.start[p]] = HOMELESS
+            others = instance.rows(self.broker_of_slot, p).copy()
+            others[np.arange(len(p)), slots[piece] - instance.start[p]] = UNASSIGNED
             held = np.zeros((len(p), len(groups)), dtype=np.int64)
             of = self._group[others]
             for column in of.T:
                 inside = np.flatnonzero(column >= 0)
                 held[inside, column[inside]] += 1
-            found[piece] = held < instance.room_of[instance.kind[p]]
+            found[piece] = held < instance.rack_capacity[instance.kind[p]]
         return found

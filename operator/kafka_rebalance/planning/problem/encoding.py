@@ -69,20 +69,20 @@ def build(request: PlanRequest) -> Encoded:
     ids = np.unique(np.concatenate([np.array([b.id for b in request.brokers], dtype=np.int64), flat, staying]))
     brokers = tuple(BrokerId(b) for b in ids.tolist())
     rack_of = {b.id: b.rack for b in request.brokers}
-    holder = np.searchsorted(ids, flat)
-    _check_lists(partitions, listed, holder)
+    broker_of = np.searchsorted(ids, flat)
+    _check_lists(partitions, listed, broker_of)
     leading = np.array([p.replicas[0] for p in pinned], dtype=np.int64)
     instance = encode(
         [rack_of.get(b) for b in brokers],
         np.array([b in request.targets for b in brokers], dtype=np.bool_),
         rf,
-        holder,
+        broker_of,
         request.goals.rack_awareness,
         topic=_topics(partitions),
         size=np.fromiter((min(p.size_bytes, _LARGEST) for p in partitions), dtype=np.int64, count=len(partitions)),
-        listed=listed,
-        base=np.bincount(np.searchsorted(ids, staying), minlength=len(ids)),
-        led=np.bincount(np.searchsorted(ids, leading), minlength=len(ids)),
+        list_length=listed,
+        fixed_replicas=np.bincount(np.searchsorted(ids, staying), minlength=len(ids)),
+        fixed_leaders=np.bincount(np.searchsorted(ids, leading), minlength=len(ids)),
     )
     return Encoded(instance, tuple(partitions), brokers)
 
@@ -184,11 +184,11 @@ def _check_factors(partitions: list[PartitionInput], rf: Ints, request: PlanRequ
             raise Refused(Reason.BELOW_MIN_INSYNC_REPLICAS, f"{told} and would have {factor}")
 
 
-def _check_lists(partitions: list[PartitionInput], rf: Ints, holder: NDArray[np.integer]) -> None:
+def _check_lists(partitions: list[PartitionInput], rf: Ints, broker_of: NDArray[np.integer]) -> None:
     """No list names a broker twice."""
-    owner = np.repeat(np.arange(len(rf)), rf)
-    sign = np.sort(owner * (int(holder.max(initial=0)) + 1) + holder)
+    partition_of = np.repeat(np.arange(len(rf)), rf)
+    sign = np.sort(partition_of * (int(broker_of.max(initial=0)) + 1) + broker_of)
     same = np.flatnonzero(sign[1:] == sign[:-1])
     if len(same):
-        p = partitions[int(sign[same[0]] // (int(holder.max()) + 1))]
+        p = partitions[int(sign[same[0]] // (int(broker_of.max()) + 1))]
         raise Refused(Reason.DUPLICATE_REPLICA, f"topic-partition {p.tp} lists a broker twice: {list(p.replicas)}")

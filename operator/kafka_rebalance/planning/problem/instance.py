@@ -49,71 +49,73 @@ class Instance:
 
     brokers: int
     rf: Ints
-    holder: Indices
+    broker_of_slot: Indices
     eligible: Bools
     group: Ints
     group_size: Ints
     kind: Ints
     kinds: Ints
-    room_of: Ints
-    excess_of: Ints
+    rack_capacity: Ints
+    rack_excess: Ints
     rack_awareness: RackAwareness
     topic: Ints
     size: Ints
-    listed: Ints
-    base: Ints
-    led: Ints
-    favour: Ints | None = None
+    list_length: Ints
+    fixed_replicas: Ints
+    fixed_leaders: Ints
+    tie_break: Ints | None = None
 
     @cached_property
     def start(self) -> Ints:
         """The first slot of each partition [P]."""
-        return np.cumsum(self.listed) - self.listed
+        return np.cumsum(self.list_length) - self.list_length
 
     @cached_property
-    def owner(self) -> Indices:
+    def partition_of_slot(self) -> Indices:
         """The partition of each slot [N]."""
-        return np.repeat(np.arange(len(self.rf), dtype=np.int32), self.listed)
+        return np.repeat(np.arange(len(self.rf), dtype=np.int32), self.list_length)
 
     @cached_property
-    def wide(self) -> bool:
+    def shrinks(self) -> bool:
         """Whether some list is longer than the replication factor its partition shall have."""
-        return bool((self.listed != self.rf).any())
+        return bool((self.list_length != self.rf).any())
 
     @cached_property
     def position(self) -> Indices:
         """The place of each slot in its list [N]."""
-        return np.arange(len(self.holder), dtype=np.int32) - np.repeat(self.start.astype(np.int32), self.listed)
+        return np.arange(len(self.broker_of_slot), dtype=np.int32) - np.repeat(
+            self.start.astype(np.int32), self.list_length
+        )
 
     @property
     def highest(self) -> int:
         """No broker that may hold copies can come to more of them, those that stay included."""
-        return len(self.rf) + int(self.base[self.eligible].max(initial=0))
+        return len(self.rf) + int(self.fixed_replicas[self.eligible].max(initial=0))
 
     @property
-    def room(self) -> Ints:
+    def partition_capacity(self) -> Ints:
         """``room_of`` for each partition [P, G]."""
-        return self.room_of[self.kind]
+        return self.rack_capacity[self.kind]
 
     @property
-    def excess(self) -> Ints:
+    def partition_excess(self) -> Ints:
         """``excess_of`` for each partition [P]."""
-        return self.excess_of[self.kind]
+        return self.rack_excess[self.kind]
 
     def part(self, chosen: Bools) -> Instance:
         """Only the chosen [P] partitions; the others stay as they are and count."""
-        slots = chosen[self.owner]
-        others, leads = self.holder[~slots], self.holder[self.start[~chosen]]
+        slots = chosen[self.partition_of_slot]
+        others, leads = self.broker_of_slot[~slots], self.broker_of_slot[self.start[~chosen]]
         return replace(
             self,
             rf=self.rf[chosen],
-            listed=self.listed[chosen],
+            list_length=self.list_length[chosen],
             kind=self.kind[chosen],
             topic=self.topic[chosen],
             size=self.size[chosen],
-            holder=self.holder[slots],
-            base=self.base + np.bincount(others, minlength=self.brokers),
-            led=self.led + np.bincount(leads, minlength=self.brokers),
+            broker_of_slot=self.broker_of_slot[slots],
+            fixed_replicas=self.fixed_replicas + np.bincount(others, minlength=self.brokers),
+            fixed_leaders=self.fixed_leaders + np.bincount(leads, minlength=self.brokers),
         )
 
     def rows(self, values: Indices, partitions: NDArray[np.integer]) -> NDArray[np.int32]:
@@ -149,10 +151,10 @@ class Instance:
             yield piece
             at += len(piece)
 
-    def crowd(self, holder: Indices) -> Indices:
+    def crowd(self, broker_of_slot: Indices) -> Indices:
         """For each slot [N] how many replicas of its partition its group holds, itself included; 0 if UNPLACED."""
-        found = np.zeros(len(holder), dtype=np.int32)
-        group = self.group.astype(np.int32)[holder]
+        found = np.zeros(len(broker_of_slot), dtype=np.int32)
+        group = self.group.astype(np.int32)[broker_of_slot]
         everyone = np.arange(len(self.rf))
         for piece in self.chunks(everyone):
             groups = np.ascontiguousarray(self.rows(group, piece).T)  # a row for each place: long rows are fast
@@ -163,18 +165,21 @@ class Instance:
             self.put(found, piece, same.T)
         return found
 
-    def overfull(self, holder: Indices) -> tuple[Ints, Ints]:
+    def overfull(self, broker_of_slot: Indices) -> tuple[Ints, Ints]:
         """The slots whose group holds more of their partition than it has room for, and how many more."""
-        crowd = self.crowd(holder)
-        least = int(self.room_of[:, self.group_size > 0].min(initial=crowd.max(initial=0)))
+        crowd = self.crowd(broker_of_slot)
+        least = int(self.rack_capacity[:, self.group_size > 0].min(initial=crowd.max(initial=0)))
         slots = np.flatnonzero(crowd > least)  # few; only for these it matters which room is theirs
-        over = crowd[slots] - self.room_of[self.kind[self.owner[slots]], self.group[holder[slots]]]
+        over = (
+            crowd[slots]
+            - self.rack_capacity[self.kind[self.partition_of_slot[slots]], self.group[broker_of_slot[slots]]]
+        )
         return slots[over > 0], over[over > 0]
 
-    def violations(self, holder: Indices) -> int:
+    def violations(self, broker_of_slot: Indices) -> int:
         """How many replicas are above their group's room in these lists, one behind the other."""
-        slots, over = self.overfull(holder)
-        cell = self.owner[slots] * np.int64(len(self.group_size)) + self.group[holder[slots]]
+        slots, over = self.overfull(broker_of_slot)
+        cell = self.partition_of_slot[slots] * np.int64(len(self.group_size)) + self.group[broker_of_slot[slots]]
         _, first = np.unique(cell, return_index=True)
         return int(over[first].sum())
 
@@ -183,14 +188,14 @@ def encode(
     racks: Sequence[str | None],
     eligible: Bools,
     rf: Ints,
-    holder: NDArray[np.integer],
+    broker_of_slot: NDArray[np.integer],
     rack_awareness: RackAwareness,
     *,
     topic: Ints | None = None,
     size: Ints | None = None,
-    listed: Ints | None = None,
-    base: Ints | None = None,
-    led: Ints | None = None,
+    list_length: Ints | None = None,
+    fixed_replicas: Ints | None = None,
+    fixed_leaders: Ints | None = None,
 ) -> Instance:
     """The instance of brokers 0..B-1, whose racks and eligibility are given, and lists of them.
 
@@ -202,25 +207,25 @@ def encode(
     free_group = len(group_size) - 1
     rack_count = max(1, int((group_size[:free_group] > 0).sum()) + int(group_size[free_group]))
     cap = np.maximum(1, -(-kinds // rack_count))
-    room_of = np.minimum(cap[:, None], group_size[None, :])
-    room_of[:, free_group] = np.minimum(kinds, group_size[free_group])
+    rack_capacity = np.minimum(cap[:, None], group_size[None, :])
+    rack_capacity[:, free_group] = np.minimum(kinds, group_size[free_group])
     return Instance(
         brokers=len(racks),
         rf=rf,
-        holder=holder.astype(np.int32),
+        broker_of_slot=broker_of_slot.astype(np.int32),
         eligible=eligible,
         group=group,
         group_size=group_size,
         kind=kind.astype(np.int64),
         kinds=kinds,
-        room_of=room_of,
-        excess_of=np.maximum(kinds - room_of.sum(axis=1), 0),
+        rack_capacity=rack_capacity,
+        rack_excess=np.maximum(kinds - rack_capacity.sum(axis=1), 0),
         rack_awareness=rack_awareness,
         topic=np.zeros(len(rf), dtype=np.int64) if topic is None else topic,
         size=np.zeros(len(rf), dtype=np.int64) if size is None else size,
-        listed=rf if listed is None else listed,
-        base=nothing if base is None else base,
-        led=nothing if led is None else led,
+        list_length=rf if list_length is None else list_length,
+        fixed_replicas=nothing if fixed_replicas is None else fixed_replicas,
+        fixed_leaders=nothing if fixed_leaders is None else fixed_leaders,
     )
 
 
@@ -231,8 +236,8 @@ def without_racks(instance: Instance) -> Instance:
         instance,
         group=np.where(instance.eligible, 0, UNPLACED),
         group_size=size,
-        room_of=np.minimum(instance.kinds, size)[:, None],
-        excess_of=np.zeros(len(instance.kinds), dtype=np.int64),
+        rack_capacity=np.minimum(instance.kinds, size)[:, None],
+        rack_excess=np.zeros(len(instance.kinds), dtype=np.int64),
         rack_awareness=RackAwareness.DISABLED,
     )
 

@@ -6,38 +6,30 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kafka_rebalance.model.plan import Imbalance, Spread
+from kafka_rebalance.model.plan import Certificate, Imbalance, Spread
 from kafka_rebalance.planning.problem.instance import Indices, Instance
 
 
 @dataclass(frozen=True)
 class Solution:
-    """``lists``: all lists one behind the other, each of its replication factor; moves, and what they cannot be below.
+    """All lists one behind the other [N], each of its replication factor. ``imbalance``: what a movement budget left.
 
-    ``proved`` False: the lists were not chosen for their moves, and ``lower_bound`` is what these very lists need; or
-    evener counts, or a better use of the budget, may exist. ``imbalance``: what a budget left.
+    The certificate of lists that were not chosen for their moves has the moves of these very lists as lower bound.
     """
 
     lists: Indices
-    moves: int
-    lower_bound: int
-    proved: bool = True
+    certificate: Certificate
     imbalance: Imbalance | None = None
-
-    @property
-    def optimal(self) -> bool:
-        """Whether nothing better is proved to exist."""
-        return self.proved and (self.imbalance is not None or self.moves == self.lower_bound)
 
 
 def new_copies(present: Instance, lists: Indices) -> int:
     """How many replicas of these lists are on brokers that do not hold the partition."""
-    owner = np.repeat(np.arange(len(present.rf)), present.rf)
-    held = present.owner.astype(np.int64) * present.brokers + present.holder
-    return int((~np.isin(owner * present.brokers + lists, held)).sum())
+    partition_of = np.repeat(np.arange(len(present.rf)), present.rf)
+    held = present.partition_of_slot.astype(np.int64) * present.brokers + present.broker_of_slot
+    return int((~np.isin(partition_of * present.brokers + lists, held)).sum())
 
 
-def spread_of(instance: Instance, holder: Indices) -> Spread:
+def spread_of(instance: Instance, broker_of: Indices) -> Spread:
     """The fewest and the most copies of a broker that may hold some, in these lists and what stays as it is."""
-    counts = (instance.base + np.bincount(holder, minlength=instance.brokers))[instance.eligible]
+    counts = (instance.fixed_replicas + np.bincount(broker_of, minlength=instance.brokers))[instance.eligible]
     return Spread(int(counts.min()), int(counts.max())) if len(counts) else Spread(0, 0)

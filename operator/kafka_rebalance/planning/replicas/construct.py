@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kafka_rebalance.planning.problem.copies import HOMELESS, Copies, first_of_each, in_order, rank_within, scramble
+from kafka_rebalance.planning.problem.copies import UNASSIGNED, Copies, first_of_each, in_order, rank_within, scramble
 from kafka_rebalance.planning.problem.instance import Bools, Instance, Ints
 from kafka_rebalance.planning.replicas.outline import Outline
 
@@ -21,12 +21,12 @@ _STALLED = 3
 def construct(instance: Instance, plan: Outline) -> Copies:
     """Copies with (nearly) the outline's counts and moves; no copy is homeless and no rule broken afterwards."""
     copies = Copies(instance, plan.leaving)
-    _house(copies, plan)
+    _assign(copies, plan)
     _shed(copies, plan)
     return copies
 
 
-def _house(copies: Copies, plan: Outline) -> None:
+def _assign(copies: Copies, plan: Outline) -> None:
     """Give the homeless copies a broker that lacks some; in the end any broker that may take them."""
     slots = plan.leaving
     lack = plan.target - copies.counts()
@@ -38,15 +38,15 @@ def _house(copies: Copies, plan: Outline) -> None:
         stalled = stalled + 1 if done.sum() * 50 < len(slots) else 0
         slots = slots[~done]
     for slot in slots.tolist():
-        _house_anywhere(copies, slot, plan.target)
+        _assign_anywhere(copies, slot, plan.target)
 
 
-def _house_anywhere(copies: Copies, slot: int, target: Ints) -> None:
+def _assign_anywhere(copies: Copies, slot: int, target: Ints) -> None:
     """The broker that may take it and is the least above its target; its own surplus leaves it later."""
     brokers = np.flatnonzero(copies.instance.eligible)
     open_to = brokers[copies.fits(np.full(len(brokers), slot), brokers)]
     above = (copies.counts() - target)[open_to]
-    copies.holder[slot] = open_to[np.argmin(above)]
+    copies.broker_of_slot[slot] = open_to[np.argmin(above)]
 
 
 def _shed(copies: Copies, plan: Outline) -> None:
@@ -61,20 +61,20 @@ def _shed(copies: Copies, plan: Outline) -> None:
         if not total or stalled == _STALLED:
             break
         slots = _candidates(copies, surplus, turn)
-        group = instance.group[copies.holder[slots]]
+        group = instance.group[copies.broker_of_slot[slots]]
         lacking = np.bincount(instance.group[instance.eligible], wanted[instance.eligible], minlength=groups)
-        at_home = rank_within(group) < lacking[group]
+        held_before = rank_within(group) < lacking[group]
         done = np.zeros(len(slots), dtype=np.bool_)
-        done[at_home] = _offer(copies, slots[at_home], lack, turn, own_group=True)
-        done[~at_home] = _offer(copies, slots[~at_home], lack, turn)
+        done[held_before] = _offer(copies, slots[held_before], lack, turn, own_group=True)
+        done[~held_before] = _offer(copies, slots[~held_before], lack, turn)
         stalled = stalled + 1 if done.sum() * 50 < total else 0
 
 
 def _candidates(copies: Copies, surplus: Ints, turn: int) -> Ints:
     """About as many slots per broker as its surplus, one of a partition at most: followers rather than leaders."""
     instance = copies.instance
-    slots = np.flatnonzero((surplus > 0)[copies.holder])
-    cell = 2 * copies.holder[slots] + (instance.position[slots] == 0)
+    slots = np.flatnonzero((surplus > 0)[copies.broker_of_slot])
+    cell = 2 * copies.broker_of_slot[slots] + (instance.position[slots] == 0)
     followers, leaders = np.bincount(cell, minlength=2 * instance.brokers).reshape(-1, 2).T
     patience = turn // 4  # a broker whose followers found no place offers leaders too
     want_leaders = np.maximum(surplus - followers, 0) + patience * surplus // 4
@@ -87,11 +87,11 @@ def _candidates(copies: Copies, surplus: Ints, turn: int) -> Ints:
     luck = scramble(slots, turn)
     chosen = np.flatnonzero(luck < below[cell])
     chosen = chosen[in_order(luck[chosen])]
-    chosen = chosen[in_order(copies.holder[slots[chosen]])]
+    chosen = chosen[in_order(copies.broker_of_slot[slots[chosen]])]
     slots = slots[chosen]
-    slots = slots[first_of_each(instance.owner[slots], len(instance.rf))]
-    holder = copies.holder[slots]
-    return slots[rank_within(holder) < surplus[holder]]
+    slots = slots[first_of_each(instance.partition_of_slot[slots], len(instance.rf))]
+    broker_of = copies.broker_of_slot[slots]
+    return slots[rank_within(broker_of) < surplus[broker_of]]
 
 
 def _offer(copies: Copies, slots: Ints, lack: Ints, turn: int, *, own_group: bool = False) -> Bools:
@@ -106,7 +106,7 @@ def _offer(copies: Copies, slots: Ints, lack: Ints, turn: int, *, own_group: boo
     if not len(slots) or not len(brokers):
         return done
     lacking = np.bincount(instance.group[brokers], wanted[brokers], minlength=len(instance.group_size)).astype(np.int64)
-    group = instance.group[copies.holder[slots]] if own_group else _choose_group(copies, slots, lacking, turn)
+    group = instance.group[copies.broker_of_slot[slots]] if own_group else _choose_group(copies, slots, lacking, turn)
     # The places that want a copy, group by group, the brokers of a group taking turns.
     places = np.repeat(brokers, wanted[brokers])
     place_group = instance.group[places]
@@ -118,19 +118,19 @@ def _offer(copies: Copies, slots: Ints, lack: Ints, turn: int, *, own_group: boo
     fits = copies.fits(slots[served], target)
     # A partition's copies are judged one at a time: only its first is carried out in this round.
     accepted = served[fits]
-    first = first_of_each(instance.owner[slots[accepted]], len(instance.rf))
+    first = first_of_each(instance.partition_of_slot[slots[accepted]], len(instance.rf))
     accepted, target = accepted[first], target[fits][first]
-    before = copies.holder[slots[accepted]]
-    lack += np.bincount(before[before != HOMELESS], minlength=instance.brokers)
+    before = copies.broker_of_slot[slots[accepted]]
+    lack += np.bincount(before[before != UNASSIGNED], minlength=instance.brokers)
     lack -= np.bincount(target, minlength=instance.brokers)
-    copies.holder[slots[accepted]] = target
+    copies.broker_of_slot[slots[accepted]] = target
     done[accepted] = True
     return done
 
 
 def _choose_group(copies: Copies, slots: Ints, lacking: Ints, turn: int) -> Ints:
     """For each slot a group with room for it, likelier the more copies the group lacks; -1 where there is none."""
-    chosen = np.full(len(slots), HOMELESS, dtype=np.int64)
+    chosen = np.full(len(slots), UNASSIGNED, dtype=np.int64)
     wants = np.flatnonzero(lacking)
     size = max(1, 2**22 // len(lacking))
     for at in range(0, len(slots), size):
@@ -138,5 +138,5 @@ def _choose_group(copies: Copies, slots: Ints, lacking: Ints, turn: int) -> Ints
         weight = np.cumsum(copies.open_groups(piece)[:, wants] * lacking[wants], axis=1)
         total = weight[:, -1]
         point = scramble(piece, turn + 7919).astype(np.int64) * total >> 32
-        chosen[at : at + size] = np.where(total > 0, wants[(weight > point[:, None]).argmax(axis=1)], HOMELESS)
+        chosen[at : at + size] = np.where(total > 0, wants[(weight > point[:, None]).argmax(axis=1)], UNASSIGNED)
     return chosen

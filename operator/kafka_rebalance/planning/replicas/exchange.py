@@ -27,46 +27,46 @@ class CopyExchanges(Exchanges):
         self._brokers = np.flatnonzero(copies.instance.eligible)
         self._number = np.full(copies.instance.brokers, -1, dtype=np.int64)
         self._number[self._brokers] = np.arange(len(self._brokers))
-        holder = copies.holder
-        self._by_broker = in_order(holder)
-        self._begin = np.searchsorted(holder[self._by_broker], np.arange(copies.instance.brokers + 1))
+        broker_of = copies.broker_of_slot
+        self._by_broker = in_order(broker_of)
+        self._begin = np.searchsorted(broker_of[self._by_broker], np.arange(copies.instance.brokers + 1))
         self._came: dict[int, list[int]] = {}
         self.cost = np.full((len(self._brokers), len(self._brokers)), NEVER, dtype=np.int32)
-        self._price(np.arange(len(holder)))
+        self._price(np.arange(len(broker_of)))
 
     def counts(self) -> Ints:
         """Copies per broker that may hold some, with what stays as it is."""
-        return (self._instance.base + self._copies.counts())[self._brokers]
+        return (self._instance.fixed_replicas + self._copies.counts())[self._brokers]
 
     def reprice(self, slots: Ints) -> None:
         """Price the slots' whole partitions anew."""
         instance = self._instance
-        rows = [instance.start[p] + np.arange(instance.rf[p]) for p in np.unique(instance.owner[slots])]
+        rows = [instance.start[p] + np.arange(instance.rf[p]) for p in np.unique(instance.partition_of_slot[slots])]
         self._price(np.concatenate(rows))
 
     def exchange(self, slot: int, d: int) -> None:
         """Put the slot's copy on d."""
-        self._copies.holder[slot] = self._brokers[d]
+        self._copies.broker_of_slot[slot] = self._brokers[d]
         self._came.setdefault(d, []).append(slot)
 
     def _price(self, slots: Ints) -> None:
         """Lower the costs to what these slots' copies, of whole partitions, can be exchanged for, or less."""
         copies = self._copies
-        changed = copies.holder[slots] != self._instance.holder[slots]
+        changed = copies.broker_of_slot[slots] != self._instance.broker_of_slot[slots]
         new = np.zeros(len(slots), dtype=np.bool_)
-        new[changed] = ~copies.at_home(slots[changed], copies.holder[slots[changed]])
+        new[changed] = ~copies.held_before(slots[changed], copies.broker_of_slot[slots[changed]])
         group = self._instance.group[self._brokers]
         for price, part in ((1, slots[~new]), (0, slots[new])):
             cost = np.where(self._leaves(part), np.int32(price), np.int32(NEVER))[:, group]
             np.minimum(self.cost, cost, out=self.cost)
-        self._price_homecoming(slots[new])
+        self._price_returns(slots[new])
         np.fill_diagonal(self.cost, NEVER)
 
     def _leaves(self, slots: Ints) -> Bools:
         """From which brokers some of these slots' copies can go into which groups [brokers, G], or more."""
         groups = len(self._instance.group_size)
         found = np.zeros((len(self._brokers), groups), dtype=np.bool_)
-        holders = self._number[self._copies.holder[slots]]
+        holders = self._number[self._copies.broker_of_slot[slots]]
         if groups > _FEW_GROUPS:
             found[holders] = True
             return found
@@ -76,21 +76,21 @@ class CopyExchanges(Exchanges):
             part = np.flatnonzero(sample)
             complete: Bools = np.asarray(found.all(axis=1))
             part = part[~complete[holders[part]]]
-            room = self._copies.open_groups(slots[part])
+            capacity = self._copies.open_groups(slots[part])
             for g in range(groups):
-                found[holders[part[room[:, g]]], g] = True
+                found[holders[part[capacity[:, g]]], g] = True
             found[:, self._instance.group_size == 0] = True
         return found
 
-    def _price_homecoming(self, moved: Ints) -> None:
+    def _price_returns(self, moved: Ints) -> None:
         """Exchanges onto a broker that held the partition at first: they cost one less."""
         instance, copies = self._instance, self._copies
-        is_new = np.zeros(len(copies.holder), dtype=np.int32)
+        is_new = np.zeros(len(copies.broker_of_slot), dtype=np.int32)
         is_new[moved] = 1
-        partitions = np.unique(instance.owner[moved])
+        partitions = np.unique(instance.partition_of_slot[moved])
         for piece in instance.chunks(partitions):
             p = partitions[piece]
-            now, homes = instance.rows(copies.holder, p), instance.rows(instance.holder, p)
+            now, homes = instance.rows(copies.broker_of_slot, p), instance.rows(instance.broker_of_slot, p)
             fresh = instance.rows(is_new, p) == 1
             left = (homes >= 0) & instance.eligible[homes]
             for column in now.T:
@@ -118,7 +118,7 @@ class CopyExchanges(Exchanges):
         here = int(self._brokers[a])
         slots = self._by_broker[self._begin[here] : self._begin[here + 1]]
         slots = np.unique(np.concatenate([slots, np.array(self._came.get(a, []), dtype=np.int64)]))
-        return np.asarray(slots[self._copies.holder[slots] == here])
+        return np.asarray(slots[self._copies.broker_of_slot[slots] == here])
 
     def cheapest(self, a: int, d: int, turn: int) -> tuple[int, int]:
         """The slot whose copy goes from a to d at the least cost, followers first."""
@@ -127,8 +127,8 @@ class CopyExchanges(Exchanges):
         slots = slots[copies.fits(slots, np.full(len(slots), there))]
         if not len(slots):
             return -1, NEVER
-        leaves = copies.at_home(slots, np.full(len(slots), here))
-        arrives = copies.at_home(slots, np.full(len(slots), there))
+        leaves = copies.held_before(slots, np.full(len(slots), here))
+        arrives = copies.held_before(slots, np.full(len(slots), there))
         price = leaves.astype(np.int64) - arrives
         best = np.lexsort((scramble(slots, turn), self._instance.position[slots] == 0, price))[0]
         return int(slots[best]), int(price[best])
@@ -139,7 +139,7 @@ class GivenCounts(CopyExchanges):
 
     def __init__(self, copies: Copies, target: Ints) -> None:
         super().__init__(copies)
-        self._target = (copies.instance.base + target)[self._brokers]
+        self._target = (copies.instance.fixed_replicas + target)[self._brokers]
 
     def counts(self) -> Ints:
         """How far above the given counts the brokers are."""

@@ -47,13 +47,13 @@ def outline(instance: Instance, fair: Ints) -> Outline:
     """Targets and bound for an instance in which every partition can meet the rack rule."""
     brokers, groups = np.flatnonzero(instance.eligible), len(instance.group_size)
     kinds, members = len(instance.kinds), np.bincount(instance.kind)
-    stays = instance.eligible[instance.holder]
-    crowded, _ = instance.overfull(instance.holder)
+    stays = instance.eligible[instance.broker_of_slot]
+    crowded, _ = instance.overfull(instance.broker_of_slot)
     crowds = crowds_of(instance, crowded)
     # Copies that can stay as far as the rack rule goes, per kind and broker.
     alone = stays.copy()
     alone[crowded] = False
-    cell = instance.kind[instance.owner[alone]] * instance.brokers + instance.holder[alone]
+    cell = instance.kind[instance.partition_of_slot[alone]] * instance.brokers + instance.broker_of_slot[alone]
     keepable = np.bincount(cell, minlength=kinds * instance.brokers).reshape(kinds, instance.brokers)
 
     net = Network()
@@ -62,22 +62,22 @@ def outline(instance: Instance, fair: Ints) -> Outline:
     pool = net.add_nodes(groups)
     broker = net.add_nodes(instance.brokers)
     crowd_node = net.add_nodes(len(crowds.count))
-    sink = net.add_nodes(1, -len(instance.holder))
+    sink = net.add_nodes(1, -len(instance.broker_of_slot))
     # A simple cycle enters and leaves each pool at most once.
-    gains = [len(fair_steps((instance.base + fair)[brokers])), 2 * (groups + 1), 2 * len(brokers)]
+    gains = [len(fair_steps((instance.fixed_replicas + fair)[brokers])), 2 * (groups + 1), 2 * len(brokers)]
     w_balance, w_move, w_tie = level_weights(gains, net.nodes, soft=1)
-    net.add_arcs(source[:, None], inner, instance.room_of * members[:, None])
+    net.add_arcs(source[:, None], inner, instance.rack_capacity * members[:, None])
     k, b = np.nonzero(keepable)
     net.add_arcs(inner[k, instance.group[b]], broker[b], keepable[k, b])
-    room = instance.room_of[crowds.kind, crowds.group]
-    net.add_arcs(inner[crowds.kind, crowds.group], crowd_node, room * crowds.count)
+    capacity = instance.rack_capacity[crowds.kind, crowds.group]
+    net.add_arcs(inner[crowds.kind, crowds.group], crowd_node, capacity * crowds.count)
     corner, corner_broker = corners(instance, crowds)
     kept_in_crowd = net.add_arcs(crowd_node[corner], broker[corner_broker], crowds.count[corner])
-    new = net.add_arcs(inner, pool[None, :], len(instance.holder), w_move)
-    net.add_arcs(pool[instance.group[brokers]], broker[brokers], len(instance.holder))
+    new = net.add_arcs(inner, pool[None, :], len(instance.broker_of_slot), w_move)
+    net.add_arcs(pool[instance.group[brokers]], broker[brokers], len(instance.broker_of_slot))
     tie = spare_ranks(instance)[brokers] * w_tie
     into_broker = net.arcs
-    add_fair_counts(net, broker[brokers], sink, fair[brokers], instance.base[brokers], w_balance, tie)
+    add_fair_counts(net, broker[brokers], sink, fair[brokers], instance.fixed_replicas[brokers], w_balance, tie)
     flow = net.solve()
 
     target = np.zeros(instance.brokers, dtype=np.int64)
@@ -89,34 +89,37 @@ def outline(instance: Instance, fair: Ints) -> Outline:
 
 def crowds_of(instance: Instance, slots: Ints) -> Crowds:
     """Groups the crowded slots by partition and group, and equal crowds together."""
-    owner, holder = instance.owner[slots].astype(np.int64), instance.holder[slots].astype(np.int64)
-    group = instance.group[holder]
-    order = np.lexsort((holder, group, owner))
-    slots, owner, holder, group = slots[order], owner[order], holder[order], group[order]
+    partition_of, broker_of = (
+        instance.partition_of_slot[slots].astype(np.int64),
+        instance.broker_of_slot[slots].astype(np.int64),
+    )
+    group = instance.group[broker_of]
+    order = np.lexsort((broker_of, group, partition_of))
+    slots, partition_of, broker_of, group = slots[order], partition_of[order], broker_of[order], group[order]
     begins = np.ones(len(slots), dtype=np.bool_)
-    begins[1:] = (owner[1:] != owner[:-1]) | (group[1:] != group[:-1])
+    begins[1:] = (partition_of[1:] != partition_of[:-1]) | (group[1:] != group[:-1])
     crowd = np.cumsum(begins) - 1
     begin = np.flatnonzero(begins)
     size = np.diff(np.append(begin, len(slots)))
     # Equal crowds have equal kinds and brokers: number the prefixes of their broker lists, place by place.
-    name = instance.kind[owner[begin]]
+    name = instance.kind[partition_of[begin]]
     for place in range(int(size.max(initial=0))):
         reaches = size > place
         step = np.zeros(len(begin), dtype=np.int64)
-        step[reaches] = holder[begin[reaches] + place] + 1
+        step[reaches] = broker_of[begin[reaches] + place] + 1
         name = np.unique(name * (instance.brokers + 1) + step, return_inverse=True)[1]
     count = np.bincount(name).astype(np.int64) if len(name) else np.zeros(0, dtype=np.int64)
     example = np.zeros(len(count), dtype=np.int64)
     example[name] = begin
     by_name = np.argsort(name[crowd], kind="stable")
-    return Crowds(slots[by_name], name[crowd][by_name], instance.kind[owner[example]], group[example], count)
+    return Crowds(slots[by_name], name[crowd][by_name], instance.kind[partition_of[example]], group[example], count)
 
 
 def corners(instance: Instance, crowds: Crowds) -> tuple[Ints, Ints]:
     """The brokers of each kind of crowd, as (kind of crowd, broker)."""
     size = np.bincount(crowds.which, minlength=len(crowds.count)) // np.maximum(crowds.count, 1)
     first = rank_within(crowds.which) < size[crowds.which]
-    return crowds.which[first], instance.holder[crowds.members[first]].astype(np.int64)
+    return crowds.which[first], instance.broker_of_slot[crowds.members[first]].astype(np.int64)
 
 
 def deal_crowds(crowds: Crowds, corner: Ints, kept: Ints) -> NDArray[np.bool_]:

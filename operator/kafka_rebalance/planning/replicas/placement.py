@@ -38,9 +38,9 @@ def place(instance: Instance, fair: Ints) -> Placed:
         network = _PlacementNetwork(instance, fair, spelled)
         stuck, placed = network.deal()
         if not len(stuck):
-            owner, holder = placed
-            order = np.lexsort((holder, owner))
-            return owner[order], holder[order]
+            partition_of, broker_of = placed
+            order = np.lexsort((broker_of, partition_of))
+            return partition_of[order], broker_of[order]
         rounds += 1
         spelled[stuck if rounds < _PATIENT_ROUNDS else slice(None)] = True
 
@@ -59,19 +59,19 @@ class _PlacementNetwork:
         self._sink = self._net.add_nodes(1, -int(instance.rf.sum()))
         self._spelled = spelled
         held = np.zeros((partitions, groups), dtype=np.bool_)
-        self._kept = instance.eligible[instance.holder]
-        held[instance.owner[self._kept], instance.group[instance.holder[self._kept]]] = True
+        self._kept = instance.eligible[instance.broker_of_slot]
+        held[instance.partition_of_slot[self._kept], instance.group[instance.broker_of_slot[self._kept]]] = True
         wanted = (instance.group_size > 0)[None, :] & np.ones((partitions, 1), dtype=np.bool_)
         # A node of its own where a group holds something already; elsewhere the partition goes straight to the pool.
-        inner = wanted & (held | spelled[:, None] | (instance.excess > 0)[:, None])
+        inner = wanted & (held | spelled[:, None] | (instance.partition_excess > 0)[:, None])
         self._inner = np.full((partitions, groups), -1, dtype=np.int64)
         self._inner[inner] = self._net.add_nodes(int(inner.sum()))
         self._set_weights(fair)
         self._add_group_arcs(wanted)
         self._add_broker_arcs()
         tie = self._tie[self._brokers] * self._w_tie
-        base, nodes = instance.base[self._brokers], self._broker[self._brokers]
-        add_fair_counts(self._net, nodes, self._sink, fair[self._brokers], base, self._w_balance, tie)
+        fixed, nodes = instance.fixed_replicas[self._brokers], self._broker[self._brokers]
+        add_fair_counts(self._net, nodes, self._sink, fair[self._brokers], fixed, self._w_balance, tie)
         self._flow = self._net.solve()
 
     def _set_weights(self, fair: Ints) -> None:
@@ -79,7 +79,13 @@ class _PlacementNetwork:
         self._tie = spare_ranks(instance)
         # A simple cycle passes every broker, pool and the sink once: at most this many arcs that cost anything.
         arcs = 2 * (len(self._brokers) + len(instance.group_size) + 1)
-        gains = [len(fair_steps((instance.base + fair)[self._brokers])), arcs, arcs, arcs, 2 * len(self._brokers)]
+        gains = [
+            len(fair_steps((instance.fixed_replicas + fair)[self._brokers])),
+            arcs,
+            arcs,
+            arcs,
+            2 * len(self._brokers),
+        ]
         weights = level_weights(gains, self._net.nodes, soft=2)
         self._w_balance, self._w_rack, self._w_move, self._w_leader, self._w_tie = weights
 
@@ -91,16 +97,16 @@ class _PlacementNetwork:
         direct = inner < 0
         head = np.where(direct, self._pool[g], inner)
         cost = np.where(direct, self._w_move, 0)
-        parts = [(p, g, net.add_arcs(self._partition[p], head, instance.room[p, g], cost))]
-        beyond_room = instance.group_size[g] - instance.room[p, g]
+        parts = [(p, g, net.add_arcs(self._partition[p], head, instance.partition_capacity[p, g], cost))]
+        beyond_room = instance.group_size[g] - instance.partition_capacity[p, g]
         if preferred:
             arcs = net.add_arcs(self._partition[p], head, beyond_room, cost + self._w_rack)
             parts.append((p, g, arcs))
         else:
-            forced = np.flatnonzero(instance.excess > 0)
+            forced = np.flatnonzero(instance.partition_excess > 0)
             beyond = np.full(len(instance.rf), -1, dtype=np.int64)
             beyond[forced] = net.add_nodes(len(forced))
-            net.add_arcs(self._partition[forced], beyond[forced], instance.excess[forced])
+            net.add_arcs(self._partition[forced], beyond[forced], instance.partition_excess[forced])
             over = beyond[p] >= 0
             net.add_arcs(beyond[p[over]], inner[over], beyond_room[over])
         # Which arcs enter a pool, and whose copies they carry.
@@ -113,19 +119,21 @@ class _PlacementNetwork:
 
     def _add_broker_arcs(self) -> None:
         instance, net = self._instance, self._net
-        owner, holder = (column[self._kept].astype(np.int64) for column in (instance.owner, instance.holder))
+        partition_of, broker_of = (
+            column[self._kept].astype(np.int64) for column in (instance.partition_of_slot, instance.broker_of_slot)
+        )
         leads = instance.position[self._kept] == 0
-        tail = self._inner[owner, instance.group[holder]]
-        arcs = [net.add_arcs(tail, self._broker[holder], 1, np.where(leads, -self._w_leader, 0))]
-        new = [(owner, holder)]
+        tail = self._inner[partition_of, instance.group[broker_of]]
+        arcs = [net.add_arcs(tail, self._broker[broker_of], 1, np.where(leads, -self._w_leader, 0))]
+        new = [(partition_of, broker_of)]
         p = np.flatnonzero(self._spelled)
         if len(p):
             absent = np.ones((len(p), instance.brokers), dtype=np.bool_)
             absent[:, ~instance.eligible] = False
             row = np.full(len(instance.rf), -1, dtype=np.int64)
             row[p] = np.arange(len(p))
-            ours = row[owner] >= 0
-            absent[row[owner[ours]], holder[ours]] = False
+            ours = row[partition_of] >= 0
+            absent[row[partition_of[ours]], broker_of[ours]] = False
             i, b = np.nonzero(absent)
             arcs.append(net.add_arcs(self._inner[p[i], instance.group[b]], self._broker[b], 1, self._w_move))
             new.append((p[i], b))
@@ -137,9 +145,9 @@ class _PlacementNetwork:
     def deal(self) -> tuple[Ints, Placed]:
         """Partitions whose pooled copies found no broker (none: done), and every replica."""
         instance, flow = self._instance, self._flow
-        owner, holder, arcs = self._single
+        partition_of, broker_of, arcs = self._single
         used = flow[arcs] > 0
-        owners, holders = [owner[used]], [holder[used]]
+        owners, holders = [partition_of[used]], [broker_of[used]]
         stuck: list[Ints] = []
         p, g, arcs = self._pooled
         given = flow[self._given]
@@ -166,8 +174,8 @@ def _deal_group(instance: Instance, needs: Ints, brokers: Ints, takes: Ints) -> 
     column = np.full(instance.brokers, -1, dtype=np.int64)
     column[brokers] = np.arange(len(brokers))
     free = np.ones((len(wanting), len(brokers)), dtype=np.bool_)
-    clash = (row[instance.owner] >= 0) & (column[instance.holder] >= 0)
-    free[row[instance.owner[clash]], column[instance.holder[clash]]] = False
+    clash = (row[instance.partition_of_slot] >= 0) & (column[instance.broker_of_slot] >= 0)
+    free[row[instance.partition_of_slot[clash]], column[instance.broker_of_slot[clash]]] = False
     solver = max_flow.SimpleMaxFlow()
     source, sink = 0, 1
     i, j = np.nonzero(free)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kafka_rebalance.model.goals import RackAwareness
+from kafka_rebalance.model.plan import Certificate
 from kafka_rebalance.planning.problem.balance import fair_counts
 from kafka_rebalance.planning.problem.copies import Copies
 from kafka_rebalance.planning.problem.cycles import MOST_BROKERS
@@ -34,62 +35,60 @@ _EFFORT = 2_000
 
 
 @dataclass(frozen=True)
-class Sets:
-    """The copies, and the number of moves that no placement as fair as this one goes below; whether none is fairer, as
-    far as is known."""
+class ReplicaSets:
+    """Which brokers hold each partition, with the proof."""
 
     copies: Copies
-    lower_bound: int
-    even: bool = True
+    certificate: Certificate
 
-    @property
-    def proved(self) -> bool:
-        """Whether nothing better exists."""
-        return self.even and self.copies.moves() == self.lower_bound
+    @classmethod
+    def of(cls, copies: Copies, lower_bound: int | None = None) -> ReplicaSets:
+        """The fairest placement there is. ``lower_bound`` None: it is proved to make the fewest moves."""
+        moves = copies.moves()
+        return cls(copies, Certificate.of(moves, moves if lower_bound is None else lower_bound))
 
 
-def fewest_moves(instance: Instance) -> Sets:
+def fewest_moves(instance: Instance) -> ReplicaSets:
     """The replica sets of the plan."""
     fair = fair_counts(instance)
-    if len(instance.holder) <= SMALL:
+    if len(instance.broker_of_slot) <= SMALL:
         return _by_flow(instance, fair)
     return _fast(instance, fair) or _by_flow(instance, fair)
 
 
-def _by_flow(instance: Instance, fair: Ints) -> Sets:
+def _by_flow(instance: Instance, fair: Ints) -> ReplicaSets:
     copies = Copies.placed(instance, place(instance, fair))
-    return Sets(copies, copies.moves())
+    return ReplicaSets.of(copies)
 
 
-def _fast(instance: Instance, fair: Ints) -> Sets | None:
+def _fast(instance: Instance, fair: Ints) -> ReplicaSets | None:
     """None where the fast way does not know the rules that matter, or does not come to an end."""
     if instance.rack_awareness is RackAwareness.PREFERRED:
         strict = replace(instance, rack_awareness=RackAwareness.ENFORCED)
-        if square_sum(strict.base + fair_counts(strict)) != square_sum(strict.base + fair):
+        if square_sum(strict.fixed_replicas + fair_counts(strict)) != square_sum(strict.fixed_replicas + fair):
             return None  # balance and racks are at odds: violations have to be weighed
         instance = strict
-    if instance.excess_of.any() or int(instance.eligible.sum()) > MOST_BROKERS:
+    if instance.rack_excess.any() or int(instance.eligible.sum()) > MOST_BROKERS:
         return None
     if _nothing_to_do(instance, fair):
-        return Sets(Copies(instance, np.zeros(0, dtype=np.int64)), 0)
+        return ReplicaSets.of(Copies(instance, np.zeros(0, dtype=np.int64)))
     plan = outline(instance, fair)
     copies = construct(instance, plan)
     met = copies.moves() == plan.lower_bound and bool((copies.counts() == plan.target).all())
     proved = met or CopyExchanges(copies).improve(_EFFORT)
-    as_fair = square_sum(instance.base + copies.counts()) == square_sum(instance.base + fair)
-    if not proved and (len(instance.holder) <= EXACT or not as_fair):
+    as_fair = square_sum(instance.fixed_replicas + copies.counts()) == square_sum(instance.fixed_replicas + fair)
+    if not proved and (len(instance.broker_of_slot) <= EXACT or not as_fair):
         return None
     copies.tidy()
     # Beside partitions that stay as they are an outline can be fairer than any placement: its moves are no bound then.
-    reached = square_sum(instance.base + plan.target) == square_sum(instance.base + fair)
-    bound = plan.lower_bound if met or reached else 0
-    return Sets(copies, copies.moves() if proved and not met else bound)
+    reached = square_sum(instance.fixed_replicas + plan.target) == square_sum(instance.fixed_replicas + fair)
+    return ReplicaSets.of(copies, None if proved else plan.lower_bound if reached else 0)
 
 
 def _nothing_to_do(instance: Instance, fair: Ints) -> bool:
     """Whether all copies may stay: on brokers that may hold them, as fair as can be, no rack rule broken."""
-    counts = np.bincount(instance.holder, minlength=instance.brokers)
-    base = instance.base
-    if counts[~instance.eligible].any() or square_sum(base + counts) != square_sum(base + fair):
+    counts = np.bincount(instance.broker_of_slot, minlength=instance.brokers)
+    fixed = instance.fixed_replicas
+    if counts[~instance.eligible].any() or square_sum(fixed + counts) != square_sum(fixed + fair):
         return False
-    return not len(instance.overfull(instance.holder)[0])
+    return not len(instance.overfull(instance.broker_of_slot)[0])

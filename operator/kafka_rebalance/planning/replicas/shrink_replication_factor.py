@@ -23,82 +23,85 @@ _SOURCE, _SINK = 0, 1
 
 
 @dataclass(frozen=True)
-class Narrowed:
+class Shrunk:
     """An instance whose lists have their replication factors; no plan of the wide one moves less than the bound."""
 
     instance: Instance
     lower_bound: int
 
 
-def narrow(instance: Instance) -> Narrowed:
+def shrink(instance: Instance) -> Shrunk:
     """Decide which replicas go from lists that are too long."""
     fair = fair_counts(instance)
-    exact = len(instance.holder) <= EXACT
+    exact = len(instance.broker_of_slot) <= EXACT
     stays = _among(instance, place(instance, fair)) if exact else _most_kept(instance, fair)
-    return Narrowed(without(instance, stays), int(instance.rf.sum() - stays.sum()))
+    return Shrunk(keep_only(instance, stays), int(instance.rf.sum() - stays.sum()))
 
 
-def narrow_to(instance: Instance, placed: Placed) -> Instance:
+def shrink_to(instance: Instance, placed: Placed) -> Instance:
     """The instance in which these sets are reached with as many moves as in the wide one."""
-    return without(instance, _among(instance, placed)) if instance.wide else instance
+    return keep_only(instance, _among(instance, placed)) if instance.shrinks else instance
 
 
-def without(instance: Instance, stays: Bools) -> Instance:
+def keep_only(instance: Instance, stays: Bools) -> Instance:
     """Lists of the replication factors: of each partition what ``stays`` [N], filled up with the first of the rest."""
-    order = np.lexsort((instance.position, ~stays, instance.owner))
+    order = np.lexsort((instance.position, ~stays, instance.partition_of_slot))
     rank = np.empty(len(stays), dtype=np.int64)
     rank[order] = np.arange(len(stays))
-    kept = rank - instance.start[instance.owner] < instance.rf[instance.owner]
-    return replace(instance, holder=instance.holder[kept], listed=instance.rf)
+    kept = rank - instance.start[instance.partition_of_slot] < instance.rf[instance.partition_of_slot]
+    return replace(instance, broker_of_slot=instance.broker_of_slot[kept], list_length=instance.rf)
 
 
 def _among(instance: Instance, placed: Placed) -> Bools:
     """Which of the listed replicas are in these sets [N]."""
-    owner, holder = (column.astype(np.int64) for column in placed)
-    listed = instance.owner.astype(np.int64) * instance.brokers + instance.holder
-    found: Bools = np.isin(listed, owner * instance.brokers + holder)
+    partition_of, broker_of = (column.astype(np.int64) for column in placed)
+    listed = instance.partition_of_slot.astype(np.int64) * instance.brokers + instance.broker_of_slot
+    found: Bools = np.isin(listed, partition_of * instance.brokers + broker_of)
     return found
 
 
 def _most_kept(instance: Instance, fair: Ints) -> Bools:
     """A largest choice of listed replicas [N] that fair counts and the rack rule have room for: a maximum flow."""
     groups = len(instance.group_size)
-    slots = np.flatnonzero(instance.eligible[instance.holder])
-    owner, holder = instance.owner[slots].astype(np.int64), instance.holder[slots].astype(np.int64)
-    cell, which = np.unique(owner * groups + instance.group[holder], return_inverse=True)
-    room = instance.room_of + instance.excess_of[:, None]
+    slots = np.flatnonzero(instance.eligible[instance.broker_of_slot])
+    partition_of, broker_of = (
+        instance.partition_of_slot[slots].astype(np.int64),
+        instance.broker_of_slot[slots].astype(np.int64),
+    )
+    cell, which = np.unique(partition_of * groups + instance.group[broker_of], return_inverse=True)
+    capacity = instance.rack_capacity + instance.rack_excess[:, None]
     if instance.rack_awareness is RackAwareness.PREFERRED:
-        room = np.broadcast_to(instance.group_size, room.shape)
+        capacity = np.broadcast_to(instance.group_size, capacity.shape)
     partition = 2 + np.arange(len(instance.rf))
     inner = 2 + len(instance.rf) + np.arange(len(cell))
     broker = 2 + len(instance.rf) + len(cell) + np.arange(instance.brokers)
     solver = max_flow.SimpleMaxFlow()
     add = solver.add_arcs_with_capacity
     add(np.full(len(partition), _SOURCE), partition, instance.rf)
-    add(partition[cell // groups], inner, room[instance.kind[cell // groups], cell % groups])
-    kept = add(inner[which], broker[holder], np.ones(len(slots), dtype=np.int64))
-    _add_fair_room(solver, instance, fair, broker)
+    add(partition[cell // groups], inner, capacity[instance.kind[cell // groups], cell % groups])
+    kept = add(inner[which], broker[broker_of], np.ones(len(slots), dtype=np.int64))
+    _add_fair_capacity(solver, instance, fair, broker)
     if solver.solve(_SOURCE, _SINK) != solver.OPTIMAL:
         raise AssertionError("the maximum flow of what stays was not found")
-    stays = np.zeros(len(instance.holder), dtype=np.bool_)
+    stays = np.zeros(len(instance.broker_of_slot), dtype=np.bool_)
     stays[slots] = np.asarray(solver.flows(kept)) > 0
     return stays
 
 
-def _add_fair_room(solver: max_flow.SimpleMaxFlow, instance: Instance, fair: Ints, broker: Ints) -> None:
+def _add_fair_capacity(solver: max_flow.SimpleMaxFlow, instance: Instance, fair: Ints, broker: Ints) -> None:
     """Arcs to the sink with room for what any fair vector gives.
 
     Fair vectors are one vector in different orders, a broker's count differing by at most 1. So all but its last copy
     is sure; of the brokers that have room for a copy more at some level only as many get one as have that level.
     """
     eligible = np.flatnonzero(instance.eligible)
-    base, fair = instance.base[eligible], fair[eligible]
+    fixed, fair = instance.fixed_replicas[eligible], fair[eligible]
     sure = np.maximum(fair - 1, 0)
-    levels = np.unique(np.concatenate([base + fair, base + fair + 1]))
-    reach = np.array([(base + fair >= level).sum() - (base + sure >= level).sum() for level in levels.tolist()])
+    levels = np.unique(np.concatenate([fixed + fair, fixed + fair + 1]))
+    reach = np.array([(fixed + fair >= level).sum() - (fixed + sure >= level).sum() for level in levels.tolist()])
     level_node = int(broker[-1]) + 1 + np.arange(len(levels))
     add = solver.add_arcs_with_capacity
     add(broker[eligible], np.full(len(eligible), _SINK), sure)
     for count in (fair, fair + 1):
-        add(broker[eligible], level_node[np.searchsorted(levels, base + count)], (count >= 1).astype(np.int64))
+        add(broker[eligible], level_node[np.searchsorted(levels, fixed + count)], (count >= 1).astype(np.int64))
     add(level_node, np.full(len(levels), _SINK), np.maximum(reach, 0))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from kafka_rebalance.model.plan import Certificate
 from kafka_rebalance.planning.ordering.arranging import arranged
 from kafka_rebalance.planning.problem.balance import spare_ranks
 from kafka_rebalance.planning.problem.copies import Copies
@@ -19,7 +20,7 @@ from kafka_rebalance.planning.problem.instance import Bools, Instance, Ints
 from kafka_rebalance.planning.problem.request import Goals
 from kafka_rebalance.planning.problem.solution import Solution
 from kafka_rebalance.planning.replicas.placement import Placed
-from kafka_rebalance.planning.replicas.shrink_replication_factor import narrow_to
+from kafka_rebalance.planning.replicas.shrink_replication_factor import shrink_to
 
 _PORTION = 300_000
 """Partitions times brokers that are decided together: about a second."""
@@ -30,31 +31,31 @@ _AS_IT_IS = Goals(leaders=False, follower_order=False)
 def repair(instance: Instance) -> Solution:
     """The fewest moves after which nothing is broken that can be mended. Takes a wide instance."""
     needs = forced_moves(instance)
-    broken = (needs > 0) | (instance.listed != instance.rf)
+    broken = (needs > 0) | (instance.list_length != instance.rf)
     lists = np.empty(int(instance.rf.sum()), dtype=np.int32)
     target = np.repeat(broken, instance.rf)
-    lists[~target] = instance.holder[~broken[instance.owner]]
+    lists[~target] = instance.broker_of_slot[~broken[instance.partition_of_slot]]
     if not broken.any():
-        return Solution(lists, 0, 0)
+        return Solution(lists, Certificate.of(0, 0))
     part = instance.part(broken)
     placed = _place(part)
-    copies = Copies.placed(narrow_to(part, placed), placed)
+    copies = Copies.placed(shrink_to(part, placed), placed)
     lists[target] = arranged(part, copies, _AS_IT_IS)
-    return Solution(lists, copies.moves(), int(needs.sum()))
+    return Solution(lists, Certificate.of(copies.moves(), int(needs.sum())))
 
 
 def forced_moves(instance: Instance) -> Ints:
     """How many replicas of each partition have to be new [P], whatever is done."""
-    slots = np.flatnonzero(instance.eligible[instance.holder])
+    slots = np.flatnonzero(instance.eligible[instance.broker_of_slot])
     groups = len(instance.group_size)
-    owner = instance.owner[slots].astype(np.int64)
-    cell, held = np.unique(owner * groups + instance.group[instance.holder[slots]], return_counts=True)
+    partition_of = instance.partition_of_slot[slots].astype(np.int64)
+    cell, held = np.unique(partition_of * groups + instance.group[instance.broker_of_slot[slots]], return_counts=True)
     of, group = cell // groups, cell % groups
-    within = np.minimum(held, instance.room_of[instance.kind[of], group])
+    within = np.minimum(held, instance.rack_capacity[instance.kind[of], group])
     partitions = len(instance.rf)
     kept = np.bincount(of, weights=within, minlength=partitions).astype(np.int64)
     beyond = np.bincount(of, weights=held - within, minlength=partitions).astype(np.int64)
-    needs: Ints = np.maximum(instance.rf - kept - np.minimum(beyond, instance.excess), 0)
+    needs: Ints = np.maximum(instance.rf - kept - np.minimum(beyond, instance.partition_excess), 0)
     return needs
 
 
@@ -63,38 +64,38 @@ def _place(instance: Instance) -> Placed:
     size = max(1, _PORTION // int(instance.eligible.sum()))
     owners: list[Ints] = []
     holders: list[Ints] = []
-    counts = np.bincount(instance.holder, minlength=instance.brokers)
+    counts = np.bincount(instance.broker_of_slot, minlength=instance.brokers)
     for begin in range(0, len(instance.rf), size):
         portion = np.zeros(len(instance.rf), dtype=np.bool_)
         portion[begin : begin + size] = True
-        slots = portion[instance.owner]
-        counts -= np.bincount(instance.holder[slots], minlength=instance.brokers)
-        owner, holder = _place_portion(instance, portion, instance.base + counts)
-        counts += np.bincount(holder, minlength=instance.brokers)
-        owners.append(owner + begin)
-        holders.append(holder)
+        slots = portion[instance.partition_of_slot]
+        counts -= np.bincount(instance.broker_of_slot[slots], minlength=instance.brokers)
+        partition_of, broker_of = _place_portion(instance, portion, instance.fixed_replicas + counts)
+        counts += np.bincount(broker_of, minlength=instance.brokers)
+        owners.append(partition_of + begin)
+        holders.append(broker_of)
     return np.concatenate(owners), np.concatenate(holders)
 
 
-def _place_portion(instance: Instance, portion: Bools, base: Ints) -> Placed:
+def _place_portion(instance: Instance, portion: Bools, fixed: Ints) -> Placed:
     """The same for some partitions, on top of ``base`` [B]; numbered from 0, sorted by partition."""
     part = instance.part(portion)
     eligible = np.flatnonzero(part.eligible)
     limit = np.full(len(eligible), len(part.rf), dtype=np.int64)
-    level = int(base[eligible].sum() + part.rf.sum()) // len(eligible)
-    centre = np.clip(level - base[eligible], 0, limit)
+    level = int(fixed[eligible].sum() + part.rf.sum()) // len(eligible)
+    centre = np.clip(level - fixed[eligible], 0, limit)
     best: int | None = None
     while True:
-        owner, holder = _flow(part, base[eligible], centre, limit)
-        found = np.bincount(holder, minlength=part.brokers)[eligible]
-        value = square_sum(base[eligible] + found)
+        partition_of, broker_of = _flow(part, fixed[eligible], centre, limit)
+        found = np.bincount(broker_of, minlength=part.brokers)[eligible]
+        value = square_sum(fixed[eligible] + found)
         if (np.abs(found - centre) <= 1).all() or value == best:
-            order = np.lexsort((holder, owner))
-            return owner[order], holder[order]
+            order = np.lexsort((broker_of, partition_of))
+            return partition_of[order], broker_of[order]
         centre, best = found, value
 
 
-def _flow(instance: Instance, base: Ints, centre: Ints, limit: Ints) -> Placed:
+def _flow(instance: Instance, fixed: Ints, centre: Ints, limit: Ints) -> Placed:
     """Partition -> group, within its room or beyond it where it has to -> broker -> sink, with square costs there."""
     partitions, groups = len(instance.rf), len(instance.group_size)
     eligible = np.flatnonzero(instance.eligible)
@@ -104,20 +105,20 @@ def _flow(instance: Instance, base: Ints, centre: Ints, limit: Ints) -> Placed:
     beyond = net.add_nodes(partitions)
     broker = net.add_nodes(len(eligible))
     sink = net.add_nodes(1, -int(instance.rf.sum()))
-    highest = int((base + limit).max()) + 1
+    highest = int((fixed + limit).max()) + 1
     gains = [1, 2 * (len(eligible) + 1), 4 * highest, 2 * len(eligible)]
     w_move, w_leader, w_balance, w_tie = level_weights(gains, net.nodes, soft=1)
-    net.add_arcs(partition[:, None], inner, instance.room)
-    net.add_arcs(partition, beyond, instance.excess)
-    net.add_arcs(beyond[:, None], inner, instance.group_size[None, :] - instance.room)
+    net.add_arcs(partition[:, None], inner, instance.partition_capacity)
+    net.add_arcs(partition, beyond, instance.partition_excess)
+    net.add_arcs(beyond[:, None], inner, instance.group_size[None, :] - instance.partition_capacity)
     cost = np.full((partitions, instance.brokers), w_move, dtype=np.int64)
-    cost[instance.owner, instance.holder] = 0
+    cost[instance.partition_of_slot, instance.broker_of_slot] = 0
     first = instance.start
-    cost[np.arange(partitions), instance.holder[first]] = -w_leader
+    cost[np.arange(partitions), instance.broker_of_slot[first]] = -w_leader
     arcs = net.add_arcs(inner[:, instance.group[eligible]], broker[None, :], 1, cost[:, eligible])
     which, width, slope = convex_segments(centre, limit)
     tie = spare_ranks(instance)[eligible] * w_tie
-    net.add_arcs(broker[which], sink, width, (slope + 2 * base[which]) * w_balance + tie[which])
+    net.add_arcs(broker[which], sink, width, (slope + 2 * fixed[which]) * w_balance + tie[which])
     used = net.solve()[arcs].reshape(partitions, len(eligible)) > 0
-    owner, column = np.nonzero(used)
-    return owner.astype(np.int64), eligible[column]
+    partition_of, column = np.nonzero(used)
+    return partition_of.astype(np.int64), eligible[column]

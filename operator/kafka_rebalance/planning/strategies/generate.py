@@ -60,9 +60,9 @@ def striped(racks: Mapping[BrokerId, str | None], factor: int, partitions: int, 
 def _racks(request: PlanRequest) -> dict[BrokerId, str | None]:
     aware = request.goals.rack_awareness is not RackAwareness.DISABLED
     racks = {b.id: b.rack if aware else None for b in request.brokers if b.id in request.targets}
-    without = sorted(b for b, rack in racks.items() if rack is None)
-    if 0 < len(without) < len(racks):
-        told = f"broker {without[0]} has no rack and others have: Kafka's rule needs all or none of them"
+    no_rack = sorted(b for b, rack in racks.items() if rack is None)
+    if 0 < len(no_rack) < len(racks):
+        told = f"broker {no_rack[0]} has no rack and others have: Kafka's rule needs all or none of them"
         raise Refused(Reason.RACK_UNKNOWN, f"{told}; goals.rackAwareness: Disabled leaves racks out")
     return racks
 

@@ -10,40 +10,45 @@ from dataclasses import replace
 
 import numpy as np
 
+from kafka_rebalance.model.plan import Certificate
 from kafka_rebalance.planning.ordering.arranging import arranged
 from kafka_rebalance.planning.problem.copies import Copies
 from kafka_rebalance.planning.problem.instance import Bools, Indices, Instance
 from kafka_rebalance.planning.problem.request import Goals
 from kafka_rebalance.planning.problem.solution import Solution
-from kafka_rebalance.planning.replicas.shrink_replication_factor import without
+from kafka_rebalance.planning.replicas.shrink_replication_factor import keep_only
 
 
 def elect(instance: Instance, goals: Goals) -> Solution:
     """The present replicas in another order; no moves."""
-    able = instance.eligible[instance.holder]
-    choice = np.bincount(instance.owner[able], minlength=len(instance.rf)) > 0
+    able = instance.eligible[instance.broker_of_slot]
+    choice = np.bincount(instance.partition_of_slot[able], minlength=len(instance.rf)) > 0
     if not choice.any():
-        return Solution(instance.holder, 0, 0)
+        return Solution(instance.broker_of_slot, Certificate.of(0, 0))
     part = _of_able(instance.part(choice))
-    narrowed = without(part, part.eligible[part.holder])
-    copies = Copies(narrowed, np.zeros(0, dtype=np.int64))
+    shrunk = keep_only(part, part.eligible[part.broker_of_slot])
+    copies = Copies(shrunk, np.zeros(0, dtype=np.int64))
     ordered = arranged(part, copies, replace(goals, leaders=True))
-    return Solution(_filled_in(instance, able & choice[instance.owner], ordered), 0, 0)
+    return Solution(_filled_in(instance, able & choice[instance.partition_of_slot], ordered), Certificate.of(0, 0))
 
 
 def _of_able(instance: Instance) -> Instance:
     """The wide instance that asks for the order among the replicas that may lead, whatever racks they are in."""
-    able = instance.eligible[instance.holder]
-    rf = np.bincount(instance.owner[able], minlength=len(instance.rf)).astype(np.int64)
+    able = instance.eligible[instance.broker_of_slot]
+    rf = np.bincount(instance.partition_of_slot[able], minlength=len(instance.rf)).astype(np.int64)
     kinds, kind = np.unique(rf, return_inverse=True)
-    room = np.broadcast_to(instance.group_size, (len(kinds), len(instance.group_size)))
-    return replace(instance, rf=rf, kind=kind, kinds=kinds, room_of=room, excess_of=np.zeros_like(kinds))
+    capacity = np.broadcast_to(instance.group_size, (len(kinds), len(instance.group_size)))
+    return replace(instance, rf=rf, kind=kind, kinds=kinds, rack_capacity=capacity, rack_excess=np.zeros_like(kinds))
 
 
 def _filled_in(instance: Instance, able: Bools, ordered: Indices) -> Indices:
     """The lists with those that may lead in their new order; the others keep their places, but not the first."""
-    first_steps_back = ~able[instance.start] & (np.bincount(instance.owner[able], minlength=len(instance.rf)) > 0)
-    order = np.lexsort((instance.position, ~able & first_steps_back[instance.owner], instance.owner))
-    lists = instance.holder[order]
+    first_steps_back = ~able[instance.start] & (
+        np.bincount(instance.partition_of_slot[able], minlength=len(instance.rf)) > 0
+    )
+    order = np.lexsort(
+        (instance.position, ~able & first_steps_back[instance.partition_of_slot], instance.partition_of_slot)
+    )
+    lists = instance.broker_of_slot[order]
     lists[able[order]] = ordered
     return lists

@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from kafka_rebalance.model.goals import Balance, RackAwareness
+from kafka_rebalance.model.plan import Certificate
 from kafka_rebalance.planning.problem.balance import fair_counts
 from kafka_rebalance.planning.problem.copies import Copies
 from kafka_rebalance.planning.problem.flow import even_square_sum, square_sum
@@ -21,7 +22,7 @@ from kafka_rebalance.planning.problem.instance import Instance, Ints
 from kafka_rebalance.planning.replicas.construct import construct
 from kafka_rebalance.planning.replicas.exchange import GivenCounts
 from kafka_rebalance.planning.replicas.outline import Outline
-from kafka_rebalance.planning.replicas.replica_sets import Sets, fewest_moves
+from kafka_rebalance.planning.replicas.replica_sets import ReplicaSets, fewest_moves
 from kafka_rebalance.planning.topics.topic_outline import outline_by_topic
 from kafka_rebalance.planning.topics.topic_placement import place_by_topic
 
@@ -39,17 +40,19 @@ _EFFORT = 200
 """How many looks for a chain are taken at most, for each topic."""
 
 
-def balanced_by_topic(instance: Instance, balance: Balance) -> Sets:
+def balanced_by_topic(instance: Instance, balance: Balance) -> ReplicaSets:
     """The replica sets of the plan, for PerTopic and Both."""
-    if not instance.topic[-1] and not instance.base.any():
+    if not instance.topic[-1] and not instance.fixed_replicas.any():
         return fewest_moves(instance)
-    odd = instance.rack_awareness is RackAwareness.PREFERRED or bool(instance.excess_of.any())
-    if len(instance.holder) <= SMALL or (odd and (balance is Balance.BOTH or _choices(instance) <= MOST_CHOICES)):
+    odd = instance.rack_awareness is RackAwareness.PREFERRED or bool(instance.rack_excess.any())
+    if len(instance.broker_of_slot) <= SMALL or (
+        odd and (balance is Balance.BOTH or _choices(instance) <= MOST_CHOICES)
+    ):
         return _by_flow(instance, balance)
     if balance is Balance.PER_TOPIC and (odd or _cells(instance) > MOST_CELLS):
         return _each_alone(instance)
     found = _by_outline(instance, balance)
-    if not found.proved and balance is Balance.BOTH and _choices(instance) <= MOST_CHOICES:
+    if not found.certificate.optimal and balance is Balance.BOTH and _choices(instance) <= MOST_CHOICES:
         return _by_flow(instance, balance)
     return found
 
@@ -60,8 +63,8 @@ def uneven_topics(copies: Copies) -> list[int]:
     brokers = int(instance.eligible.sum())
     uneven = []
     for number, (slots, part) in enumerate(_parts(instance)):
-        squares = square_sum(np.bincount(copies.holder[slots], minlength=instance.brokers).astype(np.int64))
-        if squares > even_square_sum(len(part.holder), brokers) and squares > square_sum(fair_counts(part)):
+        squares = square_sum(np.bincount(copies.broker_of_slot[slots], minlength=instance.brokers).astype(np.int64))
+        if squares > even_square_sum(len(part.broker_of_slot), brokers) and squares > square_sum(fair_counts(part)):
             uneven.append(number)
     return uneven
 
@@ -74,45 +77,46 @@ def _choices(instance: Instance) -> int:
     return len(instance.rf) * int(instance.eligible.sum())
 
 
-def _by_flow(instance: Instance, balance: Balance) -> Sets:
+def _by_flow(instance: Instance, balance: Balance) -> ReplicaSets:
     placed, proved = place_by_topic(instance, balance)
     copies = Copies.placed(instance, placed)
-    return Sets(copies, copies.moves() if proved else 0)
+    return ReplicaSets.of(copies, None if proved else 0)
 
 
-def _each_alone(instance: Instance) -> Sets:
+def _each_alone(instance: Instance) -> ReplicaSets:
     """Each topic for itself, its spare copies on the brokers that have the fewest copies by then."""
-    holder, lower_bound = instance.holder.copy(), 0
-    totals = instance.base + np.bincount(holder, minlength=instance.brokers)
+    broker_of, lower_bound = instance.broker_of_slot.copy(), 0
+    totals = instance.fixed_replicas + np.bincount(broker_of, minlength=instance.brokers)
     for slots, part in _parts(instance):
-        alone = fewest_moves(replace(part, favour=-totals))
-        holder[slots] = alone.copies.holder
-        lower_bound += alone.lower_bound
-        totals += alone.copies.counts() - np.bincount(part.holder, minlength=instance.brokers)
-    return Sets(Copies.of_lists(instance, holder), lower_bound)
+        alone = fewest_moves(replace(part, tie_break=-totals))
+        broker_of[slots] = alone.copies.broker_of_slot
+        lower_bound += alone.certificate.lower_bound
+        totals += alone.copies.counts() - np.bincount(part.broker_of_slot, minlength=instance.brokers)
+    return ReplicaSets.of(Copies.of_lists(instance, broker_of), lower_bound)
 
 
-def _by_outline(instance: Instance, balance: Balance) -> Sets:
+def _by_outline(instance: Instance, balance: Balance) -> ReplicaSets:
     plan = outline_by_topic(instance, balance)
-    holder, lower_bound, even = instance.holder.copy(), 0, True
-    leaves = np.zeros(len(holder), dtype=np.bool_)
+    broker_of, lower_bound, met = instance.broker_of_slot.copy(), 0, True
+    leaves = np.zeros(len(broker_of), dtype=np.bool_)
     leaves[plan.leaving] = True
-    for (slots, part), target, least in zip(_parts(instance), plan.targets, plan.lower_bounds.tolist(), strict=True):
-        copies = _filled(part, Outline(target, np.flatnonzero(leaves[slots]), least))
+    for (slots, part), target, bound in zip(_parts(instance), plan.targets, plan.lower_bounds.tolist(), strict=True):
+        copies = _filled(part, Outline(target, np.flatnonzero(leaves[slots]), bound))
         missed = bool((copies.counts() != target).any())
-        if balance is Balance.PER_TOPIC and (missed or copies.moves() > least):
+        if balance is Balance.PER_TOPIC and (missed or copies.moves() > bound):
             alone = fewest_moves(part)
-            lower_bound += alone.lower_bound
+            lower_bound += alone.certificate.lower_bound
             copies = alone.copies if missed or alone.copies.moves() < copies.moves() else copies
         else:
-            lower_bound, even = lower_bound + least, even and not missed
-        holder[slots] = copies.holder
-    return Sets(Copies.of_lists(instance, holder), lower_bound if even else 0, even)
+            lower_bound, met = lower_bound + bound, met and not missed
+        broker_of[slots] = copies.broker_of_slot
+    copies = Copies.of_lists(instance, broker_of)
+    return ReplicaSets.of(copies, lower_bound) if met else ReplicaSets(copies, Certificate(0, optimal=False))
 
 
 def _filled(part: Instance, plan: Outline) -> Copies:
     """A topic's copies with the counts of its outline, and (nearly always) as few moves."""
-    if not len(plan.leaving) and (np.bincount(part.holder, minlength=part.brokers) == plan.target).all():
+    if not len(plan.leaving) and (np.bincount(part.broker_of_slot, minlength=part.brokers) == plan.target).all():
         return Copies(part, plan.leaving)
     copies = construct(part, plan)
     if copies.moves() > plan.lower_bound or (copies.counts() != plan.target).any():
@@ -134,13 +138,13 @@ def _part(instance: Instance, partitions: slice, slots: slice, used: Ints, kind:
     return replace(
         instance,
         rf=instance.rf[partitions],
-        listed=instance.rf[partitions],
-        holder=instance.holder[slots],
+        list_length=instance.rf[partitions],
+        broker_of_slot=instance.broker_of_slot[slots],
         kind=kind,
         kinds=instance.kinds[used],
-        room_of=instance.room_of[used],
-        excess_of=instance.excess_of[used],
+        rack_capacity=instance.rack_capacity[used],
+        rack_excess=instance.rack_excess[used],
         topic=np.zeros(len(kind), dtype=np.int64),
         size=instance.size[partitions],
-        base=np.zeros_like(instance.base),
+        fixed_replicas=np.zeros_like(instance.fixed_replicas),
     )

@@ -38,7 +38,7 @@ def outline_by_topic(instance: Instance, balance: Balance) -> TopicOutline:
     best: tuple[int, int, int] | None = None
     while True:
         found, moves, leaving = network.solve(cells)
-        totals = instance.base[brokers] + found.sum(axis=0)
+        totals = instance.fixed_replicas[brokers] + found.sum(axis=0)
         value = square_sum(found.ravel()), square_sum(totals), int(moves.sum())
         near = (np.abs(found - cells) <= 1).all() and (np.abs(found.sum(axis=0) - cells.sum(axis=0)) <= 1).all()
         if near or value == best:
@@ -59,8 +59,8 @@ def _by_topic(instance: Instance) -> tuple[Instance, Ints]:
             instance,
             kind=kind.astype(np.int64),
             kinds=rf,
-            room_of=instance.room_of[old],
-            excess_of=instance.excess_of[old],
+            rack_capacity=instance.rack_capacity[old],
+            rack_excess=instance.rack_excess[old],
         ),
         topic,
     )
@@ -78,13 +78,13 @@ class _CellNetwork:
         self._brokers = np.flatnonzero(instance.eligible)
         self._number = np.full(instance.brokers, -1, dtype=np.int64)
         self._number[self._brokers] = np.arange(len(self._brokers))
-        kind, group = self._instance.kind[instance.owner], instance.group[instance.holder]
-        crowd = instance.crowd(instance.holder)
-        self._stays = instance.eligible[instance.holder]
-        crowded = self._stays & (crowd > self._instance.room_of[kind, group])
+        kind, group = self._instance.kind[instance.partition_of_slot], instance.group[instance.broker_of_slot]
+        crowd = instance.crowd(instance.broker_of_slot)
+        self._stays = instance.eligible[instance.broker_of_slot]
+        crowded = self._stays & (crowd > self._instance.rack_capacity[kind, group])
         self._crowds = crowds_of(self._instance, np.flatnonzero(crowded))
         ordinary = self._stays & ~crowded
-        cell = kind[ordinary] * instance.brokers + instance.holder[ordinary]
+        cell = kind[ordinary] * instance.brokers + instance.broker_of_slot[ordinary]
         self._cells, self._keepable = np.unique(cell, return_counts=True)
         self._fair = fair_counts(instance)[self._brokers] if self._both else None
 
@@ -104,28 +104,28 @@ class _CellNetwork:
         entry = self._add_entries(net, cell)
         broker = net.add_nodes(len(brokers))
         crowd_node = net.add_nodes(len(crowds.count))
-        sink = net.add_nodes(1, -len(instance.holder))
+        sink = net.add_nodes(1, -len(instance.broker_of_slot))
         w_topic, w_move, w_total, w_tie = self._weights(net.nodes)
-        net.add_arcs(source[:, None], inner, instance.room_of * members[:, None])
+        net.add_arcs(source[:, None], inner, instance.rack_capacity * members[:, None])
         kind, at = self._cells // instance.brokers, self._cells % instance.brokers
         net.add_arcs(inner[kind, instance.group[at]], entry[kind, self._number[at]], self._keepable)
-        room = instance.room_of[crowds.kind, crowds.group]
-        net.add_arcs(inner[crowds.kind, crowds.group], crowd_node, room * crowds.count)
+        capacity = instance.rack_capacity[crowds.kind, crowds.group]
+        net.add_arcs(inner[crowds.kind, crowds.group], crowd_node, capacity * crowds.count)
         corner, corner_broker = corners(instance, crowds)
         into = entry[crowds.kind[corner], self._number[corner_broker]]
         kept = net.add_arcs(crowd_node[corner], into, crowds.count[corner])
-        everyone = len(instance.holder)
+        everyone = len(instance.broker_of_slot)
         new = net.add_arcs(inner, pool, everyone, w_move)
         net.add_arcs(pool[:, instance.group[brokers]], entry, everyone)
         out, which = self._add_cells(net, cell, broker, cells, w_topic)
         tie = spare_ranks(instance)[brokers] * w_tie
         if self._fair is not None:
-            add_fair_counts(net, broker, sink, self._fair, instance.base[brokers], w_total, tie)
+            add_fair_counts(net, broker, sink, self._fair, instance.fixed_replicas[brokers], w_total, tie)
         else:
             total = cells.sum(axis=0)
-            of, wide, slope = convex_segments(total, np.full(len(total), len(instance.rf)))
-            square = (slope + 2 * instance.base[brokers][of]) * w_total
-            net.add_arcs(broker[of], sink, wide, square + tie[of])
+            of, widths, slope = convex_segments(total, np.full(len(total), len(instance.rf)))
+            square = (slope + 2 * instance.fixed_replicas[brokers][of]) * w_total
+            net.add_arcs(broker[of], sink, widths, square + tie[of])
         flow = net.solve()
         found = np.bincount(which, flow[out], minlength=cells.size).astype(np.int64).reshape(cells.shape)
         moves = np.bincount(self._topic, flow[new].reshape(inner.shape).sum(axis=1), minlength=len(cells))
@@ -148,7 +148,7 @@ class _CellNetwork:
             self._strict = all_strict(bounds, nodes, 2)
             return level_weights(bounds, nodes, soft=3)
         topic = min(brokers, 2 * pools + len(self._crowds.count)) * slope
-        steps = fair_steps(self._instance.base[self._brokers] + self._fair)
+        steps = fair_steps(self._instance.fixed_replicas[self._brokers] + self._fair)
         bounds = [len(steps), topic, moves, 2 * brokers]
         self._strict = all_strict(bounds, nodes, 3)
         w_total, w_topic, w_move, w_tie = level_weights(bounds, nodes, soft=2)

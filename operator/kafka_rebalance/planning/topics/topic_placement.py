@@ -25,20 +25,20 @@ def place_by_topic(instance: Instance, balance: Balance) -> tuple[Placed, bool]:
     copies = np.bincount(instance.topic, instance.rf).astype(np.int64)
     members = np.bincount(instance.topic)
     cells = np.minimum(copies[:, None] // len(brokers), members[:, None]).repeat(len(brokers), axis=1)
-    base = instance.base[brokers]
-    totals = np.clip(int(copies.sum() + base.sum()) // len(brokers) - base, 0, len(instance.rf))
+    fixed = instance.fixed_replicas[brokers]
+    totals = np.clip(int(copies.sum() + fixed.sum()) // len(brokers) - fixed, 0, len(instance.rf))
     best: tuple[int, int] | None = None
     while True:
         network = _TopicNetwork(instance, balance, cells, totals)
-        owner, number = network.solve()
-        cell = instance.topic[owner] * len(brokers) + number
+        partition_of, number = network.solve()
+        cell = instance.topic[partition_of] * len(brokers) + number
         found = np.bincount(cell, minlength=topics * len(brokers)).reshape(topics, -1)
-        value = square_sum(found.ravel()), square_sum(base + found.sum(axis=0))
+        value = square_sum(found.ravel()), square_sum(fixed + found.sum(axis=0))
         near = (np.abs(found - cells) <= 1).all() and (np.abs(found.sum(axis=0) - totals) <= 1).all()
         if near or value == best:
-            holder = brokers[number]
-            order = np.lexsort((holder, owner))
-            return (owner[order], holder[order]), network.strict
+            broker_of = brokers[number]
+            order = np.lexsort((broker_of, partition_of))
+            return (partition_of[order], broker_of[order]), network.strict
         cells, totals, best = found, found.sum(axis=0), value
 
 
@@ -55,8 +55,8 @@ class _TopicNetwork:
         self._inner = net.add_nodes(partitions * len(instance.group_size)).reshape(partitions, -1)
         self._cell = net.add_nodes(cells.size).reshape(cells.shape)
         self._broker = net.add_nodes(len(self._brokers))
-        self._sink = net.add_nodes(1, -len(instance.holder))
-        self._base = instance.base[self._brokers]
+        self._sink = net.add_nodes(1, -len(instance.broker_of_slot))
+        self._base = instance.fixed_replicas[self._brokers]
         self._fair = fair_counts(instance)[self._brokers] if self._both else totals
         self._set_weights(int(np.bincount(instance.topic).max()))
         self._add_groups()
@@ -91,20 +91,27 @@ class _TopicNetwork:
     def _add_groups(self) -> None:
         instance, net = self._instance, self._net
         rack = self._weight["rack"]
-        net.add_arcs(self._partition[:, None], self._inner, instance.room)
+        net.add_arcs(self._partition[:, None], self._inner, instance.partition_capacity)
         if instance.rack_awareness is RackAwareness.PREFERRED:
-            net.add_arcs(self._partition[:, None], self._inner, instance.group_size[None, :] - instance.room, rack)
+            net.add_arcs(
+                self._partition[:, None], self._inner, instance.group_size[None, :] - instance.partition_capacity, rack
+            )
             return
-        forced = np.flatnonzero(instance.excess)
+        forced = np.flatnonzero(instance.partition_excess)
         beyond = net.add_nodes(len(forced))
-        net.add_arcs(self._partition[forced], beyond, instance.excess[forced])
-        net.add_arcs(beyond[:, None], self._inner[forced], instance.group_size[None, :] - instance.room[forced], rack)
+        net.add_arcs(self._partition[forced], beyond, instance.partition_excess[forced])
+        net.add_arcs(
+            beyond[:, None],
+            self._inner[forced],
+            instance.group_size[None, :] - instance.partition_capacity[forced],
+            rack,
+        )
 
     def _add_choices(self) -> None:
         """Every partition may be on every broker, for a move where it was not."""
         instance = self._instance
         price = np.full((len(instance.rf), instance.brokers), self._weight["move"], dtype=np.int64)
-        price[instance.owner, instance.holder] = 0
+        price[instance.partition_of_slot, instance.broker_of_slot] = 0
         group = instance.group[self._brokers]
         cells = self._cell[instance.topic]
         self._chosen = self._net.add_arcs(self._inner[:, group], cells, 1, price[:, self._brokers])
@@ -129,5 +136,5 @@ class _TopicNetwork:
     def solve(self) -> tuple[Ints, Ints]:
         """Every copy as (partition, number of the broker among those that may hold some)."""
         flow = self._net.solve()[self._chosen]
-        owner, number = np.nonzero(flow.reshape(len(self._instance.rf), -1))
-        return owner.astype(np.int64), number.astype(np.int64)
+        partition_of, number = np.nonzero(flow.reshape(len(self._instance.rf), -1))
+        return partition_of.astype(np.int64), number.astype(np.int64)

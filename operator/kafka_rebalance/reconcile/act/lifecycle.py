@@ -15,7 +15,7 @@ from datetime import timedelta
 
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
-from kafka_rebalance.model.plan import Plan, PlannedPartition
+from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
 from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.reasons import Reason
@@ -208,7 +208,7 @@ class Lifecycle:
                 partitions.setdefault(planned.tp, planned)
         if not partitions:
             return None
-        plan = Plan(tuple(sorted(partitions.values())), lower_bound=0, optimal=False)
+        plan = Plan(tuple(sorted(partitions.values())), Certificate(0, optimal=False))
         run = replace(
             taken[0], uid=work.uid, name=work.rebalance.metadata.name, run_id=uuid.uuid4().hex, plan_hash=plan.hash
         )

@@ -273,7 +273,7 @@ class Runs:
             work.name,
             opened.plan.changed,
             opened.plan.replica_moves,
-            opened.plan.lower_bound,
+            opened.plan.certificate.lower_bound,
         )
 
 

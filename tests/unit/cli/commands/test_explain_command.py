@@ -12,7 +12,7 @@ from tests.fakes.whole_program import run_program
 
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.goals import Strategy
-from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
+from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition, SkippedPartition
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
 from kafka_rebalance.planning import PartitionInput, PlanRequest
 from kafka_rebalance.planning.explain.accounts import Why, WhyLed
@@ -150,27 +150,29 @@ class TestOtherStrategies:
         """Neither racks nor counts are the reason where somebody has said where everything shall be."""
         moved = PlannedPartition(TopicPartition("t", 0), replicas_of(0, 1), replicas_of(2, 3))
         request = self.request((0, 1), strategy=Strategy.ASSIGNMENT)
-        explained = Explanation(request, Plan((moved,), lower_bound=0, optimal=False))
+        explained = Explanation(request, Plan((moved,), Certificate(0, optimal=False)))
         assert [d.why for d in explained.departures] == [Why.ASSIGNED] * 2
 
     def test_fewer_replicas(self) -> None:
         """Of two copies that leave one is not replaced."""
         moved = PlannedPartition(TopicPartition("t", 0), replicas_of(0, 1, 2), replicas_of(2, 3))
         explained = Explanation(
-            self.request((0, 1, 2), replication_factor=2), Plan((moved,), lower_bound=0, optimal=True)
+            self.request((0, 1, 2), replication_factor=2), Plan((moved,), Certificate(0, optimal=True))
         )
         assert sorted(d.why for d in explained.departures) == [Why.FEWER_REPLICAS, Why.SHARE]
 
     def test_uneven_counts_have_no_share(self) -> None:
         """What a plan does not even out is not called a share."""
         request = self.request((0, 2), (0, 2), (0, 3), strategy=Strategy.FORCED_MOVES_ONLY)
-        explained = Explanation(request, Plan((), lower_bound=0, optimal=True))
+        explained = Explanation(request, Plan((), Certificate(0, optimal=True)))
         assert explained.broker(0).share is None
 
     def test_what_was_skipped(self) -> None:
         tp = TopicPartition("t", 0)
         request = self.request((0, 2))
-        explained = Explanation(request, Plan((), 0, optimal=True, skipped=(SkippedPartition(tp, "NoLeader"),)))
+        explained = Explanation(
+            request, Plan((), Certificate(0, optimal=True), skipped=(SkippedPartition(tp, "NoLeader"),))
+        )
         assert explained.partition(tp).skipped == "NoLeader"
         with pytest.raises(Refused, match="t-1"):
             explained.partition(TopicPartition("t", 1))
@@ -179,7 +181,7 @@ class TestOtherStrategies:
         """Its copy stays, for nothing is moved, and another one leads."""
         moved = PlannedPartition(TopicPartition("t", 0), replicas_of(0, 1), replicas_of(1, 0))
         request = replace(self.request((0, 1), strategy=Strategy.PREFERRED_LEADERS), targets=frozenset({BrokerId(1)}))
-        explained = Explanation(request, Plan((moved,), lower_bound=0, optimal=True))
+        explained = Explanation(request, Plan((moved,), Certificate(0, optimal=True)))
         assert explained.led(moved) is WhyLed.NOT_TARGET
 
 

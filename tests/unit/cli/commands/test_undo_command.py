@@ -23,7 +23,7 @@ from kafka_rebalance.cli.commands.undo_command import WayBack, reassignment, way
 from kafka_rebalance.cli.options.resource_lookup import stores
 from kafka_rebalance.execution.partition_status import PartitionMove
 from kafka_rebalance.kube.client import KubeClient
-from kafka_rebalance.model.plan import Plan, PlannedPartition
+from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
 from kafka_rebalance.model.topology import TopicPartition, replicas_of
 from kafka_rebalance.reasons import Reason
@@ -45,8 +45,7 @@ PLAN = Plan(
         PlannedPartition(tp(2), replicas_of(4, 5), replicas_of(1, 2), size_bytes=2**20),
         PlannedPartition(tp(0, "u"), replicas_of(1, 2), replicas_of(2, 1), size_bytes=2**20),
     ),
-    lower_bound=2,
-    optimal=True,
+    Certificate(2, optimal=True),
 )
 WAY_BACK = {
     "version": 1,
@@ -56,7 +55,7 @@ WAY_BACK = {
         {"topic": "u", "partition": 0, "replicas": [1, 2], "original_replicas": [2, 1]},
     ],
 }
-NOTHING = Plan((), lower_bound=0, optimal=True)
+NOTHING = Plan((), Certificate(0, optimal=True))
 
 
 def resource(reason=Reason.SUCCEEDED, *, metadata=None, plan_hash=PLAN.hash, spec=None, skipped=0):

@@ -10,7 +10,7 @@ from tests.unit.cli.commands.test_explain_command import run
 
 from kafka_rebalance.cli.explain import limit_sentences as limits
 from kafka_rebalance.model.goals import Balance
-from kafka_rebalance.model.plan import Imbalance, Plan, PlannedPartition
+from kafka_rebalance.model.plan import Certificate, Imbalance, Plan, PlannedPartition
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
 from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest
 from kafka_rebalance.planning.explain.explanation import Explanation
@@ -135,7 +135,7 @@ class TestBudget:
         request = PlanRequest(brokers, partitions, frozenset(b.id for b in brokers), goals)
         moved = (PlannedPartition(tp, replicas_of(0), replicas_of(1)),)
         for optimal in (True, False):
-            made = Plan(moved, lower_bound=1, optimal=optimal, imbalance=Imbalance(10, 10))
+            made = Plan(moved, Certificate(1, optimal=optimal), imbalance=Imbalance(10, 10))
             lines = limits.of_plan(Explanation(request, made))
             assert any(line.endswith("10. Proved: the budget buys nothing better.") for line in lines) == optimal
 

@@ -10,7 +10,7 @@ from tests.unit.cli.explain.test_limit_sentences import cluster, told
 from kafka_rebalance.cli.explain import limit_sentences as limits
 from kafka_rebalance.cli.explain import sentences as words
 from kafka_rebalance.model.goals import Balance
-from kafka_rebalance.model.plan import Imbalance, Plan, PlannedPartition
+from kafka_rebalance.model.plan import Certificate, Imbalance, Plan, PlannedPartition
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
 from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest
 from kafka_rebalance.planning.explain.accounts import Why
@@ -33,12 +33,12 @@ class TestExchangesWithinATopic:
 
     @pytest.mark.parametrize("balance", [Balance.PER_TOPIC, Balance.BOTH])
     def test_as_many_come_back(self, balance: Balance) -> None:
-        made = Plan((moved(0, (0,), (1,)), moved(1, (1,), (0,))), lower_bound=0, optimal=False)
+        made = Plan((moved(0, (0,), (1,)), moved(1, (1,), (0,))), Certificate(0, optimal=False))
         explained = Explanation(asked((0,), (1,), brokers=2, balance=balance), made)
         assert [d.why for d in explained.departures] == [Why.TOPIC_EXCHANGE] * 2
 
     def test_more_come_back(self) -> None:
-        made = Plan((moved(0, (0,), (1,)), moved(1, (1,), (0,)), moved(2, (1,), (0,))), 0, optimal=False)
+        made = Plan((moved(0, (0,), (1,)), moved(1, (1,), (0,)), moved(2, (1,), (0,))), Certificate(0, optimal=False))
         explained = Explanation(asked((0,), (1,), (1,), (1,), brokers=2, balance=Balance.PER_TOPIC), made)
         whys = {d.tp.partition: d.why for d in explained.departures}
         assert (whys[0], whys[1]) == (Why.TOPIC_EXCHANGE, Why.TOPIC_SHARE)
@@ -46,14 +46,16 @@ class TestExchangesWithinATopic:
     def test_fewer_come_back(self) -> None:
         """Nor is it above its share, which a budget keeps it from: the totals are what is left to say."""
         goals = {"balance": Balance.PER_TOPIC, "max_replica_moves": 1}
-        made = Plan((moved(0, (0,), (1,)),), lower_bound=0, optimal=False, imbalance=Imbalance(5, 3))
+        made = Plan((moved(0, (0,), (1,)),), Certificate(0, optimal=False), imbalance=Imbalance(5, 3))
         explained = Explanation(asked((0,), (1,), (2,), **goals), made)
         assert [d.why for d in explained.departures] == [Why.SHARE]
 
     def test_of_a_topic_without_shares(self) -> None:
         """It gives way to the totals, and what comes back of it is no reason."""
         made = Plan(
-            (moved(0, (0,), (1,)), moved(2, (1,), (0,)), moved(3, (1,), (0,))), 0, optimal=False, uneven_topics=1
+            (moved(0, (0,), (1,)), moved(2, (1,), (0,)), moved(3, (1,), (0,))),
+            Certificate(0, optimal=False),
+            uneven_topics=1,
         )
         explained = Explanation(asked((0,), (0,), (1,), (1,), brokers=2, balance=Balance.BOTH), made)
         assert [d.why for d in explained.departures if d.broker == 0] == [Why.EXCHANGE]
@@ -65,7 +67,7 @@ class TestOrder:
     def test_the_same_brokers_in_another_order(self) -> None:
         """Without the limit the list is another one; that is no copy that was not made."""
         request = asked((0, 1), (0, 1), brokers=2, minimum_gain=50)
-        explained = Explanation(request, Plan((), 0, optimal=True, reason="GainTooSmall"))
+        explained = Explanation(request, Plan((), Certificate(0, optimal=True), reason="GainTooSmall"))
         accounts = [explained.partition(TopicPartition("t", n)) for n in (0, 1)]
         assert {account.whole for account in accounts} == {(0, 1), (1, 0)}
         for account in accounts:
@@ -75,7 +77,7 @@ class TestOrder:
 
     def test_followers_only(self) -> None:
         row = moved(0, (0, 1, 2), (0, 2, 1))
-        explained = Explanation(asked((0, 1, 2)), Plan((row,), 0, optimal=True))
+        explained = Explanation(asked((0, 1, 2)), Plan((row,), Certificate(0, optimal=True)))
         assert words.of_partition(explained, explained.partition(row.tp)) == [
             "t-0 has replicas 0,1,2 and gets 0,2,1.",
             "Only the order of its followers changes; 0 stays its preferred leader.",
@@ -85,7 +87,7 @@ class TestOrder:
 class TestBounds:
     def test_what_is_left_and_what_is_proved(self) -> None:
         """The squares of the plan, and the least that any has: two numbers, where they differ."""
-        made = Plan((moved(0, (0,), (1,)),), lower_bound=1, optimal=False, imbalance=Imbalance(26, 24))
+        made = Plan((moved(0, (0,), (1,)),), Certificate(1, optimal=False), imbalance=Imbalance(26, 24))
         explained = Explanation(asked(*[(0,)] * 6, max_replica_moves=1), made)
         [squares] = [line for line in limits.of_plan(explained) if line.startswith("The squares of ")]
         assert squares == (

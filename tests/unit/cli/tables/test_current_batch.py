@@ -16,7 +16,7 @@ from kafka_rebalance.cli.tables.current_batch import Batch, batch_of, heading, r
 from kafka_rebalance.cli.tables.status_table import print_batch
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.partition_status import Direction, PartitionMove
-from kafka_rebalance.model.plan import Plan, PlannedPartition
+from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin, RunOutcome
 from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, replicas_of
 
@@ -153,8 +153,7 @@ def running(*, body=None, run_of=open_run_of, outcome=None):
     kube.resources[REBALANCES, "kafka", "r"] = body
     plan = Plan(
         tuple(PlannedPartition(tp(n), replicas_of(1, 2), replicas_of(3, 2), size_bytes=1000) for n in range(MANY)),
-        lower_bound=MANY,
-        optimal=True,
+        Certificate(MANY, optimal=True),
     )
     ended = {"closed_at": NOW, "outcome": outcome} if outcome else {}
 

@@ -7,7 +7,7 @@ import pytest
 
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.kafka.ports import ConfigOp, ConfigSource, ConfigValue
-from kafka_rebalance.model.plan import Plan
+from kafka_rebalance.model.plan import Certificate, Plan
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reasons import Reason
@@ -53,7 +53,7 @@ def work(cordoned=(), *, deleting=False, decommission=(4, 5)):
         metadata["deletionTimestamp"] = NOON.isoformat()
     spec = {"kafka": {"bootstrapServers": "kafka:9092"}, "brokers": {"decommission": list(decommission)}}
     mine = RebalanceState.of({"metadata": metadata, "spec": spec})
-    plan = Plan((), 0, optimal=True)
+    plan = Plan((), Certificate(0, optimal=True))
     mine.run = Run("u", "kafka", "r", "c", "run", mine.planning_hash, plan.hash, NOON, cordoned=tuple(cordoned))
     mine.open = open_run(mine.run, plan, "ref", {})
     return mine

@@ -10,7 +10,7 @@ from tests.fakes.stopped_clock import NOON, StoppedClock
 from kafka_rebalance.api.v1alpha1 import FINALIZER, LET_GO_ANNOTATION
 from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
-from kafka_rebalance.model.plan import Plan, PlannedPartition
+from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
 from kafka_rebalance.model.topology import TopicPartition, replicas_of
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
@@ -18,7 +18,7 @@ from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState
 from kafka_rebalance.reconcile.state.records import Stores
 
 TP = TopicPartition("orders", 0)
-PLAN = Plan((PlannedPartition(TP, replicas_of(1, 2), replicas_of(3, 2)),), lower_bound=1, optimal=True)
+PLAN = Plan((PlannedPartition(TP, replicas_of(1, 2), replicas_of(3, 2)),), Certificate(1, optimal=True))
 
 
 class Resources:

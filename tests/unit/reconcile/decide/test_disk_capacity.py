@@ -6,7 +6,7 @@ from tests.fakes.operator_in_memory import OperatorInMemory
 
 from kafka_rebalance.errors import Permanent, Refused
 from kafka_rebalance.kafka.ports import LogDir
-from kafka_rebalance.model.plan import Plan, PlannedPartition
+from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
 from kafka_rebalance.reconcile.decide.disk_capacity import refuse_overfull
 
@@ -16,7 +16,7 @@ def plan(*rows):
         PlannedPartition(TopicPartition("t", n), replicas_of(*now), replicas_of(*then), "id", size)
         for n, (now, then, size) in enumerate(rows)
     )
-    return Plan(tuple(planned), 0, optimal=True)
+    return Plan(tuple(planned), Certificate(0, optimal=True))
 
 
 def dirs(**free):

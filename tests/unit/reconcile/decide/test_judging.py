@@ -8,7 +8,7 @@ import pytest
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionStatus
 from kafka_rebalance.execution.progress import measure
 from kafka_rebalance.execution.schedule import Orders
-from kafka_rebalance.model.plan import Plan, PlannedPartition
+from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reasons import Reason
@@ -41,7 +41,7 @@ def work():
         }
     )
     rows = tuple(PlannedPartition(tp(n), replicas_of(1, 2), replicas_of(3, 2)) for n in range(2))
-    plan = Plan(rows, lower_bound=2, optimal=True)
+    plan = Plan(rows, Certificate(2, optimal=True))
     mine.run = Run("u", "kafka", "r", "c", "run", mine.planning_hash, plan.hash, NOON)
     mine.open = open_run(mine.run, plan, "ref", {})
     judge_again(mine, seen(partition(0, 1, 2), partition(1, 1, 2)), Direction.FORWARD, frozenset(), ())
@@ -125,7 +125,7 @@ class TestAhead:
     def test_what_it_does_not_want_stays_its_own(self):
         """Partitions outside the plan of the one ahead."""
         mine, other = work(), work()
-        plan = Plan((other.open.plan.partitions[1],), lower_bound=1, optimal=True)
+        plan = Plan((other.open.plan.partitions[1],), Certificate(1, optimal=True))
         other.open = open_run(other.run, plan, "ref", {})
         judge_again(mine, seen(partition(0, 1, 2), partition(1, 1, 2)), Direction.FORWARD, frozenset(), (), [other])
         assert kinds(mine) == [MovePhase.READY, MovePhase.WAITING]

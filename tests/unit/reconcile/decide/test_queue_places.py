@@ -10,7 +10,7 @@ from kafka_rebalance.errors import Refused
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
 from kafka_rebalance.execution.progress import Progress, measure
 from kafka_rebalance.execution.queue_order import Place
-from kafka_rebalance.model.plan import Plan, PlannedPartition
+from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reasons import Reason
@@ -46,7 +46,7 @@ def resource(name, *, created="2026-03-04T10:00:00Z", deleting=False, annotation
 
 def running(name, verdict=FLYING, progress=AT_REST, **more):
     mine = resource(name, **more)
-    plan = Plan((PlannedPartition(TP, replicas_of(1, 2), replicas_of(3, 2)),), lower_bound=1, optimal=True)
+    plan = Plan((PlannedPartition(TP, replicas_of(1, 2), replicas_of(3, 2)),), Certificate(1, optimal=True))
     mine.run = Run(name, "kafka", name, "c", "run-1", mine.planning_hash, plan.hash, NOON)
     mine.open = open_run(mine.run, plan, "ref", {})
     mine.verdicts, mine.progress = {TP: verdict}, progress

@@ -7,7 +7,7 @@ import pytest
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
 from kafka_rebalance.execution.progress import measure
-from kafka_rebalance.model.plan import Plan, PlannedPartition
+from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import ClusterState, TopicPartition, replicas_of
 from kafka_rebalance.reasons import Reason
@@ -38,7 +38,7 @@ def work():
 
 def running(kind):
     mine = work()
-    plan = Plan((PlannedPartition(TP, replicas_of(1, 2), replicas_of(3, 2)),), lower_bound=1, optimal=True)
+    plan = Plan((PlannedPartition(TP, replicas_of(1, 2), replicas_of(3, 2)),), Certificate(1, optimal=True))
     mine.run = Run("u", "kafka", "r", "c", "run-1", mine.planning_hash, plan.hash, NOON)
     mine.open = open_run(mine.run, plan, "plan-0", {})
     mine.verdicts = {TP: PartitionStatus(kind)}

@@ -7,7 +7,7 @@ import pytest
 from kafka_rebalance.api.v1alpha1 import parse_throttle
 from kafka_rebalance.execution.health_gate import Change, Vitals
 from kafka_rebalance.execution.queue_order import Place
-from kafka_rebalance.model.plan import Plan, PlannedPartition
+from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reasons import Reason
@@ -26,7 +26,7 @@ def work(*, deleting=False, undo=False, place=None, execution=None, **spec):
     if deleting:
         metadata["deletionTimestamp"] = NOON.isoformat()
     mine = RebalanceState.of({"metadata": metadata, "spec": {"kafka": KAFKA, "execution": execution or {}, **spec}})
-    plan = Plan((PlannedPartition(TP, replicas_of(1, 2), replicas_of(3, 2)),), lower_bound=1, optimal=True)
+    plan = Plan((PlannedPartition(TP, replicas_of(1, 2), replicas_of(3, 2)),), Certificate(1, optimal=True))
     mine.run = Run("u-1", "kafka", "r", "c", "run-1", mine.planning_hash, plan.hash, NOON, undo=undo)
     mine.open = open_run(mine.run, plan, "ref", {})
     mine.place = place or Place(runs=True)

@@ -7,7 +7,7 @@ import pytest
 from kafka_rebalance.api.v1alpha1 import FINALIZER
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatus
-from kafka_rebalance.model.plan import Plan, PlannedPartition
+from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reconcile.decide.teardown import barrier_to_rollback, name_heirs
@@ -34,7 +34,7 @@ def resource(name, *, deleting=False, metadata=None, **spec):
 def dying(*numbers, **spec):
     mine = resource("old", deleting=True, **spec)
     rows = tuple(PlannedPartition(tp(n), replicas_of(1, 2), replicas_of(3, 4), size_bytes=100) for n in numbers)
-    plan = Plan(rows, lower_bound=len(rows), optimal=True)
+    plan = Plan(rows, Certificate(len(rows), optimal=True))
     mine.run = Run(mine.uid, "kafka", "old", "c", "run-1", mine.planning_hash, plan.hash, NOON)
     mine.open = open_run(mine.run, plan, "ref", {})
     return mine

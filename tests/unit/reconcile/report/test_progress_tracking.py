@@ -7,7 +7,7 @@ import pytest
 from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatus
 from kafka_rebalance.execution.reassignment_throttle import ClusterRates, Rates
 from kafka_rebalance.execution.steps import Alter, Elect
-from kafka_rebalance.model.plan import Plan, PlannedPartition
+from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reasons import Reason
@@ -27,7 +27,9 @@ def work(rate=1000, verdict=FLYING, **execution):
     mine = RebalanceState.of(
         {"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}, "execution": execution}}
     )
-    plan = Plan((PlannedPartition(TP, replicas_of(1, 2), replicas_of(3, 2), size_bytes=10_000),), 1, optimal=True)
+    plan = Plan(
+        (PlannedPartition(TP, replicas_of(1, 2), replicas_of(3, 2), size_bytes=10_000),), Certificate(1, optimal=True)
+    )
     mine.run = Run("u", "kafka", "r", "c", "run", mine.planning_hash, plan.hash, NOON)
     mine.open = open_run(mine.run, plan, "ref", {})
     mine.verdicts, mine.rates = {TP: verdict}, ClusterRates(Rates(rate, rate))

@@ -11,7 +11,7 @@ from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.api.v1alpha1 import MAX_BATCH_ROWS, MAX_PLAN_BROKERS, MAX_SKIPPED_ROWS
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
 from kafka_rebalance.execution.reassignment_throttle import ClusterRates, Rates
-from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
+from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition, SkippedPartition
 from kafka_rebalance.model.topology import BrokerId, replicas_of
 
 
@@ -33,7 +33,7 @@ class TestElections:
         """No list changes, so there is no word of replicas that move."""
         mine = work(progress=MOVED)
         row = PlannedPartition(tp(0), replicas_of(1, 2), replicas_of(1, 2), elects=True)
-        mine.open = replace(mine.open, plan=Plan((row,), lower_bound=0, optimal=True))
+        mine.open = replace(mine.open, plan=Plan((row,), Certificate(0, optimal=True)))
         mine.verdicts = {tp(0): PartitionStatus(MovePhase.READY)}
         status = status_of(mine)
         assert (status.plan.partitions, status.plan.elections) == (0, 1)
