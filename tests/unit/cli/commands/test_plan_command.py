@@ -140,8 +140,8 @@ class TestResource:
         ("text", "says"),
         [
             ("kind: Deployment", "expected one KafkaRebalance, found Deployment"),
-            ("kind: KafkaRebalance\n---\nkind: KafkaRebalance", "found KafkaRebalance, KafkaRebalance"),
-            ("a: 1\n---\nhello", "found an object without a kind, text"),
+            ("kind: KafkaRebalance\n---\nhello", "found KafkaRebalance of no apiVersion, text"),
+            ("a: 1", "found an object without a kind"),
             ("# nothing", "expected one KafkaRebalance, found nothing"),
             ("", "the file is empty"),
         ],
