@@ -57,7 +57,7 @@ class TestOutput:
         """The default output names partitions, brokers and the proof."""
         text = run("--cluster", "-", stdin=json.dumps(CLUSTER).encode()).stdout.decode()
         assert "t-1" in text
-        assert "4 replica moves (proved the fewest)" in text
+        assert "4 replica moves (proved minimal)" in text
 
     def test_the_table_lists_unchanged_partitions_on_demand(self) -> None:
         """--all counts for the table as well; a partition that stays gets no copies."""
