@@ -3,14 +3,8 @@
 from typing import Any
 
 import pytest
-from tests.kube.metadata import METADATA, REFUSED_METADATA
 from tests.kube.namespaces import Namespace
 from tests.kube.specs import EVERYTHING, MOST_BYTES, NULLS, REFUSED, STRATEGIES
-
-from kafka_rebalance.api.v1alpha1 import API_VERSION, REBALANCES
-from kafka_rebalance.errors import Refused
-from kafka_rebalance.kube.client import KubeClient
-from kafka_rebalance.kube.installation import Installation
 
 pytestmark = pytest.mark.apiserver
 
@@ -56,26 +50,6 @@ class TestRefusals:
         namespace.apply(kind, {})
         said = namespace.refused(kind, {"kafka": {"bootstrapServers": "other:9092"}})
         assert "spec.kafka: Invalid value: cannot be changed" in said
-
-
-class TestMetadata:
-    """What is said without an API server of the metadata of a KafkaRebalance, it says too."""
-
-    async def taken(self, client: KubeClient, metadata: dict[str, Any]) -> bool:
-        name = {} if "name" in metadata or "generateName" in metadata else {"name": "a"}
-        kafka = {"kafka": {"bootstrapServers": "kafka:9092"}}
-        body = {"apiVersion": API_VERSION, "kind": "KafkaRebalance", "metadata": {**name, **metadata}, "spec": kafka}
-        try:
-            await Installation(client).would_take(REBALANCES, body)
-        except Refused:
-            return False
-        return True
-
-    async def test_taken(self, client: KubeClient) -> None:
-        assert [metadata for metadata in METADATA if not await self.taken(client, metadata)] == []
-
-    async def test_refused(self, client: KubeClient) -> None:
-        assert [metadata for metadata, _ in REFUSED_METADATA if await self.taken(client, metadata)] == []
 
 
 class TestTaken:

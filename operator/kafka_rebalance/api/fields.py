@@ -6,12 +6,22 @@ when the operator reads, since a client may have been let through by an older CR
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import re2
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationInfo,
+    WithJsonSchema,
+)
 from pydantic.alias_generators import to_camel
 
 from kafka_rebalance.units import parse_duration, parse_quantity
@@ -92,13 +102,17 @@ def _bytes(value: object) -> int:
 
 
 def _quantity(value: object) -> int:
-    if isinstance(value, int | str):
+    if isinstance(value, int) or (isinstance(value, str) and re.fullmatch(_QUANTITY, value)):
         return parse_quantity(value)
     raise ValueError(f"{value!r} is not a quantity like 50Mi or 1048576")
 
 
-def _seconds(value: object) -> object:
-    return parse_duration(value) if isinstance(value, str) else value
+def _seconds(value: object, info: ValidationInfo) -> object:
+    if isinstance(value, str) and value == value.strip():
+        return parse_duration(value)
+    if info.mode == "json":
+        raise ValueError("must be a duration like 15m or 1h30m")
+    return value
 
 
 def _unique(values: tuple[int, ...]) -> tuple[int, ...]:
@@ -125,14 +139,14 @@ def _rate_schema(pattern: str, int_rule: str, string_rule: str, message: str) ->
 _IN_RANGE = (
     "isQuantity(self) && quantity(self).compareTo(quantity('1')) >= 0 && quantity(self).compareTo(quantity('1Pi')) <= 0"
 )
-_SUFFIX = "[1-9][0-9]{0,14}(k|M|G|T|Ki|Mi|Gi|Ti)?"
+_QUANTITY = "[1-9][0-9]{0,14}(k|M|G|T|Ki|Mi|Gi|Ti)?"
 
 Rate = Annotated[
     int,
     BeforeValidator(_rate),
     WithJsonSchema(
         _rate_schema(
-            f"^{_SUFFIX}$",
+            f"^{_QUANTITY}$",
             f"self >= 1 && self <= {MAX_RATE}",
             _IN_RANGE,
             "must be a quantity of 1 to 1Pi bytes per second, like 50Mi or 1048576",
@@ -146,7 +160,7 @@ ByteCount = Annotated[
     BeforeValidator(_bytes),
     WithJsonSchema(
         _rate_schema(
-            f"^{_SUFFIX}$",
+            f"^{_QUANTITY}$",
             "self >= 1",
             # Below, and not at most: CEL caps binary quantities to this, which no string of the pattern is.
             "isQuantity(self) && quantity(self).compareTo(quantity('1')) >= 0"
@@ -159,7 +173,7 @@ ByteCount = Annotated[
 
 _RATE_OR_UNSET = WithJsonSchema(
     _rate_schema(
-        f"^(-1|{_SUFFIX})$",
+        f"^(-1|{_QUANTITY})$",
         f"self == {UNSET} || (self >= 1 && self <= {MAX_RATE})",
         f"self == '{UNSET}' || ({_IN_RANGE})",
         "must be -1 (unset) or a quantity of 1 to 1Pi bytes per second, like 50Mi or 1048576",

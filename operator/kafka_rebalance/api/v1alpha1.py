@@ -45,9 +45,8 @@ from kafka_rebalance.api.throttle_resource import (
     ThrottleDisplay,
     WhenReplicationThrottled,
 )
-from kafka_rebalance.errors import Refused
+from kafka_rebalance.api.validation import validate
 from kafka_rebalance.model.goals import Balance, RackAwareness, Strategy
-from kafka_rebalance.reasons import Reason
 
 __all__ = [
     "API_VERSION",
@@ -191,7 +190,7 @@ _Model = TypeVar("_Model", bound=ApiModel)
 
 def parse_metadata(body: Mapping[str, Any]) -> ObjectMeta:
     """The metadata alone: enough to report that the rest cannot be read."""
-    return _validate(ObjectMeta, body.get("metadata", {}), "metadata")
+    return validate(ObjectMeta, body.get("metadata", {}), "metadata")
 
 
 def parse_rebalance(body: Mapping[str, Any]) -> KafkaRebalance:
@@ -205,14 +204,14 @@ def parse_rebalance(body: Mapping[str, Any]) -> KafkaRebalance:
 
 def parse_spec(spec: Any) -> KafkaRebalanceSpec:
     """The spec of a KafkaRebalance alone. Refused("InvalidSpec") names the field."""
-    return _validate(KafkaRebalanceSpec, spec, "spec")
+    return validate(KafkaRebalanceSpec, spec, "spec")
 
 
 def parse_throttle(body: Mapping[str, Any]) -> KafkaReassignmentThrottle:
     """A KafkaReassignmentThrottle as the API server sends it. Refused("InvalidSpec") names the field."""
     return KafkaReassignmentThrottle(
         metadata=parse_metadata(body),
-        spec=_validate(KafkaReassignmentThrottleSpec, body.get("spec", {}), "spec"),
+        spec=validate(KafkaReassignmentThrottleSpec, body.get("spec", {}), "spec"),
         status=_lenient(KafkaReassignmentThrottleStatus, body.get("status")),
     )
 
@@ -222,7 +221,7 @@ def parse_deleted_throttle(body: Mapping[str, Any]) -> KafkaReassignmentThrottle
 
     Refused("InvalidSpec") where not even that can be read.
     """
-    kafka = _validate(Kafka, body.get("spec", {}).get("kafka", {}), "spec.kafka")
+    kafka = validate(Kafka, body.get("spec", {}).get("kafka", {}), "spec.kafka")
     return KafkaReassignmentThrottle(
         metadata=parse_metadata(body),
         spec=KafkaReassignmentThrottleSpec(kafka=kafka),
@@ -249,28 +248,9 @@ def planning_hash(spec: KafkaRebalanceSpec) -> str:
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def _validate(model: type[_Model], value: Any, path: str) -> _Model:
-    try:
-        # Names as in YAML only: the Python names are for our own code.
-        return model.model_validate(value, by_alias=True, by_name=False)
-    except ValidationError as error:
-        problems = error.errors(include_url=False, include_context=False, include_input=False)
-        lines = [f"{_path(path, problem['loc'])}: {_sentence(problem['msg'])}" for problem in problems]
-        raise Refused(Reason.INVALID_SPEC, "; ".join(dict.fromkeys(lines))) from error
-
-
 def _lenient(model: type[_Model], value: Any) -> _Model:
     """A status that cannot be read counts as none: it is ours to write and never decides anything."""
     try:
         return model.model_validate(value or {}, by_alias=True, by_name=False)
     except ValidationError:
         return model()
-
-
-def _path(start: str, loc: tuple[int | str, ...]) -> str:
-    return start + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc)
-
-
-def _sentence(message: str) -> str:
-    text = message.removeprefix("Value error, ")
-    return "unknown field" if text == "Extra inputs are not permitted" else text

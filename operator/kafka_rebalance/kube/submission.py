@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from kafka_rebalance.api.admission import check_spec
 from kafka_rebalance.api.conditions import ConditionType, find_condition
-from kafka_rebalance.api.v1alpha1 import GROUP, REBALANCES, VERSION, parse_rebalance
+from kafka_rebalance.api.v1alpha1 import GROUP, REBALANCES, VERSION, parse_rebalance, parse_spec
 from kafka_rebalance.errors import Permanent, Refused
 from kafka_rebalance.kube.api_errors import Conflict, DryRunsNotTaken
 from kafka_rebalance.kube.client import KubeClient
@@ -84,7 +83,7 @@ async def _is_there(kube: KubeClient, wanted: Mapping[str, Any]) -> bool:
         raise Refused(
             Reason.ALREADY_THERE, f"{who} is there and cannot be read: {unreadable.message}; {other}"
         ) from unreadable
-    if found.spec != check_spec(wanted["spec"]):
+    if found.spec != parse_spec(wanted["spec"]):
         raise Refused(Reason.ALREADY_THERE, f"{who} is there and asks for something else: {other}")
     ready = find_condition(found.status.conditions, ConditionType.READY)
     if ready is not None and ready.status == "True" and ready.observed_generation == found.metadata.generation:

@@ -17,6 +17,7 @@ import click
 
 from kafka_rebalance.api.crd import definitions
 from kafka_rebalance.api.v1alpha1 import API_VERSION, GROUP, REASSIGNMENT_THROTTLES, REBALANCES
+from kafka_rebalance.cli.options.duration import Duration
 from kafka_rebalance.cli.options.namespace_scope import in_words, watched_namespaces
 from kafka_rebalance.cli.options.resource_lookup import connected
 from kafka_rebalance.errors import RebalanceError
@@ -25,7 +26,6 @@ from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.kube.installation import Installation
 from kafka_rebalance.kube.lease import DURATION_SECONDS, LEASE_NAME
 from kafka_rebalance.kube.rights import needed
-from kafka_rebalance.units import parse_duration
 
 EXIT_FOUND = 1
 _SKEW = timedelta(minutes=1)
@@ -55,19 +55,13 @@ class Answer:
 @click.command("check-install")
 @watched_namespaces
 @click.option("--own-namespace", help="Where the operator keeps its records; where this runs, unless given.")
-@click.option(
-    "--timeout", metavar="DURATION", default="0s", show_default=True, help="How long somebody may take to lead."
-)
-def check_install(namespaces: tuple[str, ...], own_namespace: str | None, timeout: str) -> None:
+@click.option("--timeout", type=Duration(), default="0s", show_default=True, help="How long somebody may take to lead.")
+def check_install(namespaces: tuple[str, ...], own_namespace: str | None, timeout: int) -> None:
     """Check the operator's installation, as the operator's account; exit 1 when something is missing.
 
     CRDs, every right that the operator needs, a KafkaRebalance as a server-side dry run, and whether an operator leads.
     """
-    try:
-        seconds = parse_duration(timeout)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--timeout") from error
-    if not asyncio.run(_check(namespaces, own_namespace, seconds)):
+    if not asyncio.run(_check(namespaces, own_namespace, timeout)):
         sys.exit(EXIT_FOUND)
 
 

@@ -6,13 +6,13 @@ Each check is a function from the cluster to findings. Reads only, unless an opt
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 
 import click
 
 from kafka_rebalance.cli.commands.wedged_reassignments import wedged_reassignments
 from kafka_rebalance.cli.options.connection_options import kafka_connection
+from kafka_rebalance.cli.tables.console import print_document
 from kafka_rebalance.cli.tables.findings_table import Finding, document, print_findings
 from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kafka.settings import ConnectionSettings
@@ -31,7 +31,7 @@ def doctor(connection: ConnectionSettings, *, cancel_wedged: bool, output: str) 
     """
     findings = asyncio.run(_examine(connection, cancel_wedged=cancel_wedged))
     if output == "json":
-        click.echo(json.dumps(document(findings)))
+        print_document(document(findings), output)
     elif findings:
         print_findings(findings)
     else:

@@ -12,13 +12,13 @@ from typing import BinaryIO
 
 import click
 
-from kafka_rebalance.api.admission import check_metadata, check_spec
+from kafka_rebalance.api.v1alpha1 import parse_spec
+from kafka_rebalance.api.validation import validate
 from kafka_rebalance.cli.commands.steps_command import BrokerList
 from kafka_rebalance.cli.files.file_errors import parsed
 from kafka_rebalance.cli.files.manifests import (
     ExecuteRequest,
     Manifest,
-    check,
     lists_of,
     of_assignment,
     of_brokers,
@@ -26,7 +26,7 @@ from kafka_rebalance.cli.files.manifests import (
     rollback,
     with_originals,
 )
-from kafka_rebalance.cli.files.rebalance_file import read_beginning
+from kafka_rebalance.cli.files.rebalance_file import FileMetadata, read_rebalance, spec_of
 from kafka_rebalance.cli.options.connection_options import kafka_connection
 from kafka_rebalance.cli.options.resource_lookup import connected
 from kafka_rebalance.errors import Refused
@@ -57,7 +57,7 @@ def _checked(check: Callable[[str], object]) -> Callable[..., str | None]:
 
 
 def _check_throttle(rate: str) -> None:
-    check_spec({"kafka": {"bootstrapServers": "kafka:9092"}, "throttle": {"leaderRate": rate}})
+    parse_spec({"kafka": {"bootstrapServers": "kafka:9092"}, "throttle": {"leaderRate": rate}})
 
 
 @click.command("execute")
@@ -72,13 +72,13 @@ def _check_throttle(rate: str) -> None:
 )
 @click.option(
     "--name",
-    callback=_checked(lambda name: check_metadata({"name": name})),
+    callback=_checked(lambda name: validate(FileMetadata, {"name": name}, "metadata")),
     help="Of the KafkaRebalance; made from what it asks for unless given.",
 )
 @click.option(
     "-n",
     "--namespace",
-    callback=_checked(lambda name: check_metadata({"namespace": name})),
+    callback=_checked(lambda name: validate(FileMetadata, {"namespace": name}, "metadata")),
     help="Of the KafkaRebalance.  [default: that of --rebalance, else default]",
 )
 @click.option("--apply", is_flag=True, help="Create it, instead of printing it.")
@@ -107,7 +107,7 @@ def execute(
         raise click.UsageError(
             f"give either {_FILE}, or some of --decommission-broker, --broker-list and --topics-to-move-json-file"
         )
-    base = parsed(_BASE, rebalance, read_beginning) if rebalance else {}
+    base = parsed(_BASE, rebalance, read_rebalance) if rebalance else {}
     wanted = ExecuteRequest(namespace, name, connection.bootstrap_servers, base, throttle)
     if planning and wanted.spec.get("strategy") == "Assignment":
         raise click.BadParameter(f"its strategy is Assignment, which carries out lists: give {_FILE}", param_hint=_BASE)
@@ -135,7 +135,7 @@ def _check_connection(wanted: ExecuteRequest, connection: ConnectionSettings) ->
     if connection.security_protocol != "PLAINTEXT":
         raise click.UsageError("credentials are in Secrets: name these in the spec.kafka of a file for --rebalance")
     try:
-        check_spec({"kafka": {"bootstrapServers": wanted.bootstrap_servers}})
+        parse_spec({"kafka": {"bootstrapServers": wanted.bootstrap_servers}})
     except Refused as invalid:
         raise click.BadParameter(invalid.message, param_hint="--bootstrap-servers") from invalid
 
@@ -143,7 +143,7 @@ def _check_connection(wanted: ExecuteRequest, connection: ConnectionSettings) ->
 def _checked_manifests(wanted: ExecuteRequest, manifests: list[Manifest]) -> list[Manifest]:
     """Such as the API server would take."""
     try:
-        check(manifests)
+        spec_of(manifests[-1]["spec"])
     except ValueError as wrong:
         if wanted.base:
             raise click.BadParameter(f"{wrong} (with the options put in)", param_hint=_BASE) from wrong

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
 import click
-import yaml
-from rich.console import Console
-from rich.table import Column, Table
+from rich.table import Table
 
 from kafka_rebalance.cli.commands.plan_command import asked_for
 from kafka_rebalance.cli.commands.plan_command import plan as plan_command
 from kafka_rebalance.cli.explain import documents
 from kafka_rebalance.cli.explain import sentences as words
+from kafka_rebalance.cli.tables.console import plain_console, plain_table, print_document
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.bulk import without_collector
 from kafka_rebalance.model.goals import Strategy
@@ -26,7 +24,7 @@ from kafka_rebalance.planning.explain.explanation import Explanation
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.units import format_bytes
 
-_UNLIMITED = 10**6
+_PADDING = (0, 1)
 _PARTITION = re.compile(r"(?P<topic>.+)-(?P<partition>\d{1,10})")
 
 
@@ -71,12 +69,10 @@ def explain(
         if points:
             document["why"] += words.of_curve(request, unknown_sizes=len(request.partitions) - len(asked.sizes))
             document["curve"] = documents.of_curve(curve(request, points))
-    if output == "json":
-        click.echo(json.dumps(document))
-    elif output == "yaml":
-        click.echo(yaml.safe_dump(document, sort_keys=False), nl=False)
-    else:
+    if output == "table":
         _print(document)
+    else:
+        print_document(document, output)
 
 
 # Whatever can be planned can be explained.
@@ -99,9 +95,7 @@ def _check_curve(request: PlanRequest) -> None:
 
 
 def _print(document: dict[str, Any]) -> None:
-    # What is piped is searched or stored: there no width cuts or folds a line. Names are data, never markup.
-    width = None if Console().file.isatty() else _UNLIMITED
-    console = Console(width=width, highlight=False, markup=False, emoji=False)
+    console = plain_console()
     for sentence in document["why"]:
         console.print(sentence)
     rows = document.get("brokers", ())
@@ -112,7 +106,7 @@ def _print(document: dict[str, Any]) -> None:
 
 
 def _curve_table(points: list[dict[str, Any]]) -> Table:
-    table = Table(*("MOVES", "REPLICAS PER BROKER", "SUM OF SQUARES", "DATA", "PROVED"), box=None)
+    table = plain_table("MOVES", "REPLICAS PER BROKER", "SUM OF SQUARES", "DATA", "PROVED", padding=_PADDING)
     for point in points:
         spread, proved = point["spread"], "yes" if point["optimal"] else "no"
         counts = f"{spread['fewest']}-{spread['most']}"
@@ -130,7 +124,7 @@ def _table(rows: list[dict[str, Any]]) -> Table:
         columns |= {"SHARE": "share"} if not by_topic or any(row["share"] for row in rows) else {}
         columns |= {"TOPICS OUTSIDE SHARE": "topics"} if by_topic else {}
         columns |= {"LEAVE": "leaving", "ARRIVE": "arriving"}
-    table = Table(*(Column(header, overflow="fold") for header in columns), box=None)
+    table = plain_table(*columns, padding=_PADDING)
     for row in rows:
         table.add_row(*(_cell(row, key) for key in columns.values()))
     return table

@@ -11,21 +11,9 @@ from pathlib import Path
 
 import click
 
+from kafka_rebalance.cli.options.duration import Duration
 from kafka_rebalance.cli.options.namespace_scope import watched_namespaces
 from kafka_rebalance.telemetry.logs import configure_logging
-from kafka_rebalance.units import parse_duration
-
-_SHORTEST_LEASE_SECONDS = 3
-
-
-def _lease_seconds(ctx: click.Context, param: click.Parameter, value: str) -> int:
-    try:
-        seconds = parse_duration(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error), ctx, param) from error
-    if seconds < _SHORTEST_LEASE_SECONDS:
-        raise click.BadParameter(f"{value!r} is less than {_SHORTEST_LEASE_SECONDS}s", ctx, param)
-    return seconds
 
 
 def _own_name() -> str:
@@ -51,8 +39,7 @@ def _own_name() -> str:
 @click.option(
     "--lease-duration",
     "lease_seconds",
-    callback=_lease_seconds,
-    metavar="DURATION",
+    type=Duration(minimum=3),
     default="30s",
     show_default=True,
     help="Another operator takes over when the lease was not renewed for this long.",

@@ -14,20 +14,11 @@ from typing import Any
 import click
 
 from kafka_rebalance.cli.options.connection_options import kafka_connection
+from kafka_rebalance.cli.options.duration import Duration
 from kafka_rebalance.errors import Permanent, RebalanceError, Refused, Transient
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.units import format_bytes, format_rate, parse_duration
-
-
-def _duration(ctx: click.Context, param: click.Parameter, value: str) -> timedelta:
-    try:
-        seconds = parse_duration(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error), ctx, param) from error
-    if seconds == 0:
-        raise click.BadParameter(f"{value!r} is no time at all", ctx, param)
-    return timedelta(seconds=seconds)
+from kafka_rebalance.units import format_bytes, format_rate
 
 
 @click.group()
@@ -38,16 +29,14 @@ def pipeline() -> None:
 @pipeline.command("sample")
 @kafka_connection
 @click.option("--lake", required=True, metavar="URI", help="Directory or s3://, gs://, hdfs:// URI to write to.")
-@click.option(
-    "--interval", callback=_duration, metavar="DURATION", default="10s", show_default=True, help="Time between samples."
-)
+@click.option("--interval", type=Duration(minimum=1), default="10s", show_default=True, help="Time between samples.")
 @click.option(
     "--count", type=click.IntRange(min=0), default=1, show_default=True, help="Samples to take; 0: until stopped."
 )
-def sample_command(connection: ConnectionSettings, lake: str, interval: timedelta, count: int) -> None:
+def sample_command(connection: ConnectionSettings, lake: str, interval: int, count: int) -> None:
     """Write sizes and offsets of every partition of a live cluster to the lake."""
     _require_extra("pyarrow")
-    asyncio.run(_sample(connection, lake, interval.total_seconds(), count))
+    asyncio.run(_sample(connection, lake, interval, count))
 
 
 @pipeline.command("load-model")
@@ -55,14 +44,13 @@ def sample_command(connection: ConnectionSettings, lake: str, interval: timedelt
 @click.option("--cluster", "clusters", multiple=True, metavar="ID", help="Only this cluster id; may be repeated.")
 @click.option(
     "--window",
-    callback=_duration,
-    metavar="DURATION",
+    type=Duration(minimum=1),
     default="24h",
     show_default=True,
     help="Time before the newest sample.",
 )
 @click.option("--master", default=None, metavar="URL", help="Spark master [default: spark-submit's, else local[*]]")
-def load_model_command(lake: str, clusters: tuple[str, ...], window: timedelta, master: str | None) -> None:
+def load_model_command(lake: str, clusters: tuple[str, ...], window: int, master: str | None) -> None:
     """Turn the samples of a lake into a load model per cluster, with Spark."""
     _require_extra("pyarrow")
     _require_extra("pyspark")
@@ -74,7 +62,7 @@ def load_model_command(lake: str, clusters: tuple[str, ...], window: timedelta, 
         for cluster_id in chosen:
             started = time.monotonic()
             try:
-                outcome = job.build(spark, lake, cluster_id, window)
+                outcome = job.build(spark, lake, cluster_id, timedelta(seconds=window))
             except Refused as refused:
                 if len(chosen) == 1:
                     raise

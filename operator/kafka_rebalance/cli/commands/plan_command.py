@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, BinaryIO
 
 import click
-import yaml
 
 from kafka_rebalance.api.rebalance_spec import GoalsSpec, KafkaRebalanceSpec
 from kafka_rebalance.api.topic_patterns import TopicFilter
 from kafka_rebalance.cli.commands.steps_command import BrokerList
 from kafka_rebalance.cli.files.file_errors import parsed
 from kafka_rebalance.cli.files.rebalance_file import read_spec
+from kafka_rebalance.cli.tables.console import print_document
 from kafka_rebalance.cli.tables.plan_table import print_plan
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.bulk import without_collector
@@ -95,12 +94,10 @@ def plan(*, everything: bool, output: str, **given: Any) -> None:
     made = make_plan(asked.request)
     shown = _shown(made, asked.request.partitions if everything else ())
     document = _document(made, shown, asked.sizes, time.perf_counter() - started)
-    if output == "json":
-        click.echo(json.dumps(document))
-    elif output == "yaml":
-        click.echo(yaml.safe_dump(document, sort_keys=False), nl=False)
-    else:
+    if output == "table":
         print_plan(made, asked.request, shown, asked.sizes, document["summary"]["planningSeconds"])
+    else:
+        print_document(document, output)
 
 
 @dataclass(frozen=True, slots=True)

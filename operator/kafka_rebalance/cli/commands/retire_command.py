@@ -18,6 +18,7 @@ from typing import Any
 
 import click
 
+from kafka_rebalance.cli.options.duration import Duration
 from kafka_rebalance.cli.options.namespace_scope import in_words, watched_namespaces
 from kafka_rebalance.cli.options.resource_lookup import connected
 from kafka_rebalance.errors import Permanent, Refused, Transient
@@ -28,7 +29,6 @@ from kafka_rebalance.kube.installation import Installation
 from kafka_rebalance.kube.lease import LEASE_NAME, LeaseHolder
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.retirement import Remains, Retirement
-from kafka_rebalance.units import parse_duration
 
 STOP_SECONDS = 120
 """For the operator to end: its grace period, and the lease of one that was killed."""
@@ -69,7 +69,7 @@ class Order:
     help="What is running or being rolled back: refuse because of it, wait for its end, or leave it as it is.",
 )
 @click.option(
-    "--timeout", metavar="DURATION", default="4m", show_default=True, help="How long to wait for what is under way."
+    "--timeout", type=Duration(), default="4m", show_default=True, help="How long to wait for what is under way."
 )
 @click.option("--deployment", metavar="NAME", help="The operator's: scaled down to 0. Else stop the operator yourself.")
 @click.option(
@@ -81,7 +81,7 @@ def retire(
     own_namespace: str | None,
     *,
     under_way: str,
-    timeout: str,
+    timeout: int,
     deployment: str | None,
     replicas: int,
     forget_records: bool,
@@ -92,11 +92,7 @@ def retire(
     that it watches. The resources stay, and so do the records unless --forget-records is given. An operator that is
     installed later goes on from there.
     """
-    try:
-        seconds = parse_duration(timeout)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--timeout") from error
-    order = Order(namespaces, UnderWay(under_way), seconds, deployment, replicas, forget_records)
+    order = Order(namespaces, UnderWay(under_way), timeout, deployment, replicas, forget_records)
     asyncio.run(_until_terminated(_retire(order, own_namespace)))
 
 

@@ -7,16 +7,14 @@ held against what Kafka itself lists now. Reads only.
 from __future__ import annotations
 
 import asyncio
-import json
 from datetime import UTC, datetime
-from typing import Any
 
 import click
-import yaml
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.api.v1alpha1 import KafkaRebalance, parse_rebalance
 from kafka_rebalance.cli.options.resource_lookup import connected, find, namespace_options, stores
+from kafka_rebalance.cli.tables.console import print_document
 from kafka_rebalance.cli.tables.current_batch import Batch, batch_of, heading, response
 from kafka_rebalance.cli.tables.status_table import print_batch, print_summary
 from kafka_rebalance.errors import Permanent, RebalanceError
@@ -42,20 +40,13 @@ def status(name: str, namespace: str, operator_namespace: str | None, *, batch: 
     """
     if batch:
         found, on_disk = asyncio.run(_read_batch(namespace, name, operator_namespace, sizes=output == "table"))
-        _emit(response(found), output) if output != "table" else print_batch(found, on_disk)
+        print_document(response(found), output) if output != "table" else print_batch(found, on_disk)
         return
     body = asyncio.run(_read(namespace, name, operator_namespace))
     if output == "table":
         print_summary(parse_rebalance(body), datetime.now(UTC))
     else:
-        _emit(body.get("status") or {}, output)
-
-
-def _emit(document: dict[str, Any], output: str) -> None:
-    if output == "json":
-        click.echo(json.dumps(document))
-    else:
-        click.echo(yaml.safe_dump(document, sort_keys=False), nl=False)
+        print_document(body.get("status") or {}, output)
 
 
 async def _read(namespace: str, name: str, operator_namespace: str | None) -> Json:

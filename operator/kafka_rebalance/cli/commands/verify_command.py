@@ -7,7 +7,6 @@ somebody else's, and while anything is in flight they are needed.
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,10 +15,11 @@ from enum import StrEnum
 from typing import Any, BinaryIO, TypeVar
 
 import click
-import yaml
 
 from kafka_rebalance.cli.files.file_errors import parsed
 from kafka_rebalance.cli.options.connection_options import kafka_connection
+from kafka_rebalance.cli.tables.console import print_document
+from kafka_rebalance.cli.tables.phrases import ids
 from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_LIST, FOLLOWER_RATE, LEADER_LIST, LEADER_RATE
 from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kafka.ports import ConfigSource, ConfigValue, KafkaReader
@@ -84,7 +84,7 @@ class Check:
         if self.outcome is CheckOutcome.COMPLETED:
             return f"Reassignment of partition {self.tp} is completed."
         if self.outcome is CheckOutcome.DIFFERENT:
-            sets = f"{_ids(self.state.replicas)} rather than {_ids(self.target)}"
+            sets = f"{ids(self.state.replicas)} rather than {ids(self.target)}"
             return f"There is no active reassignment of partition {self.tp}, but replica set is {sets}."
         return f"Reassignment of partition {self.tp} is still in progress."
 
@@ -113,12 +113,10 @@ def verify(connection: ConnectionSettings, *, file: BinaryIO, output: str) -> No
     Names the throttles that are left and takes none away.
     """
     found = asyncio.run(_verify(connection, parsed(_FILE, file, read_reassignment)))
-    if output == "json":
-        click.echo(json.dumps(document(found)))
-    elif output == "yaml":
-        click.echo(yaml.safe_dump(document(found), sort_keys=False), nl=False)
-    else:
+    if output == "table":
         click.echo("\n".join(lines(found)))
+    else:
+        print_document(document(found), output)
     if not found.complete:
         sys.exit(EXIT_NOT_YET)
 
@@ -155,7 +153,7 @@ def lines(found: Verified) -> list[str]:
     counts = Counter(check.outcome for check in found.checks)
     said = ["Status of partition reassignment:", *(check.sentence for check in found.checks), ""]
     said += [
-        f"{check.tp} goes to other replicas: {_ids(check.state.replicas)} now."
+        f"{check.tp} goes to other replicas: {ids(check.state.replicas)} now."
         for check in found.checks
         if check.elsewhere and check.state
     ]
@@ -205,7 +203,3 @@ def _row(check: Check) -> dict[str, Any]:
 
 def _configs(values: Mapping[str, str]) -> str:
     return ", ".join(f"{name}={value}" for name, value in sorted(values.items()))
-
-
-def _ids(replicas: Replicas) -> str:
-    return ",".join(str(b) for b in replicas)

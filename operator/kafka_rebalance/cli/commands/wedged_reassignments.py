@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafka_rebalance.cli.tables.findings_table import Finding
+from kafka_rebalance.cli.tables.phrases import ids
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kafka.ports import AlterCode, KafkaAdmin, KafkaReader
 from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, TopicPartition
@@ -88,7 +89,7 @@ def obstacle(wedge: Wedge) -> str:
     if wedge.isr is None:
         return "no broker told which of its replicas are in sync; try again"
     if wedge.isr.isdisjoint(wedge.kept):
-        return f"none of the replicas {_ids(wedge.kept)} it would go back to is in sync; try again when one is"
+        return f"none of the replicas {ids(wedge.kept)} it would go back to is in sync; try again when one is"
     return ""
 
 
@@ -146,10 +147,10 @@ def finding(wedge: Wedge, ending: Ending | None = None) -> Finding:
     """The wedge as doctor tells it; ``ending`` where it was to be cancelled."""
     row = {
         "TOPIC-PARTITION": str(wedge.tp),
-        "REPLICAS": _ids(wedge.replicas),
-        "ADDING": _ids(wedge.adding),
-        "REMOVING": _ids(wedge.removing),
-        "IN SYNC": "-" if wedge.isr is None else _ids(sorted(wedge.isr)),
+        "REPLICAS": ids(wedge.replicas),
+        "ADDING": ids(wedge.adding) or "-",
+        "REMOVING": ids(wedge.removing) or "-",
+        "IN SYNC": "-" if wedge.isr is None else ids(sorted(wedge.isr)) or "-",
     }
     fields: dict[str, Any] = {
         "topic": wedge.tp.topic,
@@ -161,11 +162,7 @@ def finding(wedge: Wedge, ending: Ending | None = None) -> Finding:
     }
     if ending is not None:
         row["OUTCOME"] = (
-            f"not cancelled: {ending.why_not}" if ending.why_not else f"cancelled, left on {_ids(ending.left)}"
+            f"not cancelled: {ending.why_not}" if ending.why_not else f"cancelled, left on {ids(ending.left)}"
         )
         fields |= {"left": list(ending.left)} if ending.left else {"notCancelled": ending.why_not}
     return Finding(Reason.WEDGED_REASSIGNMENT, _MEANING, row, fields, mended=ending is not None and not ending.why_not)
-
-
-def _ids(brokers: Iterable[int]) -> str:
-    return ",".join(str(broker) for broker in brokers) or "-"

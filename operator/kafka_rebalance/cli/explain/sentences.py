@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 
 from kafka_rebalance.cli.explain import limit_sentences as limits
 from kafka_rebalance.cli.explain import share_sentences as shares
-from kafka_rebalance.cli.tables.phrases import counted, few
+from kafka_rebalance.cli.tables.phrases import counted, few, ids
 from kafka_rebalance.model.goals import Balance, Strategy
-from kafka_rebalance.model.topology import BrokerId, Replicas
+from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.planning import PlanRequest
 from kafka_rebalance.planning.explain.accounts import BrokerAccount, Departure, Fit, PartitionAccount, Why, WhyLed
 from kafka_rebalance.planning.explain.explanation import Explanation
@@ -89,13 +89,13 @@ def of_broker(explained: Explanation, account: BrokerAccount) -> list[str]:
 def of_partition(explained: Explanation, account: PartitionAccount) -> list[str]:
     """Why a partition gets the list it gets."""
     if account.pinned:
-        return [f"{account.tp} is pinned: it stays on {_ids(account.target)}, and the others are planned around it."]
+        return [f"{account.tp} is pinned: it stays on {ids(account.target)}, and the others are planned around it."]
     if account.skipped:
         return [f"{account.tp} was not planned: {account.skipped}."]
     without = limits.of_partition(explained, account)
     if account.current == account.target:
-        return [f"{account.tp} stays on {_ids(account.target)}.", *_staying(explained, account), *without]
-    lines = [f"{account.tp} has replicas {_ids(account.current)} and gets {_ids(account.target)}."]
+        return [f"{account.tp} stays on {ids(account.target)}.", *_staying(explained, account), *without]
+    lines = [f"{account.tp} has replicas {ids(account.current)} and gets {ids(account.target)}."]
     lines += [_departure(explained, departure) for departure in account.leaving]
     lines += [_arrival(explained, account, b) for b in account.arriving]
     lines += _others(account)
@@ -249,7 +249,3 @@ def _leader(explained: Explanation, account: PartitionAccount, why: WhyLed) -> s
 def _leaving(why: Mapping[Why, int]) -> list[str]:
     total = sum(why.values())
     return [f"{why[reason]} of {total} that leave: {_WHY[reason]}." for reason in Why if why.get(reason)]
-
-
-def _ids(replicas: Replicas) -> str:
-    return ",".join(map(str, replicas))

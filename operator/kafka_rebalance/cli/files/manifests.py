@@ -8,11 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafka_rebalance.api.admission import check_metadata
 from kafka_rebalance.api.fields import MAX_REGEX, MAX_REGEXES
 from kafka_rebalance.api.v1alpha1 import API_VERSION, GROUP
 from kafka_rebalance.cli.files.kubernetes_yaml import dump_all
-from kafka_rebalance.cli.files.rebalance_file import spec_of
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.reassignment_file import Reassigned, render_reassignment
 from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, TopicPartition
@@ -24,6 +22,8 @@ MAX_BYTES = 900_000
 
 WRITTEN_BY_LABEL = f"{GROUP}/written-by"
 """On the ConfigMaps of `execute`, so that they can be found."""
+_MAX_KIND = 240
+"""Characters of a name of at most 253, without the digest."""
 _NOT_TAKEN_OVER = ("kubectl.kubernetes.io", GROUP)
 """Whose keys are about the very object that has them: kubectl's last-applied-configuration, our undo and let-go."""
 
@@ -159,17 +159,6 @@ def render(manifests: Sequence[Manifest], output: str) -> str:
     return dump_all(manifests)
 
 
-def check(manifests: Iterable[Manifest]) -> None:
-    """ValueError names the field that the API server would refuse, or that the operator could not act on."""
-    for manifest in manifests:
-        try:
-            check_metadata(manifest["metadata"])
-        except Refused as invalid:
-            raise ValueError(f"{manifest['kind']}: {invalid.message}") from invalid
-        if manifest["kind"] == "KafkaRebalance":
-            spec_of(manifest["spec"])
-
-
 def lists_of(rows: Iterable[Reassigned]) -> list[tuple[TopicPartition, Replicas]]:
     """What the partitions have now."""
     return [(row.tp, row.original or ()) for row in rows]
@@ -203,4 +192,4 @@ def _metadata(wanted: ExecuteRequest, name: str) -> dict[str, Any]:
 def _name(kind: str, wanted: ExecuteRequest, text: str) -> str:
     """The same for the same order, so that giving it twice does not move twice."""
     digest = hashlib.sha256(f"{wanted.bootstrap_servers}\n{text}".encode()).hexdigest()
-    return f"{kind}-{digest[:8]}"
+    return f"{kind[:_MAX_KIND].rstrip('-.')}-{digest[:8]}"

@@ -7,10 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from rich.console import Console
-from rich.table import Column, Table
-
-_UNLIMITED = 10**6
+from kafka_rebalance.cli.tables.console import plain_console, plain_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +32,10 @@ def document(findings: Sequence[Finding]) -> dict[str, Any]:
 
 def print_findings(findings: Sequence[Finding]) -> None:
     """A table for each reason, in the order given, with what it means below."""
-    # What is piped is searched or stored: there no width cuts or folds a line. Names are data, never markup.
-    width = None if Console().file.isatty() else _UNLIMITED
-    console = Console(width=width, highlight=False, markup=False, emoji=False)
+    console = plain_console()
     for reason, group in groupby(findings, key=lambda found: found.reason):
         rows = list(group)
-        # Folded, because an ellipsis would take the partition's number or a broker.
-        columns = (Column(header, overflow="fold") for header in rows[0].row)
-        table = Table(*columns, box=None, padding=(0, 3, 0, 0))
+        table = plain_table(*rows[0].row)
         for found in rows:
             table.add_row(*found.row.values())
         console.print(table, "")

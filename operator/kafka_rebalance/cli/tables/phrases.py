@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 _MOST_NAMED = 12
+
+
+class Certified(Protocol):
+    """A plan, or the status of one."""
+
+    @property
+    def optimal(self) -> bool:
+        """Whether the number of moves is proved to be minimal."""
+
+    @property
+    def lower_bound(self) -> int:
+        """Replica moves that no plan can be below."""
 
 
 def counted(number: int, one: str, many: str = "") -> str:
@@ -22,3 +35,13 @@ def listed(parts: Iterable[str]) -> str:
     """``a``, ``a and b``, ``a, b and c``."""
     *most, last = parts
     return f"{', '.join(most)} and {last}" if most else last
+
+
+def ids(brokers: Iterable[int]) -> str:
+    """``1,2,3``; empty where there is none."""
+    return ",".join(map(str, brokers))
+
+
+def proof(certificate: Certified) -> str:
+    """How the number of moves compares to the lower bound."""
+    return "proved minimal" if certificate.optimal else f"lower bound {certificate.lower_bound}"

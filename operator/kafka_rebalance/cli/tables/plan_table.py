@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from rich.console import Console
-from rich.table import Column, Table
+from rich.table import Table
 
+from kafka_rebalance.cli.tables.console import plain_console, plain_table
+from kafka_rebalance.cli.tables.phrases import ids, proof
 from kafka_rebalance.model.plan import Plan, PlannedPartition
-from kafka_rebalance.model.topology import Replicas, TopicPartition
+from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.planning import PlanRequest
 from kafka_rebalance.units import format_bytes
 
-_UNLIMITED = 10**6
+_PADDING = (0, 1)
 
 
 def print_plan(
@@ -24,26 +25,21 @@ def print_plan(
     seconds: float,
 ) -> None:
     """``shown`` are the partitions to list; ``sizes`` in bytes lacks those that nobody knows."""
-    # What is piped is searched or stored: there no width cuts or folds a line. Names are data, never markup.
-    width = None if Console().file.isatty() else _UNLIMITED
-    console = Console(width=width, highlight=False, markup=False, emoji=False)
+    console = plain_console()
     if shown:
         console.print(_changes(shown), "")
     console.print(_brokers(made, request), "")
     if request.partitions and not made.partitions:
         console.print(made.reason or "already as asked for", ": nothing to move", sep="")
-    proved = "proved the fewest" if made.certificate.optimal else f"at least {made.certificate.lower_bound} are needed"
-    console.print(f"{made.replica_moves} replica moves ({proved}), {_to_copy(made, sizes)}")
+    console.print(f"{made.replica_moves} replica moves ({proof(made.certificate)}), {_to_copy(made, sizes)}")
     console.print(f"{made.leader_moves} preferred leaders change, {made.rack_violations} rack violations remain")
     console.print(f"planned in {seconds:.2f} s, {made.hash}", soft_wrap=True)
 
 
 def _changes(shown: Sequence[PlannedPartition]) -> Table:
-    # Folded, because an ellipsis would take the partition's number or a broker.
-    headers = ("TOPIC-PARTITION", "CURRENT", "TARGET", "NEW COPIES")
-    table = Table(*(Column(header, overflow="fold") for header in headers), box=None)
+    table = plain_table("TOPIC-PARTITION", "CURRENT", "TARGET", "NEW COPIES", padding=_PADDING)
     for p in shown:
-        table.add_row(str(p.tp), _ids(p.current), _ids(p.target), _ids(p.added) or "-")
+        table.add_row(str(p.tp), ids(p.current), ids(p.target), ids(p.added) or "-")
     return table
 
 
@@ -53,7 +49,7 @@ def _brokers(made: Plan, request: PlanRequest) -> Table:
     after = [targets.get(p.tp, p.replicas) for p in request.partitions]
     counts = [Counter(b for row in rows for b in row) for rows in (before, after)]
     leaders = [Counter(row[0] for row in rows) for rows in (before, after)]
-    table = Table(*(Column(header, overflow="fold") for header in ("BROKER", "RACK", "REPLICAS", "LEADERS")), box=None)
+    table = plain_table("BROKER", "RACK", "REPLICAS", "LEADERS", padding=_PADDING)
     racks = {b.id: b.rack for b in request.brokers}
     for b in sorted(racks.keys() | counts[0].keys()):
         replicas, leading = (f"{old[b]} -> {new[b]}" for old, new in (counts, leaders))
@@ -68,7 +64,3 @@ def _to_copy(made: Plan, sizes: Mapping[TopicPartition, int]) -> str:
         return "size unknown"
     known = f"{format_bytes(made.data_to_move_bytes)} to copy"
     return f"at least {known} (sizes of {unknown} partitions unknown)" if unknown else known
-
-
-def _ids(replicas: Replicas) -> str:
-    return ",".join(str(b) for b in replicas)

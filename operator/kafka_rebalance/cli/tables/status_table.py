@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from rich.console import Console
 from rich.table import Column, Table
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.api.resource_status import KafkaRebalanceStatus, PlanStatus, ProgressStatus, ThrottleStatus
 from kafka_rebalance.api.v1alpha1 import KafkaRebalance
+from kafka_rebalance.cli.tables.console import plain_console, plain_table
 from kafka_rebalance.cli.tables.current_batch import Batch, Underway
+from kafka_rebalance.cli.tables.phrases import counted, ids, proof
 from kafka_rebalance.execution.progress import ReplicaBytes
 from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.units import format_bytes, format_duration, format_rate
 
-_UNLIMITED = 10**6
 _EXAMPLES = 5
 
 
 def print_summary(rebalance: KafkaRebalance, now: datetime) -> None:
     """State and its message, then plan, progress, throttle, batch, what is left alone, and the conditions."""
-    console = _console()
+    console = plain_console()
     for line in _headlines(rebalance, now):
         console.print(line)
     facts = Table.grid(Column(), Column(overflow="fold"), padding=(0, 3, 0, 0))
@@ -38,33 +38,22 @@ def print_summary(rebalance: KafkaRebalance, now: datetime) -> None:
 
 def print_batch(batch: Batch, on_disk: ReplicaBytes) -> None:
     """Every partition in flight. ``on_disk``: bytes by partition and broker, without brokers that did not answer."""
-    console = _console()
+    console = plain_console()
     if not batch.planned:
         console.print("no run is open: nothing is in flight")
         return
     if batch.current:
-        table = _table("TOPIC-PARTITION", "CURRENT", "STEP", "TARGET", "ADDING", "LEFT")
+        table = plain_table("TOPIC-PARTITION", "CURRENT", "STEP", "TARGET", "ADDING", "LEFT")
         for row in batch.current:
             lists = (row.current, row.step, row.target, row.adding)
-            table.add_row(str(row.tp), *(_ids(brokers) or "-" for brokers in lists), _left(row, on_disk))
+            table.add_row(str(row.tp), *(ids(brokers) or "-" for brokers in lists), _left(row, on_disk))
         console.print(table, "")
     elsewhere = f"{len(batch.ongoing)} of {batch.planned} partitions of the plan are not at their targets"
-    console.print(f"{_count(len(batch.current), 'partition')} in flight; {elsewhere}")
+    console.print(f"{counted(len(batch.current), 'partition')} in flight; {elsewhere}")
     if batch.foreign:
         console.print(f"being reassigned by somebody else: {_examples(batch.foreign)}")
     if batch.untold:
         console.print(f"no broker told about: {_examples(batch.untold)}")
-
-
-def _console() -> Console:
-    # What is piped is searched or stored: there no width cuts or folds a line. Names are data, never markup.
-    width = None if Console().file.isatty() else _UNLIMITED
-    return Console(width=width, highlight=False, markup=False, emoji=False)
-
-
-def _table(*headers: str) -> Table:
-    # Folded, because an ellipsis would take the partition's number or a broker.
-    return Table(*(Column(header, overflow="fold") for header in headers), box=None, padding=(0, 3, 0, 0))
 
 
 def _headlines(rebalance: KafkaRebalance, now: datetime) -> Iterable[str]:
@@ -92,7 +81,7 @@ def _facts(status: KafkaRebalanceStatus) -> Iterable[tuple[str, str]]:
     if status.throttle is not None:
         yield "Throttle", _throttle(status.throttle)
     if status.progress is not None or status.current_batch_size:
-        yield "In flight", _count(status.current_batch_size, "partition")
+        yield "In flight", counted(status.current_batch_size, "partition")
     if status.skipped_count:
         rows = [f"{row.topic}-{row.partition} ({row.reason})" for row in status.skipped[:_EXAMPLES]]
         more = ", …" if status.skipped_count > len(rows) else ""
@@ -100,11 +89,10 @@ def _facts(status: KafkaRebalanceStatus) -> Iterable[tuple[str, str]]:
 
 
 def _plan(plan: PlanStatus) -> str:
-    proved = "proved the fewest" if plan.optimal else f"at least {plan.lower_bound} are needed"
     parts = [
-        _count(plan.partitions, "partition"),
-        f"{_count(plan.replica_moves, 'replica move')} ({proved})",
-        f"{_count(plan.leader_moves, 'preferred leader')} to change",
+        counted(plan.partitions, "partition"),
+        f"{counted(plan.replica_moves, 'replica move')} ({proof(plan)})",
+        f"{counted(plan.leader_moves, 'preferred leader')} to change",
         f"{format_bytes(plan.data_to_move)} to copy",
     ]
     return ", ".join(parts)
@@ -113,14 +101,14 @@ def _plan(plan: PlanStatus) -> str:
 def _progress(progress: ProgressStatus, eta: str | None) -> Iterable[tuple[str, str]]:
     p = progress.partitions
     states = f"{p.completed} done, {p.in_flight} in flight, {p.waiting} waiting, {p.skipped} left alone"
-    yield "Progress", f"{progress.percent}%: of {_count(p.total, 'partition')} {states}"
+    yield "Progress", f"{progress.percent}%: of {counted(p.total, 'partition')} {states}"
     moved = f"{format_bytes(progress.bytes.moved)} of {format_bytes(progress.bytes.total)}"
     rate = f" at {format_rate(progress.rate)}" if progress.rate else ""
     left = f", {eta} left" if eta and eta != "-" and progress.percent < 100 else ""
-    replicas = f"{progress.replica_moves.completed} of {_count(progress.replica_moves.total, 'replica move')} in sync"
+    replicas = f"{progress.replica_moves.completed} of {counted(progress.replica_moves.total, 'replica move')} in sync"
     yield "Copied", f"{moved}{rate}{left}; {replicas}"
     if progress.above_replication_factor:
-        yield "", f"{_count(progress.above_replication_factor, 'partition')} above the replication factor for now"
+        yield "", f"{counted(progress.above_replication_factor, 'partition')} above the replication factor for now"
 
 
 def _throttle(throttle: ThrottleStatus) -> str:
@@ -128,17 +116,17 @@ def _throttle(throttle: ThrottleStatus) -> str:
     rates = [f"{what} at most {format_rate(rate)}" for what, rate in sides if rate is not None]
     if not rates:
         return f"none, by {throttle.source}"
-    where = f"on {_count(throttle.brokers, 'broker')}" if throttle.brokers else "on no broker"
+    where = f"on {counted(throttle.brokers, 'broker')}" if throttle.brokers else "on no broker"
     bound = f"; on some less, by {throttle.bound_by}" if throttle.bound_by else ""
     return f"{', '.join(rates)}, by {throttle.source}; set {where} now{bound}"
 
 
 def _first_rows(status: KafkaRebalanceStatus) -> Table:
-    table = _table("TOPIC-PARTITION", "CURRENT", "STEP", "TARGET", "ADDING", "LEFT")
+    table = plain_table("TOPIC-PARTITION", "CURRENT", "STEP", "TARGET", "ADDING", "LEFT")
     for row in status.current_batch:
         left = "-" if row.bytes_remaining is None else format_bytes(row.bytes_remaining)
         lists = (row.current, row.step, row.target, row.adding)
-        table.add_row(f"{row.topic}-{row.partition}", *(_ids(brokers) or "-" for brokers in lists), left)
+        table.add_row(f"{row.topic}-{row.partition}", *(ids(brokers) or "-" for brokers in lists), left)
     more = status.current_batch_size - len(status.current_batch)
     if more > 0:
         table.add_row(f"… {more} more: --batch")
@@ -148,7 +136,7 @@ def _first_rows(status: KafkaRebalanceStatus) -> Table:
 def _conditions(status: KafkaRebalanceStatus, now: datetime) -> Table:
     """Messages that only repeat Ready's are left out: it is at the top."""
     ready = find_condition(status.conditions, ConditionType.READY)
-    table = _table("CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE")
+    table = plain_table("CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE")
     for c in status.conditions:
         message = "" if ready is not None and c.message == ready.message else c.message
         table.add_row(
@@ -168,12 +156,4 @@ def _left(row: Underway, on_disk: ReplicaBytes) -> str:
 
 def _examples(partitions: tuple[TopicPartition, ...]) -> str:
     shown = ", ".join(str(tp) for tp in partitions[:_EXAMPLES])
-    return f"{_count(len(partitions), 'partition')}: {shown}{', …' if len(partitions) > _EXAMPLES else ''}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-def _ids(brokers: Iterable[int]) -> str:
-    return ",".join(str(b) for b in brokers)
+    return f"{counted(len(partitions), 'partition')}: {shown}{', …' if len(partitions) > _EXAMPLES else ''}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 from unittest.mock import patch
 
@@ -45,6 +46,14 @@ class TestApply:
         world.kube.failing["KafkaRebalance"] = Refused("ApiServerRefused", "invalid")
         assert world.run(*ORDER)[0] == 3
         assert world.kube.created == {}
+
+    def test_the_message_of_the_api_server_is_printed_unchanged(self, world: World) -> None:
+        """It checks what is not checked here: labels, for one."""
+        said = 'KafkaRebalance.kafkarebalance.dev "move" is invalid: metadata.labels: Invalid value: "b c": a valid …'
+        status = json.dumps({"kind": "Status", "status": "Failure", "message": said, "code": 422})
+        world.kube.failing["KafkaRebalance"] = from_response("POST it", 422, status.encode())
+        code, _, err = world.run(*ORDER)
+        assert (code, err) == (3, f"refused (ApiServerRefused): POST it: {said}\n")
 
     def test_without_lists_there_is_nothing_to_ask_before(self, world: World) -> None:
         """One object is created or refused as a whole."""

@@ -73,16 +73,19 @@ class TestBeginning:
     @pytest.mark.parametrize(
         ("change", "says"),
         [
-            ({"spec": {"priority": "5"}}, "spec.priority: expected an integer, found '5' (with the options put in)"),
+            (
+                {"spec": {"priority": "5"}},
+                "spec.priority: Input should be a valid integer, found '5' (with the options put in)",
+            ),
             ({"spec": {"goals": {"balance": "Both"}}}, "spec: goals.balance, maxReplicaMoves, maxDataToMove and"),
             ({"spec": {"exection": {}}}, "spec.exection: unknown field"),
             (
                 {"spec": {"execution": {"windows": [{"cron": "0 0 31 2 *", "duration": "1h"}]}}},
                 "spec.execution.windows[0]: cron '0 0 31 2 *': bad day-of-month",
             ),
-            ({"spec": None}, "the KafkaRebalance has no spec"),
+            ({"spec": None}, "spec: Field required"),
             ({"spce": {}}, "spce: unknown field"),
-            ({"metadata": {"labels": {"a": 1}}}, "metadata.labels[a]: expected a string, found 1: write it in quotes"),
+            ({"metadata": {"labels": {"a": 1}}}, "metadata.labels.a: Input should be a valid string, found 1"),
             ({"apiVersion": "kafka.strimzi.io/v1beta2"}, "expected one KafkaRebalance, found KafkaRebalance of kafka."),
         ],
     )

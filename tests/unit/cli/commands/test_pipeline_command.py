@@ -47,7 +47,7 @@ class TestBeat:
 class TestUsage:
     @pytest.mark.parametrize(
         ("option", "value", "why"),
-        [("--interval", "0s", "no time at all"), ("--interval", "fast", "not a duration"), ("--count", "-1", "x>=0")],
+        [("--interval", "0s", "less than 1s"), ("--interval", "fast", "not a duration"), ("--count", "-1", "x>=0")],
     )
     def test_a_bad_option_is_named(self, option: str, value: str, why: str) -> None:
         """Exit code 2, before anything is asked or written."""

@@ -78,7 +78,7 @@ class TestSummary:
         lines = summary(capsys, resource(status=full_status().as_patch()["status"]))
         assert lines[:2] == ["kafka/r: Rebalancing", "NoLeader (1, e.g. t-9)"]
         for line in (
-            "Plan 30 partitions, 40 replica moves (at least 8 are needed), 1 preferred leader to change, 512 B to copy",
+            "Plan 30 partitions, 40 replica moves (lower bound 8), 1 preferred leader to change, 512 B to copy",
             "sha256:abc",
             "Progress 37%: of 30 partitions 5 done, 21 in flight, 3 waiting, 1 left alone",
             "Copied 1.0 GiB of 3.0 GiB at 10.0 MiB/s, 3m24s left; 7 of 40 replica moves in sync",

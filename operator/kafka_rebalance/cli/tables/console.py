@@ -1,0 +1,35 @@
+"""Prints tables and structured documents on stdout."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+import yaml
+from rich.console import Console
+from rich.table import Column, Table
+
+_UNLIMITED = 10**6
+
+
+def plain_console() -> Console:
+    """A console for stdout that takes names as data, not as markup.
+
+    Piped output is searched or stored, so no line of it is cut or folded at a width.
+    """
+    width = None if Console().file.isatty() else _UNLIMITED
+    return Console(width=width, highlight=False, markup=False, emoji=False)
+
+
+def plain_table(*headers: str, padding: tuple[int, ...] = (0, 3, 0, 0)) -> Table:
+    """A table without lines. Cells are folded: an ellipsis would hide the number of a partition or a broker."""
+    return Table(*(Column(header, overflow="fold") for header in headers), box=None, padding=padding)  # type: ignore[arg-type]
+
+
+def print_document(document: dict[str, Any], output: str) -> None:
+    """As ``json`` or ``yaml``."""
+    if output == "json":
+        click.echo(json.dumps(document))
+    else:
+        click.echo(yaml.safe_dump(document, sort_keys=False), nl=False)

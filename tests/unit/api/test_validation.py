@@ -1,0 +1,48 @@
+"""The models refuse what the schema of the CRDs refuses, as `tests/kube/test_crds.py` sees it on an API server."""
+
+import re
+from typing import Any
+
+import pytest
+from tests.kube.specs import EVERYTHING, MOST_BYTES, NULLS, REFUSED, STRATEGIES
+
+from kafka_rebalance.api.v1alpha1 import parse_spec
+from kafka_rebalance.api.validation import without_nulls
+from kafka_rebalance.errors import Refused
+from kafka_rebalance.units import parse_quantity
+
+KAFKA = {"kafka": {"bootstrapServers": "kafka:9092"}}
+
+
+@pytest.mark.parametrize(("spec", "said"), REFUSED)
+def test_refuses_what_the_api_server_refuses(spec: dict[str, Any], said: str) -> None:
+    """The message names the same field; of a list with duplicates, the list."""
+    named = re.search(r"spec(\.\w+)*", said)
+    with pytest.raises(Refused) as refused:
+        parse_spec(without_nulls({**KAFKA, **spec}))
+    assert refused.value.reason == "InvalidSpec"
+    assert refused.value.message.startswith(named[0] if named else "spec.")
+
+
+@pytest.mark.parametrize("spec", [{}, EVERYTHING, NULLS, *STRATEGIES])
+def test_accepts_what_the_api_server_accepts(spec: dict[str, Any]) -> None:
+    whole = {**KAFKA, **spec}
+    assert parse_spec(without_nulls(whole)).kafka.bootstrap_servers == whole["kafka"]["bootstrapServers"]
+
+
+@pytest.mark.parametrize("goals", MOST_BYTES)
+def test_the_largest_number_of_bytes(goals: dict[str, Any]) -> None:
+    (count,) = goals.values()
+    assert parse_spec({**KAFKA, "goals": goals}).goals.max_data_to_move == parse_quantity(count)
+
+
+@pytest.mark.parametrize("count", [2**63, "8388608Ti", "9223373T"])
+def test_more_than_64_bits_is_refused(count: int | str) -> None:
+    """CEL would cap a binary quantity to the largest integer instead."""
+    with pytest.raises(Refused, match=r"^spec\.rollback\.maxData: must be 9223372036854775807 bytes at most"):
+        parse_spec({**KAFKA, "rollback": {"maxData": count}})
+
+
+def test_a_value_that_is_not_json_is_refused() -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        parse_spec({**KAFKA, "priority": float("nan")})
