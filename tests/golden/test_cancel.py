@@ -31,33 +31,33 @@ def in_flight(original, wanted):
     )
 
 
-def errand(origin, target):
+def move(origin, target):
     return PartitionMove(TP, "", replicas_of(*origin), replicas_of(*origin), replicas_of(*target))
 
 
-def carried_out(errand, direction, state, *, after_null=None):
+def carried_out(move, direction, state, *, after_null=None):
     """Every call until the partition has arrived, and the state then; brokers answer as they were recorded to."""
     calls = []
     for _ in range(10):
         seen = Observation(ClusterState("c", BROKERS, {TP: state}), {TP.topic: 1})
-        verdict = judge(errand, seen, direction, parallel_replicas=1)
-        orders = schedule([RebalanceShare({TP: verdict}, {}, LIMITS)], seen.cluster, Ceilings())[0]
+        status = judge(move, seen, direction, parallel_replicas=1)
+        orders = schedule([RebalanceShare({TP: status}, {}, LIMITS)], seen.cluster, Ceilings())[0]
         if orders.cancels:
             calls.append("null")
             state = after_null
         elif TP in orders.alters:
             row = {"alter": list(orders.alters[TP])}
-            if verdict.call.until_in_sync:
-                row["until"] = f"{list(verdict.call.until_in_sync)} in the ISR"
+            if status.call.until_in_sync:
+                row["until"] = f"{list(status.call.until_in_sync)} in the ISR"
             calls.append(row)
             leader = state.leader if state.leader in orders.alters[TP] else None
             state = at_rest(*orders.alters[TP], leader=leader)
         elif orders.elections:
-            assert isinstance(verdict.call, Elect)
-            calls.append({"elect": verdict.call.leader})
-            state = at_rest(*state.replicas, leader=verdict.call.leader)
+            assert isinstance(status.call, Elect)
+            calls.append({"elect": status.call.leader})
+            state = at_rest(*state.replicas, leader=status.call.leader)
         else:
-            assert verdict.kind is MovePhase.DONE
+            assert status.phase is MovePhase.DONE
             return calls, state
     raise AssertionError(f"still going after {calls}")
 
@@ -70,7 +70,7 @@ class TestGoldenCancel:
         assert start.leader == case["leaderBefore"]
         # The recorded order makes broker 2 the preferred leader: automatic rebalancing has elected it meanwhile.
         left = at_rest(*case["brokerLeaves"])
-        calls, end = carried_out(errand(case["original"], case["inFlight"]), Direction.ROLLBACK, start, after_null=left)
+        calls, end = carried_out(move(case["original"], case["inFlight"]), Direction.ROLLBACK, start, after_null=left)
         assert calls == case["calls"]
         assert (list(end.replicas), end.leader) == (case["original"], case["leaderBefore"])
 
@@ -79,7 +79,7 @@ class TestGoldenCancel:
         case = CASES["superset_null"]
         start = in_flight(case["original"], case["inFlight"])
         calls, end = carried_out(
-            errand(case["original"], case["inFlight"]),
+            move(case["original"], case["inFlight"]),
             Direction.ROLLBACK,
             start,
             after_null=at_rest(*case["brokerLeaves"]),
@@ -92,7 +92,7 @@ class TestGoldenCancel:
         case = CASES["never_redirect"]
         start = in_flight(case["original"], case["inFlight"])
         left = at_rest(2, 3, 1, leader=1)
-        calls, end = carried_out(errand(case["wanted"], case["inFlight"]), Direction.ROLLBACK, start, after_null=left)
+        calls, end = carried_out(move(case["wanted"], case["inFlight"]), Direction.ROLLBACK, start, after_null=left)
         assert calls == case["calls"]
         assert list(end.replicas) == case["wanted"]
 
@@ -100,10 +100,10 @@ class TestGoldenCancel:
         """KIP-236's duplicates: the superseded move is cancelled, then the new one goes from the actual state."""
         case = CASES["new_target_in_flight"]
         start = in_flight(case["original"], case["inFlight"])
-        superseded = errand(case["original"], case["inFlight"])
+        superseded = move(case["original"], case["inFlight"])
         left = at_rest(*case["original"])
         calls, state = carried_out(superseded, Direction.REVERT, start, after_null=left)
-        more, end = carried_out(errand(case["original"], case["wanted"]), Direction.FORWARD, state)
+        more, end = carried_out(move(case["original"], case["wanted"]), Direction.FORWARD, state)
         assert calls + more == case["calls"]
         assert list(end.replicas) == case["wanted"]
 

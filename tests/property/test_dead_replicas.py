@@ -57,8 +57,8 @@ class Kafka:
         target = [b for b in self.replicas if b not in self.removing]
         shrinks = len(self.removing) > len(self.adding)
         awaited = self.adding if self.family == "4.3" and not shrinks else target
-        moves = self.adding or self.removing
-        if moves and not set(awaited) <= self.isr:
+        moving = self.adding or self.removing
+        if moving and not set(awaited) <= self.isr:
             return
         self.replicas, self.adding, self.removing = tuple(target), (), ()
         self.isr &= set(target)
@@ -79,18 +79,18 @@ class TestTermination:
         alive = frozenset(range(1, 7)) - dead
         kafka = Kafka(present, in_sync, alive, family)
         brokers = {BrokerId(b): Broker(BrokerId(b)) for b in alive}
-        errand = PartitionMove(TP, "", ORIGIN, ORIGIN, target, origin_leader=ORIGIN[0])
+        move = PartitionMove(TP, "", ORIGIN, ORIGIN, target, origin_leader=ORIGIN[0])
         for _ in range(ROUNDS):
             seen = Observation(ClusterState("c", brokers, {TP: kafka.state}), {"t": 1})
-            verdict = judge(errand, seen, direction, parallel_replicas)
-            if verdict.kind is not MovePhase.READY:
+            status = judge(move, seen, direction, parallel_replicas)
+            if status.phase is not MovePhase.READY:
                 break
-            if verdict.cancel:
+            if status.cancel:
                 kafka.cancel()
-            elif isinstance(verdict.call, Elect):
+            elif isinstance(status.call, Elect):
                 kafka.elect()
             else:
-                kafka.alter(verdict.call.replicas)
-        assert verdict.kind is not MovePhase.READY, f"{kafka.state} after {ROUNDS} rounds: {verdict}"
+                kafka.alter(status.call.replicas)
+        assert status.phase is not MovePhase.READY, f"{kafka.state} after {ROUNDS} rounds: {status}"
         if direction is not Direction.FORWARD:
-            assert verdict.kind is not MovePhase.IN_FLIGHT
+            assert status.phase is not MovePhase.IN_FLIGHT

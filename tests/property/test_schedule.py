@@ -20,9 +20,9 @@ LIMIT = st.sampled_from([99] * 20 + [3, 2, 1, 0])
 CAP = st.sampled_from([None] * 20 + [3, 2, 1, 0])
 """Most are open: with every cap tight at once nothing would ever be sent."""
 FLAGS = list(product((False, True), repeat=3))
-KINDS = ["copy"] * 12 + ["drop", "elect", "fly", "fly", "cancel", "stuck", "foreign", "done"]
+ROWS = ["copy"] * 12 + ["drop", "elect", "fly", "fly", "cancel", "stuck", "foreign", "done"]
 ROW = st.tuples(
-    st.sampled_from(KINDS),
+    st.sampled_from(ROWS),
     st.sampled_from([""] * 4 + ["__"]),
     st.integers(0, 9),
     st.sampled_from(list(permutations(BROKERS))),
@@ -34,11 +34,11 @@ ROW = st.tuples(
 
 @st.composite
 def partitions(draw, name):
-    """A partition, its verdict and what metadata shows of it, as the judge would have found it."""
-    kind, topic, number, order, copies, (leads, begun, arrived), size = draw(ROW)
+    """A partition, its status and what metadata shows of it, as the judge would have found it."""
+    row, topic, number, order, copies, (leads, begun, arrived), size = draw(ROW)
     tp = TopicPartition(topic + name, number)
     here, to = replicas_of(*order[:2]), replicas_of(*order[2 : 2 + copies])
-    verdict = {
+    status = {
         "copy": PartitionStatus(
             MovePhase.READY, call=Alter(here + to, until_in_sync=to), started=begun, leader_movement=leads
         ),
@@ -49,10 +49,10 @@ def partitions(draw, name):
         "stuck": PartitionStatus(MovePhase.WAITING, "CancelImpossible", started=True),
         "foreign": PartitionStatus(MovePhase.WAITING, "ForeignReassignment"),
         "done": PartitionStatus(MovePhase.DONE),
-    }[kind]
-    adding = to if kind in {"fly", "cancel", "stuck", "foreign"} else ()
+    }[row]
+    adding = to if row in {"fly", "cancel", "stuck", "foreign"} else ()
     in_sync = frozenset(here + adding[:arrived])
-    return tp, verdict, PartitionState(tp, "", here + adding, in_sync, here[0], adding), size
+    return tp, status, PartitionState(tp, "", here + adding, in_sync, here[0], adding), size
 
 
 @st.composite
@@ -64,7 +64,7 @@ def clusters(draw):
         states |= {tp: state for tp, _, state, _ in rows}
         limits = Limits(1, draw(LIMIT), draw(LIMIT), draw(LIMIT), draw(CAP), draw(CAP))
         sizes = {tp: size for tp, _, _, size in rows if size != 1}  # 1: unknown
-        shares.append(RebalanceShare({tp: verdict for tp, verdict, _, _ in rows}, sizes, limits))
+        shares.append(RebalanceShare({tp: status for tp, status, _, _ in rows}, sizes, limits))
     for tp, _, state, _ in draw(st.lists(partitions("elsewhere"), max_size=2, unique_by=lambda row: row[0])):
         states[tp] = state
     cluster = ClusterState("c", {BrokerId(b): Broker(BrokerId(b)) for b in BROKERS}, states)
@@ -82,12 +82,12 @@ class Books:
         self.cluster, self.ceilings = cluster, ceilings
         self.used = Counter()
         self.free = dict(free)
-        owners = {tp: (index, share) for index, share in enumerate(shares) for tp in share.verdicts}
+        owners = {tp: (index, share) for index, share in enumerate(shares) for tp in share.statuses}
         for tp, state in cluster.partitions.items():
             index, share = owners.get(tp, (None, None))
-            verdict = share.verdicts[tp] if share else None
-            if state.in_flight and (verdict is None or verdict.started):
-                leads = verdict is not None and verdict.kind is MovePhase.IN_FLIGHT and verdict.leader_movement
+            status = share.statuses[tp] if share else None
+            if state.in_flight and (status is None or status.started):
+                leads = status is not None and status.phase is MovePhase.IN_FLIGHT and status.leader_movement
                 self.enter(index, tp, leads)
             for broker in state.adding:
                 size = share.sizes.get(tp, 0) if share else 0
@@ -102,7 +102,7 @@ class Books:
 
     def load(self, share, tp):
         """Bytes under way at the busiest end of a copy, at its busiest destination, at its source."""
-        into = max(self.used["bytes into", broker] for broker in copies_of(share.verdicts[tp]))
+        into = max(self.used["bytes into", broker] for broker in copies_of(share.statuses[tp]))
         out_of = self.used["bytes out of", self.cluster.partitions[tp].leader]
         return max(into, out_of), into, out_of
 
@@ -117,23 +117,23 @@ class Books:
             self.free[broker] -= size
 
     def send(self, index, share, tp):
-        verdict = share.verdicts[tp]
-        self.enter(index, tp, verdict.leader_movement)
-        for broker in copies_of(verdict):
+        status = share.statuses[tp]
+        self.enter(index, tp, status.leader_movement)
+        for broker in copies_of(status):
             self.copy(index, self.cluster.partitions[tp].leader, broker, share.sizes.get(tp, 0))
 
     def forbids(self, index, share, tp):
-        verdict, limits, size = share.verdicts[tp], share.limits, share.sizes.get(tp, 0)
-        copies, source = copies_of(verdict), self.cluster.partitions[tp].leader
+        status, limits, size = share.statuses[tp], share.limits, share.sizes.get(tp, 0)
+        copies, source = copies_of(status), self.cluster.partitions[tp].leader
         found = []
         for owner, caps in ((index, limits), ("all", self.ceilings)):
             if (p := caps.parallel_partitions) is not None and self.used[owner, "partitions"] + 1 > p:
                 found.append("partitions")
             most = caps.parallel_leader_movements
-            if verdict.leader_movement and most is not None and self.used[owner, "leaders"] + 1 > most:
+            if status.leader_movement and most is not None and self.used[owner, "leaders"] + 1 > most:
                 found.append("leaders")
             found += self.over(caps.max_concurrent_replicas, (owner, "copies"), len(copies))
-        if verdict.leader_movement and tp.internal and self.used["internal"]:
+        if status.leader_movement and tp.internal and self.used["internal"]:
             found.append("internal leaders")
         found += self.over(limits.per_broker_out, ("out of", source), len(copies))
         for broker in copies:
@@ -147,20 +147,20 @@ class Books:
         return [key] if more and cap is not None and not alone and self.used[key] + more > cap else []
 
 
-def copies_of(verdict):
-    return verdict.call.until_in_sync if isinstance(verdict.call, Alter) else ()
+def copies_of(status):
+    return status.call.until_in_sync if isinstance(status.call, Alter) else ()
 
 
 def class_of(share, tp):
-    verdict = share.verdicts[tp]
-    return verdict.started, tp.internal, verdict.leader_movement
+    status = share.statuses[tp]
+    return status.started, tp.internal, status.leader_movement
 
 
 def largest_of_pipes(share, cluster, tps):
     """The copies that may come next: of those between the same brokers the largest, equal ones by name."""
     heads = {}
     for tp in sorted(tps, key=lambda tp: (-share.sizes.get(tp, 0), tp)):
-        copies = copies_of(share.verdicts[tp])
+        copies = copies_of(share.statuses[tp])
         heads.setdefault((cluster.partitions[tp].leader, copies[0], len(copies)), tp)
     return heads.values()
 
@@ -191,7 +191,7 @@ class TestAnyCluster:
         for index, (share, orders) in enumerate(zip(shares, chosen, strict=True)):
             for tp in what_is_sent(orders):
                 books.send(index, share, tp)
-            ready = {tp for tp, v in share.verdicts.items() if v.kind is MovePhase.READY and v.call is not None}
+            ready = {tp for tp, v in share.statuses.items() if v.phase is MovePhase.READY and v.call is not None}
             for tp in ready - set(what_is_sent(orders)):
                 assert books.forbids(index, share, tp), tp
 
@@ -202,7 +202,7 @@ class TestAnyCluster:
         shares, cluster, ceilings, free, on_disk = given_
         books = Books(shares, cluster, ceilings, free, on_disk)
         for index, (share, orders) in enumerate(zip(shares, schedule(*given_), strict=True)):
-            ready = {tp for tp, v in share.verdicts.items() if v.kind is MovePhase.READY and copies_of(v)}
+            ready = {tp for tp, v in share.statuses.items() if v.phase is MovePhase.READY and copies_of(v)}
             for tp in what_is_sent(orders):
                 if tp in ready:
                     rivals = [r for r in ready if class_of(share, r) == class_of(share, tp)]
@@ -215,11 +215,11 @@ class TestAnyCluster:
 
     @ANY
     @given(clusters())
-    def test_what_is_sent_is_what_the_verdicts_say(self, given_):
+    def test_what_is_sent_is_what_the_statuses_say(self, given_):
         """The calls as they were judged, nothing twice, every cancel, nothing else."""
         for share, orders in zip(given_[0], schedule(*given_), strict=True):
-            calls = {tp: v.call for tp, v in share.verdicts.items() if v.kind is MovePhase.READY}
-            assert orders.cancels == tuple(sorted(tp for tp, v in share.verdicts.items() if v.cancel))
+            calls = {tp: v.call for tp, v in share.statuses.items() if v.phase is MovePhase.READY}
+            assert orders.cancels == tuple(sorted(tp for tp, v in share.statuses.items() if v.cancel))
             assert all(calls[tp].replicas == replicas for tp, replicas in orders.alters.items())
             assert all(isinstance(calls[tp], Elect) for tp in orders.elections)
             assert len(set(what_is_sent(orders))) == len(what_is_sent(orders))
@@ -236,7 +236,7 @@ class TestAnyCluster:
                 books.send(index, share, tp)
             assert not set(orders.no_room) & set(what_is_sent(orders))
             for tp, broker in orders.no_room.items():
-                assert broker in copies_of(share.verdicts[tp])
+                assert broker in copies_of(share.statuses[tp])
                 assert share.sizes.get(tp, 0) > books.free[broker]
 
     @ANY
@@ -250,7 +250,7 @@ class TestAnyCluster:
             rnd.shuffle(rows)
             return dict(rows)
 
-        others = [RebalanceShare(shuffled(s.verdicts), shuffled(s.sizes), s.limits) for s in shares]
+        others = [RebalanceShare(shuffled(s.statuses), shuffled(s.sizes), s.limits) for s in shares]
         listed = ClusterState("c", cluster.brokers, shuffled(cluster.partitions))
         once = schedule(*given_)
         again = schedule(others, listed, ceilings, shuffled(free), shuffled(on_disk))
@@ -264,7 +264,7 @@ class TestAnyCluster:
         shares, cluster, ceilings, free, on_disk = given_
         nothing_ready = [
             RebalanceShare(
-                {tp: v for tp, v in s.verdicts.items() if v.kind is not MovePhase.READY or v.cancel}, s.sizes, s.limits
+                {tp: v for tp, v in s.statuses.items() if v.phase is not MovePhase.READY or v.cancel}, s.sizes, s.limits
             )
             for s in shares[1:]
         ]

@@ -79,7 +79,7 @@ class TestThrottleKeeper:
         process = Process(before)
         asyncio.run(process.carry_out(ticks))
         assert process.kafka.values == before
-        assert process.keeper.settled
+        assert process.keeper.ledger_empty
         assert process.records.kept is None or ledger_from_json(process.records.kept).empty
 
     @settings(max_examples=200, deadline=None)
@@ -90,7 +90,7 @@ class TestThrottleKeeper:
         process = Process({})
         asyncio.run(process.carry_out([(claim, None) for claim in claims]))
         assert process.kafka.values == {}
-        assert process.keeper.settled
+        assert process.keeper.ledger_empty
 
     @settings(max_examples=100, deadline=None)
     @given(BEFORE, CLAIMS)
@@ -140,4 +140,4 @@ class TestThrottleKeeper:
         asyncio.run(run())
         for key, values in theirs.items():
             assert process.kafka.values.get(key) in values
-        assert process.keeper.settled
+        assert process.keeper.ledger_empty

@@ -66,7 +66,7 @@ class PartitionMove:
 
 
 class MovePhase(StrEnum):
-    """What a partition's verdict is."""
+    """What a partition's status is."""
 
     DONE = "Done"
     IN_FLIGHT = "InFlight"
@@ -82,7 +82,7 @@ class PartitionStatus:
     ``reason`` and ``message`` say what it waits for, in flight too, or why it is left alone.
     """
 
-    kind: MovePhase
+    phase: MovePhase
     reason: str = ""
     message: str = ""
     step: Replicas = ()
@@ -108,43 +108,43 @@ class Observation:
 
 
 def judge(
-    errand: PartitionMove, seen: Observation, direction: Direction, parallel_replicas: int, *, paused: bool = False
+    move: PartitionMove, seen: Observation, direction: Direction, parallel_replicas: int, *, paused: bool = False
 ) -> PartitionStatus:
     """How the partition stands, and what would be the next call. ``paused``: only what leads to a rest point."""
-    state = seen.cluster.partitions.get(errand.tp)
+    state = seen.cluster.partitions.get(move.tp)
     if state is None:
-        if errand.tp in seen.gone:
+        if move.tp in seen.gone:
             return PartitionStatus(MovePhase.SKIPPED, Reason.TOPIC_DELETED, "the partition no longer exists")
         return PartitionStatus(
             MovePhase.WAITING, Reason.METADATA_MISSING, "no broker told about the partition; asking again"
         )
-    if errand.topic_id and state.topic_id and state.topic_id != errand.topic_id:
+    if move.topic_id and state.topic_id and state.topic_id != move.topic_id:
         return PartitionStatus(
             MovePhase.SKIPPED, Reason.TOPIC_RECREATED, "the topic was deleted and created anew since the plan"
         )
     if state.in_flight:
-        return _judge_in_flight(errand, state, seen, direction)
-    if not set(state.replicas) <= errand.known:
+        return _judge_in_flight(move, state, seen, direction)
+    if not set(state.replicas) <= move.known:
         return PartitionStatus(
             MovePhase.SKIPPED, Reason.DRIFTED, f"its replicas {list(state.replicas)} are neither old nor planned ones"
         )
-    if len(state.replicas) < errand.fewest:
+    if len(state.replicas) < move.fewest:
         message = f"its replicas {list(state.replicas)} are fewer than any step of ours leaves: someone changed them"
         return PartitionStatus(MovePhase.SKIPPED, Reason.DRIFTED, message)
-    if direction is Direction.FORWARD and errand.elects and state.replicas != errand.target:
+    if direction is Direction.FORWARD and move.elects and state.replicas != move.target:
         return PartitionStatus(
             MovePhase.SKIPPED, Reason.DRIFTED, f"its list {list(state.replicas)} is not the one planned from"
         )
-    if direction is Direction.FORWARD and not errand.elects and errand.origin == errand.planned_from == errand.target:
+    if direction is Direction.FORWARD and not move.elects and move.origin == move.planned_from == move.target:
         return PartitionStatus(MovePhase.DONE)  # an earlier plan wanted something of it, and has not done it
-    return _judge_at_rest(errand, state, seen, direction, parallel_replicas, paused=paused)
+    return _judge_at_rest(move, state, seen, direction, parallel_replicas, paused=paused)
 
 
 def _judge_in_flight(
-    errand: PartitionMove, state: PartitionState, seen: Observation, direction: Direction
+    move: PartitionMove, state: PartitionState, seen: Observation, direction: Direction
 ) -> PartitionStatus:
     adding = set(state.adding)
-    if not set(state.replicas) <= errand.known:
+    if not set(state.replicas) <= move.known:
         if state.wedged:
             message = "someone else's reassignment adds and removes the same broker, which does not end by itself"
             return PartitionStatus(
@@ -155,10 +155,10 @@ def _judge_in_flight(
         return PartitionStatus(
             MovePhase.WAITING, Reason.FOREIGN_REASSIGNMENT, "someone else is reassigning the partition"
         )
-    goal = errand.target if direction is Direction.FORWARD else errand.origin
+    goal = move.target if direction is Direction.FORWARD else move.origin
     # Going back, a broker that is gone is not waited for, neither its copy nor its return: a deletion would never end.
     awaited = adding - state.isr or set(state.replicas) - set(state.removing) - state.isr
-    hopeless = direction is Direction.ROLLBACK and not awaited.isdisjoint(_gone(errand, seen))
+    hopeless = direction is Direction.ROLLBACK and not awaited.isdisjoint(_gone(move, seen))
     if adding <= set(goal) and not state.wedged and not hopeless and direction is not Direction.REVERT:
         step = tuple(b for b in state.replicas if b not in state.removing)
         leads_away = bool(state.leader is not None and step[:1] != (state.leader,))
@@ -196,7 +196,7 @@ def _what_the_copy_lacks(state: PartitionState, seen: Observation) -> tuple[str,
 
 
 def _judge_at_rest(
-    errand: PartitionMove,
+    move: PartitionMove,
     state: PartitionState,
     seen: Observation,
     direction: Direction,
@@ -205,60 +205,60 @@ def _judge_at_rest(
     paused: bool,
 ) -> PartitionStatus:
     alive = frozenset(seen.cluster.brokers)
-    goal: Replicas | Skip | Wait = errand.target
-    start = errand.planned_from
+    goal: Replicas | Skip | Wait = move.target
+    start = move.planned_from
     if direction is not Direction.FORWARD:
         revert = direction is Direction.REVERT
         goal = rollback_target(
-            errand.origin, errand.target, state, alive, restarting=seen.restarting, only_in_flight=revert
+            move.origin, move.target, state, alive, restarting=seen.restarting, only_in_flight=revert
         )
-        start = errand.target
+        start = move.target
     if isinstance(goal, Skip):
         return PartitionStatus(MovePhase.SKIPPED, goal.reason, goal.message)
     if isinstance(goal, Wait):
         return PartitionStatus(MovePhase.WAITING, goal.reason, goal.message, started=True)
-    if direction is not Direction.FORWARD and state.replicas == errand.origin and _led_by_another(errand):
+    if direction is not Direction.FORWARD and state.replicas == move.origin and _led_by_another(move):
         return PartitionStatus(
             MovePhase.DONE
         )  # as it was before the run: its preferred replica did not lead then either
-    if direction is not Direction.FORWARD and _leader_is_all_that_lacks(errand, state, seen):
-        if state.replicas == errand.origin:
-            message = f"the replicas are back, but broker {errand.origin[0]}, which led them, is gone"
+    if direction is not Direction.FORWARD and _leader_is_all_that_lacks(move, state, seen):
+        if state.replicas == move.origin:
+            message = f"the replicas are back, but broker {move.origin[0]}, which led them, is gone"
             return PartitionStatus(MovePhase.SKIPPED, Reason.PREFERRED_LEADER_GONE, message)
         # Put back in order all the same: Kafka elects it when it returns, as it would have done before the run.
         return PartitionStatus(
-            MovePhase.READY, step=errand.origin, call=Alter(errand.origin), started=True, leader_movement=True
+            MovePhase.READY, step=move.origin, call=Alter(move.origin), started=True, leader_movement=True
         )
-    min_insync = seen.min_insync.get(errand.tp.topic)
+    min_insync = seen.min_insync.get(move.tp.topic)
     if min_insync is None:
         return PartitionStatus(
             MovePhase.WAITING, Reason.METADATA_MISSING, "no broker told min.insync.replicas; asking again"
         )
-    grown = direction is not Direction.FORWARD and len(goal) < min(len(errand.target), len(state.replicas))
+    grown = direction is not Direction.FORWARD and len(goal) < min(len(move.target), len(state.replicas))
     if grown and len(goal) < min_insync:
         message = f"min.insync.replicas is {min_insync}: nobody could produce with {len(goal)} replicas"
         return PartitionStatus(MovePhase.SKIPPED, Reason.BELOW_MIN_INSYNC_REPLICAS, message)
     # Never more are demanded than there would be: one replica with min.insync.replicas=2 was so before us.
-    min_insync = min(min_insync, max(len(errand.origin), len(goal)))
+    min_insync = min(min_insync, max(len(move.origin), len(goal)))
     rules = StepRules(parallel_replicas, min_insync, alive)
     present = Present(state.replicas, state.isr, state.leader)
-    started = state.replicas != errand.planned_from
+    started = state.replicas != move.planned_from
     outcome = next_step(present, goal, rules)
     if outcome is None:
         return PartitionStatus(MovePhase.DONE)
-    if isinstance(outcome, Wait) and direction is not Direction.FORWARD and _gone(errand, seen):
+    if isinstance(outcome, Wait) and direction is not Direction.FORWARD and _gone(move, seen):
         # What it waits for may never come: a broker that is gone does not hold up a deletion.
         return PartitionStatus(
-            MovePhase.SKIPPED, Reason.ORIGINAL_BROKER_GONE, f"{outcome.message}; brokers {_gone(errand, seen)} are gone"
+            MovePhase.SKIPPED, Reason.ORIGINAL_BROKER_GONE, f"{outcome.message}; brokers {_gone(move, seen)} are gone"
         )
     if isinstance(outcome, Wait):
         return PartitionStatus(MovePhase.WAITING, outcome.reason, outcome.message, started=started)
-    if direction is not Direction.FORWARD and (absent := _left_out_of_sync(errand, state, outcome, seen)):
+    if direction is not Direction.FORWARD and (absent := _left_out_of_sync(move, state, outcome, seen)):
         # 3.9 would not end the step, and what is not ended is cancelled: neither is begun.
         return PartitionStatus(
             MovePhase.SKIPPED, Reason.ORIGINAL_BROKER_GONE, f"brokers {absent} are gone, and stay replicas meanwhile"
         )
-    if paused and not _leads_to_rest(errand, state, outcome, direction):
+    if paused and not _leads_to_rest(move, state, outcome, direction):
         return PartitionStatus(
             MovePhase.WAITING, Reason.PAUSED, "no new step is started now", step=outcome.replicas, started=started
         )
@@ -277,30 +277,30 @@ def _judge_at_rest(
     )
 
 
-def _led_by_another(errand: PartitionMove) -> bool:
-    return errand.origin_leader not in {None, errand.origin[0]}
+def _led_by_another(move: PartitionMove) -> bool:
+    return move.origin_leader not in {None, move.origin[0]}
 
 
-def _leader_is_all_that_lacks(errand: PartitionMove, state: PartitionState, seen: Observation) -> bool:
+def _leader_is_all_that_lacks(move: PartitionMove, state: PartitionState, seen: Observation) -> bool:
     """Whether the original set is back and its preferred leader is gone, while another one leads."""
     led = state.leader is not None and bool(state.isr)
-    return led and set(state.replicas) == set(errand.origin) and errand.origin[0] in _gone(errand, seen)
+    return led and set(state.replicas) == set(move.origin) and move.origin[0] in _gone(move, seen)
 
 
-def _gone(errand: PartitionMove, seen: Observation) -> list[BrokerId]:
+def _gone(move: PartitionMove, seen: Observation) -> list[BrokerId]:
     """Originals that are not live, and not just restarting."""
-    return [b for b in errand.origin if b not in seen.cluster.brokers and b not in seen.restarting]
+    return [b for b in move.origin if b not in seen.cluster.brokers and b not in seen.restarting]
 
 
-def _left_out_of_sync(errand: PartitionMove, state: PartitionState, step: Step, seen: Observation) -> list[BrokerId]:
+def _left_out_of_sync(move: PartitionMove, state: PartitionState, step: Step, seen: Observation) -> list[BrokerId]:
     """Originals that are gone and that the copy which is to be begun leaves in the list, out of sync."""
     call = step.calls[0]
     if not isinstance(call, Alter) or not call.until_in_sync:
         return []
-    return [b for b in _gone(errand, seen) if b in call.replicas and b not in state.isr]
+    return [b for b in _gone(move, seen) if b in call.replicas and b not in state.isr]
 
 
-def _leads_to_rest(errand: PartitionMove, state: PartitionState, step: Step, direction: Direction) -> bool:
+def _leads_to_rest(move: PartitionMove, state: PartitionState, step: Step, direction: Direction) -> bool:
     """Whether a pause lets the step pass.
 
     It may only drop what is above the replication factor, elect a leader that a step has put first, or repair the order
@@ -308,8 +308,8 @@ def _leads_to_rest(errand: PartitionMove, state: PartitionState, step: Step, dir
     """
     call = step.calls[0]
     if isinstance(call, Elect):
-        return not (errand.elects and direction is Direction.FORWARD)
+        return not (move.elects and direction is Direction.FORWARD)
     if call.until_in_sync:
         return False
     repairs_order = direction is not Direction.FORWARD and set(call.replicas) == set(state.replicas)
-    return repairs_order or len(state.replicas) > max(len(errand.origin), len(errand.target))
+    return repairs_order or len(state.replicas) > max(len(move.origin), len(move.target))

@@ -51,8 +51,8 @@ class Progress:
 
 
 def measure(
-    errands: Iterable[PartitionMove],
-    verdicts: Mapping[TopicPartition, PartitionStatus],
+    moves: Iterable[PartitionMove],
+    statuses: Mapping[TopicPartition, PartitionStatus],
     cluster: ClusterState,
     replica_bytes: ReplicaBytes,
     direction: Direction,
@@ -61,15 +61,15 @@ def measure(
 
     Of a partition that is left alone only what has arrived counts, in the total too: the rest never comes.
     """
-    kinds = Counter(v.kind for v in verdicts.values())
+    phases = Counter(v.phase for v in statuses.values())
     total = replicas = replicas_done = moved = in_total = above = 0
-    for errand in errands:
+    for move in moves:
         total += 1
-        start, goal = _way(errand, direction)
-        state = cluster.partitions.get(errand.tp)
-        verdict = verdicts.get(errand.tp)
-        left_alone = verdict is not None and verdict.kind is MovePhase.SKIPPED
-        others = left_alone or (verdict is not None and verdict.reason == Reason.FOREIGN_REASSIGNMENT)
+        start, goal = _way(move, direction)
+        state = cluster.partitions.get(move.tp)
+        status = statuses.get(move.tp)
+        left_alone = status is not None and status.phase is MovePhase.SKIPPED
+        others = left_alone or (status is not None and status.reason == Reason.FOREIGN_REASSIGNMENT)
         if state is not None and not state.in_flight and not others:
             above += len(state.replicas) > max(len(start), len(goal))
         for broker in goal:
@@ -77,15 +77,15 @@ def measure(
                 continue
             replicas += 1
             replicas_done += state is not None and broker in state.replicas and broker in state.isr
-            arrived = _arrived(errand, broker, state, replica_bytes)
+            arrived = _arrived(move, broker, state, replica_bytes)
             moved += arrived
-            in_total += arrived if left_alone else max(errand.size_bytes, 0)
+            in_total += arrived if left_alone else max(move.size_bytes, 0)
     return Progress(
         partitions_total=total,
-        partitions_completed=kinds[MovePhase.DONE],
-        partitions_in_flight=kinds[MovePhase.IN_FLIGHT],
-        partitions_waiting=kinds[MovePhase.WAITING] + kinds[MovePhase.READY],
-        partitions_skipped=kinds[MovePhase.SKIPPED],
+        partitions_completed=phases[MovePhase.DONE],
+        partitions_in_flight=phases[MovePhase.IN_FLIGHT],
+        partitions_waiting=phases[MovePhase.WAITING] + phases[MovePhase.READY],
+        partitions_skipped=phases[MovePhase.SKIPPED],
         replicas_total=replicas,
         replicas_completed=replicas_done,
         bytes_total=in_total,
@@ -95,8 +95,8 @@ def measure(
 
 
 def bytes_left(
-    errands: Iterable[PartitionMove],
-    verdicts: Mapping[TopicPartition, PartitionStatus],
+    moves: Iterable[PartitionMove],
+    statuses: Mapping[TopicPartition, PartitionStatus],
     cluster: ClusterState,
     replica_bytes: ReplicaBytes,
     direction: Direction,
@@ -107,63 +107,63 @@ def bytes_left(
     """
     into: defaultdict[BrokerId, int] = defaultdict(int)
     out_of: defaultdict[BrokerId, int] = defaultdict(int)
-    for errand in errands:
-        verdict = verdicts.get(errand.tp)
-        if verdict is not None and verdict.kind in {MovePhase.DONE, MovePhase.SKIPPED}:
+    for move in moves:
+        status = statuses.get(move.tp)
+        if status is not None and status.phase in {MovePhase.DONE, MovePhase.SKIPPED}:
             continue
-        start, goal = _way(errand, direction)
-        state = cluster.partitions.get(errand.tp)
+        start, goal = _way(move, direction)
+        state = cluster.partitions.get(move.tp)
         for broker in goal:
             if broker in start:
                 continue
-            left = max(errand.size_bytes, 0) - _arrived(errand, broker, state, replica_bytes)
+            left = max(move.size_bytes, 0) - _arrived(move, broker, state, replica_bytes)
             into[broker] += left
             if state is not None and state.leader is not None:
                 out_of[state.leader] += left
     return dict(into), dict(out_of)
 
 
-def bytes_to_move_back(errands: Iterable[PartitionMove], cluster: ClusterState) -> int:
+def bytes_to_move_back(moves: Iterable[PartitionMove], cluster: ClusterState) -> int:
     """What a rollback has to copy once everything in flight is cancelled: originals that hold no replica now."""
     back = 0
-    for errand in errands:
-        state = cluster.partitions.get(errand.tp)
-        if state is not None and set(state.replicas) <= errand.known:
+    for move in moves:
+        state = cluster.partitions.get(move.tp)
+        if state is not None and set(state.replicas) <= move.known:
             held = set(state.replicas) - set(state.adding)
-            back += errand.size_bytes * sum(broker not in held for broker in errand.origin)
+            back += move.size_bytes * sum(broker not in held for broker in move.origin)
     return back
 
 
-def lost_moves(errands: Iterable[PartitionMove], verdicts: Mapping[TopicPartition, PartitionStatus]) -> tuple[int, int]:
+def lost_moves(moves: Iterable[PartitionMove], statuses: Mapping[TopicPartition, PartitionStatus]) -> tuple[int, int]:
     """Replica moves of the plan that others have made void by changing the partition, and all of them.
 
     A new order and an election count as one. What the plan leaves where it is cannot be lost.
     """
     lost = total = 0
-    for errand in errands:
-        if errand.planned_from == errand.target and not errand.elects:
+    for move in moves:
+        if move.planned_from == move.target and not move.elects:
             continue
-        moves = max(1, sum(broker not in errand.planned_from for broker in errand.target))
-        total += moves
-        verdict = verdicts.get(errand.tp)
-        if verdict is not None and verdict.kind is MovePhase.SKIPPED and verdict.reason == Reason.DRIFTED:
-            lost += moves
+        replica_moves = max(1, sum(broker not in move.planned_from for broker in move.target))
+        total += replica_moves
+        status = statuses.get(move.tp)
+        if status is not None and status.phase is MovePhase.SKIPPED and status.reason == Reason.DRIFTED:
+            lost += replica_moves
     return lost, total
 
 
-def _way(errand: PartitionMove, direction: Direction) -> tuple[Replicas, Replicas]:
+def _way(move: PartitionMove, direction: Direction) -> tuple[Replicas, Replicas]:
     """From where to where."""
     if direction is Direction.FORWARD:
-        return errand.origin, errand.target
-    return errand.target, errand.origin
+        return move.origin, move.target
+    return move.target, move.origin
 
 
-def _arrived(errand: PartitionMove, broker: BrokerId, state: PartitionState | None, replica_bytes: ReplicaBytes) -> int:
+def _arrived(move: PartitionMove, broker: BrokerId, state: PartitionState | None, replica_bytes: ReplicaBytes) -> int:
     """Bytes of the copy on the broker: all where it is in sync, else what lies on disk."""
-    size = max(errand.size_bytes, 0)
+    size = max(move.size_bytes, 0)
     if state is None or broker not in state.replicas:
         return 0
-    return size if broker in state.isr else min(size, replica_bytes.get((errand.tp, broker), 0))
+    return size if broker in state.isr else min(size, replica_bytes.get((move.tp, broker), 0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,9 +57,9 @@ class Ceilings:
 
 @dataclass(frozen=True, slots=True)
 class RebalanceShare:
-    """One rebalance's part: its verdicts, the bytes of one replica of each partition (absent: unknown), its limits."""
+    """One rebalance's part: its statuses, the bytes of one replica of each partition (absent: unknown), its limits."""
 
-    verdicts: Mapping[TopicPartition, PartitionStatus]
+    statuses: Mapping[TopicPartition, PartitionStatus]
     sizes: Mapping[TopicPartition, int]
     limits: Limits
 
@@ -96,7 +96,7 @@ def schedule(
     turns = [_Turn(share, cluster, usage) for share in shares]
     for tp, state in cluster.partitions.items():
         if state.adding or state.removing:
-            turn = next((turn for turn in turns if tp in turn.share.verdicts), None)
+            turn = next((turn for turn in turns if tp in turn.share.statuses), None)
             usage.count_in_flight(tp, state, turn, replica_bytes)
     return [turn.orders() for turn in turns]
 
@@ -179,18 +179,18 @@ class _Turn:
         self._elections: list[TopicPartition] = []
         self._no_room: dict[TopicPartition, BrokerId] = {}
         self._cancels: list[TopicPartition] = []
-        for tp, verdict in share.verdicts.items():
-            if verdict.kind is MovePhase.IN_FLIGHT:
-                self._count(tp, leads=verdict.leader_movement)
-            elif verdict.cancel:
+        for tp, status in share.statuses.items():
+            if status.phase is MovePhase.IN_FLIGHT:
+                self._count(tp, leads=status.leader_movement)
+            elif status.cancel:
                 self._cancels.append(tp)
                 self._count(tp, leads=False)
 
     def count_in_flight(self, tp: TopicPartition, copies: int) -> None:
         """Kafka lists one of the share's partitions with so many copies."""
         self._budget.replicas += copies
-        verdict = self.share.verdicts[tp]
-        if verdict.kind is MovePhase.WAITING and verdict.started:
+        status = self.share.statuses[tp]
+        if status.phase is MovePhase.WAITING and status.started:
             self._count(tp, leads=False)  # ours, and cannot be cancelled now; a foreign one takes no slot
 
     def orders(self) -> Orders:
@@ -203,14 +203,14 @@ class _Turn:
 
     def _ready(self) -> list[_Ready]:
         """What is ready, by class: the first class goes first. Within a class the order is that of names."""
-        kinds = product((True, False), (False, True), (True, False))
-        classes = [_Ready(internal=internal, leads=leads) for _begun, internal, leads in kinds]
+        classes_of = product((True, False), (False, True), (True, False))
+        classes = [_Ready(internal=internal, leads=leads) for _begun, internal, leads in classes_of]
         shut = self._usage.traffic.shut(self.share.limits.per_broker_in)
-        for tp, verdict in _by_name(self.share.verdicts):
-            call = verdict.call
-            if call is None or verdict.kind is not MovePhase.READY:
+        for tp, status in _by_name(self.share.statuses):
+            call = status.call
+            if call is None or status.phase is not MovePhase.READY:
                 continue
-            begun, leads = verdict.started, verdict.leader_movement
+            begun, leads = status.started, status.leader_movement
             ready = classes[(0 if begun else 4) + (2 if tp.internal else 0) + (0 if leads else 1)]
             if not isinstance(call, Alter) or not call.until_in_sync:
                 ready.at_once.append(tp)
@@ -248,14 +248,14 @@ class _Turn:
         self._no_room |= pipes.no_room
 
     def _send(self, tp: TopicPartition) -> None:
-        verdict = self.share.verdicts[tp]
+        status = self.share.statuses[tp]
         copies = 0
-        if isinstance(verdict.call, Alter):
-            self._alters[tp] = verdict.call.replicas
-            copies = len(verdict.call.until_in_sync)
-        elif isinstance(verdict.call, Elect):
+        if isinstance(status.call, Alter):
+            self._alters[tp] = status.call.replicas
+            copies = len(status.call.until_in_sync)
+        elif isinstance(status.call, Elect):
             self._elections.append(tp)
-        self._count(tp, leads=verdict.leader_movement, copies=copies)
+        self._count(tp, leads=status.leader_movement, copies=copies)
 
     def _count(self, tp: TopicPartition, *, leads: bool, copies: int = 0) -> None:
         for budget in (self._budget, self._usage.budget):
@@ -275,7 +275,7 @@ class _Turn:
         return min(found, default=None)
 
 
-def _by_name(verdicts: Mapping[TopicPartition, PartitionStatus]) -> Iterable[tuple[TopicPartition, PartitionStatus]]:
+def _by_name(statuses: Mapping[TopicPartition, PartitionStatus]) -> Iterable[tuple[TopicPartition, PartitionStatus]]:
     """Sorted by partition; at next to no cost where they are listed that way."""
-    listed = list(verdicts)
-    return verdicts.items() if listed == sorted(listed) else sorted(verdicts.items(), key=itemgetter(0))
+    listed = list(statuses)
+    return statuses.items() if listed == sorted(listed) else sorted(statuses.items(), key=itemgetter(0))

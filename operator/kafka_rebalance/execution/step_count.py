@@ -12,8 +12,8 @@ from kafka_rebalance.reasons import Reason
 
 
 def steps_completed(
-    errands: Iterable[PartitionMove],
-    verdicts: Mapping[TopicPartition, PartitionStatus],
+    moves: Iterable[PartitionMove],
+    statuses: Mapping[TopicPartition, PartitionStatus],
     cluster: ClusterState,
     direction: Direction,
     parallel_replicas: int,
@@ -26,21 +26,21 @@ def steps_completed(
     """
     forward = direction is Direction.FORWARD
     done = 0
-    for errand in errands:
-        tp = errand.tp
-        state, verdict = cluster.partitions.get(tp), verdicts.get(tp)
+    for move in moves:
+        tp = move.tp
+        state, status = cluster.partitions.get(tp), statuses.get(tp)
         if (
             state is None
-            or verdict is None
-            or verdict.kind is MovePhase.SKIPPED
-            or verdict.reason == Reason.FOREIGN_REASSIGNMENT
+            or status is None
+            or status.phase is MovePhase.SKIPPED
+            or status.reason == Reason.FOREIGN_REASSIGNMENT
         ):
             continue
-        start, goal = (errand.origin, errand.target) if forward else (errand.target, errand.origin)
+        start, goal = (move.origin, move.target) if forward else (move.target, move.origin)
         settled = _settled(state) if state.adding else state.replicas
         if settled == start:
             # Only a leader is elected: no list tells it.
-            done += errand.elects and forward and verdict.kind is MovePhase.DONE
+            done += move.elects and forward and status.phase is MovePhase.DONE
         elif settled == goal:
             done += _steps(start, goal, parallel_replicas)
         else:

@@ -207,7 +207,7 @@ class ClusterEngine:
             self.works.values(),
             self._clock.monotonic(),
             sent=self._sent,
-            settled=self._throttle.settled,
+            settled=self._throttle.ledger_empty,
             limits_others=self._throttle.limits_others,
         )
 
@@ -258,7 +258,7 @@ class ClusterEngine:
                 work.direction, work.pace = heading, None
             work.hold = hold_on(work, around)
             self._judge_again(work, look.observation, look.changed)
-            flying = {tp for tp, verdict in work.verdicts.items() if verdict.kind is MovePhase.IN_FLIGHT}
+            flying = {tp for tp, verdict in work.verdicts.items() if verdict.phase is MovePhase.IN_FLIGHT}
             work.since = {tp: work.since.get(tp, now) for tp in flying}
             notice_drift(work)
 

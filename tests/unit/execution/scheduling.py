@@ -1,4 +1,4 @@
-"""Verdicts, shares and limits in few words: what the tests of the schedule share."""
+"""Statuses, shares and limits in few words: what the tests of the schedule share."""
 
 from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatus
 from kafka_rebalance.execution.schedule import Ceilings, Limits, RebalanceShare, schedule
@@ -43,17 +43,17 @@ def limits(p=100, leaders=100, copies=MANY, to=None, out=None):
     return Limits(1, p, leaders, copies, to, out)
 
 
-def share(verdicts, within=None, sizes=None):
-    return RebalanceShare(by_name(verdicts), by_name(sizes or {}), within or limits())
+def share(statuses, within=None, sizes=None):
+    return RebalanceShare(by_name(statuses), by_name(sizes or {}), within or limits())
 
 
 def cluster_of(*shares):
-    """What metadata shows where the verdicts are as they are."""
+    """What metadata shows where the statuses are as they are."""
     partitions = {}
-    for tp, verdict in (item for part in shares for item in part.verdicts.items()):
-        copies = isinstance(verdict.call, Alter) and verdict.call.until_in_sync
-        replicas = verdict.call.replicas if copies else verdict.step or replicas_of(1, 2)
-        adding = replicas[1:] if verdict.step else ()
+    for tp, status in (item for part in shares for item in part.statuses.items()):
+        copies = isinstance(status.call, Alter) and status.call.until_in_sync
+        replicas = status.call.replicas if copies else status.step or replicas_of(1, 2)
+        adding = replicas[1:] if status.step else ()
         leads = replicas[0]
         shown = replicas[:1] if copies else replicas
         partitions[tp] = PartitionState(tp, "", shown, frozenset({leads}), leads, adding)
@@ -64,8 +64,8 @@ def sent(*shares, ceilings=NO_CEILINGS, **more):
     return schedule(shares, cluster_of(*shares), ceilings, **more)
 
 
-def chosen(verdicts, *, sizes=None, **within):
-    return sent(share(verdicts, limits(**within), sizes))[0]
+def chosen(statuses, *, sizes=None, **within):
+    return sent(share(statuses, limits(**within), sizes))[0]
 
 
 def names(orders):

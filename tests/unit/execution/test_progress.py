@@ -21,7 +21,7 @@ from kafka_rebalance.execution.reassignment_throttle import Rates
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
 
 TP = TopicPartition("t", 0)
-ERRAND = PartitionMove(TP, "", replicas_of(1, 2), replicas_of(1, 2), replicas_of(3, 4), size_bytes=1000)
+MOVE = PartitionMove(TP, "", replicas_of(1, 2), replicas_of(1, 2), replicas_of(3, 4), size_bytes=1000)
 NONE = Progress(
     partitions_total=4,
     partitions_completed=0,
@@ -36,10 +36,10 @@ NONE = Progress(
 )
 
 
-def measured(*ids, isr, adding=(), on_disk=None, direction=Direction.FORWARD, kind=MovePhase.IN_FLIGHT):
+def measured(*ids, isr, adding=(), on_disk=None, direction=Direction.FORWARD, phase=MovePhase.IN_FLIGHT):
     state = PartitionState(TP, "", replicas_of(*ids), frozenset(isr), isr[0], replicas_of(*adding))
     on_disk = {(TP, BrokerId(b)): count for b, count in (on_disk or {}).items()}
-    return measure([ERRAND], {TP: PartitionStatus(kind)}, ClusterState("c", {}, {TP: state}), on_disk, direction)
+    return measure([MOVE], {TP: PartitionStatus(phase)}, ClusterState("c", {}, {TP: state}), on_disk, direction)
 
 
 class TestMeasure:
@@ -74,7 +74,7 @@ class TestMeasure:
         assert measured(*ids, isr=[1], adding=adding).above_replication_factor == above
 
     @pytest.mark.parametrize(
-        ("kind", "counted"),
+        ("phase", "counted"),
         [
             (MovePhase.DONE, "partitions_completed"),
             (MovePhase.IN_FLIGHT, "partitions_in_flight"),
@@ -83,23 +83,21 @@ class TestMeasure:
             (MovePhase.SKIPPED, "partitions_skipped"),
         ],
     )
-    def test_each_partition_is_counted_once(self, kind, counted):
+    def test_each_partition_is_counted_once(self, phase, counted):
         """Ready but not sent is waiting."""
-        found = measured(1, 2, isr=[1, 2], kind=kind)
+        found = measured(1, 2, isr=[1, 2], phase=phase)
         names = ("completed", "in_flight", "waiting", "skipped")
         counts = {f"partitions_{name}": getattr(found, f"partitions_{name}") for name in names}
         assert {name for name, count in counts.items() if count} == {counted}
 
     def test_of_a_partition_left_alone_only_what_has_arrived_counts(self):
         """The rest never comes: with it neither the percentage nor the time left would be true."""
-        found = measured(3, 1, 2, isr=[1, 2, 3], kind=MovePhase.SKIPPED)
+        found = measured(3, 1, 2, isr=[1, 2, 3], phase=MovePhase.SKIPPED)
         assert (found.bytes_total, found.bytes_moved) == (1000, 1000)
 
     def test_a_partition_that_no_broker_told_about_is_not_forgotten(self):
         """Its bytes stay in the total."""
-        found = measure(
-            [ERRAND], {TP: PartitionStatus(MovePhase.WAITING)}, ClusterState("c", {}), {}, Direction.FORWARD
-        )
+        found = measure([MOVE], {TP: PartitionStatus(MovePhase.WAITING)}, ClusterState("c", {}), {}, Direction.FORWARD)
         assert (found.bytes_total, found.bytes_moved, found.partitions_total) == (2000, 0, 1)
 
 
@@ -227,11 +225,11 @@ class TestRangeOfTimeLeft:
 
 
 class TestBytesLeft:
-    def left(self, *ids, isr, on_disk=None, direction=Direction.FORWARD, kind=MovePhase.IN_FLIGHT, leader=1):
+    def left(self, *ids, isr, on_disk=None, direction=Direction.FORWARD, phase=MovePhase.IN_FLIGHT, leader=1):
         state = PartitionState(TP, "", replicas_of(*ids), frozenset(isr), leader)
         on_disk = {(TP, BrokerId(b)): count for b, count in (on_disk or {}).items()}
         cluster = ClusterState("c", {}, {TP: state})
-        return bytes_left([ERRAND], {TP: PartitionStatus(kind)}, cluster, on_disk, direction)
+        return bytes_left([MOVE], {TP: PartitionStatus(phase)}, cluster, on_disk, direction)
 
     def test_into_each_destination_and_out_of_the_leader(self):
         """3 has a quarter of its copy, 4 nothing yet; both fetch from the leader."""
@@ -245,10 +243,10 @@ class TestBytesLeft:
         """What the origin had and the target has not."""
         assert self.left(4, 3, isr=[3, 4], direction=Direction.ROLLBACK, leader=4) == ({1: 1000, 2: 1000}, {4: 2000})
 
-    @pytest.mark.parametrize("kind", [MovePhase.SKIPPED, MovePhase.DONE])
-    def test_nothing_comes_of_what_is_left_alone(self, kind):
+    @pytest.mark.parametrize("phase", [MovePhase.SKIPPED, MovePhase.DONE])
+    def test_nothing_comes_of_what_is_left_alone(self, phase):
         """Nor of what is done."""
-        assert self.left(1, 2, isr=[1, 2], kind=kind) == ({}, {})
+        assert self.left(1, 2, isr=[1, 2], phase=phase) == ({}, {})
 
     def test_without_a_leader_it_counts_at_its_destinations(self):
         """Where it will be fetched from is not known."""

@@ -44,8 +44,8 @@ class TestLimits:
 
     def test_never_more_than_l_leader_movements(self):
         """KIP-435's L counts those in flight too; elections and copies alike."""
-        verdicts = {"t-0": flying(10, leads=True), "t-1": ELECTION, "t-2": copying(11, leads=True)}
-        orders = chosen({**verdicts, "t-3": copying(12, leads=True)}, leaders=3)
+        statuses = {"t-0": flying(10, leads=True), "t-1": ELECTION, "t-2": copying(11, leads=True)}
+        orders = chosen({**statuses, "t-3": copying(12, leads=True)}, leaders=3)
         assert orders.elections == tuple(tps("t-1"))
         assert names(orders) == ["t-2"]
 
@@ -57,14 +57,14 @@ class TestLimits:
 
     def test_never_more_copies_than_the_cap(self):
         """reassignment.max.concurrent.replica.movements counts replicas, those in flight included."""
-        verdicts = {"t-0": flying(10, 11), "t-1": copying(12, 13), "t-2": copying(14, 15), "t-3": copying(16)}
-        assert len(chosen(verdicts, copies=4).alters) == 1
-        assert sorted(names(chosen(verdicts, copies=5))) in (["t-1", "t-3"], ["t-2", "t-3"])
+        statuses = {"t-0": flying(10, 11), "t-1": copying(12, 13), "t-2": copying(14, 15), "t-3": copying(16)}
+        assert len(chosen(statuses, copies=4).alters) == 1
+        assert sorted(names(chosen(statuses, copies=5))) in (["t-1", "t-3"], ["t-2", "t-3"])
 
     def test_a_smaller_step_passes_a_larger_one_that_does_not_fit(self):
         """Between the same brokers too: what is left of the cap is used."""
-        verdicts = {"t-0": flying(12), "t-1": copying(10, 11), "t-2": copying(10)}
-        assert names(chosen(verdicts, copies=2, sizes={"t-1": 9, "t-2": 1})) == ["t-2"]
+        statuses = {"t-0": flying(12), "t-1": copying(10, 11), "t-2": copying(10)}
+        assert names(chosen(statuses, copies=2, sizes={"t-1": 9, "t-2": 1})) == ["t-2"]
 
     def test_calls_without_a_copy_pass_a_full_cap(self):
         """A drop frees a replica: holding it back would hold everything, also when the cap was lowered meanwhile."""
@@ -82,10 +82,10 @@ class TestLimits:
         part = share({f"t-{i}": CANCEL for i in range(5)}, limits(p=0, leaders=0, copies=0))
         assert sent(part, ceilings=Ceilings(0, 0, 0))[0].cancels == tuple(tps(*(f"t-{i}" for i in range(5))))
 
-    @pytest.mark.parametrize("kind", [MovePhase.DONE, MovePhase.WAITING, MovePhase.SKIPPED, MovePhase.IN_FLIGHT])
-    def test_only_what_is_ready_is_sent(self, kind):
-        """A verdict of any other kind sends nothing, whatever step it shows."""
-        assert chosen({"t-0": PartitionStatus(kind, step=replicas_of(1, 2))}) == Orders()
+    @pytest.mark.parametrize("phase", [MovePhase.DONE, MovePhase.WAITING, MovePhase.SKIPPED, MovePhase.IN_FLIGHT])
+    def test_only_what_is_ready_is_sent(self, phase):
+        """A status of any other phase sends nothing, whatever step it shows."""
+        assert chosen({"t-0": PartitionStatus(phase, step=replicas_of(1, 2))}) == Orders()
 
 
 class TestPerBroker:
@@ -94,20 +94,20 @@ class TestPerBroker:
     @pytest.mark.parametrize(("cap", "expected"), [(1, 1), (2, 2), (None, 4)])
     def test_never_more_copies_into_a_broker(self, cap, expected):
         """The destination's cap."""
-        verdicts = {f"t-{i}": copying(10, source=i) for i in range(4)}
-        assert len(chosen(verdicts, to=cap).alters) == expected
+        statuses = {f"t-{i}": copying(10, source=i) for i in range(4)}
+        assert len(chosen(statuses, to=cap).alters) == expected
 
     @pytest.mark.parametrize(("cap", "expected"), [(1, 1), (2, 2), (None, 4)])
     def test_never_more_copies_out_of_a_broker(self, cap, expected):
         """The leader is the source of every copy."""
-        verdicts = {f"t-{i}": copying(10 + i) for i in range(4)}
-        assert len(chosen(verdicts, out=cap).alters) == expected
+        statuses = {f"t-{i}": copying(10 + i) for i in range(4)}
+        assert len(chosen(statuses, out=cap).alters) == expected
 
     def test_what_is_in_flight_counts_on_both_sides(self):
         """Into what it adds, out of its leader."""
-        verdicts = {"t-0": flying(10, source=1), "t-1": copying(10, source=2), "t-2": copying(11, source=1)}
-        assert names(chosen(verdicts, to=1)) == ["t-2"]
-        assert names(chosen(verdicts, out=1)) == ["t-1"]
+        statuses = {"t-0": flying(10, source=1), "t-1": copying(10, source=2), "t-2": copying(11, source=1)}
+        assert names(chosen(statuses, to=1)) == ["t-2"]
+        assert names(chosen(statuses, out=1)) == ["t-1"]
 
     def test_a_foreign_reassignment_loads_a_broker_too(self):
         """Bytes are bytes, whoever asked for them."""
@@ -115,18 +115,18 @@ class TestPerBroker:
 
     def test_every_destination_of_a_step_must_have_room(self):
         """Not only the first one."""
-        verdicts = {"t-0": flying(11, source=2), "t-1": copying(10, 11), "t-2": copying(10, 12)}
-        assert names(chosen(verdicts, to=1)) == ["t-2"]
+        statuses = {"t-0": flying(11, source=2), "t-1": copying(10, 11), "t-2": copying(10, 12)}
+        assert names(chosen(statuses, to=1)) == ["t-2"]
 
     def test_every_copy_of_a_step_counts_at_its_source(self):
         """R copies at once are R moves out of the leader."""
-        verdicts = {"t-0": copying(10, 11), "t-1": copying(12, 13), "t-2": copying(14)}
-        assert len(chosen(verdicts, out=3).alters) == 2
+        statuses = {"t-0": copying(10, 11), "t-1": copying(12, 13), "t-2": copying(14)}
+        assert len(chosen(statuses, out=3).alters) == 2
 
     def test_a_step_that_alone_exceeds_a_cap_passes_alone(self):
         """R above ``out``: it comes when nothing else leaves the broker, and nothing else does meanwhile."""
-        verdicts = {"t-0": copying(10, 11, 12), "t-1": copying(13)}
-        assert len(chosen(verdicts, out=1).alters) == 1
+        statuses = {"t-0": copying(10, 11, 12), "t-1": copying(13)}
+        assert len(chosen(statuses, out=1).alters) == 1
         assert names(chosen({"t-0": copying(10, 11, 12)}, out=1)) == ["t-0"]
         assert not chosen({"t-0": copying(10, 11, 12), "t-1": flying(13)}, out=1).alters
 
@@ -199,19 +199,19 @@ class TestDisk:
 class TestClasses:
     def test_begun_ones_first_internal_last_then_the_largest(self):
         """The longest copy does not start last, and nothing half done waits behind something new."""
-        verdicts = {
+        statuses = {
             "__consumer_offsets-0": copying(10),
             "small-0": copying(10),
             "large-0": copying(10),
             "begun-0": copying(10, started=True),
         }
         sizes = {"__consumer_offsets-0": 10**9, "small-0": 1, "large-0": 10**6, "begun-0": 0}
-        assert names(chosen(verdicts, sizes=sizes)) == ["begun-0", "large-0", "small-0", "__consumer_offsets-0"]
+        assert names(chosen(statuses, sizes=sizes)) == ["begun-0", "large-0", "small-0", "__consumer_offsets-0"]
 
     def test_at_most_l_leader_movements_first_then_others(self):
         """KIP-435's order within a batch."""
-        verdicts = {"t-0": copying(10), "t-1": copying(10, leads=True), "t-2": copying(10, leads=True)}
-        assert names(chosen(verdicts, leaders=1, p=2, sizes={"t-0": 9, "t-2": 1})) == ["t-2", "t-0"]
+        statuses = {"t-0": copying(10), "t-1": copying(10, leads=True), "t-2": copying(10, leads=True)}
+        assert names(chosen(statuses, leaders=1, p=2, sizes={"t-0": 9, "t-2": 1})) == ["t-2", "t-0"]
 
     def test_internal_leaders_move_one_at_a_time_over_all_rebalances(self):
         """Whatever L says; other calls for internal topics go on."""
@@ -246,65 +246,65 @@ class TestPipes:
 
     def test_destinations_take_turns(self):
         """Three slots, three destinations: one each, though the largest all go to the first."""
-        verdicts = {f"t-{i}": copying(10 + i // 3, source=i) for i in range(9)}
+        statuses = {f"t-{i}": copying(10 + i // 3, source=i) for i in range(9)}
         sizes = {f"t-{i}": 100 - i for i in range(9)}
-        assert names(chosen(verdicts, p=3, sizes=sizes)) == ["t-0", "t-3", "t-6"]
+        assert names(chosen(statuses, p=3, sizes=sizes)) == ["t-0", "t-3", "t-6"]
 
     def test_sources_take_turns(self):
         """The leaders that send are spread as well."""
-        verdicts = {f"t-{i}": copying(10 + i, source=i // 3) for i in range(9)}
+        statuses = {f"t-{i}": copying(10 + i, source=i // 3) for i in range(9)}
         sizes = {f"t-{i}": 100 - i for i in range(9)}
-        assert names(chosen(verdicts, p=3, sizes=sizes)) == ["t-0", "t-3", "t-6"]
+        assert names(chosen(statuses, p=3, sizes=sizes)) == ["t-0", "t-3", "t-6"]
 
     def test_with_one_source_the_destinations_still_take_turns(self):
         """The busier end decides first, the other one between equals."""
-        verdicts = {"t-0": copying(10), "t-1": copying(10), "t-2": copying(11)}
-        assert names(chosen(verdicts, p=2, sizes={"t-0": 100, "t-1": 99, "t-2": 1})) == ["t-0", "t-2"]
+        statuses = {"t-0": copying(10), "t-1": copying(10), "t-2": copying(11)}
+        assert names(chosen(statuses, p=2, sizes={"t-0": 100, "t-1": 99, "t-2": 1})) == ["t-0", "t-2"]
 
     def test_the_busier_end_decides(self):
         """An idle destination does not make up for a leader that has much to send already."""
-        verdicts = {"t-0": flying(20, source=1), "t-1": flying(11, source=5), "t-2": copying(10, source=1)}
-        part = share({**verdicts, "t-3": copying(11, source=2)}, limits(p=3), {"t-0": 100, "t-1": 50, "t-2": 9})
+        statuses = {"t-0": flying(20, source=1), "t-1": flying(11, source=5), "t-2": copying(10, source=1)}
+        part = share({**statuses, "t-3": copying(11, source=2)}, limits(p=3), {"t-0": 100, "t-1": 50, "t-2": 9})
         assert names(sent(part)[0]) == ["t-3"]
 
     def test_between_pipes_that_are_equally_busy_the_largest_goes_first(self):
         """One slot, nothing under way: the longest copy does not start last here either."""
-        verdicts = {"t-0": copying(10, source=1), "t-1": copying(11, source=2)}
-        assert names(chosen(verdicts, p=1, sizes={"t-0": 1, "t-1": 2})) == ["t-1"]
+        statuses = {"t-0": copying(10, source=1), "t-1": copying(11, source=2)}
+        assert names(chosen(statuses, p=1, sizes={"t-0": 1, "t-1": 2})) == ["t-1"]
 
     def test_bytes_count_not_copies(self):
         """Small copies go where another large one would pile up."""
-        verdicts = {"a-0": copying(10, source=1), "b-0": copying(11, source=2)}
-        verdicts |= {f"b-{i}": copying(11, source=2) for i in range(1, 4)} | {"a-1": copying(10, source=1)}
+        statuses = {"a-0": copying(10, source=1), "b-0": copying(11, source=2)}
+        statuses |= {f"b-{i}": copying(11, source=2) for i in range(1, 4)} | {"a-1": copying(10, source=1)}
         sizes = {"a-0": 100, "a-1": 100, **{f"b-{i}": 10 for i in range(4)}}
-        assert names(chosen(verdicts, p=5, sizes=sizes)) == ["a-0", "b-0", "b-1", "b-2", "b-3"]
+        assert names(chosen(statuses, p=5, sizes=sizes)) == ["a-0", "b-0", "b-1", "b-2", "b-3"]
 
     def test_what_is_under_way_already_counts_by_what_is_still_to_come(self):
         """A copy that has nearly arrived keeps its pipe busy no longer."""
-        verdicts = {"t-0": flying(10, source=1), "t-1": flying(11, source=2)}
-        verdicts |= {"t-2": copying(10, source=1), "t-3": copying(11, source=2)}
-        part = share(verdicts, limits(p=3), {"t-0": 100, "t-1": 50, "t-2": 9, "t-3": 9})
+        statuses = {"t-0": flying(10, source=1), "t-1": flying(11, source=2)}
+        statuses |= {"t-2": copying(10, source=1), "t-3": copying(11, source=2)}
+        part = share(statuses, limits(p=3), {"t-0": 100, "t-1": 50, "t-2": 9, "t-3": 9})
         assert names(sent(part)[0]) == ["t-3"]
         nearly = {(tps("t-0")[0], BrokerId(10)): 99}
         assert names(sent(part, replica_bytes=nearly)[0]) == ["t-2"]
 
     def test_copies_of_unknown_size_are_spread_too(self):
         """Without any bytes, copies count."""
-        verdicts = {f"t-{i}": copying(10 + i // 3, source=i) for i in range(9)}
-        assert names(chosen(verdicts, p=3)) == ["t-0", "t-3", "t-6"]
+        statuses = {f"t-{i}": copying(10 + i // 3, source=i) for i in range(9)}
+        assert names(chosen(statuses, p=3)) == ["t-0", "t-3", "t-6"]
 
     def test_the_largest_first_within_a_pipe(self):
         """So that the longest copy does not start last."""
-        verdicts = {f"t-{i}": copying(10) for i in range(3)}
-        assert names(chosen(verdicts, sizes={"t-0": 1, "t-1": 3, "t-2": 2})) == ["t-1", "t-2", "t-0"]
+        statuses = {f"t-{i}": copying(10) for i in range(3)}
+        assert names(chosen(statuses, sizes={"t-0": 1, "t-1": 3, "t-2": 2})) == ["t-1", "t-2", "t-0"]
 
     def test_every_destination_of_what_was_just_chosen_is_busy(self):
         """Also those that come later in the list of a step."""
-        verdicts = {"t-0": copying(10, 11), "t-1": copying(12, 11, source=2), "t-2": copying(13, 14, source=3)}
-        assert names(chosen(verdicts, p=2, sizes={"t-0": 9, "t-1": 8, "t-2": 1})) == ["t-0", "t-2"]
+        statuses = {"t-0": copying(10, 11), "t-1": copying(12, 11, source=2), "t-2": copying(13, 14, source=3)}
+        assert names(chosen(statuses, p=2, sizes={"t-0": 9, "t-1": 8, "t-2": 1})) == ["t-0", "t-2"]
 
     def test_a_step_is_as_busy_as_its_busiest_destination(self):
         """A step of several copies passes no broker that is busy, whichever comes first in its list."""
-        verdicts = {"t-0": flying(11, source=5), "t-1": copying(10, 11, source=2), "t-2": copying(12, 13, source=3)}
-        part = share(verdicts, limits(p=2), {"t-0": 50, "t-1": 9, "t-2": 1})
+        statuses = {"t-0": flying(11, source=5), "t-1": copying(10, 11, source=2), "t-2": copying(12, 13, source=3)}
+        part = share(statuses, limits(p=2), {"t-0": 50, "t-1": 9, "t-2": 1})
         assert names(sent(part)[0]) == ["t-2"]

@@ -50,8 +50,8 @@ class TestCeilings:
 class TestPrecedence:
     def test_who_comes_first_takes_first_and_the_next_gets_the_rest(self):
         """The order of the shares is the order of precedence."""
-        verdicts = [{f"{name}-{i}": copying(10 + i) for i in range(3)} for name in "tu"]
-        orders = sent(*map(share, verdicts), ceilings=Ceilings(parallel_partitions=4))
+        statuses = [{f"{name}-{i}": copying(10 + i) for i in range(3)} for name in "tu"]
+        orders = sent(*map(share, statuses), ceilings=Ceilings(parallel_partitions=4))
         assert [len(each.alters) for each in orders] == [3, 1]
 
     def test_a_small_one_ahead_leaves_the_rest_to_others(self):

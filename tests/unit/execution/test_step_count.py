@@ -8,13 +8,13 @@ from kafka_rebalance.execution.steps import Present, StepRules, all_steps
 from kafka_rebalance.model.topology import ClusterState, PartitionState, TopicPartition, replicas_of
 
 TP = TopicPartition("t", 0)
-ERRAND = PartitionMove(TP, "", replicas_of(1, 2, 3), replicas_of(1, 2, 3), replicas_of(4, 5, 6))
+MOVE = PartitionMove(TP, "", replicas_of(1, 2, 3), replicas_of(1, 2, 3), replicas_of(4, 5, 6))
 
 
-def counted(*ids, adding=(), kind=MovePhase.READY, direction=Direction.FORWARD, errand=ERRAND, r=1, reason=""):
+def counted(*ids, adding=(), phase=MovePhase.READY, direction=Direction.FORWARD, move=MOVE, r=1, reason=""):
     state = PartitionState(TP, "", replicas_of(*ids), frozenset(replicas_of(*ids)), ids[0], replicas_of(*adding))
     return steps_completed(
-        [errand], {TP: PartitionStatus(kind, reason)}, ClusterState("c", {}, {TP: state}), direction, r
+        [move], {TP: PartitionStatus(phase, reason)}, ClusterState("c", {}, {TP: state}), direction, r
     )
 
 
@@ -23,7 +23,7 @@ class TestStepsCompleted:
     @pytest.mark.parametrize("direction", [Direction.FORWARD, Direction.ROLLBACK])
     def test_one_more_after_each_step(self, r, direction):
         """Of the very steps that are carried out, both ways; brokers' numbers play no part in it."""
-        start, goal = ERRAND.origin, ERRAND.target
+        start, goal = MOVE.origin, MOVE.target
         if direction is Direction.ROLLBACK:
             start, goal = goal, start
         steps = all_steps(Present(start, frozenset(start), start[0]), goal, StepRules(r))
@@ -32,21 +32,21 @@ class TestStepsCompleted:
 
     def test_a_step_under_way_is_not_completed(self):
         """Its copies are not there yet; nor are they dropped for."""
-        assert counted(4, 1, 2, 3, adding=[4], kind=MovePhase.IN_FLIGHT) == 0
+        assert counted(4, 1, 2, 3, adding=[4], phase=MovePhase.IN_FLIGHT) == 0
         assert counted(4, 1, 2, 3) == 1
 
     def test_an_election_alone_is_a_step(self):
-        """The list stays, so it is done when its verdict says so."""
-        errand = PartitionMove(TP, "", replicas_of(1, 2), replicas_of(1, 2), replicas_of(1, 2), elects=True)
-        assert counted(1, 2, errand=errand) == 0
-        assert counted(1, 2, errand=errand, kind=MovePhase.DONE) == 1
+        """The list stays, so it is done when its status says so."""
+        move = PartitionMove(TP, "", replicas_of(1, 2), replicas_of(1, 2), replicas_of(1, 2), elects=True)
+        assert counted(1, 2, move=move) == 0
+        assert counted(1, 2, move=move, phase=MovePhase.DONE) == 1
 
     @pytest.mark.parametrize(
-        ("kind", "reason"), [(MovePhase.SKIPPED, "Drifted"), (MovePhase.WAITING, "ForeignReassignment")]
+        ("phase", "reason"), [(MovePhase.SKIPPED, "Drifted"), (MovePhase.WAITING, "ForeignReassignment")]
     )
-    def test_what_others_do_is_no_step_of_ours(self, kind, reason):
+    def test_what_others_do_is_no_step_of_ours(self, phase, reason):
         """Wherever they have put it."""
-        assert counted(4, 5, 6, kind=kind, reason=reason) == 0
+        assert counted(4, 5, 6, phase=phase, reason=reason) == 0
 
     @pytest.mark.parametrize("other", [(7, 8, 9), (3, 2, 1), (1,), (4, 5, 6, 7, 8, 9)])
     def test_it_is_never_negative(self, other):
@@ -56,8 +56,6 @@ class TestStepsCompleted:
     def test_what_is_gone_does_not_count(self):
         """A partition that was not seen says nothing."""
         assert (
-            steps_completed(
-                [ERRAND], {TP: PartitionStatus(MovePhase.READY)}, ClusterState("c", {}), Direction.FORWARD, 1
-            )
+            steps_completed([MOVE], {TP: PartitionStatus(MovePhase.READY)}, ClusterState("c", {}), Direction.FORWARD, 1)
             == 0
         )

@@ -79,7 +79,7 @@ def batch_of(
         goal = errand.target if direction is Direction.FORWARD else errand.origin
         if state.in_flight and not set(state.replicas) <= errand.known:
             foreign.append(errand.tp)
-        elif verdict.kind is not MovePhase.SKIPPED and (state.in_flight or state.replicas != goal):
+        elif verdict.phase is not MovePhase.SKIPPED and (state.in_flight or state.replicas != goal):
             rows.append(
                 Underway(
                     tp=errand.tp,

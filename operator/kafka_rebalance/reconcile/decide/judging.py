@@ -32,10 +32,10 @@ def moving(work: RebalanceState) -> set[TopicPartition]:
     return {
         tp
         for tp, v in work.verdicts.items()
-        if v.kind is MovePhase.IN_FLIGHT
+        if v.phase is MovePhase.IN_FLIGHT
         or (
-            v.kind is not MovePhase.DONE
-            and v.kind is not MovePhase.SKIPPED
+            v.phase is not MovePhase.DONE
+            and v.phase is not MovePhase.SKIPPED
             and (v.started or v.reason == Reason.METADATA_MISSING)
         )
     } | set(work.sent)
@@ -75,7 +75,7 @@ def judge_again(
         stays = state is not None and state.in_flight and work.keeps(errand.tp)
         found = judge(errand, mine, Direction.FORWARD if stays else heading, r, paused=paused)
         other = next((o for o in ahead if o.open is not None and errand.tp in o.open.errand_of), None)
-        if other is None or found.kind not in {MovePhase.IN_FLIGHT, MovePhase.READY}:
+        if other is None or found.phase not in {MovePhase.IN_FLIGHT, MovePhase.READY}:
             return found
         return PartitionStatus(MovePhase.WAITING, Reason.FOREIGN_REASSIGNMENT, f"{other.name} goes first with it")
 

@@ -40,7 +40,7 @@ def ahead_of(work: RebalanceState, works: Iterable[RebalanceState]) -> list[Reba
 
 
 def _claimant(work: RebalanceState, everything: Mapping[TopicPartition, PartitionState], now: float) -> Claimant:
-    left_alone = {tp for tp, verdict in work.verdicts.items() if verdict.kind is MovePhase.SKIPPED}
+    left_alone = {tp for tp, verdict in work.verdicts.items() if verdict.phase is MovePhase.SKIPPED}
     partitions = {errand.tp for errand in work.errands if errand.tp not in left_alone}
     if work.wants_plan or work.planning is not None:
         partitions |= work.wanted(everything)

@@ -26,7 +26,7 @@ def copies_of(
         if e.tp in partitions
         and partitions[e.tp].in_flight
         and work.keeps(e.tp)
-        and judge(e, seen, Direction.FORWARD, 1).kind is MovePhase.IN_FLIGHT
+        and judge(e, seen, Direction.FORWARD, 1).phase is MovePhase.IN_FLIGHT
     }
 
 

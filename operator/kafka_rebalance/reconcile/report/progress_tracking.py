@@ -61,7 +61,7 @@ def stalled(work: RebalanceState, now: float) -> str | None:
 
 def _unanswered(work: RebalanceState) -> str:
     """What is asked of Kafka in each round and not done, for reasons that metadata does not show."""
-    asked = [(tp, v.call) for tp, v in sorted(work.verdicts.items()) if v.kind is MovePhase.READY]
+    asked = [(tp, v.call) for tp, v in sorted(work.verdicts.items()) if v.phase is MovePhase.READY]
     if not asked:
         return ""
     tp, call = asked[0]
@@ -95,7 +95,7 @@ def _copying(work: RebalanceState, cluster: ClusterState, rates: Mapping[TopicPa
         state, rate = cluster.partitions.get(tp), rates.get(tp)
         if state is None or not rate:
             continue
-        if verdict.kind is MovePhase.IN_FLIGHT:
+        if verdict.phase is MovePhase.IN_FLIGHT:
             yield Copying(tp, state.leader, state.adding, rate, in_flight=True)
         elif isinstance(verdict.call, Alter) and verdict.call.until_in_sync:
             yield Copying(tp, state.leader, verdict.call.until_in_sync, rate, in_flight=False)

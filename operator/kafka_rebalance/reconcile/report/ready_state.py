@@ -58,7 +58,9 @@ def ready_reason(status: ResourceStatus) -> tuple[str, str] | None:
 
 def waiting_summary(work: RebalanceState) -> str:
     """Why partitions wait, copies in flight too: reasons with counts and one example each, the most frequent first."""
-    waiting = [(tp, v) for tp, v in sorted(work.verdicts.items()) if v.kind in {MovePhase.WAITING, MovePhase.IN_FLIGHT}]
+    waiting = [
+        (tp, v) for tp, v in sorted(work.verdicts.items()) if v.phase in {MovePhase.WAITING, MovePhase.IN_FLIGHT}
+    ]
     reasons = [(v.reason, tp, v.message) for tp, v in waiting if v.reason not in {"", Reason.PAUSED}]
     reasons += [
         (Reason.DISK_FULL, tp, f"broker {broker} has no room for it") for tp, broker in sorted(work.no_room.items())
@@ -138,7 +140,7 @@ def _state_at_rest(work: RebalanceState) -> tuple[ReadySummary, str, str]:
     if total == 0:
         why_empty = work.ended.why_empty if work.ended is not None else ""
         return ReadySummary.DONE, Reason.NOTHING_TO_DO, _nothing_to_do(work, why_empty) + left
-    alone = sum(v.kind is MovePhase.SKIPPED for v in work.verdicts.values())
+    alone = sum(v.phase is MovePhase.SKIPPED for v in work.verdicts.values())
     return ReadySummary.DONE, Reason.SUCCEEDED, _at_targets(total, alone) + left
 
 

@@ -191,7 +191,7 @@ def _batch(work: RebalanceState, cluster: ClusterState, replica_bytes: ReplicaBy
     for errand in work.errands:
         verdict = work.verdicts.get(errand.tp)
         state = cluster.partitions.get(errand.tp)
-        if verdict is None or verdict.kind is not MovePhase.IN_FLIGHT or state is None:
+        if verdict is None or verdict.phase is not MovePhase.IN_FLIGHT or state is None:
             continue
         held = sum(replica_bytes.get((errand.tp, b), 0) for b in state.adding)
         rows.append(

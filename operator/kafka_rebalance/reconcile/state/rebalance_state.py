@@ -233,14 +233,14 @@ class RebalanceState:
     @property
     def copying(self) -> bool:
         """Whether a copy is in flight that is not to be cancelled."""
-        return any(v.kind is MovePhase.IN_FLIGHT for v in self.verdicts.values())
+        return any(v.phase is MovePhase.IN_FLIGHT for v in self.verdicts.values())
 
     @property
     def rests_but_for_kept(self) -> bool:
         """Whether all is at rest but for copies in flight that stay until the new plan is made."""
         over = {MovePhase.DONE, MovePhase.SKIPPED}
         return self.copying and all(
-            v.kind in over or (v.kind is MovePhase.IN_FLIGHT and self.keeps(tp)) for tp, v in self.verdicts.items()
+            v.phase in over or (v.phase is MovePhase.IN_FLIGHT and self.keeps(tp)) for tp, v in self.verdicts.items()
         )
 
     @property
@@ -297,7 +297,7 @@ class RebalanceState:
         """Whether nothing is in flight or above its replication factor, as far as the last look told."""
         if self.planning is not None or self.progress is None:
             return False
-        moving = any(v.kind in {MovePhase.IN_FLIGHT, MovePhase.READY} for v in self.verdicts.values())
+        moving = any(v.phase in {MovePhase.IN_FLIGHT, MovePhase.READY} for v in self.verdicts.values())
         return not moving and not self.progress.above_replication_factor
 
     @property
@@ -332,12 +332,12 @@ class RebalanceState:
     @property
     def finished(self) -> bool:
         """Whether every partition has arrived or is left alone."""
-        return all(v.kind in {MovePhase.DONE, MovePhase.SKIPPED} for v in self.verdicts.values())
+        return all(v.phase in {MovePhase.DONE, MovePhase.SKIPPED} for v in self.verdicts.values())
 
     @property
     def skipped(self) -> dict[TopicPartition, PartitionStatus]:
         """Partitions left alone, by the plan or since."""
-        found = {tp: v for tp, v in self.verdicts.items() if v.kind is MovePhase.SKIPPED}
+        found = {tp: v for tp, v in self.verdicts.items() if v.phase is MovePhase.SKIPPED}
         for row in self.open.plan.skipped if self.open else ():
             found.setdefault(row.tp, PartitionStatus(MovePhase.SKIPPED, row.reason))
         return dict(sorted(found.items()))

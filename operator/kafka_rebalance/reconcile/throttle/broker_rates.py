@@ -38,7 +38,7 @@ class BrokerRates:
         self._book = book
         self._reverts = reverts
         self._monotonic = monotonic
-        self._patience = Backoff(monotonic)
+        self._backoff = Backoff(monotonic)
         self._wanted = WantedThrottle()
         self.targets: dict[RateKey, Target] = {}
         """What each rate shall be; of a broker that has not told what it is there is none."""
@@ -95,7 +95,7 @@ class BrokerRates:
     async def set(self, alive: Collection[BrokerId]) -> None:
         """Write the rates that are on record and not in place."""
         changes: dict[BrokerId, list[ConfigChange]] = {}
-        for broker in self._patience.to_ask({b for b, _ in self.targets if b in alive}):
+        for broker in self._backoff.to_ask({b for b, _ in self.targets if b in alive}):
             for name in RATE_NAMES:
                 key = (broker, name)
                 shall_be = self._shall_be(key)
@@ -118,7 +118,7 @@ class BrokerRates:
         """Read back what was set, and take in what somebody else made of it; what was odd is read again at once."""
         brokers = {b for b, _ in self.targets if b in alive and b in self._book.ledger.brokers}
         odd = {broker for broker, _ in self._doubted}
-        asked = self._patience.to_ask(brokers if all_of_them else brokers & odd)
+        asked = self._backoff.to_ask(brokers if all_of_them else brokers & odd)
         for broker, values in (await self._ask(asked)).items():
             for name in self._book.ledger.brokers[broker]:
                 if name in values:
@@ -126,7 +126,7 @@ class BrokerRates:
 
     async def restore(self, over: Mapping[BrokerId, Mapping[str, RateRecord]], alive: Collection[BrokerId]) -> None:
         """Make these rates what they shall be in the end, and strike them off the record once they read so."""
-        there = await self._ask(self._patience.to_ask(b for b in over if b in alive))
+        there = await self._ask(self._backoff.to_ask(b for b in over if b in alive))
         changes: dict[BrokerId, list[ConfigChange]] = {}
         done: dict[BrokerId, set[str]] = {}
         for broker, values in there.items():
@@ -216,17 +216,17 @@ class BrokerRates:
 
     def _answered(self, broker: BrokerId, problem: str | None, done: str) -> None:
         if problem is None:
-            self._patience.answered(broker)
+            self._backoff.answered(broker)
             self._book.solved(f"broker {broker}")
         else:
-            self._patience.silent(broker)
+            self._backoff.silent(broker)
             self._book.note(f"broker {broker}", f"throttle rate not {done} yet: {problem}")
 
     async def _learn(self, brokers: Iterable[BrokerId]) -> None:
         """What the rates are on brokers of which it is not on record: anew where it is about to be."""
         now = self._monotonic()
         unknown = []
-        for broker in self._patience.to_ask(brokers):
+        for broker in self._backoff.to_ask(brokers):
             unrecorded = set(RATE_NAMES) - set(self._book.ledger.brokers.get(broker, {}))
             to_be_recorded = any(self._wanted.asked(broker, name) for name in unrecorded)
             old = now - self._known.get(broker, (float("-inf"),))[0] > _KNOWN_SECONDS

@@ -68,14 +68,14 @@ class ClusterThrottle:
         self.throttles.update({uid: throttle for uid, throttle in throttles.items() if uid not in self._gone})
 
     @property
-    def settled(self) -> bool:
+    def ledger_empty(self) -> bool:
         """Whether nothing of ours is left on any broker or topic."""
-        return self._keeper.settled
+        return self._keeper.ledger_empty
 
     async def nothing_left(self) -> bool:
         """Whether the ledger, read if it has not been, is empty. Raises what reading it raises."""
         await self._keeper.load()
-        return self.settled
+        return self.ledger_empty
 
     @property
     def limits_others(self) -> bool:
@@ -163,7 +163,7 @@ class ClusterThrottle:
 
     def _idle(self, alive: Collection[BrokerId]) -> bool:
         """Whether there is nothing to do before somebody claims something or a broker returns."""
-        return self.settled or (not self._claims and self._keeper.left_for_later(alive))
+        return self.ledger_empty or (not self._claims and self._keeper.left_for_later(alive))
 
     def restored(self, work: RebalanceState, info: ClusterInfo) -> bool:
         """Whether the throttle on what the rebalance moved reads as it did before, as far as others do not claim it."""

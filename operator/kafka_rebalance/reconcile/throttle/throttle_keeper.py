@@ -99,7 +99,7 @@ class ThrottleKeeper:
         await self._lists.subtract(keep)
         await self._rates.restore(finished_rates(self._book.ledger, self._wanted, kept), alive)
         await self._lists.restore(keep)
-        if self.settled:
+        if self.ledger_empty:
             self._reverts.forget()
 
     async def establish(self, brokers: Collection[BrokerId], topics: Collection[str], *, under_way: bool) -> None:
@@ -124,7 +124,7 @@ class ThrottleKeeper:
         return self._book.trouble
 
     @property
-    def settled(self) -> bool:
+    def ledger_empty(self) -> bool:
         """Whether nothing of ours is left on any broker or topic."""
         return self._book.empty
 

@@ -49,7 +49,7 @@ def work():
 
 
 def kinds(mine):
-    return [mine.verdicts[tp(n)].kind for n in range(2)]
+    return [mine.verdicts[tp(n)].phase for n in range(2)]
 
 
 class TestJudgeAgain:
@@ -106,13 +106,13 @@ class TestAhead:
             state = replace(state, isr=state.isr - set(state.adding), leader=BrokerId(1))
         now = seen(state, partition(1, 1, 2))
         judge_again(mine, now, heading, frozenset(), (), [other])
-        assert (mine.verdicts[tp(0)].kind, mine.verdicts[tp(0)].reason) == (
+        assert (mine.verdicts[tp(0)].phase, mine.verdicts[tp(0)].reason) == (
             MovePhase.WAITING,
             Reason.FOREIGN_REASSIGNMENT,
         )
         assert other.name in mine.verdicts[tp(0)].message
         judge_again(mine, now, heading, frozenset(), ())
-        assert mine.verdicts[tp(0)].kind in {MovePhase.READY, MovePhase.IN_FLIGHT}
+        assert mine.verdicts[tp(0)].phase in {MovePhase.READY, MovePhase.IN_FLIGHT}
 
     def test_so_it_is_at_rest(self):
         """Or it would take part in the queue as one that still drains."""
@@ -154,7 +154,7 @@ class TestStillMeant:
         """Somebody was faster: the next round decides anew."""
         mine = work()
         before = dict(mine.verdicts)
-        mine.verdicts = {**before, tp(0): replace(before[tp(0)], kind=MovePhase.WAITING, reason="ForeignReassignment")}
+        mine.verdicts = {**before, tp(0): replace(before[tp(0)], phase=MovePhase.WAITING, reason="ForeignReassignment")}
         orders = Orders(alters={tp(0): replicas_of(1, 2, 3), tp(1): replicas_of(1, 2, 3)})
         assert still_meant(orders, before, mine).alters == {tp(1): replicas_of(1, 2, 3)}
 

@@ -130,7 +130,7 @@ class TestOthers:
         engine.tick()
         engine.tick()
         assert engine.kafka.values == {}
-        assert engine.throttle.settled
+        assert engine.throttle.ledger_empty
 
     def test_one_topic_that_may_not_be_read_keeps_nobody_else(self):
         """It is named; the others are held, and so is this one within a minute of the right being given."""
@@ -196,7 +196,7 @@ class TestDeletion:
         engine.tick()
         engine.tick()
         assert WHERE not in engine.kube.resources
-        assert not engine.throttle.settled
+        assert not engine.throttle.ledger_empty
         engine.info.brokers[BrokerId(4)] = away
         engine.kafka.silent = set()
         engine.tick()

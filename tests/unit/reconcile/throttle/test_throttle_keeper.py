@@ -39,7 +39,7 @@ class TestInPlace:
         cluster.tick(claim())
         cluster.ticks({})
         assert cluster.kafka.values == {}
-        assert cluster.keeper.settled
+        assert cluster.keeper.ledger_empty
         assert ledger_from_json(cluster.records.kept).empty
 
     def test_full_speed_writes_nothing_where_replication_is_not_throttled(self, cluster):
@@ -143,13 +143,13 @@ class TestSilentBrokers:
         cluster.tick({})
         assert cluster.kafka.rates(ONE) == (None, None)
         assert cluster.kafka.lists("t") == (None, None)
-        assert not cluster.keeper.settled
+        assert not cluster.keeper.ledger_empty
         assert not cluster.keeper.restored((), [TWO])
         cluster.restart()
         cluster.kafka.silent = set()
         cluster.ticks({})
         assert cluster.kafka.values == {}
-        assert cluster.keeper.settled
+        assert cluster.keeper.ledger_empty
 
 
 class TestLateWrites:
@@ -185,17 +185,17 @@ class TestLateWrites:
         hanging.ticks({})
         hanging.goes_on()
         assert hanging.kafka.rates(ONE) == (None, None)
-        assert hanging.keeper.settled
+        assert hanging.keeper.ledger_empty
 
     def test_brokers_that_take_nothing_hold_nobody_up_for_long(self, cluster):
         """What was never there cannot be undone there: after half a minute it does not arrive any more."""
         cluster.kafka.refusing = {ONE}
         cluster.ticks(claim())
         cluster.ticks({})
-        assert not cluster.keeper.settled
+        assert not cluster.keeper.ledger_empty
         cluster.now += 60
         cluster.ticks({})
-        assert cluster.keeper.settled
+        assert cluster.keeper.ledger_empty
 
 
 class TestLedger:

@@ -174,7 +174,7 @@ class TestDrift:
         cluster.kafka.late = {}
         cluster.ticks({})
         assert cluster.kafka.values == {}
-        assert cluster.keeper.settled
+        assert cluster.keeper.ledger_empty
 
     def test_what_a_person_set_is_kept_by_the_next_process_too(self, cluster):
         """The end comes before the first read-back."""
