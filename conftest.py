@@ -3,8 +3,11 @@
 from pathlib import PurePosixPath
 
 import pytest
+from tests.examples import register_profiles
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+
+register_profiles()
 
 _TOGETHER = ("e2e", "tests/contract", "tests/kube", "tests/chart", "tests/pipeline")
 """Every directory here starts servers once for all its tests; what takes the longest is first."""

@@ -7,8 +7,9 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model import cluster_file
@@ -48,7 +49,7 @@ def told(data: bytes) -> Any:
 
 
 class TestColumns:
-    @settings(max_examples=1500, deadline=None)
+    @examples(5)
     @given(LISTS)
     def test_columns_say_what_rows_say(self, listed: list[Any]) -> None:
         """The faster way knows no case of its own."""
@@ -57,7 +58,6 @@ class TestColumns:
         with patch.object(cluster_file, "plain_columns", lambda *_: None):
             assert told(data) == fast
 
-    @settings(max_examples=300, deadline=None)
     @given(st.lists(rows(), max_size=20, unique_by=lambda row: repr(row)))
     def test_plain_rows_take_the_faster_way(self, listed: list[Any]) -> None:
         """Whatever can be read row by row can be read so."""
@@ -67,7 +67,7 @@ class TestColumns:
 
 
 class TestDecoding:
-    @settings(max_examples=500, deadline=None)
+    @examples(2)
     @given(
         st.dictionaries(
             st.text(max_size=3),

@@ -1,8 +1,9 @@
 """Whoever is dead, and wherever a partition stands: going on or going back never sends the same thing for ever."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionMove, judge
 from kafka_rebalance.execution.steps import Elect
@@ -67,7 +68,7 @@ class Kafka:
 
 
 class TestTermination:
-    @settings(max_examples=600, deadline=None)
+    @examples(2)
     @pytest.mark.parametrize("family", ["3.9", "4.3"])
     @pytest.mark.parametrize("direction", list(Direction))
     @given(outages(), st.integers(1, 3))

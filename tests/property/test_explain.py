@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import given
 from tests.property.explain_told import Told, by_topic, explainable
 from tests.property.planning_judge import list_violations, rack_cap, target_racks
 
@@ -16,7 +16,6 @@ from kafka_rebalance.planning.explain.accounts import Fit, Why, WhyLed
 
 
 class TestBrokers:
-    @settings(max_examples=100, deadline=None)
     @given(explainable())
     def test_counts_and_shares(self, request_: PlanRequest) -> None:
         """Before, after, leaders, what leaves and what arrives add up; what is called even is even."""
@@ -38,7 +37,6 @@ class TestBrokers:
             assert a.beyond == a.after - min(max(a.after, a.share.low), a.share.high)
             assert told.explained.cut_short or not a.beyond
 
-    @settings(max_examples=100, deadline=None)
     @given(explainable())
     def test_counts_without_a_share_are_as_even_as_can_be(self, request_: PlanRequest) -> None:
         """What is said where pinned replicas stand in the way of a share."""
@@ -49,7 +47,6 @@ class TestBrokers:
         if said and len(told.before) > sum(p.pinned for p in request_.partitions):
             assert told.squares(told.full_holds) == told.fewest_squares()
 
-    @settings(max_examples=80, deadline=None)
     @given(explainable())
     def test_numbers_in_sentences(self, request_: PlanRequest) -> None:
         """The words have the counts, and an answer for every broker and partition, in whole sentences."""
@@ -74,7 +71,6 @@ class TestBrokers:
 
 
 class TestMoves:
-    @settings(max_examples=100, deadline=None)
     @given(explainable())
     def test_why_copies_leave(self, request_: PlanRequest) -> None:
         """Each reason's condition holds, no stronger one does, and every copy that leaves has one."""
@@ -96,7 +92,6 @@ class TestMoves:
             assert d.why is not Why.SHARE or told.held[b] > told.holds[b]
             assert d.why is not Why.EXCHANGE or told.held[b] <= told.holds[b]
 
-    @settings(max_examples=100, deadline=None)
     @given(explainable())
     def test_where_copies_could_have_gone(self, request_: PlanRequest) -> None:
         """A broker that is called allowed can stand in for a new copy, no rule broken; one that is not cannot."""
@@ -118,7 +113,6 @@ class TestMoves:
                     assert min(list_violations(request_, row) for row in instead) <= list_violations(request_, p.target)
                     assert (fit is Fit.GETS_OTHERS) == (arrivals[b] > 0 and fit is not Fit.TOPIC_FULL)
 
-    @settings(max_examples=80, deadline=None)
     @given(explainable())
     def test_why_leaders_change(self, request_: PlanRequest) -> None:
         """The former leader is gone, shall hold nothing, leads too many, or is given another one."""
@@ -135,7 +129,6 @@ class TestMoves:
 
 
 class TestTopics:
-    @settings(max_examples=80, deadline=None)
     @given(explainable())
     def test_shares(self, request_: PlanRequest) -> None:
         """A topic has shares where it is as even as it could be alone, and each broker's is what it ends with."""
@@ -160,7 +153,6 @@ class TestTopics:
         assert found.giving_way == giving_way
         assert found.over_all + found.in_racks + found.giving_way == len({tp.topic for tp in told.before})
 
-    @settings(max_examples=100, deadline=None)
     @given(explainable())
     def test_how_many_are_outside(self, request_: PlanRequest) -> None:
         """Of how many topics a broker, and any broker, holds less or more than its share."""
@@ -184,7 +176,6 @@ class TestTopics:
             anywhere = (anywhere[0] | here[0], anywhere[1] | here[1])
         assert (topics.outside_anywhere.before, topics.outside_anywhere.after) == tuple(map(len, anywhere))
 
-    @settings(max_examples=100, deadline=None)
     @given(explainable())
     def test_why_copies_leave(self, request_: PlanRequest) -> None:
         """Who is said to be above a topic's share is; what is exchanged within a topic comes back of it."""
@@ -211,7 +202,6 @@ class TestTopics:
                 assert line.endswith(few)
                 assert before == max(shares)
 
-    @settings(max_examples=100, deadline=None)
     @given(by_topic())
     def test_nothing_but_topics_moves_copies_per_topic(self, request_: PlanRequest) -> None:
         """Without a budget every move of PerTopic is forced, or for a topic's share or an exchange within it."""
@@ -219,7 +209,6 @@ class TestTopics:
         if request_.goals.balance is Balance.PER_TOPIC:
             assert not {d.why for d in told.explained.departures} & {Why.SHARE, Why.EXCHANGE}
 
-    @settings(max_examples=80, deadline=None)
     @given(explainable())
     def test_where_a_share_is_full(self, request_: PlanRequest) -> None:
         """A broker that is said to have its share of a topic would hold more than anybody's with one more."""

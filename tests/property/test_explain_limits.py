@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from unittest import mock
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.property.explain_told import Told, budgeted, count, explainable, judged_by_gain, with_gain
 from tests.property.planning_judge import check_budget, list_violations, result
@@ -26,7 +26,6 @@ def line_of(lines: list[str], begins: str) -> str | None:
 
 
 class TestBudget:
-    @settings(max_examples=80, deadline=None)
     @given(budgeted())
     def test_reached_or_not(self, request_: PlanRequest) -> None:
         """Reached: full balance takes more than is allowed. Not reached: the plan is the one without a budget."""
@@ -44,7 +43,6 @@ class TestBudget:
         assert re.search(rf"full balance takes {told.full.replica_moves} replica moves?\b", reached)
         assert re.search(rf"This plan takes {told.made.replica_moves} replica moves?\b", reached)
 
-    @settings(max_examples=80, deadline=None)
     @given(budgeted())
     def test_what_is_left(self, request_: PlanRequest) -> None:
         """Spreads, squares, and the brokers that end outside their shares or are not emptied."""
@@ -74,7 +72,6 @@ class TestBudget:
                 assert beyond.pop(a.broker, 0) == told.holds[a.broker] - nearest
         assert not beyond
 
-    @settings(max_examples=60, deadline=None)
     @given(requests(most_partitions=6, most_brokers=5), st.integers(0, 5))
     def test_what_is_proved(self, request_: PlanRequest, k: int) -> None:
         """No better use of the budget has less squares than said, or is better at all."""
@@ -95,7 +92,6 @@ class TestBudget:
 
 
 class TestPartitions:
-    @settings(max_examples=100, deadline=None)
     @given(explainable())
     def test_what_the_limit_keeps_from_them(self, request_: PlanRequest) -> None:
         """What is said not to be carried out is in the plan without the limit, and only that."""
@@ -115,7 +111,6 @@ class TestPartitions:
             if without is not None:
                 assert f" has it on {','.join(map(str, whole))};" in without
 
-    @settings(max_examples=100, deadline=None)
     @given(with_gain())
     def test_pinned_replicas(self, request_: PlanRequest) -> None:
         """How many there are, and how many stay on brokers that shall hold nothing."""
@@ -135,7 +130,6 @@ AROUND = "and the others are planned around it"
 
 
 class TestGain:
-    @settings(max_examples=100, deadline=None)
     @given(with_gain())
     def test_figures(self, request_: PlanRequest) -> None:
         """Too small: nothing moves, and the fullest broker would give too little. Met: it gives enough."""
@@ -169,7 +163,6 @@ class TestGain:
             )
             assert plan(told.unlimited) == told.made
 
-    @settings(max_examples=60, deadline=None)
     @given(judged_by_gain())
     def test_of_what_is_judged(self, request_: PlanRequest) -> None:
         """The figures are of what the budget buys and of what is balanced, and one of them decides."""

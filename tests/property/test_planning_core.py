@@ -10,7 +10,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.property.planning_judge import check, result
 from tests.property.planning_optima import fewest_moves, fewest_pair_squares, optimum
@@ -43,7 +43,6 @@ def fast(request: PlanRequest) -> Plan:
 
 
 class TestFewestMoves:
-    @settings(max_examples=300, deadline=None)
     @given(requests(most_partitions=40, most_brokers=9))
     def test_equals_the_flow_over_every_partition(self, request_: PlanRequest) -> None:
         """Violations, fairness and moves are the exact optimum, and the plan says that it is."""
@@ -53,7 +52,6 @@ class TestFewestMoves:
         assert made.certificate.optimal
         assert (metrics.rack_violations, metrics.count_sumsq, metrics.moves) == fewest_moves(request_, preferred)
 
-    @settings(max_examples=60, deadline=None)
     @given(requests(most_partitions=7, most_brokers=6))
     def test_equals_the_constraint_solver(self, request_: PlanRequest) -> None:
         """The same by a solver that knows nothing of flows; no evener leaders exist for the cheapest sets."""
@@ -82,7 +80,6 @@ class TestFewestMoves:
 
 
 class TestOrder:
-    @settings(max_examples=150, deadline=None)
     @given(requests(most_partitions=40, most_brokers=9), st.booleans(), st.booleans())
     def test_leaders_are_as_even_as_the_sets_allow(self, request_: PlanRequest, leaders: bool, order: bool) -> None:
         """Given the sets, planning their order by the flow finds no evener leaders and, at equal evenness, no fewer
@@ -97,7 +94,6 @@ class TestOrder:
         if not leaders:
             assert all(p.current[0] not in p.target for p in made.partitions if p.leader_moves)
 
-    @settings(max_examples=200, deadline=None)
     @given(requests(most_partitions=60, most_brokers=7))
     def test_pairs_are_as_even_as_the_leaders_allow(self, request_: PlanRequest) -> None:
         """No choice of seconds behind these leaders has a smaller sum of squares."""
@@ -129,7 +125,6 @@ class TestOrder:
 
 
 class TestStability:
-    @settings(max_examples=150, deadline=None)
     @given(requests(most_partitions=40, most_brokers=9))
     def test_a_plan_of_the_planned_state_is_empty(self, request_: PlanRequest) -> None:
         """Planning again after the plan was carried out changes nothing."""
@@ -137,7 +132,6 @@ class TestStability:
         again = tuple(replace(p, replicas=after.get(p.tp, p.replicas)) for p in request_.partitions)
         assert fast(replace(request_, partitions=again)).partitions == ()
 
-    @settings(max_examples=100, deadline=None)
     @given(requests(most_partitions=40, most_brokers=9), st.randoms(use_true_random=False))
     def test_the_order_of_listing_does_not_matter(self, request_: PlanRequest, random: st.DataObject) -> None:
         """The same cluster in another order gives the same hash."""
@@ -147,7 +141,6 @@ class TestStability:
         shuffled = replace(request_, brokers=tuple(brokers), partitions=tuple(partitions))
         assert fast(shuffled).hash == fast(request_).hash
 
-    @settings(max_examples=75, deadline=None)
     @given(requests(most_partitions=30, most_brokers=9), st.booleans(), st.integers(1, 1000))
     def test_broker_ids_are_only_names(self, request_: PlanRequest, large: bool, step: int) -> None:
         """Other ids in the same order give the same plan under the other names."""
@@ -165,7 +158,6 @@ class TestStability:
         expected = [(p.tp, renamed(p.target)) for p in make(request_).partitions]
         assert [(p.tp, p.target) for p in make(other).partitions] == expected
 
-    @settings(max_examples=75, deadline=None)
     @given(requests(most_partitions=30, most_brokers=9), st.randoms(use_true_random=False))
     def test_no_broker_is_preferred_for_its_id(self, request_: PlanRequest, random: st.DataObject) -> None:
         """Whatever the ids, the plan is worth the same."""
@@ -182,7 +174,6 @@ class TestStability:
         one, two = check(request_, fast(request_)), check(other, fast(other))
         assert (one.rack_violations, one.count_sumsq, one.moves) == (two.rack_violations, two.count_sumsq, two.moves)
 
-    @settings(max_examples=75, deadline=None)
     @given(requests(most_partitions=30, most_brokers=9))
     def test_a_topic_that_is_even_everywhere_costs_nothing(self, request_: PlanRequest) -> None:
         """One single-replica partition more on every broker: nothing more has to move (maybe less)."""
@@ -193,7 +184,6 @@ class TestStability:
 
 
 class TestHostileInput:
-    @settings(max_examples=150, deadline=None)
     @given(
         st.lists(st.tuples(st.integers(-(2**70), 2**70) | st.integers(0, 5), st.sampled_from([None, "", "a", "b"]))),
         st.lists(

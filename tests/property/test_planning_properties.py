@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.property.planning_judge import check, result
 from tests.property.planning_optima import optimum
@@ -37,7 +37,6 @@ def requests(draw: st.DrawFn, most_partitions: int = 9, most_brokers: int = 7) -
 
 
 class TestAgainstTheOracle:
-    @settings(max_examples=150, deadline=None)
     @given(requests())
     def test_every_level_is_the_exact_optimum(self, request_: PlanRequest) -> None:
         """No plan has fewer violations, then fairer counts, then fewer moves, then evener leaders and pairs."""
@@ -47,7 +46,6 @@ class TestAgainstTheOracle:
 
 
 class TestInvariants:
-    @settings(max_examples=150, deadline=None)
     @given(requests(most_partitions=30, most_brokers=9), st.booleans(), st.booleans())
     def test_hard_rules_hold_whatever_the_goals(self, request_: PlanRequest, leaders: bool, order: bool) -> None:
         """RF kept, brokers distinct and eligible, and the plan's figures are what can be counted."""
@@ -59,7 +57,6 @@ class TestInvariants:
             moved = [p for p in made.partitions if p.leader_moves]
             assert all(p.current[0] not in p.target for p in moved)
 
-    @settings(max_examples=100, deadline=None)
     @given(requests(most_partitions=20), st.randoms(use_true_random=False))
     def test_the_order_of_listing_does_not_matter(self, request_: PlanRequest, random: st.DataObject) -> None:
         """The same cluster in another order gives the same hash."""
@@ -69,7 +66,6 @@ class TestInvariants:
         shuffled = replace(request_, brokers=tuple(brokers), partitions=tuple(partitions))
         assert plan(shuffled).hash == plan(request_).hash
 
-    @settings(max_examples=150, deadline=None)
     @given(requests(most_partitions=20))
     def test_a_plan_of_the_planned_state_is_empty(self, request_: PlanRequest) -> None:
         """Planning again after the plan was carried out changes nothing."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_rebalance.execution.queue_order import Claimant, Place, line_up
@@ -71,7 +71,6 @@ def assert_no_circle(places):
 
 
 class TestOneLook:
-    @settings(max_examples=300, deadline=None)
     @given(claimants(), PLACES)
     def test_nobody_collides_and_nobody_waits_in_a_circle(self, found, before):
         """What the queue is for."""
@@ -79,14 +78,12 @@ class TestOneLook:
         assert_no_collision(found, places, before)
         assert_no_circle(places)
 
-    @settings(deadline=None)
     @given(claimants(), PLACES, st.randoms())
     def test_the_order_in_which_they_are_listed_does_not_matter(self, found, before, random):
         """Determinism: the same look gives the same places."""
         shuffled = random.sample(found, len(found))
         assert line_up(found, before, START) == line_up(shuffled, before, START)
 
-    @settings(deadline=None)
     @given(claimants(), PLACES)
     def test_positions_have_no_gaps(self, found, before):
         """0 while it runs; at 3 there is one at 2 before it, whose partitions it shares."""
@@ -98,7 +95,6 @@ class TestOneLook:
             if place.position > 1:
                 assert any(overlap(one, o) and places[o.key].position == place.position - 1 for o in found)
 
-    @settings(deadline=None)
     @given(claimants(), PLACES)
     def test_who_waits_overlaps_whom_it_waits_for(self, found, before):
         """The message names one that really wants the same partitions."""
@@ -108,7 +104,6 @@ class TestOneLook:
             if not places[one.key].runs:
                 assert overlap(one, by_name[places[one.key].behind])
 
-    @settings(max_examples=300, deadline=None)
     @given(claimants(), PLACES)
     def test_when_the_first_is_gone_the_next_one_runs(self, found, before):
         """At position 1, with nobody else in its way that runs or has to come to rest."""
@@ -207,7 +202,6 @@ class Cluster:
 
 
 class TestOverTime:
-    @settings(max_examples=150, deadline=None)
     @given(st.lists(rebalances(), min_size=1, max_size=7), st.integers(0, 30))
     def test_everybody_comes_to_the_end(self, them, forgets_at):
         """No deadlock and nobody forgotten, with a restart of the operator on the way; a place passes over few times.
@@ -220,7 +214,6 @@ class TestOverTime:
             assert cluster.look < total, "somebody waits for ever"
             cluster.tick()
 
-    @settings(max_examples=50, deadline=None)
     @given(st.lists(rebalances(), min_size=2, max_size=7))
     def test_while_nothing_ends_the_places_settle(self, them):
         """No flapping: with all there, none suspended and none ending, nobody gets the place back that it lost."""
@@ -235,7 +228,6 @@ class TestOverTime:
                 began[key] = began.get(key, 0) + 1
         assert max(began.values()) == 1
 
-    @settings(max_examples=25, deadline=None)
     @given(st.lists(rebalances(), min_size=5, max_size=5), st.integers(1, 4), SELECTIONS)
     def test_an_old_one_is_not_starved_by_an_endless_stream(self, stream, every, wanted):
         """Newcomers of higher priority keep coming, and there is always one that could go: age helps in the end."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from unittest import mock
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from ortools.sat.python import cp_model
 from tests.property.planning_judge import (
@@ -88,13 +88,11 @@ def again(request: PlanRequest, made: Plan) -> Plan:
 
 @SIZES
 class TestMinimalMovement:
-    @settings(max_examples=150, deadline=None)
     @given(request_=with_pins())
     def test_pinned_partitions_stay_and_count(self, size: type, request_: PlanRequest) -> None:
         """The others are balanced around them, with the fewest moves."""
         self.assert_the_best(size, request_)
 
-    @settings(max_examples=200, deadline=None)
     @given(request_=with_factor())
     def test_a_replication_factor_is_reached_with_the_fewest_moves(self, size: type, request_: PlanRequest) -> None:
         """Dropped are those without which the rest moves the least; what grows gets its replicas where they are due."""
@@ -110,7 +108,6 @@ class TestMinimalMovement:
 
 
 class TestLargeShrinking:
-    @settings(max_examples=200, deadline=None)
     @given(with_factor())
     def test_the_bound_holds_and_is_met_or_told(self, request_: PlanRequest) -> None:
         """Beyond the exact flow what stays is the largest choice there is room for: as fair, nearly as few moves."""
@@ -156,7 +153,6 @@ def repaired(request: PlanRequest) -> tuple[int, int, int, int]:
 
 @SIZES
 class TestForcedMovesOnly:
-    @settings(max_examples=100, deadline=None)
     @given(request_=with_factor() | with_pins(most_partitions=10))
     def test_what_is_broken_is_mended_and_nothing_else_moves(self, size: type, request_: PlanRequest) -> None:
         """The fewest violations, then the fewest moves, then leaders that stay; small: then the evenest counts."""
@@ -170,7 +166,6 @@ class TestForcedMovesOnly:
         assert metrics.count_sumsq >= counts
         assert metrics.count_sumsq == counts or size is as_if_large
 
-    @settings(max_examples=150, deadline=None)
     @given(request_=with_factor() | with_pins())
     def test_what_is_whole_stays_as_it_is(self, size: type, request_: PlanRequest) -> None:
         """A list that changes loses or gets a replica; those that stay keep their order, and the leader if it stays."""
@@ -207,7 +202,6 @@ def fewest_leader_squares(request: PlanRequest) -> tuple[int, int]:
 
 @SIZES
 class TestPreferredLeaders:
-    @settings(max_examples=100, deadline=None)
     @given(request_=with_pins(most_partitions=15), follower_order=st.booleans())
     def test_leaders_get_as_even_as_the_sets_allow(
         self, size: type, request_: PlanRequest, follower_order: bool
@@ -234,7 +228,6 @@ class TestPreferredLeaders:
 
 
 class TestGivenLists:
-    @settings(max_examples=100, deadline=None)
     @given(with_factor())
     def test_generate_is_a_whole_assignment(self, request_: PlanRequest) -> None:
         """Distinct eligible brokers, the replication factor asked for, pinned partitions untouched, the same again."""
@@ -246,7 +239,6 @@ class TestGivenLists:
         check(asked, made)
         assert again(asked, made).partitions == ()
 
-    @settings(max_examples=100, deadline=None)
     @given(with_pins(), st.data())
     def test_an_assignment_is_carried_out_to_the_letter(self, request_: PlanRequest, data: st.DataObject) -> None:
         """What is named becomes what it says; what is not stays, wherever it is."""
@@ -266,7 +258,6 @@ class TestGivenLists:
 
 
 class TestMinimumGain:
-    @settings(max_examples=150, deadline=None)
     @given(with_factor() | with_pins() | with_budget(), st.integers(1, 100))
     def test_what_is_forced_is_made_and_what_gains_little_is_not(self, request_: PlanRequest, gain: int) -> None:
         """The plan is the one without a minimum or, where nothing is forced and it gains less, empty with a reason.
@@ -309,7 +300,6 @@ class TestMinimumGain:
 
 
 class TestRefusals:
-    @settings(max_examples=100, deadline=None)
     @given(with_factor(), st.integers(1, 4))
     def test_never_below_min_insync(self, request_: PlanRequest, min_insync: int) -> None:
         """A replication factor that min.insync.replicas does not allow is refused, naming a partition."""
@@ -328,7 +318,6 @@ class TestRefusals:
         assert refused.value.reason == "BelowMinInsyncReplicas"
         assert str(min(too_low)) in refused.value.message
 
-    @settings(max_examples=50, deadline=None)
     @given(requests(), st.integers(1, 9))
     def test_more_replicas_than_brokers(self, request_: PlanRequest, factor: int) -> None:
         """Refused before anything is placed, by every strategy that places."""

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.fakes.configs_in_memory import Configs, Killed, Records
 
@@ -72,7 +72,6 @@ class Process:
 
 
 class TestThrottleKeeper:
-    @settings(max_examples=300, deadline=None)
     @given(BEFORE, TICKS)
     def test_everything_ends_as_it_was(self, before, ticks):
         """Exact restore by source, also after a kill between any two calls to Kafka."""
@@ -82,7 +81,6 @@ class TestThrottleKeeper:
         assert process.keeper.ledger_empty
         assert process.records.kept is None or ledger_from_json(process.records.kept).empty
 
-    @settings(max_examples=200, deadline=None)
     @given(st.lists(st.frozensets(st.sampled_from(("0:1", "1:1"))), max_size=6))
     def test_entries_that_come_again_go_again(self, wanted):
         """A copy that is cancelled and submitted anew leaves no entry behind."""
@@ -92,7 +90,6 @@ class TestThrottleKeeper:
         assert process.kafka.values == {}
         assert process.keeper.ledger_empty
 
-    @settings(max_examples=100, deadline=None)
     @given(BEFORE, CLAIMS)
     def test_what_may_be_submitted_is_in_place(self, before, claims):
         """Each replica that is not called uncovered is listed, and the rate of its broker is no higher than asked."""
@@ -114,7 +111,6 @@ class TestThrottleKeeper:
                         before.get((broker, rate_name), 0)
                     )
 
-    @settings(max_examples=300, deadline=None)
     @given(
         BEFORE,
         TICKS,

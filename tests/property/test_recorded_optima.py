@@ -1,0 +1,37 @@
+"""Both planners on seeded clusters whose optimum on all six levels is on record, as many as a soak draws anew."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from tests.property.planning_judge import Metrics, check
+from tests.property.planning_optima import optimum
+from tests.property.recorded_optima import known
+from tests.property.test_planning_budgets import random_request
+from tests.property.test_planning_core import fast
+
+from kafka_rebalance.planning import RackAwareness, plan
+
+CLUSTERS = 60
+
+
+@pytest.mark.parametrize("awareness", RackAwareness)
+class TestSeededClusters:
+    def test_every_level_is_the_exact_optimum(self, awareness: RackAwareness) -> None:
+        """No plan has fewer violations, then fairer counts, then fewer moves, then evener leaders and pairs."""
+        random = Random(71)
+        for _ in range(CLUSTERS):
+            request = random_request(random, awareness)
+            made = plan(request)
+            assert made.optimal
+            assert check(request, made) == Metrics(*known(optimum, request))
+
+    def test_the_planner_of_large_clusters_moves_as_little(self, awareness: RackAwareness) -> None:
+        """Counts and moves are exact; no evener leaders exist for the cheapest sets."""
+        random = Random(72)
+        for _ in range(CLUSTERS):
+            request = random_request(random, awareness)
+            metrics, best = check(request, fast(request)), Metrics(*known(optimum, request))
+            assert (metrics.count_sumsq, metrics.moves) == (best.count_sumsq, best.moves)
+            assert metrics.leader_sumsq >= best.leader_sumsq
