@@ -80,14 +80,14 @@ def cluster(what: str, partitions: int, brokers: int, racks: int = 5, seed: int 
 
 
 SCENARIOS = {
-    "add": "a tenth more brokers, in the racks that are there",
+    "add": "a tenth more brokers, in the existing racks",
     "remove": "a tenth of the brokers is decommissioned at once",
     "replace": "one broker is replaced by a new one in the same rack",
     "rack": "one more rack, of as many brokers as the others have",
-    "drift": "a fifth of the replicas is anywhere, on some brokers rather than others, racks not looked at",
+    "drift": "a fifth of the replicas is on random brokers, some of which are more likely, regardless of racks",
     "leaders": "every list is sorted: replicas are nearly even, leaders are not",
     "mixed": "`add`, with replication factors of 1 to 4",
-    "uneven": "`add`, with racks of 4 : 1 : 1 : 1, the large one filled to what the rack rule lets it take",
+    "uneven": "`add`, with racks of 4 : 1 : 1 : 1; the large one is filled to the limit of the rack rule",
     "no racks": "`add`, without racks",
 }
 

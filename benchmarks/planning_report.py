@@ -56,19 +56,20 @@ TOOLS = {
 _INTRODUCTION = """\
 # How fast plans are made
 
-Written by `make bench-plan`, its plots and [every single value](../benchmarks/results/planning.json) too. Arrays in,
-arrays out: encoding, certificate, leaders and follower order are included, reading and writing files only in the row
-`file`. Each row is a process of its own on one core, after a small plan to warm up; seconds are the median of up to
-five runs, with the least and the most behind it. MB (10^6 bytes) is the peak of the whole process, interpreter, numpy
-and input included; `added` is how much of it was not there before the first run. Every plan is judged by counting, with
-code that the planner does not share: racks, distinct and eligible brokers, even counts, moves.
+`make bench-plan` writes this page, its plots and [every value](../benchmarks/results/planning.json). Input and output
+are arrays: the times include encoding, certificate, leaders and follower order. Only the row `file` includes reading
+and writing files. Each row is a separate process on one core, after a small plan to warm up. Seconds are the median
+of up to five runs, followed by the minimum and the maximum. MB (10^6 bytes) is the peak memory of the whole process,
+including interpreter, numpy and input; `added` is the part of it that was not used before the first run. Code that
+the planner does not share verifies every plan by counting: racks, distinct and eligible brokers, even counts, moves.
 """
 
 _LEGEND = """\
-`gap` is moves above the bound, in percent of it; `leaders` the difference between the most and the fewest leaders of a
-broker; `changes` the partitions with another preferred leader; `pairs` the largest count of an ordered pair (leader,
-second) and the sum of the squared counts; `load` is the machine's load average before and after the row. `must` and
-`aim` are what was asked for: seconds, at a million partitions also memory and gap, at 100,000 also the gap.
+`gap` is the number of moves above the bound, in percent of the bound. `leaders` is the difference between the most
+and the fewest leaders of a broker. `changes` is the number of partitions with another preferred leader. `pairs` is
+the largest count of an ordered pair (leader, second) and the sum of the squared counts. `load` is the machine's load
+average before and after the row. `must` and `aim` are the required and the desired limits: seconds; at a million
+partitions also memory and gap; at 100,000 also the gap.
 """
 
 _LIMITS = """\
@@ -84,28 +85,29 @@ _LIMITS = """\
 """
 
 _COMPARISON = """\
-## Compared with others
+## Comparison with other planners
 
-On the same clusters, in the same run. `× bound` is the moves as a multiple of what no equally balanced plan goes below:
-a value below 1 means that counts were left uneven, or nothing at all was found. `counts` and `leaders` are the
-differences between the most and the fewest of a broker.
+The others ran on the same clusters, in the same run. `× bound` is the number of moves divided by the lower bound for
+equally balanced plans. A value below 1 means that the plan left counts uneven, or moved nothing at all. `counts` and
+`leaders` are the differences between the most and the fewest of a broker.
 
-- **Kafka's `--generate`** is `StripedReplicaPlacer` of Kafka's own jars, called in one Java process, topic by topic (64
-  partitions each), the first run not counted and the start of Java left out. It places as if nothing was there.
-  Its memory is what Java takes by default.
-- **KAFKA-19048 greedy** follows the ticket's text: one copy at a time, largest surplus first, then leaders, then
-  seconds. Where no copy can go anywhere it stops; the ticket would go on for ever.
-- **Exact flow** decides sets over the network of every partition, and leaders and seconds together: the reference for
-  all columns, up to 20,000 partitions.
-- **MIP** has a variable for each partition and broker, and decides sets only.
+- **Kafka's `--generate`** is `StripedReplicaPlacer` of Kafka's own jars, called in one Java process, topic by topic
+  (64 partitions each). The first run and the start of Java are not counted. It ignores the current placement. Its
+  memory is Java's default.
+- **KAFKA-19048 greedy** follows the text of the ticket: one copy at a time, largest surplus first, then leaders, then
+  seconds. If no copy can move, it stops; the algorithm in the ticket would not terminate.
+- **Exact flow** decides replica sets with the network of every partition, and leaders and seconds together. It is the
+  reference for all columns, up to 20,000 partitions.
+- **MIP** has a variable for each partition and broker, and decides replica sets only.
 """
 
 _PUBLISHED = """\
 ### Cruise Control
 
-Not from this run: measured once, on clusters of the same kinds and sizes, on a shared machine with two cores and a load
-of 1.5 to 6; commit dadba67e2, its rack, replica and leader distribution goals at a threshold of 1.0, planning time
-only. It plans four resources with arbitrary goals, which this planner does not.
+These values are not from this run. They were measured once, on clusters of the same kinds and sizes, on a shared
+machine with two cores and a load of 1.5 to 6, with commit dadba67e2 and its rack, replica and leader distribution
+goals at a threshold of 1.0; planning time only. Cruise Control plans four resources with arbitrary goals, which this
+planner does not.
 """
 
 
@@ -243,9 +245,9 @@ def _cells(row: Found) -> list[str]:
 def _scenarios() -> list[tuple[str, str]]:
     return [
         *((f"`{name}`", text) for name, text in SCENARIOS.items()),
-        ("`planned`", "the state that the plan of `add` leads to: there is nothing to do, and that is to be found out"),
-        ("`flow`", "`drift`, its replica sets decided by the flow over every partition instead"),
-        ("`file`", "the command with start-up: a JSON file of the cluster of `add` in, Kafka's JSON out; one run"),
+        ("`planned`", "the state after the plan of `add`: the planner must find that nothing has to move"),
+        ("`flow`", "`drift`, with replica sets decided by the flow over every partition"),
+        ("`file`", "the whole command, from a JSON file of the cluster of `add` to Kafka's JSON; one run"),
     ]
 
 
