@@ -47,7 +47,7 @@ class TestApply:
         assert "is there already, and asks for just this" in again.stdout
         other = command(namespace, "--decommission-broker", "5", "--name", "a", "--apply")
         assert other.returncode == 3
-        assert other.stderr.startswith(f"refused (AlreadyThere): KafkaRebalance {namespace.name}/a is there and asks")
+        assert other.stderr.startswith(f"refused (AlreadyThere): KafkaRebalance {namespace.name}/a exists with")
         assert namespace.get("kafkarebalances")["spec"] == spec
 
     def test_what_is_printed_can_be_applied(self, namespace: Namespace) -> None:
@@ -95,7 +95,7 @@ class TestSubmit:
         """A ConfigMap of that name with something else in it is neither used nor changed; nothing is created."""
         rebalance, lists = manifests(namespace)
         await client.create_config_map({**lists, "data": {"assignment.json": "[]"}})
-        with pytest.raises(Refused, match=f"ConfigMap {namespace.name}/a is there and holds something else"):
+        with pytest.raises(Refused, match=f"ConfigMap {namespace.name}/a exists with other content"):
             await submit(client, rebalance, lists)
         found = await client.get_config_map("a")
         assert found is not None

@@ -86,10 +86,10 @@ class TestCheckInstall:
         metadata = {"generateName": "x-"}
         body = {"apiVersion": "kafkarebalance.dev/v1alpha1", "kind": "KafkaRebalance", "metadata": metadata}
         kafka = {"kafka": {"bootstrapServers": "kafka:9092"}}
-        await Installation(client).would_take(REBALANCES, {**body, "spec": kafka})
+        await Installation(client).dry_run(REBALANCES, {**body, "spec": kafka})
         for wrong in ({"kafka": {"bootstrapServers": "kafka"}}, {**kafka, "prioritty": 1}):
             with pytest.raises(Refused):
-                await Installation(client).would_take(REBALANCES, {**body, "spec": wrong})
+                await Installation(client).dry_run(REBALANCES, {**body, "spec": wrong})
 
 
 class TestRetire:

@@ -109,7 +109,7 @@ class TestStandstill:
         cluster.kill9_api_server()
         try:
             first.until("/readyz", (503, "the lease was not renewed in time\n"))
-            second.until("/readyz", (503, "the API server does not tell who holds the lease\n"))
+            second.until("/readyz", (503, "the API server has not said who holds the lease\n"))
             assert (first.ask("/livez"), second.ask("/livez")) == (OK, OK)
         finally:
             cluster.start_api_server()

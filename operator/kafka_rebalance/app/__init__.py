@@ -1,1 +1,1 @@
-"""The process: kopf watches, the supervisor runs the engines. The only package that imports kopf."""
+"""The operator process: kopf watches, the supervisor runs the engines. The only package that imports kopf."""

@@ -1,4 +1,4 @@
-"""Finds the load model that the pipeline made of a cluster. What is stale, damaged or another's is logged, not used."""
+"""Reads the load model of a cluster. One that is stale, damaged or of another cluster is logged and ignored."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class LoadModelFiles:
         self._now = now
 
     async def __call__(self, cluster_id: str) -> LoadModel | None:
-        """The model of a cluster; None where there is none that is fresh."""
+        """The model of a cluster; None if there is no fresh one."""
         if self._directory is None:
             return None
         path = self._directory / cluster_id / "load-model.json.gz"
@@ -43,6 +43,6 @@ class LoadModelFiles:
             log.warning("load model of cluster %s is not used: %s", cluster_id, error.message)
             return None
         if model.cluster_id != cluster_id:
-            log.warning("load model of cluster %s is not used: it is that of cluster %s", cluster_id, model.cluster_id)
+            log.warning("load model of cluster %s is not used: it belongs to cluster %s", cluster_id, model.cluster_id)
             return None
         return model

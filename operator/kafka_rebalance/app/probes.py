@@ -1,7 +1,7 @@
-"""``GET /livez`` and ``GET /readyz``: 200, or 503 with the reasons, one a line.
+"""``GET /livez`` and ``GET /readyz``: 200, or 503 with the reasons, one per line.
 
-Served by the operator's own loop: while that stands still nobody answers, which is the kubelet's answer too. The
-reasons are fixed sentences with ages and cluster ids: anybody who reaches the port may read them.
+Served by the operator's own loop: while it is blocked, the kubelet gets no answer and the probe fails. The reasons
+contain nothing but ages and cluster ids: anybody who can reach the port may read them.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ _SHUTDOWN_SECONDS = 1.0
 
 
 @asynccontextmanager
-async def served(port: int, feel: Callable[[], Pulse]) -> AsyncIterator[None]:
-    """Answer on all addresses of ``port`` for as long as the context is open; 0: do not.
+async def served(port: int, pulse: Callable[[], Pulse]) -> AsyncIterator[None]:
+    """Answer on ``port``, on all addresses, while the context is open; 0: serve no probes.
 
-    Permanent("HealthPortUnavailable") where the port is taken or may not be bound.
+    Permanent("HealthPortUnavailable") if the port cannot be bound.
     """
     if not port:
         yield
         return
     app = web.Application()
-    app.add_routes([web.get("/livez", _answering(feel, why_dead)), web.get("/readyz", _answering(feel, why_unready))])
+    app.add_routes([web.get("/livez", _answering(pulse, why_dead)), web.get("/readyz", _answering(pulse, why_unready))])
     runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=_SHUTDOWN_SECONDS)
     await runner.setup()
     try:
         try:
             await web.TCPSite(runner, port=port).start()
         except OSError as error:
-            message = f"--health-port {port} cannot be listened on: {error.strerror}"
+            message = f"cannot listen on --health-port {port}: {error.strerror}"
             raise Permanent(Reason.HEALTH_PORT_UNAVAILABLE, message) from error
         yield
     finally:
         await runner.cleanup()
 
 
-def _answering(feel: Callable[[], Pulse], judge: Callable[[Pulse], list[str]]) -> Handler:
+def _answering(pulse: Callable[[], Pulse], judge: Callable[[Pulse], list[str]]) -> Handler:
     async def answer(_: web.Request) -> web.StreamResponse:
-        reasons = judge(feel())
+        reasons = judge(pulse())
         return web.Response(status=503 if reasons else 200, text="\n".join(reasons or ["ok"]) + "\n")
 
     return answer

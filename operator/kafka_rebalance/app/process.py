@@ -1,9 +1,8 @@
-"""The operator's process: wait for the lease; then the supervisor in this loop and the watch in its thread.
+"""The operator's process: wait for the lease, then run the supervisor in this loop and the watch in a thread.
 
-Probes are answered from the first moment, by a process that waits too.
-
-It ends by a signal, by a watch that cannot go on, or by the loss of the lease. The lease is given up last: after all
-that was under way has been answered, so that the next can begin at once.
+Probes are answered from the start, on standby too. The process ends by a signal, a failed watch or the loss of the
+lease. It releases the lease last, when all requests under way have been answered, so that the next leader can start at
+once.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from kafka_rebalance.reconcile.supervisor import Supervisor
 
 log = logging.getLogger(__name__)
 
-# Linux's monotonic clock stands still while the machine is suspended, and a lease does not.
+# Linux's monotonic clock stops while the machine is suspended; a lease does not.
 _INTERVALS = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _LISTING_SECONDS = 2.0
 
@@ -46,7 +45,7 @@ class SystemClock:
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Seconds, for intervals; goes on while the process is stopped or the machine suspended."""
+        """Seconds, for intervals; continues while the process is stopped or the machine suspended."""
         return time.clock_gettime(_INTERVALS)
 
     async def sleep(self, seconds: float) -> None:
@@ -56,9 +55,9 @@ class SystemClock:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the command line says.
+    """The options of the command line.
 
-    ``namespaces`` empty: watch all; ``own_namespace`` None: where it runs; ``health_port`` 0: answer no probes.
+    ``namespaces`` empty: watch all; ``own_namespace`` None: where it runs; ``health_port`` 0: serve no probes.
     """
 
     identity: str
@@ -71,20 +70,20 @@ class Settings:
 
 @dataclass
 class _Parts:
-    """What has been made so far, for the probes."""
+    """What has been started so far, for the probes."""
 
     lease: LeaseHolder
-    stage: Stage = Stage.WAITING
+    stage: Stage = Stage.STANDBY
     supervisor: Supervisor | None = None
     watch: Watch | None = None
     watching: bool = False
 
     def pulse(self) -> Pulse:
-        """How it is now."""
+        """For the probes."""
         return Pulse(
             stage=self.stage,
-            look_age=self.lease.look_age,
-            holds_lease=self.lease.is_leader(),
+            standby_age=self.lease.standby_age,
+            is_leader=self.lease.is_leader(),
             watching=self.watching,
             watch_age=self.watch.age if self.watch else None,
             rounds=self.supervisor.rounds() if self.supervisor else {},
@@ -94,15 +93,15 @@ class _Parts:
 async def run_operator(settings: Settings) -> None:
     """Run until SIGTERM or SIGINT.
 
-    Permanent("LeadershipLost") where another operator has taken over, Permanent("WatchEnded") where watching is not
-    possible any more.
+    Permanent("LeadershipLost") if another operator has taken over, Permanent("WatchEnded") if the API server can no
+    longer be watched.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     clock = SystemClock()
-    # A client of its own: writes of the lease pass no fence, and hanging calls of the engines do not hold renewals up.
+    # A client of its own: writes to the lease pass no fence, and hanging calls of the engines do not delay renewals.
     kube = KubeClient.connect(settings.own_namespace)
     parts = _Parts(LeaseHolder(kube, LEASE_NAME, settings.identity, clock, settings.lease_seconds))
     async with served(settings.health_port, parts.pulse):
@@ -121,7 +120,7 @@ async def run_operator(settings: Settings) -> None:
 
 
 async def _lead(settings: Settings, parts: _Parts, clock: SystemClock, stop: asyncio.Event) -> BaseException | None:
-    """Act until the end; when this returns, nothing is under way. Why it ended, unless by a signal."""
+    """Lead until the end; returns why it ended, unless by a signal. Nothing is under way then."""
     keeping = asyncio.create_task(parts.lease.keep())
     fence = Fence(parts.lease.is_leader)
     kube = KubeClient.connect(settings.own_namespace, before_write=fence.check)
@@ -150,7 +149,7 @@ async def _lead(settings: Settings, parts: _Parts, clock: SystemClock, stop: asy
         log.info("operator ready: watching %s", where)
     await _first_of(stop.wait(), watch.failed.wait(), _ended(keeping))
     parts.stage = Stage.STOPPING
-    # The watch first: what it sees after the supervisor has stopped would start engines anew.
+    # The watch first: what it sees after the supervisor has stopped would start engines again.
     await watch.stop()
     await supervisor.stop()
     await fence.wait_until_idle()
@@ -159,25 +158,26 @@ async def _lead(settings: Settings, parts: _Parts, clock: SystemClock, stop: asy
     await _cancelled(keeping)
     if stop.is_set():
         return None
-    return lost or Permanent(Reason.WATCH_ENDED, "the API server can no longer be watched, see the log above")
+    return lost or Permanent(Reason.WATCH_ENDED, "the API server can no longer be watched; see the log above")
 
 
 async def _listed(kube: KubeClient, namespaces: Sequence[str], supervisor: Supervisor) -> None:
-    """Return once both kinds can be listed in each of them. kopf calls itself ready before it has asked for anything.
+    """Wait until both kinds can be listed in each namespace, and let the supervisor know the throttle resources.
 
-    Nor does it notice kinds that are installed after its start where it may not list the CRDs. The throttle resources
-    are known then: the watch brings both kinds in any order, and nothing is to move before its limits are known.
+    kopf reports that it is ready before its first request, and without the permission to list CRDs it does not notice
+    kinds that are installed later. The throttle resources come first, because the watch delivers both kinds in any
+    order, and nothing may move before its limits are known.
     """
-    told = ""
+    logged = ""
     while True:
         try:
             for namespace in namespaces or (None,):
                 await kube.check_listed(REBALANCES, namespace)
             await supervisor.know_throttles(namespaces)
         except RebalanceError as error:
-            if error.message != told:
+            if error.message != logged:
                 log.warning("not watching yet: %s: %s", error.reason, error.message)
-                told = error.message
+                logged = error.message
             await asyncio.sleep(_LISTING_SECONDS)
         else:
             return
@@ -191,7 +191,7 @@ async def _first_of(*waits: Coroutine[Any, Any, Any]) -> None:
 
 
 async def _ended(task: asyncio.Task[Any]) -> None:
-    """Wait for it, whatever comes of it; whoever waits may be cancelled without the task."""
+    """Wait for the end of the task, without its result. Cancelling the wait does not cancel the task."""
     await asyncio.wait({task})
 
 

@@ -1,8 +1,8 @@
-"""kopf's part: watch both resources and pass on what is seen. kopf never writes to the objects.
+"""Watches both resources with kopf and passes their events on. kopf never writes to the objects.
 
-Only ``on.event`` handlers: timers and change handlers run beside a deletion, add a finalizer and annotations of their
-own and react seconds later. kopf runs in a thread with a loop of its own: in ours it would take the signal handlers and
-treat the engines' tasks as its own when it stops.
+Only ``on.event`` handlers: timers and change handlers run concurrently with a deletion, add a finalizer and annotations
+of their own and react seconds later. kopf runs in a thread with its own loop: in ours it would replace the signal
+handlers and treat the engines' tasks as its own when it stops.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _STOP_SECONDS = 10.0
 _BEAT_SECONDS = 1.0
 
 Seen = Callable[[str, dict[str, Any], bool], None]
-"""plural, body, whether it is gone; called in the operator's loop."""
+"""plural, body, whether it was deleted; called in the operator's loop."""
 
 
 class Watch:
-    """A thread that watches these namespaces; all of them where none is named.
+    """A thread that watches these namespaces, or all if none is given.
 
     ``failed`` is set, in the operator's loop, when it ends without having been stopped.
     """
@@ -42,28 +42,28 @@ class Watch:
         self._stop = threading.Event()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="kopf", daemon=True)
-        self._turned_at: float | None = None
+        self._beat_at: float | None = None
         self.failed = asyncio.Event()
 
     @property
     def age(self) -> float | None:
-        """Seconds since kopf's loop last turned; None before it was started."""
-        return None if self._turned_at is None else time.monotonic() - self._turned_at
+        """Seconds since the last beat of kopf's loop; None before it was started."""
+        return None if self._beat_at is None else time.monotonic() - self._beat_at
 
     def start(self) -> None:
-        """Begin watching."""
-        self._turned_at = time.monotonic()
+        """Start watching."""
+        self._beat_at = time.monotonic()
         self._thread.start()
 
     async def ready(self) -> None:
-        """Return when kopf has started, or has failed to."""
+        """Return when kopf has started or failed to."""
         while not self.failed.is_set() and not await asyncio.to_thread(self._ready.wait, 0.5):
             continue
 
     async def stop(self) -> None:
-        """Stop watching, if it ever began; at most ten seconds."""
+        """Stop watching, if it was started; takes at most ten seconds."""
         self._stop.set()
-        if self._turned_at is None:
+        if self._beat_at is None:
             return
         await asyncio.to_thread(self._thread.join, _STOP_SECONDS)
 
@@ -74,7 +74,7 @@ class Watch:
             log.exception("the watch ended")
 
     async def _watch(self) -> None:
-        # Before kopf starts: tasks that appear later are its own to it, and it waits for their end when it stops.
+        # Before kopf starts: it treats tasks that appear later as its own and waits for their end when it stops.
         beating = asyncio.create_task(self._beat())
         try:
             await kopf.operator(
@@ -95,7 +95,7 @@ class Watch:
 
     async def _beat(self) -> None:
         while True:
-            self._turned_at = time.monotonic()
+            self._beat_at = time.monotonic()
             await asyncio.sleep(_BEAT_SECONDS)
 
     def _registry(self) -> kopf.OperatorRegistry:
@@ -115,9 +115,9 @@ class Watch:
 
 
 def login(**kwargs: Any) -> kopf.ConnectionInfo | None:
-    """From the kubeconfig, else as the Pod's account: at the address that Kubernetes gives every container.
+    """From the kubeconfig, else with the Pod's service account and the address in KUBERNETES_SERVICE_HOST.
 
-    kopf would ask DNS for that address; every other client of the API server goes without, and so do our other calls.
+    kopf would look the API server up in DNS, which no other client does, our own included.
     """
     found = kopf.login_with_kubeconfig(**kwargs)
     if found is not None:
@@ -132,13 +132,13 @@ def login(**kwargs: Any) -> kopf.ConnectionInfo | None:
 def _settings(*, clusterwide: bool) -> kopf.OperatorSettings:
     settings = kopf.OperatorSettings()
     settings.posting.enabled = False
-    # Cluster-wide we may list CRDs, and so survive one that is deleted and created again; without that right scanning
-    # costs seconds of refused calls at the start. Namespaces are listed for neither: all, or those that are named.
+    # Cluster-wide the operator may list CRDs, and so survives one that is deleted and created again; without that
+    # permission, scanning costs seconds of refused calls at the start. Namespaces are never listed.
     settings.scanning.disabled = not clusterwide
     settings.watching.server_timeout = 300
     settings.watching.client_timeout = 330
     settings.watching.connect_timeout = 10
     settings.networking.error_backoffs = [0.5, 1, 2, 4, 8]
-    # Ours is another name: kopf removes its own finalizer wherever it has no use for it.
+    # Not the name of our finalizer: kopf removes its own wherever it does not need it.
     settings.persistence.finalizer = f"{GROUP}/kopf-unused"
     return settings

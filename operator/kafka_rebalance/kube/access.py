@@ -1,4 +1,4 @@
-"""Where the API server is and who we are there: a kubeconfig, or the account of the Pod. Sends nothing."""
+"""Address and credentials of the API server: from a kubeconfig or the Pod's service account. Sends nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kafka_rebalance.reasons import Reason
 
 
 def configuration(kubeconfig: str | None = None) -> client.Configuration:
-    """From the kubeconfig given, KUBECONFIG or ~/.kube/config; where there is none, as the Pod's account.
+    """From ``kubeconfig``, KUBECONFIG or ~/.kube/config; without any of them, from the Pod's service account.
 
     Permanent("NoKubernetesAccess") names the file that cannot be used.
     """
@@ -28,8 +28,8 @@ def configuration(kubeconfig: str | None = None) -> client.Configuration:
     except (config.ConfigException, yaml.YAMLError) as error:
         raise _unusable(path, " ".join(str(error).split())) from error
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        # The client walks through what it has read without looking: YAML of anything else ends like this.
-        raise _unusable(path, "it holds something else") from error
+        # The client does not validate what it reads: other YAML fails like this.
+        raise _unusable(path, "it is not a kubeconfig") from error
     return found
 
 
@@ -37,8 +37,8 @@ def _use_account_of_pod(found: client.Configuration) -> None:
     try:
         config.load_incluster_config(client_configuration=found)  # type: ignore[no-untyped-call]
     except config.ConfigException as error:
-        told = f"KUBECONFIG names no file, there is no ~/.kube/config, and no account of a Pod: {error}"
-        raise Permanent(Reason.NO_KUBERNETES_ACCESS, told) from error
+        message = f"KUBECONFIG is not set, there is no ~/.kube/config and no service account of a Pod: {error}"
+        raise Permanent(Reason.NO_KUBERNETES_ACCESS, message) from error
 
 
 def _unusable(path: str, why: str) -> Permanent:

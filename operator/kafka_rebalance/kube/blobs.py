@@ -1,9 +1,9 @@
-"""Bytes of any size, kept in ConfigMaps of the operator's namespace so that they appear and change in one write.
+"""Byte strings of any size in ConfigMaps of the operator's namespace, replaced atomically.
 
-A blob is an *index* ConfigMap. What fits below the API server's limit lies in the index itself; more is cut into
-immutable shards, named by their content, which are written before the index that names them. So the write of the
-index is the only one that counts: killed before it, the old content is still there, and what was written is garbage
-that the next write, delete or ``clean`` removes. Nothing here knows what the bytes mean.
+A blob is an *index* ConfigMap. A payload below the API server's limit is in the index itself; a larger one is cut into
+immutable shards, named by their content, which are written before the index that names them. Writing the index is what
+commits: if the operator is killed before, the old content is still there, and the new shards are garbage that the next
+write, delete or ``clean`` removes. Nothing here knows what the bytes mean.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kafka_rebalance.kube.api_errors import Conflict, NotFound, StoredStateCorru
 from kafka_rebalance.kube.client import COMPONENT, Json, KubeClient
 
 SHARD_BYTES = 900 * 1024
-"""The API server takes 1 MiB of decoded data per ConfigMap; names and labels need some room."""
+"""The API server accepts 1 MiB of decoded data per ConfigMap; names and labels need some of it."""
 
 _PREFIX = "kafkarebalance.dev"
 KIND_LABEL = f"{_PREFIX}/kind"
@@ -33,7 +33,7 @@ _PAYLOAD = "payload"
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """What was read: ``attributes`` are those that it was written with."""
+    """A blob as it was read. ``attributes`` are those that it was written with."""
 
     name: str
     payload: bytes
@@ -42,14 +42,14 @@ class Blob:
 
 
 class BlobStore:
-    """The blobs of one kind. One writer at a time is assumed; a second one is noticed where ``expected`` is given."""
+    """The blobs of one kind. Assumes one writer at a time; a second one is detected where ``expected`` is given."""
 
     def __init__(self, kube: KubeClient, kind: str) -> None:
         self._kube = kube
         self._kind = kind
 
     def name(self, *key: str) -> str:
-        """Of the index of a blob. A hash, since ids are case-sensitive and names are not."""
+        """Name of the index. A hash, since ids are case-sensitive and names are not."""
         return object_name(self._kind, *key)
 
     async def names(self) -> list[str]:
@@ -59,10 +59,10 @@ class BlobStore:
     async def write(
         self, name: str, uid: str, payload: bytes, attributes: Mapping[str, str], *, expected: str | None = None
     ) -> None:
-        """Replace the content in one step.
+        """Replace the content atomically.
 
-        ``expected`` is the resource version that the blob must still have, or "" if it must not exist: Conflict if
-        that is not so. None: whatever is there is replaced.
+        ``expected``: the resource version that the blob must still have, or "" if it must not exist, else Conflict.
+        None: replace unconditionally.
         """
         content = hashlib.sha256(payload).hexdigest()
         pieces = cut(payload, SHARD_BYTES)
@@ -82,7 +82,7 @@ class BlobStore:
         await self._sweep({KIND_LABEL: f"{self._kind}-shard", _BLOB_LABEL: name}, keep=set(shards))
 
     async def read(self, name: str) -> Blob | None:
-        """None if there is none; StoredStateCorrupt if it is incomplete or is not what was written."""
+        """None if there is none; StoredStateCorrupt if it is incomplete or not as it was written."""
         index = await self._kube.get_config_map(name)
         if index is None:
             return None
@@ -92,16 +92,18 @@ class BlobStore:
             expected: str = described["sha256"]
             attributes: dict[str, str] = described["attributes"]
         except (KeyError, TypeError, ValueError) as error:
-            raise StoredStateCorrupt(f"ConfigMap {self._kube.namespace}/{name} was not written by us") from error
+            raise StoredStateCorrupt(
+                f"ConfigMap {self._kube.namespace}/{name} was not written by the operator"
+            ) from error
         sources = await asyncio.gather(*map(self._kube.get_config_map, shards)) if shards else [index]
         payload = b"".join(_decode(source) for source in sources)
         if hashlib.sha256(payload).hexdigest() != expected:
             where = f"ConfigMap {self._kube.namespace}/{name} and its {len(shards)} shards"
-            raise StoredStateCorrupt(f"{where} do not add up to what was written")
+            raise StoredStateCorrupt(f"{where} do not have the content that was written")
         return Blob(name, payload, attributes, index["metadata"]["resourceVersion"])
 
     async def delete(self, name: str) -> None:
-        """Of this blob nothing is left; no error if there was nothing."""
+        """Delete the blob with its shards; no error if there is none."""
         await self._kube.delete_config_map(name)
         await self._sweep({KIND_LABEL: f"{self._kind}-shard", _BLOB_LABEL: name})
 
@@ -114,7 +116,7 @@ class BlobStore:
                 await self._kube.delete_config_map(shard["name"])
 
     async def clean(self) -> int:
-        """Delete shards that no index names, left by a writer that was killed; how many there were."""
+        """Delete shards that no index names, left by a writer that was killed; returns their number."""
         kept = await self._live()
         shards = await self._kube.list_config_map_metadata({KIND_LABEL: f"{self._kind}-shard"})
         garbage = [shard["name"] for shard in shards if _shard_of(shard) not in kept]
@@ -131,7 +133,7 @@ class BlobStore:
         return {**labels, UID_LABEL: uid} if uid else labels
 
     async def _live(self, uid: str = "") -> set[tuple[str, str]]:
-        """Index name and content of every blob there is."""
+        """Index name and content hash of every blob."""
         labels = {KIND_LABEL: self._kind, UID_LABEL: uid} if uid else {KIND_LABEL: self._kind}
         indexes = await self._kube.list_config_map_metadata(labels)
         return {(index["name"], index["labels"].get(_CONTENT_LABEL, "")) for index in indexes}
@@ -152,7 +154,7 @@ class BlobStore:
         try:
             await self._kube.create_config_map(body)
         except Conflict:
-            # Written by ourselves before we were killed: the name stands for the content, unless somebody meddled.
+            # From an attempt that was killed. The name stands for the content, unless somebody changed it.
             if _decode(await self._kube.get_config_map(name)) != piece:
                 await self._kube.delete_config_map(name)
                 await self._kube.create_config_map(body)
@@ -173,12 +175,12 @@ class BlobStore:
 
 
 def object_name(kind: str, *key: str) -> str:
-    """A ConfigMap's name for a key of any spelling."""
+    """A valid ConfigMap name for any key."""
     return f"{kind}-{hashlib.sha256(chr(10).join(key).encode()).hexdigest()[:40]}"
 
 
 def cut(payload: bytes, size: int) -> Sequence[bytes]:
-    """Pieces of at most ``size``; one piece, perhaps empty, where it fits."""
+    """Pieces of at most ``size`` bytes; at least one, which may be empty."""
     return [payload[start : start + size] for start in range(0, len(payload), size)] or [b""]
 
 

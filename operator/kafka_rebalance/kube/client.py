@@ -1,7 +1,7 @@
-"""The API server, as far as the operator needs it; only this and ``access`` know the ``kubernetes`` package.
+"""The API server, as far as the operator needs it; only this module and ``access`` import ``kubernetes``.
 
-The package supplies what is hard (kubeconfig, tokens, certificates); requests and answers are plain JSON, because
-our own resources have no classes there. Calls block, so they run in threads of their own; none is retried here.
+That package handles kubeconfig, tokens and certificates. Requests and responses are plain JSON, because it has no
+classes for our resources. Calls block, so they run in threads of this object; none is retried here.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Json = dict[str, Any]
 
 
 def operator_namespace(chosen: str | None = None) -> str:
-    """Where the operator keeps its records: what was chosen, else where it runs, else ``kafka-rebalance``."""
+    """The namespace of the operator's records: ``chosen``, else where it runs, else ``kafka-rebalance``."""
     if chosen:
         return chosen
     if _IN_CLUSTER_NAMESPACE.exists():
@@ -52,17 +52,17 @@ def operator_namespace(chosen: str | None = None) -> str:
 
 
 class KubeClient:
-    """One API server. ``namespace`` is the operator's own, for records and for Events that fit nowhere else.
+    """One API server. ``namespace`` is the operator's own, for its records, its Lease and some Events.
 
-    Every method may raise Transient("ApiServerUnreachable" or "ApiServerBusy"), Conflict, Forbidden, and Refused
-    where the API server finds what was sent invalid. NotFound is raised only where None or False cannot say it.
-    ``before_write`` is called, in a thread, right before anything but a reading is sent; what it raises is raised.
+    Every method may raise Transient("ApiServerUnreachable" or "ApiServerBusy"), Conflict, Forbidden, and Refused if the
+    API server finds the request invalid; NotFound only where None or False cannot express it. ``before_write`` is
+    called, in a thread, right before each request but GET; if it raises, nothing is sent.
     """
 
     def __init__(
         self, configuration: client.Configuration, namespace: str, *, before_write: Callable[[], None] | None = None
     ) -> None:
-        configuration.retries = False  # the caller knows better when to try again, and the log stays readable
+        configuration.retries = False  # the caller decides when to retry, and the log stays readable
         self.namespace = namespace
         self._before_write = before_write
         self._api = client.ApiClient(configuration)
@@ -76,11 +76,11 @@ class KubeClient:
         kubeconfig: str | None = None,
         before_write: Callable[[], None] | None = None,
     ) -> KubeClient:
-        """As ``access.configuration`` finds it."""
+        """With the address and credentials that ``access.configuration`` finds."""
         return cls(access.configuration(kubeconfig), operator_namespace(namespace), before_write=before_write)
 
     async def close(self) -> None:
-        """Let go of connections and threads. When this returns, no request is under way any more."""
+        """Close connections and stop threads. When this returns, no request is under way."""
         await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
 
     # Our resources -------------------------------------------------------------------------------------------------
@@ -90,12 +90,12 @@ class KubeClient:
         return await self._get_or_none(_resource(plural, namespace, name))
 
     async def list_resources(self, plural: str, namespace: str | None = None) -> list[Json]:
-        """All resources of one kind, of one namespace or of all."""
+        """All resources of one kind, in one namespace or in all."""
         items: list[Json] = (await self._json("GET", _resource(plural, namespace)))["items"]
         return items
 
     async def check_listed(self, plural: str, namespace: str | None = None) -> None:
-        """Raise what listing one kind raises: no such kind, no right to it, nobody there."""
+        """Raise what listing raises: the kind does not exist, a permission is missing, no answer."""
         await self._json("GET", _resource(plural, namespace) + "?limit=1")
 
     async def patch_status(self, plural: str, namespace: str, name: str, patch: Mapping[str, Any]) -> bool:
@@ -106,9 +106,9 @@ class KubeClient:
     async def patch_finalizers(
         self, plural: str, namespace: str, name: str, finalizers: Sequence[str], resource_version: str
     ) -> Json | None:
-        """Set the whole list, foreign finalizers included; the resource as it is now, None if it is gone.
+        """Set the whole list, foreign finalizers included; returns the resource as it is now, None if it is gone.
 
-        Conflict if the resource is no longer the one of ``resource_version``.
+        Conflict if its resource version is no longer ``resource_version``.
         """
         body = {"metadata": {"finalizers": list(finalizers), "resourceVersion": resource_version}}
         return await self._unless_gone("PATCH", _resource(plural, namespace, name), body, content_type=_MERGE_PATCH)
@@ -119,21 +119,21 @@ class KubeClient:
         path = _resource(plural, namespace, name)
         return await self._unless_gone("PATCH", path, body, content_type=_MERGE_PATCH) is not None
 
-    # What goes with them -------------------------------------------------------------------------------------------
+    # Events, namespaces, Secrets -----------------------------------------------------------------------------------
 
     async def create_event(
         self, kind: str, about: ObjectMeta, reason: str, message: str, *, warning: bool = False
     ) -> None:
-        """One Event about a resource; in the operator's namespace where the resource's own takes nothing new."""
+        """Create an Event about a resource; in the operator's namespace if the resource's own is being deleted."""
         try:
             await self._create_event(about.namespace, kind, about, reason, message, warning=warning)
         except (Terminating, NotFound):
-            # An Event must be about something in its own namespace, so the message says where that really is.
+            # An Event must name an object of its own namespace, so the message says where the resource really is.
             where = f"{about.namespace}/{about.name} (its namespace is being deleted): {message}"
             await self._create_event(self.namespace, kind, about, reason, where, warning=warning)
 
     async def terminating(self, plural: str, namespace: str) -> bool:
-        """Whether the namespace, or the CRD of these resources, is being deleted. Forbidden where it may not look."""
+        """Whether the namespace, or the CRD of these resources, is being deleted."""
         crd = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}.{GROUP}"
         for path in (f"/api/v1/namespaces/{quote(namespace)}", crd):
             found = await self._get_or_none(path)
@@ -142,7 +142,7 @@ class KubeClient:
         return False
 
     async def read_config_map(self, namespace: str, name: str) -> dict[str, str]:
-        """The keys of any ConfigMap. Transient("ConfigMapNotFound") names it: it may be applied a moment later."""
+        """The data of any ConfigMap. Transient("ConfigMapNotFound"): it may be applied a moment later."""
         what = f"ConfigMap {namespace}/{name}"
         try:
             found = await self._json("GET", f"/api/v1/namespaces/{quote(namespace)}/configmaps/{quote(name)}")
@@ -153,7 +153,7 @@ class KubeClient:
         return found.get("data") or {}
 
     async def read_secret(self, namespace: str, name: str) -> dict[str, bytes]:
-        """The decoded keys. Refused("SecretNotFound") names the Secret; its content is in no message."""
+        """The decoded data. Refused("SecretNotFound") names the Secret; no message contains its content."""
         what = f"Secret {namespace}/{name}"
         try:
             secret = await self._json("GET", f"/api/v1/namespaces/{quote(namespace)}/secrets/{quote(name)}")
@@ -169,7 +169,7 @@ class KubeClient:
     # ConfigMaps in the operator's own namespace --------------------------------------------------------------------
 
     async def get_config_map(self, name: str) -> Json | None:
-        """A ConfigMap of the operator's namespace; None if there is none."""
+        """One ConfigMap; None if there is none."""
         return await self._get_or_none(self._config_maps(name))
 
     async def create_config_map(self, body: Mapping[str, Any]) -> Json:
@@ -177,27 +177,27 @@ class KubeClient:
         return await self._json("POST", self._config_maps(), body)
 
     async def replace_config_map(self, name: str, body: Mapping[str, Any]) -> Json:
-        """In one write; only if unchanged where ``body`` has a resourceVersion (Conflict). NotFound if it is gone."""
+        """Replace in one write. Conflict if ``body`` has a resourceVersion that is outdated; NotFound if it is gone."""
         return await self._json("PUT", self._config_maps(name), body)
 
     async def delete_config_map(self, name: str) -> bool:
-        """False if it was gone already."""
+        """False if there was none."""
         return await self._unless_gone("DELETE", self._config_maps(name)) is not None
 
     async def list_config_maps(self, labels: Mapping[str, str]) -> list[Json]:
-        """Those with these labels, data included."""
+        """All with these labels, data included."""
         items: list[Json] = (await self._json("GET", self._config_maps(), labels=labels))["items"]
         return items
 
     async def list_config_map_metadata(self, labels: Mapping[str, str]) -> list[Json]:
-        """``metadata`` of those with these labels: cheap, whatever they hold."""
+        """``metadata`` of all with these labels: cheap, whatever their size."""
         answer = await self._json("GET", self._config_maps(), labels=labels, accept=_METADATA_ONLY)
-        return [item["metadata"] for item in answer["items"] or ()]  # null where there is none
+        return [item["metadata"] for item in answer["items"] or ()]  # null if there is none
 
     # Leases in the operator's own namespace ------------------------------------------------------------------------
 
     async def get_lease(self, name: str) -> Json | None:
-        """A Lease of the operator's namespace; None if there is none."""
+        """One Lease; None if there is none."""
         return await self._get_or_none(self._leases(name))
 
     async def create_lease(self, body: Mapping[str, Any]) -> Json:
@@ -205,13 +205,13 @@ class KubeClient:
         return await self._json("POST", self._leases(), body)
 
     async def replace_lease(self, name: str, body: Mapping[str, Any]) -> Json:
-        """Conflict if it is no longer the one of ``body``'s resourceVersion, or is gone."""
+        """Conflict if the resourceVersion of ``body`` is outdated, or the Lease is gone."""
         return await self._json("PUT", self._leases(name), body)
 
     async def request(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, *, content_type: str = "application/json"
     ) -> Json:
-        """Anything else, for a class of this package that is about something else. NotFound is raised."""
+        """Any other request, for the other modules of this package. Raises NotFound."""
         return await self._json(method, path, body, content_type=content_type)
 
     # ---------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The operator's installation, as far as a command asks the API server about it or changes it. Not for the operator."""
+"""What commands read and change of the operator's installation. Not used by the operator."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from kafka_rebalance.kube.rights import Right
 
 
 class Installation:
-    """In the namespace that the client says is the operator's own. Errors are the client's."""
+    """Works in the client's own namespace. Raises what the client raises."""
 
     def __init__(self, kube: KubeClient) -> None:
         self._kube = kube
 
     async def served(self) -> frozenset[str]:
-        """The plurals of our resources, subresources too, that the API server serves; none where it has no CRD."""
+        """The plurals of our resources and subresources that the API server serves; empty without our CRDs."""
         try:
             answer = await self._kube.request("GET", f"/apis/{GROUP}/{VERSION}")
         except NotFound:
@@ -27,13 +27,13 @@ class Installation:
         return frozenset(row["name"] for row in answer["resources"])
 
     async def definition(self, plural: str) -> Json:
-        """The CustomResourceDefinition that is stored. Forbidden where it may not be read."""
+        """The stored CustomResourceDefinition. Forbidden if it may not be read."""
         return await self._kube.request(
             "GET", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}.{GROUP}"
         )
 
     async def may(self, right: Right) -> bool:
-        """Whether whoever asks has this right. Everybody may ask that about himself."""
+        """Whether the user of this client has this permission. Every user may ask that."""
         resource, _, subresource = right.resource.partition("/")
         attributes = {"verb": right.verb, "group": right.group, "resource": resource}
         attributes |= {"subresource": subresource} if subresource else {}
@@ -46,13 +46,13 @@ class Installation:
         answer = await self._kube.request("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
         return bool(answer["status"]["allowed"])
 
-    async def would_take(self, plural: str, body: Mapping[str, Any]) -> None:
-        """Have a resource of ours checked as if it were created in the own namespace. Refused says what is wrong."""
+    async def dry_run(self, plural: str, body: Mapping[str, Any]) -> None:
+        """Let the API server validate a resource of ours without creating it. Refused says what is wrong."""
         path = f"/apis/{GROUP}/{VERSION}/namespaces/{quote(self._kube.namespace)}/{plural}"
         await self._kube.request("POST", f"{path}?dryRun=All&fieldValidation=Strict", body)
 
     async def scale(self, deployment: str, replicas: int) -> bool:
-        """Set the number of Pods of a Deployment. False if there is none of that name."""
+        """Set the replicas of a Deployment. False if there is none of that name."""
         path = f"/apis/apps/v1/namespaces/{quote(self._kube.namespace)}/deployments/{quote(deployment)}/scale"
         try:
             await self._kube.request(
@@ -63,7 +63,7 @@ class Installation:
         return True
 
     async def remove_lease(self, name: str) -> bool:
-        """Delete a Lease that nobody holds. False if somebody does, or there is none."""
+        """Delete a Lease without a holder. False if it has one, or there is no Lease."""
         found = await self._kube.get_lease(name)
         if found is None or found["spec"].get("holderIdentity"):
             return False

@@ -1,9 +1,9 @@
-"""Who acts: of all operators that keep their records in one namespace, the holder of its Lease.
+"""Leader election: of all operators that keep their records in one namespace, the holder of its Lease acts.
 
-A Lease is a word of honour, kept by clocks. Its holder counts from *before* it sent a renewal and stops acting a margin
-early; the others count from *after* they saw the value change, on their own monotonic clocks. No two clocks are ever
-compared: the times written in a Lease are for people. Whoever takes it has read it as it is, since every write names
-the resourceVersion that it replaces.
+The leader counts the duration from *before* it sent a renewal and stops acting a margin early; the others count from
+*after* they saw the Lease change. Each uses its own monotonic clock, and no two clocks are compared: the times in the
+Lease are for people. Every write names the resourceVersion that it replaces, so that nobody overwrites a Lease that it
+has not read.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ log = logging.getLogger(__name__)
 LEASE_NAME = "kafka-rebalance-operator"
 DURATION_SECONDS = 30
 _LOOK_SECONDS = 1.0
-"""Between two looks at somebody else's Lease, and between two attempts to renew one's own."""
+"""Between two reads of another operator's Lease, and between two attempts to renew one's own."""
 _ATTEMPTS = 3
 
 
 class LeaseClock(Protocol):
-    """The clocks, and a way to wait."""
+    """Wall time, monotonic time, and a way to wait."""
 
     def now(self) -> datetime:
         """Wall time, aware: written for people, never compared."""
@@ -40,7 +40,7 @@ class LeaseClock(Protocol):
 
 
 class LeadershipLost(Permanent):
-    """Somebody else has, or has had, the Lease: what this process knows is out of date, and it must end."""
+    """Another operator has, or has had, the Lease: what this process knows may be outdated, so it must exit."""
 
     def __init__(self, message: str) -> None:
         super().__init__(Reason.LEADERSHIP_LOST, message)
@@ -57,7 +57,7 @@ class LeaseHolder:
     def __init__(
         self, kube: KubeClient, name: str, identity: str, clock: LeaseClock, duration_seconds: int = DURATION_SECONDS
     ) -> None:
-        self.name = name.lower()  # the API server takes no other
+        self.name = name.lower()  # the API server accepts nothing else
         self.identity = identity
         self._kube = kube
         self._clock = clock
@@ -71,22 +71,22 @@ class LeaseHolder:
         self._waited_at: float | None = None
 
     def is_leader(self) -> bool:
-        """Whether this process may act now. False at once after it was stopped or cut off for too long."""
+        """Whether this process may act now. False as soon as it was suspended or cut off for too long."""
         return self._clock.monotonic() < self._valid_until
 
     @property
-    def look_age(self) -> float | None:
-        """Seconds since the API server last told that somebody else holds it; None: it never did."""
+    def standby_age(self) -> float | None:
+        """Seconds since the API server last said that another operator holds it; None: it never did."""
         return None if self._waited_at is None else self._clock.monotonic() - self._waited_at
 
     async def acquire(self) -> None:
-        """Wait until the Lease is ours. Who holds it is logged once. Permanent where the right to it is missing."""
-        told = ""
+        """Wait until the Lease is ours; log each holder once. Permanent if a permission is missing."""
+        logged = ""
         while True:
             try:
                 holder = await self._try_to_take()
             except Conflict:
-                continue  # somebody was faster: look who
+                continue  # another operator was faster: read who
             except Transient as error:
                 waiting = f"waiting for the API server: {error.message}"
             else:
@@ -95,16 +95,16 @@ class LeaseHolder:
                     return
                 waiting = f"waiting for the lease held by {holder}"
                 self._waited_at = self._clock.monotonic()
-            if waiting != told:
+            if waiting != logged:
                 log.info("%s (%s)", waiting, self._place)
-                told = waiting
+                logged = waiting
             left = self._expires - self._clock.monotonic()
             await self._clock.sleep(left if 0 < left < _LOOK_SECONDS else _LOOK_SECONDS)
 
     async def keep(self) -> None:
-        """Renew until cancelled; LeadershipLost when somebody else has taken it.
+        """Renew until cancelled; LeadershipLost if another operator has taken it.
 
-        While the API server is away this goes on trying: who comes back before anybody else took the Lease still leads.
+        It keeps trying while the API server is unreachable: if nobody took the Lease meanwhile, this operator leads on.
         """
         pause, failing = self._renew_every, False
         while True:
@@ -116,7 +116,7 @@ class LeaseHolder:
                 raise
             except RebalanceError as error:
                 if not failing:
-                    log.warning("lease %s was not renewed, tried again: %s", self._place, error.message)
+                    log.warning("lease %s was not renewed, retrying: %s", self._place, error.message)
                 pause, failing = _LOOK_SECONDS, True
             else:
                 if failing:
@@ -124,7 +124,7 @@ class LeaseHolder:
                 pause, failing = self._renew_every, False
 
     async def release(self) -> None:
-        """Give it up, so that the next need not wait; only when nothing is under way. Not ours: nothing is done."""
+        """Give it up, so that the next leader need not wait. Call it when nothing is under way; no-op if not ours."""
         self._valid_until = float("-inf")
         if not self._acquired:
             return
@@ -137,19 +137,19 @@ class LeaseHolder:
             except Conflict:
                 continue
             except RebalanceError as error:
-                log.warning("lease %s was not released, it expires by itself: %s", self._place, error.message)
+                log.warning("lease %s was not released, it will expire: %s", self._place, error.message)
                 return
             log.info("lease %s is released", self._place)
             return
 
     async def _try_to_take(self) -> str | None:
-        """None: it is ours. Else who holds it."""
+        """None if it is ours now, else its holder."""
         found = await self._kube.get_lease(self.name)
         if found is not None:
-            self._look_at(found.get("spec") or {})
+            self._note(found.get("spec") or {})
         before = self._seen or {}
         holder: str = before.get("holderIdentity") or ""
-        # One that somebody deleted is as good as it was when it was last seen: its holder does not know yet.
+        # A deleted Lease counts as it was last seen: its holder does not know yet.
         if holder not in {"", self.identity} and self._clock.monotonic() < self._expires:
             return holder
         self._acquired = _micro_time(self._clock.now())
@@ -163,13 +163,13 @@ class LeaseHolder:
         except (Conflict, NotFound):
             found = await self._kube.get_lease(self.name)
             if found is not None and not self._is_ours(found):
-                holder = found["spec"].get("holderIdentity") or "nobody, after somebody else,"
-                raise LeadershipLost(f"lease {self._place} is held by {holder} now; this operator ends") from None
-            # An answer of ours was lost, somebody annotated it, or deleted it.
+                holder = found["spec"].get("holderIdentity") or "nobody, after another operator,"
+                raise LeadershipLost(f"lease {self._place} is held by {holder} now; this operator exits") from None
+            # The answer to a renewal was lost, or somebody annotated or deleted it.
             await self._write(found, {} if found else (self._written or {})["spec"])
 
     async def _write(self, before: Json | None, changes: Json) -> None:
-        """Create it, or replace exactly ``before``; valid from before the request was sent."""
+        """Create it, or replace exactly ``before``. Its duration counts from before the request was sent."""
         spec = {
             **((before or {}).get("spec") or {}),
             **changes,
@@ -185,17 +185,17 @@ class LeaseHolder:
             self._written = await self._kube.replace_lease(self.name, {**before, "spec": spec})
         self._valid_until = sent + self._duration - self._margin
 
-    def _look_at(self, spec: Json) -> None:
+    def _note(self, spec: Json) -> None:
         if spec != self._seen:
             self._seen, self._seen_at = spec, self._clock.monotonic()
 
     @property
     def _expires(self) -> float:
-        """When what was last seen of somebody else has been unchanged for as long as its holder said."""
+        """When the Lease of another operator will have been unchanged for its whole duration."""
         return self._seen_at + ((self._seen or {}).get("leaseDurationSeconds") or self._duration)
 
     def _is_ours(self, found: Json) -> bool:
-        """Written by this very process: the time of taking tells two of the same identity apart."""
+        """Whether this process wrote it: the acquire time tells two processes with one identity apart."""
         spec = found.get("spec") or {}
         return spec.get("holderIdentity") == self.identity and spec.get("acquireTime") == self._acquired
 
@@ -205,5 +205,5 @@ class LeaseHolder:
 
 
 def _micro_time(moment: datetime) -> str:
-    """Kubernetes' MicroTime, exactly as the API server gives it back."""
+    """Kubernetes' MicroTime, exactly as the API server returns it."""
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,6 +1,6 @@
-"""What the operator's account has to be allowed: nothing that no line of code asks for, nothing less.
+"""The permissions that the operator needs, and no others.
 
-The manifests in ``deploy/`` and the chart grant exactly this, and tests hold them to it.
+The manifests in ``deploy/`` and the chart grant exactly these; tests compare them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kafka_rebalance.api.v1alpha1 import GROUP, REASSIGNMENT_THROTTLES, REBALANC
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule as RBAC writes it. A subresource is written behind its resource: ``kafkarebalances/status``."""
+    """A rule as in RBAC. A subresource follows its resource: ``kafkarebalances/status``."""
 
     group: str
     resources: tuple[str, ...]
@@ -22,7 +22,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """One verb on one resource. ``namespace`` None: in all of them, or on what has none."""
+    """One verb on one resource. ``namespace`` None: in all namespaces, or for a cluster-scoped resource."""
 
     verb: str
     group: str
@@ -30,7 +30,7 @@ class Right:
     namespace: str | None
 
     def __str__(self) -> str:
-        """For people, as kubectl names resources."""
+        """For messages, as kubectl names resources."""
         plural, _, subresource = self.resource.partition("/")
         what = ".".join(filter(None, (plural, self.group))) + (f"/{subresource}" if subresource else "")
         return f"{self.verb} {what}" + (f" in namespace {self.namespace}" if self.namespace else "")
@@ -42,17 +42,17 @@ WATCHED: tuple[Rule, ...] = (
     Rule(GROUP, (REBALANCES, REASSIGNMENT_THROTTLES), ("get", "list", "watch", "patch")),  # patch: our finalizer
     Rule(GROUP, (f"{REBALANCES}/status", f"{REASSIGNMENT_THROTTLES}/status"), ("patch",)),
     _EVENTS,
-    Rule("", ("secrets",), ("get",)),  # those that a resource names; their names are the users' choice
-    Rule("", ("configmaps",), ("get",)),  # likewise: the lists of the strategy Assignment
-    Rule("", ("namespaces",), ("get",)),  # whether one is being deleted, and our resources with it
+    Rule("", ("secrets",), ("get",)),  # those that a resource names; users choose the names
+    Rule("", ("configmaps",), ("get",)),  # likewise, for the strategy Assignment
+    Rule("", ("namespaces",), ("get",)),  # whether one is being deleted, with our resources in it
 )
 """In each namespace that is watched."""
 
 EVERYWHERE: tuple[Rule, ...] = (
-    # get: whether one is being deleted, and our resources with it; the others: kopf notices that our kinds come and go
+    # get: whether one is being deleted, with our resources; list, watch: for kopf, to notice when our CRDs come and go
     Rule("apiextensions.k8s.io", ("customresourcedefinitions",), ("get", "list", "watch")),
 )
-"""Where all namespaces are watched."""
+"""Cluster-wide, if all namespaces are watched."""
 
 OWN: tuple[Rule, ...] = (
     Rule("", ("configmaps",), ("get", "list", "create", "update", "delete")),  # plans, origins, runs, ledgers
@@ -61,13 +61,13 @@ OWN: tuple[Rule, ...] = (
 """In the operator's own namespace."""
 
 OWN_ALONE: tuple[Rule, ...] = (
-    _EVENTS,  # about what was left of a resource whose namespace takes nothing new
+    _EVENTS,  # about a resource whose namespace is being deleted
 )
-"""Also there, where single namespaces are watched."""
+"""Also there, if single namespaces are watched."""
 
 
 def needed(namespaces: Sequence[str], own: str) -> tuple[Right, ...]:
-    """Every right of an operator that watches these namespaces (none: all) and keeps its records in ``own``."""
+    """All permissions of an operator that watches these namespaces (empty: all) and keeps its records in ``own``."""
     watched: Sequence[str | None] = namespaces or [None]
     rights = [right for place in watched for right in _in(place, WATCHED)]
     rights += _in(None, () if namespaces else EVERYWHERE)

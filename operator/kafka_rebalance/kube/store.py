@@ -1,7 +1,8 @@
-"""What must survive the operator's death: plans, origins, runs and throttle ledgers, in the operator's own namespace.
+"""The operator's records: plans, origins, runs and throttle ledgers, in the operator's own namespace.
 
-There, because no cascade, namespace deletion or pruning of the user's can take it away before a rollback has read it.
-Every operation may be cut short at any point and done again with the same end. One writer (the leader) is assumed.
+They are not in the users' namespaces, where garbage collection, namespace deletion or GitOps pruning could remove them
+before a rollback has read them. Every operation may be interrupted at any point and repeated with the same result.
+Assumes one writer, the leader.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class StoredPlan:
-    """A plan as it was saved; ``ref`` is the ConfigMap that it begins with."""
+    """A plan as it was saved; ``ref`` is the name of its index ConfigMap."""
 
     plan: Plan
     ref: str
@@ -44,13 +45,13 @@ class StoredPlan:
 
 
 class PlanStore:
-    """The plans of each resource, by plan hash: its run names the one that holds."""
+    """The plans of each resource, by plan hash; its run names the current one."""
 
     def __init__(self, kube: KubeClient) -> None:
         self._blobs = BlobStore(kube, "plan")
 
     async def save(self, uid: str, plan_hash: str, cluster_id: str, plan: Plan, created_at: datetime) -> str:
-        """Store, replacing what is kept under the same hash; returns ``ref``."""
+        """Store, replacing the plan of the same hash; returns ``ref``."""
         name = self._blobs.name(uid, plan_hash)
         payload, actual = await asyncio.to_thread(lambda: (encode_plan(plan), plan.hash))
         attributes = {"clusterId": cluster_id, "planHash": actual, "createdAt": created_at.isoformat()}
@@ -58,7 +59,7 @@ class PlanStore:
         return name
 
     async def load(self, uid: str, plan_hash: str) -> StoredPlan | None:
-        """None where there is none, or none that is whole."""
+        """None if there is none, or it is damaged."""
         name = self._blobs.name(uid, plan_hash)
         try:
             blob = await self._blobs.read(name)
@@ -84,16 +85,16 @@ class PlanStore:
 
 
 class OriginStore:
-    """What each partition was before a run first touched it. First touch wins, by topic id and partition."""
+    """Each partition as it was before a run first changed it. The first record of a topic id and partition wins."""
 
     def __init__(self, kube: KubeClient) -> None:
         self._blobs = BlobStore(kube, "origins")
 
     async def append(self, uid: str, run_id: str, origins: Iterable[Origin]) -> dict[TopicPartition, Origin]:
-        """Record those that are not recorded yet, read them back, return all that the run has.
+        """Record those that are not recorded yet, read them back and return all origins of the run.
 
-        When this returns, the partitions may be altered. Each call that adds something writes the whole set: append
-        many at a time. Conflict if another writer is at work.
+        When this returns, the partitions may be altered. Each call that adds an origin writes the whole set: append
+        many at a time. Conflict if there is another writer.
         """
         name = self._blobs.name(uid, run_id)
         blob = await self._blobs.read(name)
@@ -103,11 +104,11 @@ class OriginStore:
             await self._blobs.write(name, uid, payload, {"runId": run_id}, expected=expected)
             written = await self._blobs.read(name)
             if written is None or written.payload != payload:
-                raise Conflict(f"origins of run {run_id} are not what was just written: another operator is at work")
+                raise Conflict(f"origins of run {run_id} are not what was just written: another operator is writing")
         return recorded
 
     async def load(self, uid: str, run_id: str) -> dict[TopicPartition, Origin]:
-        """Empty where nothing was recorded. Of a topic that was created anew within the run, the newer id's."""
+        """Empty if nothing was recorded. Of a topic that was re-created within the run, those of the newer id."""
         blob = await self._blobs.read(self._blobs.name(uid, run_id))
         if blob is None:
             return {}
@@ -133,12 +134,12 @@ class RunStore:
         self._kube = kube
 
     async def load(self, uid: str) -> Run | None:
-        """None where the resource has never had one."""
+        """None if the resource never had one."""
         found = await self._kube.get_config_map(object_name(self._KIND, uid))
         return None if found is None else self._read(found)
 
     async def save(self, run: Run) -> None:
-        """In one write, whatever was there."""
+        """Create or replace in one write."""
         name = object_name(self._KIND, run.uid)
         body = {
             "apiVersion": "v1",
@@ -159,11 +160,11 @@ class RunStore:
             await self._kube.create_config_map(body)
 
     async def delete(self, uid: str) -> None:
-        """No error where there is none."""
+        """No error if there is none."""
         await self._kube.delete_config_map(object_name(self._KIND, uid))
 
     async def list_all(self) -> list[Run]:
-        """Of all resources, also of those that are gone. One that cannot be read is logged and left out."""
+        """Of all resources, deleted ones included. A run that cannot be read is logged and left out."""
         runs = []
         for found in await self._kube.list_config_maps({KIND_LABEL: self._KIND}):
             try:
@@ -173,7 +174,7 @@ class RunStore:
         return sorted(runs, key=lambda run: (run.opened_at, run.uid))
 
     def how_to_see(self, uid: str) -> str:
-        """The command that shows all records of one resource to a person, for messages."""
+        """The command that shows all records of one resource, for messages."""
         return f"kubectl get configmaps -n {self._kube.namespace} -l {UID_LABEL}={uid}"
 
     def _read(self, found: Json) -> Run:
@@ -181,17 +182,17 @@ class RunStore:
             return decode_run(found["data"][self._KEY])
         except (KeyError, TypeError) as error:
             name = found["metadata"]["name"]
-            raise StoredStateCorrupt(f"ConfigMap {self._kube.namespace}/{name} holds no run") from error
+            raise StoredStateCorrupt(f"ConfigMap {self._kube.namespace}/{name} contains no run") from error
 
 
 class LedgerStore:
-    """The throttle ledger of each Kafka cluster: plain JSON, whose shape is its owner's business. Any size."""
+    """The throttle ledger of each Kafka cluster: JSON of any size. `execution.ledger_json` defines its fields."""
 
     def __init__(self, kube: KubeClient) -> None:
         self._blobs = BlobStore(kube, "ledger")
 
     async def load(self, cluster_id: str) -> dict[str, Any] | None:
-        """None where none was ever saved; StoredStateCorrupt rather than a guess."""
+        """None if none was ever saved; StoredStateCorrupt if it is damaged."""
         blob = await self._blobs.read(self._blobs.name(cluster_id))
         if blob is None:
             return None
@@ -199,7 +200,7 @@ class LedgerStore:
         return ledger
 
     async def load_all(self) -> dict[str, dict[str, Any] | None]:
-        """By cluster id; None for one that is not what we wrote, which goes by the name of its ConfigMap."""
+        """By cluster id. A damaged one is None, with the name of its ConfigMap as key."""
         found: dict[str, dict[str, Any] | None] = {}
         for name in await self._blobs.names():
             try:
@@ -211,12 +212,12 @@ class LedgerStore:
         return found
 
     async def save(self, cluster_id: str, ledger: Mapping[str, Any]) -> None:
-        """In one step, whatever was there."""
+        """Create or replace atomically."""
         payload = await asyncio.to_thread(pack, dict(ledger))
         await self._blobs.write(self._blobs.name(cluster_id), "", payload, {"clusterId": cluster_id})
 
     async def delete(self, cluster_id: str) -> None:
-        """No error where there is none."""
+        """No error if there is none."""
         await self._blobs.delete(self._blobs.name(cluster_id))
 
     async def clean(self) -> int:
@@ -230,7 +231,7 @@ def _decode_with_hash(payload: bytes) -> tuple[Plan, str]:
 
 
 def _with_new(payload: bytes | None, origins: Iterable[Origin]) -> tuple[dict[TopicPartition, Origin], bytes | None]:
-    """All origins once these are recorded too, and what is to be written for that: None where nothing is new."""
+    """All origins with these added, and the payload to write: None if nothing is new."""
     known = decode_origins(payload) if payload is not None else []
     merged = {(origin.topic_id, origin.tp.partition): origin for origin in known}
     before = len(merged)

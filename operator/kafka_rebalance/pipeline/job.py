@@ -1,7 +1,7 @@
-"""Runs the load model job: opens Spark, gives it what the manifests name, stores what comes out.
+"""Runs the load model job: starts Spark, reads the files that the manifests name, stores the model.
 
-The compact artefact is written last and in one piece: a reader sees the old model or the new one. The clock is not
-asked: the window ends at the newest sample, and whether that is fresh enough is for the reader of the model to judge.
+The compact artefact is written last and atomically: a reader sees the old model or the new one. The window ends at the
+newest sample, whatever the time is now; the reader of the model decides whether that is fresh enough.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LOCAL_MASTER = "local[*]"
 
 @dataclass(frozen=True, slots=True)
 class JobOutcome:
-    """What one run made of one cluster's samples, and what it could not use."""
+    """The result of one run for one cluster, and what it could not use."""
 
     model: LoadModel
     artefact: str
@@ -47,11 +47,11 @@ class JobOutcome:
 
 @contextmanager
 def spark_session(master: str | None = None) -> Iterator[SparkSession]:
-    """A quiet session, stopped at the end; an active one is used and left alone.
+    """A session that logs little, stopped at the end; an active session is used and left running.
 
-    Without ``master`` it is the one of spark-submit where that started us, else ``local[*]``.
+    Without ``master`` it is the one of spark-submit if that started this process, else ``local[*]``.
     """
-    warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")  # which nothing here uses
+    warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")  # not used here
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()
@@ -72,7 +72,7 @@ def spark_session(master: str | None = None) -> Iterator[SparkSession]:
 
 
 def build(spark: SparkSession, lake_uri: str, cluster_id: str, window: timedelta) -> JobOutcome:
-    """Make and store the model of one cluster. Raises Refused (NoSamples) where the lake has none."""
+    """Compute and store the model of one cluster. Raises Refused (NoSamples) if the lake has none."""
     lake = lakes.Lake.open(lake_uri)
     named = lakes.manifests(lake, cluster_id, window)
     usable = lakes.intact(lake, named)
@@ -80,8 +80,8 @@ def build(spark: SparkSession, lake_uri: str, cluster_id: str, window: timedelta
     if not batches:
         raise Refused(
             Reason.NO_SAMPLES,
-            f"cluster {cluster_id}: {len(named)} batches are named by manifests, 0 of them have rows and a file of the "
-            "size that was written; run `kafka-rebalance pipeline sample`",
+            f"cluster {cluster_id}: none of {len(named)} batches has rows and a file of the size that was written; run "
+            "`kafka-rebalance pipeline sample`",
         )
     samples = spark.read.schema(SPARK_SCHEMA).parquet(*(f"{lake.spark_root}/{manifest.path}" for manifest in batches))
     start, end = batches[0].sampled_at, batches[-1].sampled_at
@@ -106,18 +106,18 @@ def build(spark: SparkSession, lake_uri: str, cluster_id: str, window: timedelta
 
 
 def chosen_clusters(lake_uri: str, wanted: Sequence[str]) -> list[str]:
-    """The clusters asked for, or all of the lake. Raises Refused (NoSamples) naming what is there."""
+    """``wanted``, or all clusters of the lake. Raises Refused (NoSamples) with the clusters that have samples."""
     found = lakes.clusters(lakes.Lake.open(lake_uri))
     unknown = sorted(set(wanted) - set(found))
     if unknown or not found:
         there = ", ".join(found) or "none"
         asked = ", ".join(unknown) or "any cluster"
-        raise Refused(Reason.NO_SAMPLES, f"the lake holds no samples of {asked}; clusters with samples: {there}")
+        raise Refused(Reason.NO_SAMPLES, f"the lake has no samples of {asked}; clusters with samples: {there}")
     return list(wanted) or found
 
 
 def _compute(samples: DataFrame, table: str) -> dict[TopicPartition, PartitionLoad]:
-    """Run the job once: the Parquet table is its output, and what the artefact is read from."""
+    """Run the job once: its output is the Parquet table, from which the artefact is made."""
     from kafka_rebalance.pipeline.load_model import load_model
 
     result = load_model(samples).repartition(1).sortWithinPartitions("topic", "partition")
@@ -146,7 +146,7 @@ _SETTINGS = {
 
 
 def _local_settings() -> dict[str, str]:
-    """For one machine: few shuffle partitions, no web server, loopback only, listing files without a job of its own."""
+    """For one machine: few shuffle partitions, no web UI, loopback only, no separate job to list files."""
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     quiet = resources.files("kafka_rebalance.pipeline") / "log4j2.properties"
     return {
@@ -160,5 +160,5 @@ def _local_settings() -> dict[str, str]:
 
 
 def as_utc(moment: datetime | None) -> str:
-    """A time for people; ``-`` where there is none."""
+    """A time for people; ``-`` if there is none."""
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ") if moment else "-"

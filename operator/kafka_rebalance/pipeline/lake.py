@@ -1,12 +1,12 @@
-"""Where samples and models lie: any directory or bucket that a pyarrow filesystem URI names.
+"""The lake, which holds samples and models: any directory or bucket with a pyarrow filesystem URI.
 
     samples/cluster=<id>/date=YYYY-MM-DD/<time>-<uuid>.parquet     rows, immutable
     manifests/cluster=<id>/date=YYYY-MM-DD/<time>-<uuid>.json      names one such file; written last
     load-model/cluster=<id>/<window>/                              what Spark computed, as Parquet
     models/<id>/load-model.json.gz                                 the same, compact, for the planner
 
-Object stores have no atomic rename, so nothing is trusted for lying there: a reader takes the files that a manifest
-names, of the size that it names. Raw samples are never changed or deleted here.
+Object stores have no atomic rename, so a reader uses only files that a manifest names and that have the size that it
+names. Raw samples are never changed or deleted here.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Manifest:
     missing_brokers: tuple[int, ...] = ()
 
     def to_json(self) -> bytes:
-        """The manifest's file."""
+        """The content of the manifest's file."""
         return json.dumps(
             {
                 "schemaVersion": self.schema_version,
@@ -68,7 +68,7 @@ class Manifest:
 
     @staticmethod
     def from_json(data: bytes, name: str) -> Manifest:
-        """Back from its file. Raises Refused naming the file where it is no manifest this program can read."""
+        """The reverse. Raises Refused with the file name if this version cannot read it."""
         try:
             document = json.loads(data)
             manifest = Manifest(
@@ -91,7 +91,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Lake:
-    """An opened lake: a filesystem, the path in it, and the same place in Spark's words."""
+    """An open lake: a filesystem, the path in it, and the same location as a URI for Spark."""
 
     filesystem: Any
     root: str
@@ -99,24 +99,24 @@ class Lake:
 
     @staticmethod
     def open(uri: str) -> Lake:
-        """A local path or a pyarrow filesystem URI (s3, gs, hdfs, file). Raises Permanent where it cannot be used."""
+        """A local path or a pyarrow filesystem URI (s3, gs, hdfs, file). Raises Permanent if it cannot be opened."""
         if "://" not in uri:
             uri = Path(uri).expanduser().resolve().as_uri()
         parts = urlsplit(uri)
-        place = f"{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/")  # without keys that the URI may hold
+        place = f"{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/")  # without credentials in the URI
         try:
             filesystem, root = pyarrow.fs.FileSystem.from_uri(uri)
         except (pa.ArrowException, OSError, ValueError) as error:
-            why = type(error).__name__  # its text repeats the URI
+            why = type(error).__name__  # its text contains the URI
             raise Permanent(
                 Reason.LAKE_UNUSABLE, f"the lake {parts.scheme}://{place} cannot be opened ({why})"
             ) from error
         if filesystem.type_name == "local":
-            place = root  # Hadoop does not decode what a URI quotes
+            place = root  # Hadoop does not decode percent-encoding
         return Lake(filesystem, root.rstrip("/"), f"{_SPARK_SCHEMES.get(parts.scheme, parts.scheme)}://{place}")
 
     def write(self, path: str, data: bytes) -> None:
-        """All or nothing: a rename on a local disk; closing the stream is what publishes an object in a store."""
+        """Atomic: by a rename on a local disk; an object store publishes the object when the stream is closed."""
         final = f"{self.root}/{path}"
         if self.filesystem.type_name != "local":
             self._put(final, data)
@@ -143,13 +143,13 @@ class Lake:
         return [info.size if info.is_file else None for info in infos]
 
     def _put(self, path: str, data: bytes) -> None:
-        # Never by the name: Arrow would compress what ends in .gz a second time.
+        # Otherwise Arrow would compress a file that ends in .gz a second time.
         with self.filesystem.open_output_stream(path, compression=None) as stream:
             stream.write(data)
 
 
 def write_batch(lake_uri: str, batch: SampleBatch) -> Manifest:
-    """Store one batch: the rows first, then the manifest that makes them count."""
+    """Store one batch: the rows first, then the manifest that publishes them."""
     lake = Lake.open(lake_uri)
     sink = pa.BufferOutputStream()
     pyarrow.parquet.write_table(to_table(batch.rows), sink, compression="zstd")
@@ -180,7 +180,7 @@ def clusters(lake: Lake) -> list[str]:
 def manifests(lake: Lake, cluster_id: str, window: timedelta) -> list[Manifest]:
     """The batches of the last ``window`` before the newest one, oldest first.
 
-    File names begin with the time, so that only the manifests of the window are opened, however old the lake is.
+    File names begin with the time, so only the manifests of the window are opened, whatever the age of the lake.
     """
     base = f"manifests/cluster={safe(cluster_id)}"
     paths: list[str] = []
@@ -200,14 +200,14 @@ def manifests(lake: Lake, cluster_id: str, window: timedelta) -> list[Manifest]:
 
 
 def intact(lake: Lake, batches: Iterable[Manifest]) -> list[Manifest]:
-    """Those whose file is there in the size that was written; old samples may have been expired by a lifecycle rule."""
+    """Those whose file exists with the size that was written; a lifecycle rule may have expired old samples."""
     listed = list(batches)
     sizes = lake.sizes([manifest.path for manifest in listed])
     return [manifest for manifest, size in zip(listed, sizes, strict=True) if size == manifest.size_bytes]
 
 
 def model_path(cluster_id: str) -> str:
-    """Where the compact load model of a cluster lies in its lake."""
+    """The path of a cluster's compact load model in the lake."""
     return f"models/{safe(cluster_id)}/load-model.json.gz"
 
 
@@ -217,7 +217,7 @@ def safe(cluster_id: str) -> str:
 
 
 def stamp(moment: datetime) -> str:
-    """A time as the names in the lake have it."""
+    """A time as it is written in file names."""
     return moment.astimezone(UTC).strftime(_STAMP)
 
 

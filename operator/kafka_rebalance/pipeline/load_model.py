@@ -1,8 +1,8 @@
-"""Samples to loads, as Spark column expressions: how big each partition is and how fast it is written to.
+"""From samples to loads, as Spark column expressions: the size of each partition and its write rate.
 
-The rate of an interval between two samples of one partition is the growth of its log end offset times the bytes per
-record found at its leader, over the seconds between them. Offsets only grow, whatever retention deletes and whoever
-leads, which sizes do not. Nothing here starts Spark, opens files or runs Python per row.
+The rate between two samples of a partition is the growth of its log end offset times the bytes per record at its
+leader, divided by the seconds between them. Unlike sizes, offsets only grow, whatever retention deletes and whichever
+broker leads. Nothing here starts Spark, opens files or runs Python per row.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 
 _INCARNATION = ("topic", "topic_id", "partition")
 _P95 = 0.95
-_DECIMALS = 3  # below what offsets can tell; keeps the artefact equal whatever order Spark summed in
+_DECIMALS = 3  # finer than offsets can tell; makes the artefact independent of the order in which Spark sums
 
 
 def load_model(samples: DataFrame) -> DataFrame:
     """One row per partition of one cluster's samples.
 
     Columns: topic, partition, topic_id, size_bytes, bytes_in_per_second, bytes_in_p95, bytes_in_max (null: unknown),
-    intervals and covered_seconds that the rates rest on, samples, last_seen. Of topics that were deleted and created
-    again only the newest is there.
+    intervals and covered_seconds behind the rates, samples, last_seen. Of a topic that was deleted and created again,
+    only the newest.
     """
     return (
         _newest_incarnation(sizes(samples))
@@ -42,9 +42,9 @@ def load_model(samples: DataFrame) -> DataFrame:
 
 
 def sizes(samples: DataFrame) -> DataFrame:
-    """Per partition the size at its latest sample: the leader's, else the biggest replica's.
+    """Per partition the size in its latest sample: the leader's, else the largest replica's.
 
-    A replica that is being added is still small, so a plain maximum or mean would not do while a leader is known.
+    A replica that is being added is still small, so the leader's size is better than a maximum or a mean.
     """
     newest = F.max(F.struct("sampled_at", "is_leader", "size_bytes"))
     return (
@@ -60,16 +60,16 @@ def sizes(samples: DataFrame) -> DataFrame:
 
 
 def intervals(samples: DataFrame) -> DataFrame:
-    """Per partition and pair of consecutive samples: seconds between them and bytes taken in (null: cannot be told).
+    """Per partition and pair of consecutive samples: the time between them and the bytes written (null: unknown).
 
-    Duplicated and late rows do no harm: rows are reduced to one per partition and time, then ordered by time.
+    Duplicate and late rows are harmless: rows are reduced to one per partition and time, then ordered by time.
     """
     leaders = (
         samples.where("is_leader and log_start_offset is not null and log_end_offset is not null")
         .groupBy(*_INCARNATION, "sampled_at")
         .agg(F.max(F.struct("log_end_offset", "log_start_offset", "size_bytes", "broker")).alias("now"))
     )
-    # Keyed by topic id: an earlier topic of the same name is never compared with this one.
+    # By topic id: a topic is never compared with an earlier one of the same name.
     in_time = Window.partitionBy(*_INCARNATION).orderBy("sampled_at")
     pairs = leaders.withColumns(
         {"before": F.lag("now").over(in_time), "before_at": F.lag("sampled_at").over(in_time)},
@@ -83,9 +83,9 @@ def intervals(samples: DataFrame) -> DataFrame:
 
 
 def rates(pairs: DataFrame) -> DataFrame:
-    """Per partition: mean weighted by time, 95th percentile weighted by time, maximum, and what they cover.
+    """Per partition: time-weighted mean and 95th percentile, maximum, and the time that they cover.
 
-    A long gap counts as long as it was, and once: its bytes are known, how they were spread in it is not.
+    A long gap is one interval of its full length: its bytes are known, their distribution in it is not.
     """
     seconds = F.col("micros") / F.lit(1e6)
     known = pairs.where("bytes_in is not null").withColumns(
@@ -101,10 +101,10 @@ def rates(pairs: DataFrame) -> DataFrame:
 
 
 def _bytes_in() -> Column:
-    """By how much the log grew, where nothing was deleted and the leader stayed; else records times bytes per record.
+    """The growth of the log, if nothing was deleted and the leader is the same; else records times bytes per record.
 
-    Null where the end went back (an unclean election, or another topic on brokers that tell no topic ids) or no record
-    is left to weigh. The growth is exact; the mean size of all records held is not that of the new ones.
+    Null if the end went back (an unclean election, or another topic on brokers that report no topic ids) or no record
+    is left to measure. The growth is exact; the product assumes that new records are as large as those in the log.
     """
     grown = F.col("now.size_bytes") - F.col("before.size_bytes")
     same_log = (F.col("now.broker") == F.col("before.broker")) & (

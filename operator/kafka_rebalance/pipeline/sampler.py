@@ -1,7 +1,7 @@
-"""Looks at a live cluster once and says what it saw, one row per replica.
+"""Reads a live cluster once: one row per replica.
 
-It asks through the Kafka port and stores nothing. What did not answer is named, never guessed: a broker that is away
-has no rows, a partition without a leader has no offsets.
+It uses the Kafka port and stores nothing. Missing answers are reported, never guessed: a broker that is down has no
+rows, a partition without a leader has no offsets.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ async def sample(kafka: KafkaReader, now: datetime) -> SampleBatch:
     """Sizes and offsets of every partition, stamped with ``now`` (aware). Raises what the port raises."""
     cluster, partitions = await asyncio.gather(kafka.describe_cluster(), kafka.describe_partitions())
     led = [tp for tp, state in partitions.items() if state.leader is not None]
-    # Together, so that size and offsets are of nearly the same moment.
+    # In parallel, so that sizes and offsets are of nearly the same moment.
     directories, offsets = await asyncio.gather(kafka.log_dirs(tuple(cluster.brokers)), kafka.offsets(led))
     sampled_at = now.astimezone(UTC)
     rows = _rows(sampled_at, cluster.cluster_id, partitions, _sizes(directories), offsets)
@@ -53,7 +53,7 @@ def _rows(
         for broker in state.replicas:
             size = sizes.get((broker, tp))
             if size is None:
-                continue  # the broker, or the disk it is on, did not answer
+                continue  # the broker did not answer, or the disk is offline
             known = offsets.get(tp) if broker == state.leader else None
             yield SampleRow(
                 sampled_at=sampled_at,

@@ -1,7 +1,7 @@
-"""What one sample row says: the contract between the sampler that writes it and the job that reads it.
+"""The schema of a sample row: the contract between the sampler that writes it and the job that reads it.
 
-A change of meaning or of columns raises ``SCHEMA_VERSION``; readers refuse versions they do not know. Nothing here
-reads or writes.
+A change of columns or of their meaning raises ``SCHEMA_VERSION``; readers refuse unknown versions. Nothing here reads
+or writes.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ SCHEMA_VERSION = 1
 class SampleRow:
     """One replica at one moment. ``sampled_at`` is aware, UTC.
 
-    Offsets, in records, are on the leader's row only; ``log_end_offset`` is the next offset to be written.
-    ``topic_id`` tells a topic from an earlier one of the same name.
+    Only the leader's row has offsets, in records; ``log_end_offset`` is the next one to be written. ``topic_id``
+    distinguishes a topic from an earlier one of the same name.
     """
 
     sampled_at: datetime
@@ -39,7 +39,7 @@ class SampleRow:
 
 @dataclass(frozen=True, slots=True)
 class SampleBatch:
-    """All rows of one moment. The rows of ``missing_brokers``, which did not answer, are not there."""
+    """All rows of one moment. ``missing_brokers`` did not answer and have no rows."""
 
     sampled_at: datetime
     cluster_id: str
@@ -67,7 +67,7 @@ SPARK_SCHEMA = (
     "sampled_at timestamp, cluster_id string, topic string, topic_id string, partition int, broker int, "
     "is_leader boolean, size_bytes bigint, log_start_offset bigint, log_end_offset bigint"
 )
-"""The same columns in Spark's words; given to the reader, so that it infers nothing from paths or files."""
+"""The same columns for Spark, passed to the reader so that it infers nothing from paths or files."""
 
 
 def to_table(rows: Sequence[SampleRow]) -> pa.Table:

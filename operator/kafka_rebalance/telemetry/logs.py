@@ -1,4 +1,4 @@
-"""One line per happening on stderr, for people and log collectors. Secrets never get this far: see kafka.settings."""
+"""One line per event on stderr, for people and log collectors. Secrets never get here: see `kafka.settings`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 
 
 def configure_logging(level: str) -> None:
-    """Set up the root logger; clients that talk about every request are held to warnings."""
+    """Set up the root logger; libraries that log every request are limited to warnings."""
     formatter = logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%SZ")
     formatter.converter = time.gmtime
     handler = logging.StreamHandler(sys.stderr)
@@ -16,5 +16,5 @@ def configure_logging(level: str) -> None:
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     for noisy in ("kafka", "kopf", "urllib3", "kubernetes", "asyncio", "aiohttp"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
-    # It warns that signals are ignored outside the main thread, which is why it runs there.
+    # It warns that signals are ignored outside the main thread, which is intended.
     logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)

@@ -4,11 +4,19 @@ import math
 
 import pytest
 
-from kafka_rebalance.app.health import LOOK_SECONDS, ROUND_SECONDS, WATCH_SECONDS, Pulse, Stage, why_dead, why_unready
+from kafka_rebalance.app.health import (
+    ROUND_SECONDS,
+    STANDBY_SECONDS,
+    WATCH_SECONDS,
+    Pulse,
+    Stage,
+    why_dead,
+    why_unready,
+)
 
 
 def leading(**changes):
-    usual = {"holds_lease": True, "watching": True, "watch_age": 0.5, "rounds": {"c": 1.0}}
+    usual = {"is_leader": True, "watching": True, "watch_age": 0.5, "rounds": {"c": 1.0}}
     return Pulse(Stage.LEADING, **{**usual, **changes})
 
 
@@ -18,19 +26,19 @@ class TestAlive:
     def test_turns(self):
         assert why_dead(leading()) == []
 
-    @pytest.mark.parametrize("pulse", [Pulse(Stage.WAITING), Pulse(Stage.STOPPING, watch_age=math.inf)])
+    @pytest.mark.parametrize("pulse", [Pulse(Stage.STANDBY), Pulse(Stage.STOPPING, watch_age=math.inf)])
     def test_nothing_turns_yet_or_any_more(self, pulse):
         """One that waits or stops has nothing that could stand still: its loop answers."""
         assert why_dead(pulse) == []
 
-    @pytest.mark.parametrize("away", [{"holds_lease": False}, {"watching": False}, {"watch_age": None}, {"rounds": {}}])
+    @pytest.mark.parametrize("away", [{"is_leader": False}, {"watching": False}, {"watch_age": None}, {"rounds": {}}])
     def test_the_api_server_or_kafka_is_away(self, away):
         """A restart would not bring them back, and would cost the memory of what is under way."""
         assert why_dead(leading(**away)) == []
 
     def test_the_watch_stands_still(self):
         assert why_dead(leading(watch_age=WATCH_SECONDS)) == []
-        assert why_dead(leading(watch_age=WATCH_SECONDS + 1)) == ["the watch has not turned for 61 s"]
+        assert why_dead(leading(watch_age=WATCH_SECONDS + 1)) == ["the watch has been blocked for 61 s"]
 
     def test_an_engine_hangs(self):
         """Each cluster by its id; others that turn are not named."""
@@ -49,21 +57,21 @@ class TestReady:
 
     def test_waits_for_another(self):
         """Else a rolling update would wait for the new Pod, and the new Pod for the old one's Lease, for ever."""
-        assert why_unready(Pulse(Stage.WAITING, look_age=LOOK_SECONDS)) == []
+        assert why_unready(Pulse(Stage.STANDBY, standby_age=STANDBY_SECONDS)) == []
 
-    @pytest.mark.parametrize("age", [None, LOOK_SECONDS + 0.1])
+    @pytest.mark.parametrize("age", [None, STANDBY_SECONDS + 0.1])
     def test_waits_and_does_not_know_for_whom(self, age):
-        pulse = Pulse(Stage.WAITING, look_age=age)
-        assert why_unready(pulse) == ["the API server does not tell who holds the lease"]
+        pulse = Pulse(Stage.STANDBY, standby_age=age)
+        assert why_unready(pulse) == ["the API server has not said who holds the lease"]
 
     def test_leads_and_does_not_watch_yet(self):
         assert why_unready(leading(watching=False)) == ["not watching yet"]
 
     def test_leads_without_a_lease_that_is_valid(self):
-        assert why_unready(leading(holds_lease=False)) == ["the lease was not renewed in time"]
+        assert why_unready(leading(is_leader=False)) == ["the lease was not renewed in time"]
 
     def test_stops(self):
-        assert why_unready(Pulse(Stage.STOPPING, holds_lease=True, watching=True)) == ["stopping"]
+        assert why_unready(Pulse(Stage.STOPPING, is_leader=True, watching=True)) == ["stopping"]
 
     def test_is_not_ready_when_dead(self):
-        assert why_unready(leading(watch_age=99.0)) == ["the watch has not turned for 99 s"]
+        assert why_unready(leading(watch_age=99.0)) == ["the watch has been blocked for 99 s"]

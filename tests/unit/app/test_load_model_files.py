@@ -44,7 +44,7 @@ async def test_there_is_none(tmp_path, directory, caplog):
     [
         ({"age": timedelta(hours=25)}, "1d1h ago"),
         ({"age": -timedelta(minutes=6)}, "ahead of this machine's clock"),
-        ({"of": "d"}, "that of cluster d"),
+        ({"of": "d"}, "belongs to cluster d"),
     ],
 )
 async def test_one_that_is_not_used(tmp_path, caplog, changes, said):

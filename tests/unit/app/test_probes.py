@@ -26,20 +26,23 @@ async def ask(port, path):
 class TestAnswers:
     async def test_each_path_tells_its_own(self, port):
         """One that waits without having seen the Lease is alive, and not ready."""
-        async with served(port, lambda: Pulse(Stage.WAITING)):
+        async with served(port, lambda: Pulse(Stage.STANDBY)):
             assert await ask(port, "/livez") == (200, "ok\n")
-            assert await ask(port, "/readyz") == (503, "the API server does not tell who holds the lease\n")
+            assert await ask(port, "/readyz") == (
+                503,
+                "the API server has not said who holds the lease\n",
+            )
             assert (await ask(port, "/"))[0] == 404
 
     async def test_the_present_counts(self, port):
         """The pulse is felt when somebody asks; every reason has a line."""
-        pulses = iter([Pulse(Stage.LEADING), Pulse(Stage.LEADING, holds_lease=True, watching=True)])
+        pulses = iter([Pulse(Stage.LEADING), Pulse(Stage.LEADING, is_leader=True, watching=True)])
         async with served(port, lambda: next(pulses)):
             assert await ask(port, "/readyz") == (503, "the lease was not renewed in time\nnot watching yet\n")
             assert await ask(port, "/readyz") == (200, "ok\n")
 
     async def test_nobody_answers_afterwards(self, port):
-        async with served(port, lambda: Pulse(Stage.WAITING)):
+        async with served(port, lambda: Pulse(Stage.STANDBY)):
             pass
         with pytest.raises(aiohttp.ClientConnectionError):
             await ask(port, "/livez")
@@ -48,8 +51,8 @@ class TestAnswers:
 class TestPort:
     async def test_taken(self, port):
         """Said at once, before a lease is taken: else the kubelet would kill the Pod without a word of why."""
-        with socket.create_server(("", port)), pytest.raises(Permanent, match=f"--health-port {port} cannot be"):
-            async with served(port, lambda: Pulse(Stage.WAITING)):
+        with socket.create_server(("", port)), pytest.raises(Permanent, match=f"cannot listen on --health-port {port}"):
+            async with served(port, lambda: Pulse(Stage.STANDBY)):
                 pass
 
     async def test_none_by_default(self):

@@ -37,8 +37,8 @@ class TestAge:
         beaten = threading.Event()
 
         async def three_turns():
-            before = watch._turned_at
-            await asyncio.to_thread(wait_until, "a beat", lambda: watch._turned_at != before)
+            before = watch._beat_at
+            await asyncio.to_thread(wait_until, "a beat", lambda: watch._beat_at != before)
             beaten.set()
 
         kopf_does(three_turns)

@@ -39,7 +39,7 @@ class TestUnusable:
         monkeypatch.delenv("KUBECONFIG", raising=False)
         monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
         monkeypatch.setenv("HOME", str(tmp_path))
-        with pytest.raises(Permanent, match=r"KUBECONFIG names no file, there is no ~/\.kube/config, .* Pod"):
+        with pytest.raises(Permanent, match=r"KUBECONFIG is not set, there is no ~/\.kube/config .* Pod"):
             configuration()
 
 

@@ -39,11 +39,11 @@ class TestLooking:
     async def test_as_old_as_the_last_answer(self, api, machine, candidate):
         first, second = await candidate("a"), await candidate("b")
         await machine.let_pass(60)
-        assert first.lease.look_age is None
-        assert second.lease.look_age == pytest.approx(0, abs=1)
+        assert first.lease.standby_age is None
+        assert second.lease.standby_age == pytest.approx(0, abs=1)
         api.away = True
         await machine.let_pass(60)
-        assert second.lease.look_age == pytest.approx(60, abs=1)
+        assert second.lease.standby_age == pytest.approx(60, abs=1)
 
 
 class TestAcquiring:

@@ -21,7 +21,7 @@ from kafka_rebalance.cli.options.duration import Duration
 from kafka_rebalance.cli.options.namespace_scope import in_words, watched_namespaces
 from kafka_rebalance.cli.options.resource_lookup import connected
 from kafka_rebalance.errors import RebalanceError
-from kafka_rebalance.kube.api_errors import DryRunsNotTaken, Forbidden
+from kafka_rebalance.kube.api_errors import DryRunUnsupported, Forbidden
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.kube.installation import Installation
 from kafka_rebalance.kube.lease import DURATION_SECONDS, LEASE_NAME
@@ -122,10 +122,10 @@ async def _rights(kube: KubeClient, installation: Installation, namespaces: Sequ
 async def _dry_run(kube: KubeClient, installation: Installation) -> Answer:
     what = f"a KafkaRebalance in namespace {kube.namespace} (server-side dry run)"
     try:
-        await installation.would_take(REBALANCES, _SAMPLE)
+        await installation.dry_run(REBALANCES, _SAMPLE)
     except Forbidden:
         return Answer(None, f"{what}: not tried, for this account may not create one")
-    except DryRunsNotTaken as unheard:
+    except DryRunUnsupported as unheard:
         return Answer(None, f"{what}: not tried: {unheard.message}")
     except RebalanceError as error:
         return Answer(False, f"{what}: {error.message}")

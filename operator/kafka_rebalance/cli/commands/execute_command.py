@@ -176,8 +176,8 @@ async def _apply(manifests: list[Manifest]) -> None:
     *lists, rebalance = manifests
     async with connected(None) as kube:
         submitted = await submit(kube, rebalance, *lists)
-    if submitted.unasked:
-        click.echo(f"the API server could not be asked before: {submitted.unasked}", err=True)
+    if submitted.no_dry_run:
+        click.echo(f"the API server could not be asked before: {submitted.no_dry_run}", err=True)
     name, namespace = rebalance["metadata"]["name"], rebalance["metadata"]["namespace"]
     done = "created" if submitted.created else "is there already, and asks for just this"
     click.echo(f"KafkaRebalance {namespace}/{name} {done}; follow it with: kafka-rebalance watch {name} -n {namespace}")
