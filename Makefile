@@ -9,7 +9,7 @@ PYTHON := $(VENV)/bin/python
 # Installed is what pyproject.toml said then: the stamp is named after its content, so an edit makes it stale.
 STAMP := $(VENV)/.installed-$(shell sha256sum pyproject.toml | cut -c1-16)
 
-.PHONY: install demo test e2e e2e-node images fleet servers crds chart lint bench bench-plan bench-files bench-throttle clean help
+.PHONY: install demo test e2e e2e-node images fleet servers crds docs-diagrams chart lint bench bench-plan bench-files bench-throttle clean help
 
 install: $(STAMP)  ## make .venv with the operator, the pipeline and the developers' tools
 
@@ -50,6 +50,9 @@ crds: install  ## write the CRDs, the chart's too, and the field reference anew 
 	@$(PYTHON) -m kafka_rebalance.api.crd crds
 	@cp crds/*.yaml charts/kafka-rebalance-operator/files/crds/
 	@$(PYTHON) -m kafka_rebalance.api.reference docs/reference.md
+
+docs-diagrams: install  ## write the diagram of the states in docs/architecture.md anew from the table
+	@$(PYTHON) -m kafka_rebalance.api.state_diagram docs/architecture.md
 
 chart: install  ## write the chart's CRDs, table of values and snapshots anew
 	@$(PYTHON) -m tests.chart.write

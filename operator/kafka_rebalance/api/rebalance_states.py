@@ -1,0 +1,195 @@
+"""The states of a KafkaRebalance, and which state may follow which: one table for the operator, the docs and the tests.
+
+The state is the reason of Ready. It is not stored: each round computes it from the spec, the stored run and the
+cluster. A transition therefore relates one written status to the next one; what ends within a round is not seen.
+
+A reason that is not in the table is a problem (KafkaUnreachable, InsufficientBrokers, Stalled, ...): it may interrupt
+any state, and the rebalance needs help or retries. Afterwards the state is one that the interrupted state can reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kafka_rebalance.api.conditions import ReadySummary
+from kafka_rebalance.reasons import Reason
+
+
+class StateGroup(StrEnum):
+    """States that have transitions in common; ``GROUPS`` says what else they have in common."""
+
+    WAITING = "Waiting"
+    HELD_BACK = "HeldBack"
+    MOVING = "Moving"
+    REPLANNING = "Replanning"
+    DELETING = "Deleting"
+    ENDED = "Ended"
+
+
+Node = Reason | StateGroup
+"""One end of a transition; a group stands for each of its states."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyState:
+    """One state; what it reports is said by its reason. ``followers``: in addition to those of its groups."""
+
+    summary: ReadySummary
+    group: StateGroup | None = None
+    followers: tuple[Node, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOfStates:
+    """What the states of a group have in common. ``parent``: the group that this one is part of."""
+
+    meaning: str
+    followers: tuple[Node, ...]
+    parent: StateGroup | None = None
+
+
+_DONE, _IN_PROGRESS, _STUCK = ReadySummary.DONE, ReadySummary.IN_PROGRESS, ReadySummary.STUCK
+
+FIRST: tuple[Node, ...] = (Reason.PLANNING, Reason.QUEUED)
+"""What the first status of a resource says."""
+
+STATES: Mapping[Reason, ReadyState] = {
+    Reason.PLANNING: ReadyState(
+        _IN_PROGRESS,
+        # Ended: the spec was edited back before the plan was there. Deleting: deleted in the round that began the run.
+        followers=(
+            StateGroup.WAITING,
+            StateGroup.MOVING,
+            StateGroup.REPLANNING,
+            StateGroup.DELETING,
+            StateGroup.ENDED,
+        ),
+    ),
+    Reason.AWAITING_APPROVAL: ReadyState(_IN_PROGRESS, StateGroup.WAITING),
+    Reason.QUEUED: ReadyState(_IN_PROGRESS, StateGroup.HELD_BACK, (Reason.PLANNING,)),
+    Reason.YIELDING: ReadyState(_IN_PROGRESS, StateGroup.HELD_BACK),
+    Reason.SUSPENDED: ReadyState(_IN_PROGRESS, StateGroup.HELD_BACK),
+    Reason.FROZEN: ReadyState(_IN_PROGRESS, StateGroup.HELD_BACK),
+    Reason.OUTSIDE_WINDOW: ReadyState(_IN_PROGRESS, StateGroup.HELD_BACK),
+    Reason.CLUSTER_UNHEALTHY: ReadyState(_IN_PROGRESS, StateGroup.HELD_BACK),
+    Reason.REBALANCING: ReadyState(_IN_PROGRESS, StateGroup.MOVING, (Reason.SUCCEEDED, Reason.NOTHING_TO_DO)),
+    Reason.THROTTLE_TOO_LOW: ReadyState(_STUCK, StateGroup.MOVING),
+    # Undoing: an undo was superseded, and the spec was edited back.
+    Reason.SUPERSEDED: ReadyState(_IN_PROGRESS, StateGroup.REPLANNING, (Reason.UNDOING,)),
+    Reason.DRIFTED: ReadyState(_IN_PROGRESS, StateGroup.REPLANNING),
+    Reason.UNDOING: ReadyState(
+        _IN_PROGRESS,
+        followers=(
+            StateGroup.HELD_BACK,
+            Reason.SUPERSEDED,
+            StateGroup.DELETING,
+            Reason.UNDONE,
+            Reason.ROLLED_BACK_PARTIALLY,
+        ),
+    ),
+    Reason.ROLLING_BACK: ReadyState(_IN_PROGRESS, StateGroup.DELETING),
+    Reason.REVERTING: ReadyState(_IN_PROGRESS, StateGroup.DELETING),
+    Reason.TAKEN_OVER: ReadyState(_IN_PROGRESS, StateGroup.DELETING),
+    Reason.ROLLBACK_TOO_LARGE: ReadyState(_STUCK, StateGroup.DELETING),
+    # Held back, superseded, deleted: an undo that met one of these in its first round.
+    Reason.SUCCEEDED: ReadyState(
+        _DONE,
+        StateGroup.ENDED,
+        (Reason.UNDOING, StateGroup.HELD_BACK, Reason.SUPERSEDED, StateGroup.DELETING),
+    ),
+    Reason.NOTHING_TO_DO: ReadyState(_DONE, StateGroup.ENDED),
+    Reason.UNDONE: ReadyState(_DONE, StateGroup.ENDED),
+    Reason.ROLLED_BACK_PARTIALLY: ReadyState(_STUCK, StateGroup.ENDED),
+}
+
+GROUPS: Mapping[StateGroup, GroupOfStates] = {
+    StateGroup.WAITING: GroupOfStates(
+        "A plan is stored or wanted, and no new step starts now.",
+        # The last two: nothing had to start any more.
+        (
+            StateGroup.WAITING,
+            StateGroup.MOVING,
+            StateGroup.REPLANNING,
+            StateGroup.DELETING,
+            Reason.SUCCEEDED,
+            Reason.NOTHING_TO_DO,
+        ),
+    ),
+    StateGroup.HELD_BACK: GroupOfStates(
+        "The reason holds back an undo as well.",
+        (Reason.UNDOING, Reason.UNDONE, Reason.ROLLED_BACK_PARTIALLY),
+        parent=StateGroup.WAITING,
+    ),
+    StateGroup.MOVING: GroupOfStates(
+        "Steps towards the targets are submitted or in flight.",
+        (StateGroup.MOVING, StateGroup.WAITING, StateGroup.REPLANNING, StateGroup.DELETING),
+    ),
+    StateGroup.REPLANNING: GroupOfStates(
+        "The plan is given up: what is in flight is cancelled where needed, and a new plan is made.",
+        (StateGroup.REPLANNING, StateGroup.WAITING, StateGroup.MOVING, StateGroup.DELETING),
+    ),
+    StateGroup.DELETING: GroupOfStates(
+        "The resource is being deleted, and its run is still open.",
+        # The policy, the limit and the successor are those of now, and each of them may change.
+        (StateGroup.DELETING,),
+    ),
+    StateGroup.ENDED: GroupOfStates(
+        "The run is closed. Nothing happens until the user edits, undoes or deletes.",
+        (Reason.PLANNING, Reason.QUEUED),
+    ),
+}
+
+
+def summary_of(reason: Reason) -> ReadySummary:
+    """How Ready, Reconciling and Stalled go together in this state; a problem is stuck."""
+    state = STATES.get(reason)
+    return _STUCK if state is None else state.summary
+
+
+def groups_of(reason: Reason) -> tuple[StateGroup, ...]:
+    """The groups that a state is in, the innermost first."""
+    found: list[StateGroup] = []
+    group = STATES[reason].group
+    while group is not None:
+        found.append(group)
+        group = GROUPS[group].parent
+    return tuple(found)
+
+
+def members_of(node: Node) -> tuple[Reason, ...]:
+    """A state itself; the states of a group, those of the groups in it too."""
+    if isinstance(node, Reason):
+        return (node,)
+    return tuple(reason for reason in STATES if node in groups_of(reason))
+
+
+def transitions() -> tuple[tuple[Node | None, Node], ...]:
+    """All of them as they are in the table: from None (no status yet), a state or a group."""
+    first = [(None, node) for node in FIRST]
+    grouped = [(group, node) for group, found in GROUPS.items() for node in found.followers]
+    single = [(reason, node) for reason, state in STATES.items() for node in state.followers]
+    return (*first, *single, *grouped)
+
+
+def transition_between(before: Reason | None, after: Reason) -> tuple[tuple[Node | None, Node], ...]:
+    """The rows of the table that allow ``after`` to follow ``before``; none: it may not."""
+    sources: tuple[Node | None, ...] = (None,) if before is None else (before, *groups_of(before))
+    targets: tuple[Node, ...] = (after, *groups_of(after))
+    return tuple(row for row in transitions() if row[0] in sources and row[1] in targets)
+
+
+def may_follow(before: Reason | None, after: Reason) -> bool:
+    """Whether the next status may say ``after``. ``before`` None: there was no status."""
+    return before == after or bool(transition_between(before, after))
+
+
+def can_reach(before: Reason | None) -> frozenset[Reason]:
+    """The states that may follow sooner or later, ``before`` included: what a problem may give way to."""
+    found: set[Reason] = {before} if before is not None else set()
+    edge: set[Reason | None] = {before}
+    while edge:
+        edge = {after for after in STATES if after not in found and any(may_follow(b, after) for b in edge)}
+        found |= {after for after in edge if after is not None}
+    return frozenset(found)

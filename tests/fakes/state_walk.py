@@ -1,0 +1,64 @@
+"""Which states the statuses of KafkaRebalances go through, held against the table of states."""
+
+from kafka_rebalance.api.conditions import ReadySummary
+from kafka_rebalance.api.rebalance_states import STATES, can_reach, may_follow, summary_of, transition_between
+from kafka_rebalance.reasons import Reason
+
+PROBLEM = "Problem"
+"""Any reason that is no state."""
+
+
+def state_in(status):
+    """The state that a status shows, ``PROBLEM``, or None: it shows none yet.
+
+    A reason that is both is a state only with the summary of that state: ClusterUnhealthy is in progress while it holds
+    steps back, and a problem where it refuses a plan.
+    """
+    conditions = {c["type"]: c for c in (status or {}).get("conditions", ())}
+    if "Ready" not in conditions:
+        return None
+    summary = ReadySummary(tuple(conditions[kind]["status"] for kind in ("Ready", "Reconciling", "Stalled")))
+    reason = Reason(conditions["Ready"]["reason"])
+    if reason in STATES and summary_of(reason) is summary:
+        return reason
+    assert summary is ReadySummary.STUCK, f"{reason} is neither stuck nor in the table of states with {summary.name}"
+    return PROBLEM
+
+
+class StateWalk:
+    """The states of each KafkaRebalance, from one written status to the next.
+
+    ``walked`` are the transitions that were seen, ``refused`` says which are not in the table.
+    """
+
+    def __init__(self):
+        self.walked = set()
+        self.refused = []
+        self._paths = {}
+
+    def write(self, key, before, after):
+        """A status replaces another one; ``key`` is the resource."""
+        path = self._paths.setdefault(key, [])
+        came, goes = state_in(before), state_in(after)
+        if not path or path[-1] != came:
+            path.append(came)  # the fake was given another status, as if the last one had not been written
+        if goes == came:
+            return
+        if PROBLEM not in {came, goes}:
+            self.walked.add((came, goes))
+            if not may_follow(came, goes):
+                self.refused.append(f"{goes} may not follow {came}: {path} (see api/rebalance_states.py)")
+        elif came == PROBLEM:
+            ordinary = next((state for state in reversed(path) if state != PROBLEM), None)
+            if goes not in can_reach(ordinary):
+                self.refused.append(f"{goes} cannot be reached from {ordinary}, which a problem interrupted: {path}")
+        path.append(goes)
+
+    def path(self, key):
+        """The states of a resource in their order, as text, without the time before its first status."""
+        return [str(state) for state in self._paths.get(key, ()) if state is not None]
+
+    @property
+    def rows(self):
+        """The rows of the table that were walked."""
+        return {row for before, after in self.walked for row in transition_between(before, after)}

@@ -1,0 +1,116 @@
+"""The table of states: what it says of each state, and that it has the states that the operator and the docs have."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from kafka_rebalance.api.conditions import ReadySummary
+from kafka_rebalance.api.rebalance_states import (
+    GROUPS,
+    STATES,
+    StateGroup,
+    can_reach,
+    groups_of,
+    may_follow,
+    members_of,
+    summary_of,
+    transitions,
+)
+from kafka_rebalance.reasons import Reason
+
+ROOT = Path(__file__).parents[3]
+RECONCILE = ROOT / "operator" / "kafka_rebalance" / "reconcile"
+
+PROBLEMS = {Reason.INVALID_SPEC, Reason.REPLICATION_THROTTLE_LOWER, Reason.STALLED}
+"""Problems that the operator finds when it computes the state, not when something fails."""
+PARTS_OF_MESSAGES = {
+    Reason.BUDGET_REACHED,
+    Reason.DISK_FULL,
+    Reason.GAIN_TOO_SMALL,
+    Reason.NOTHING_SELECTED,
+    Reason.NOT_DRAINED,
+    Reason.PAUSED,
+}
+
+
+def named_in(*files):
+    """The members of Reason that these files of the package ``reconcile`` name."""
+    nodes = [node for file in files for node in ast.walk(ast.parse((RECONCILE / file).read_text(encoding="utf-8")))]
+    names = {n.attr for n in nodes if isinstance(n, ast.Attribute) and getattr(n.value, "id", "") == "Reason"}
+    return {Reason[name] for name in names}
+
+
+class TestStates:
+    def test_are_those_that_the_operator_computes(self):
+        """Neither a state without a row, nor a row without a state."""
+        computed = named_in("report/ready_state.py", "decide/step_blocks.py")
+        assert computed - PROBLEMS - PARTS_OF_MESSAGES == set(STATES)
+
+    def test_other_reasons_are_problems(self):
+        """Each of them needs help, or is retried."""
+        assert {summary_of(reason) for reason in Reason if reason not in STATES} == {ReadySummary.STUCK}
+
+    @pytest.mark.parametrize("reason", STATES)
+    def test_are_in_the_docs(self, reason):
+        """With what they mean and what to do."""
+        first_cells = [line.split("|")[1] for line in docs("conditions.md") if line.startswith("| `")]
+        assert any(f"`{reason}`" in cell for cell in first_cells)
+
+    @pytest.mark.parametrize("reason", STATES)
+    def test_can_be_reached_and_lead_on(self, reason):
+        """From a resource without status, and never into a dead end: a deleted resource is gone in the end."""
+        assert reason in can_reach(None)
+        assert StateGroup.DELETING in groups_of(reason) or set(members_of(StateGroup.DELETING)) <= can_reach(reason)
+
+    def test_only_an_ended_run_is_ready(self):
+        """Nobody may take for done what still moves."""
+        done = {reason for reason, state in STATES.items() if state.summary is ReadySummary.DONE}
+        assert done < set(members_of(StateGroup.ENDED))
+
+
+class TestTransitions:
+    def test_no_row_follows_from_another(self):
+        """Such a row would say nothing."""
+
+        def pairs(before, after):
+            return {(b, a) for b in ([None] if before is None else members_of(before)) for a in members_of(after)}
+
+        rows = [pairs(*row) for row in transitions()]
+        assert not [
+            row for place, row in enumerate(rows) if any(row <= other for other in rows[:place] + rows[place + 1 :])
+        ]
+
+    def test_a_group_stands_for_each_of_its_states(self):
+        """Those of the groups in it too."""
+        assert may_follow(Reason.AWAITING_APPROVAL, Reason.REBALANCING)
+        assert may_follow(Reason.FROZEN, Reason.REBALANCING)
+        assert may_follow(Reason.FROZEN, Reason.UNDOING)
+        assert not may_follow(Reason.AWAITING_APPROVAL, Reason.UNDOING)
+
+    def test_a_state_may_stay(self):
+        """Most statuses change figures only."""
+        assert all(may_follow(reason, reason) for reason in STATES)
+
+    @pytest.mark.parametrize("deleting", members_of(StateGroup.DELETING))
+    def test_nothing_leads_out_of_a_deletion(self, deleting):
+        """What is being deleted is never shown as at work again."""
+        assert can_reach(deleting) == set(members_of(StateGroup.DELETING))
+
+    def test_a_success_is_not_planned_again_by_itself(self):
+        """An edit or an undo comes first; neither goes on from the targets without a plan."""
+        assert not may_follow(Reason.SUCCEEDED, Reason.REBALANCING)
+        assert not may_follow(Reason.UNDONE, Reason.UNDOING)
+
+    def test_a_first_status_claims_nothing(self):
+        """A fresh resource is planned or queued."""
+        assert {reason for reason in STATES if may_follow(None, reason)} == {Reason.PLANNING, Reason.QUEUED}
+
+    def test_groups_have_states(self):
+        """Or nobody needs them."""
+        assert all(members_of(group) for group in GROUPS)
+
+
+def docs(name):
+    """The lines of a page."""
+    return (ROOT / "docs" / name).read_text(encoding="utf-8").splitlines()

@@ -1,0 +1,39 @@
+"""The states in docs/architecture.md."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from kafka_rebalance.api.rebalance_states import STATES
+from kafka_rebalance.api.state_diagram import BEGIN, END, diagram, with_section
+
+PAGE = (Path(__file__).parents[3] / "docs" / "architecture.md").read_text(encoding="utf-8")
+
+
+def test_the_page_is_up_to_date():
+    """`make docs-diagrams` writes it."""
+    assert with_section(PAGE) == PAGE
+
+
+def test_what_is_around_the_section_stays():
+    """People write it."""
+    page = with_section(f"before\n{BEGIN}\nstale\n{END}\nafter\n")
+    assert page.startswith(f"before\n{BEGIN}\n")
+    assert page.endswith(f"{END}\nafter\n")
+    assert "stale" not in page
+
+
+def test_a_page_without_markers_is_refused():
+    """Nothing is appended where nobody looks for it."""
+    with pytest.raises(ValueError, match="markers"):
+        with_section("before")
+
+
+def test_the_diagram_has_each_state_once():
+    """In its box; its arrows name no other."""
+    lines = [line.strip() for line in diagram().splitlines()]
+    assert sorted(line for line in lines if line in set(STATES)) == sorted(STATES)
+    boxes = {found[1] for line in lines if (found := re.fullmatch(r"state (\w+) \{", line))}
+    ends = {end for line in lines if "-->" in line for end in line.split(" --> ")}
+    assert ends <= {*STATES, *boxes, "[*]"}

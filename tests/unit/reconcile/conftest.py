@@ -1,0 +1,41 @@
+"""Every status that the operator writes in these tests follows the table of states."""
+
+import os
+
+import pytest
+from tests.fakes.kube_in_memory import KubeInMemory
+from tests.fakes.state_walk import StateWalk
+
+from kafka_rebalance.api.rebalance_states import transitions
+from kafka_rebalance.api.v1alpha1 import REBALANCES
+
+_REPORT = "REPORT_STATES"
+"""Set this variable to have the transitions listed that the tests have walked, and those that they have not."""
+
+_walked = set()
+
+
+@pytest.fixture(autouse=True)
+def state_walk(monkeypatch):
+    """The states of the KafkaRebalances of this test; by namespace and name where there is one API server."""
+    walk, patch_status = StateWalk(), KubeInMemory.patch_status
+
+    async def follow(kube, plural, namespace, name, patch):
+        before = kube.resources.get((plural, namespace, name), {}).get("status")
+        written = await patch_status(kube, plural, namespace, name, patch)
+        if written and plural == REBALANCES:
+            walk.write((namespace, name), before, patch["status"])
+        return written
+
+    monkeypatch.setattr(KubeInMemory, "patch_status", follow)
+    yield walk
+    _walked.update(walk.rows)
+    assert not walk.refused, "\n".join(walk.refused)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Only on request; not with several workers, each of which knows its own tests."""
+    if os.environ.get(_REPORT):
+        for before, after in transitions():
+            seen = "walked    " if (before, after) in _walked else "not walked"
+            terminalreporter.write_line(f"{seen} {before or '[*]'} -> {after}")
