@@ -9,7 +9,10 @@ PYTHON := $(VENV)/bin/python
 # Installed is what pyproject.toml said then: the stamp is named after its content, so an edit makes it stale.
 STAMP := $(VENV)/.installed-$(shell sha256sum pyproject.toml | cut -c1-16)
 
-.PHONY: install demo test e2e e2e-node images fleet servers crds docs-diagrams chart lint bench bench-plan bench-files bench-throttle clean help
+# tests/workers.py says what each of them runs.
+WORKERS := --numprocesses 4 --no-loadscope-reorder
+
+.PHONY: install demo test e2e soak-property optima e2e-node images fleet servers crds docs-diagrams chart lint bench bench-plan bench-files bench-throttle clean help
 
 install: $(STAMP)  ## make .venv with the operator, the pipeline and the developers' tools
 
@@ -23,12 +26,20 @@ $(STAMP):
 demo: servers  ## real brokers, a real API server, a rebalance and a rollback; KEEP=1 leaves them running
 	@$(PYTHON) -m e2e.demo $(KEEP)
 
-test: lint servers  ## lint, then the tests, end-to-end ones on real clusters included; 20 minutes on two cores
-	@$(PYTHON) -m pytest tests e2e -m "not campaign and not node" \
-		--numprocesses 2 --no-loadscope-reorder --durations 12
+# Lint runs beside the tests, which mostly wait; what it says is printed as soon as it ends.
+test: servers  ## lint and the tests, end-to-end ones on real clusters included; 20 minutes on two cores
+	@(said=$$(make --no-print-directory lint 2>&1) && echo "$$said" || { echo "$$said"; exit 1; }) & lint=$$!; \
+	failed=0; $(PYTHON) -m pytest tests e2e -m "not campaign and not node" $(WORKERS) || failed=$$?; \
+	wait $$lint || { echo "lint failed, see above" >&2; exit 1; }; exit $$failed
 
 e2e: servers  ## every end-to-end test, the longer ones too
-	@$(PYTHON) -m pytest e2e -m "not node"
+	@$(PYTHON) -m pytest e2e -m "not node" $(WORKERS)
+
+soak-property: install  ## the properties with ten times the examples, new ones each time, and the recorded optima anew
+	@$(PYTHON) -m pytest tests/property --hypothesis-profile soak --numprocesses 2
+
+optima: install  ## compute the recorded optima anew, and write tests/golden/optima.json
+	@OPTIMA=write $(PYTHON) -m pytest tests/property --numprocesses 0 --quiet
 
 e2e-node: servers  ## as root, on a real node: images, chart, Pods; 17 minutes the first time, then 5
 	@e2e/bench/prerequisites.sh node

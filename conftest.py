@@ -1,31 +1,45 @@
-"""Which tests run side by side: those that share servers stay together, on one worker and in order."""
+"""What all tests share: the API server, the profiles of Hypothesis, the workers, and where the time went."""
 
-from pathlib import PurePosixPath
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
 
 import pytest
+from e2e.bench.kube import KubeCluster
+from e2e.bench.sharing import DIRECTORY, shared_kube_cluster
 from tests.examples import register_profiles
+from tests.timing import Timing
+from tests.workers import Scheduling, is_lane, position
 from xdist.remote import Producer
-from xdist.scheduler import LoadScopeScheduling
 
 register_profiles()
-
-_TOGETHER = ("e2e", "tests/contract", "tests/kube", "tests/chart", "tests/pipeline")
-"""Every directory here starts servers once for all its tests; what takes the longest is first."""
-
-_ON_ITS_OWN = "e2e/test_pipeline.py"
-"""Brokers of its own, and a minute of Spark: whoever is free takes it."""
+_WORKER = os.environ.get("PYTEST_XDIST_WORKER")
+_NICENESS = 10
+# Spark's driver lives for a minute: compiling well what it runs costs more than it gains.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
-def _group(file: str) -> str:
-    directory = str(PurePosixPath(file).parent)
-    return directory if directory in _TOGETHER and file != _ON_ITS_OWN else file
+@pytest.fixture(scope="session")
+def api_server(request: pytest.FixtureRequest) -> Iterator[KubeCluster]:
+    """The one that `E2E_PROVIDER` selects; the same for all workers."""
+    with shared_kube_cluster(lambda: request.session.testsfailed > 0) as cluster:
+        yield cluster
 
 
-class Scheduling(LoadScopeScheduling):
-    """Hands out whole groups."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Before there are workers: a directory that they share. In a worker: its priority."""
+    if _WORKER is None:
+        os.environ[DIRECTORY] = tempfile.mkdtemp(prefix="kafka-rebalance-tests-")
+        config.pluginmanager.register(Timing())
+    elif not is_lane(_WORKER):
+        os.nice(_NICENESS)
 
-    def _split_scope(self, nodeid: str) -> str:
-        return _group(nodeid.partition("::")[0])
+
+def pytest_unconfigure() -> None:
+    """The directory goes with the run."""
+    if _WORKER is None:
+        shutil.rmtree(os.environ.pop(DIRECTORY), ignore_errors=True)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -36,5 +50,4 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Schedul
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put what takes long first."""
-    order = {name: at for at, name in enumerate((*_TOGETHER, _ON_ITS_OWN))}
-    items.sort(key=lambda item: order.get(_group(item.nodeid.partition("::")[0]), len(order)))
+    items.sort(key=lambda item: position(item.nodeid))

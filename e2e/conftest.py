@@ -1,18 +1,22 @@
-"""The clusters that all end-to-end tests share, and where to look when one fails.
+"""The clusters of the end-to-end tests, and where to look when one fails.
 
-One Kafka cluster (five brokers in three racks, and a controller: about 2 GB) and one API server serve the whole
-session; each test has topics of its own and puts back what else it changes.
+Every worker is a lane: a Kafka cluster (five brokers in three racks, and a controller: about 2 GB) and an operator
+serve all its tests; each test has topics of its own and puts back what else it changes. Lanes run side by side and
+share nothing but the API server. On one cluster tests could not: the lowest of all throttles holds for a broker.
 """
 
 import uuid
 from collections.abc import Callable, Iterator
 
 import pytest
+from tests.workers import Kind, unit
 
 from e2e.bench.judge import Judge
 from e2e.bench.kafka import KafkaCluster, racks_of
-from e2e.bench.kube import KubeCluster, kube_cluster
+from e2e.bench.kube import KubeCluster
 from e2e.bench.operator import OperatorProcess
+from e2e.bench.sharing import locked
+from e2e.lane import NAMESPACE, OPERATOR_NAMESPACE, WATCHED
 from e2e.world import World
 
 
@@ -22,23 +26,29 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
     # A follower may fetch 1 MB of each partition before the throttle sees it: in smaller bites a slow copy is slow.
     cluster = KafkaCluster(racks_of(range(1, 6)), properties={"replica.fetch.max.bytes": "65536"}).start()
     yield cluster
-    cluster.close(keep_logs=_failed(request))
+    cluster.close(keep_logs=request.session.testsfailed > 0)
 
 
 @pytest.fixture(scope="session")
-def kube(request: pytest.FixtureRequest) -> Iterator[KubeCluster]:
-    """The API server that `E2E_PROVIDER` selects."""
-    cluster = kube_cluster().start()
-    yield cluster
-    cluster.close(keep_logs=_failed(request))
+def kube(api_server: KubeCluster) -> KubeCluster:
+    """The API server, with the lane's namespace."""
+    api_server.apply(f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: {NAMESPACE}}}\n")
+    return api_server
 
 
 @pytest.fixture(scope="session")
 def operator(kube: KubeCluster) -> Iterator[OperatorProcess]:
     """The operator, installed and running; a test that kills it starts it again."""
-    process = OperatorProcess(kube).install().start()
+    process = OperatorProcess(kube, *WATCHED, namespace=OPERATOR_NAMESPACE).install().start()
     yield process
     process.close()
+
+
+@pytest.fixture(autouse=True)
+def turn(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Beside the tests of other lanes; or without any of them, where it takes away what all share."""
+    with locked("turn", exclusive=unit(request.node.nodeid)[0] is Kind.ALONE):
+        yield
 
 
 @pytest.fixture
@@ -59,13 +69,10 @@ def world(
     kafka: KafkaCluster, kube: KubeCluster, operator: OperatorProcess, unique: Callable[[str], str]
 ) -> Iterator[World]:
     """Topics and resources of one test, on the shared clusters."""
+    operator.ensure_running()  # it may have ended when a test of another lane took the API server away
     world = World(kafka, kube, operator, unique)
     yield world
     world.close()
-
-
-def _failed(request: pytest.FixtureRequest) -> bool:
-    return request.session.testsfailed > 0
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,4 +1,7 @@
-"""A rebalance as a kubectl user sees it: patched, deleted and waited for by kubectl, and what its status says."""
+"""A rebalance as a kubectl user sees it: patched, deleted and waited for by kubectl, and what its status says.
+
+What is read again and again is read from the API server itself, without a kubectl each time.
+"""
 
 import json
 from collections.abc import Callable, Mapping
@@ -6,11 +9,11 @@ from typing import Any
 
 from e2e.bench.judge import Key
 from e2e.bench.kube import KubeCluster, KubectlError
-from e2e.bench.operator import NAMESPACE as OPERATOR_NAMESPACE
 from e2e.bench.waiting import wait_until
+from e2e.lane import NAMESPACE, OPERATOR_NAMESPACE
 
-NAMESPACE = "default"
 KIND = "kafkarebalances.kafkarebalance.dev"
+GROUP_VERSION = "kafkarebalance.dev/v1alpha1"
 
 
 class Rebalance:
@@ -25,7 +28,7 @@ class Rebalance:
 
     def get(self) -> Any:
         """The object."""
-        return self._kube.get(KIND, self.name, "-n", self.namespace)
+        return self._kube.api.get(f"/apis/{GROUP_VERSION}/namespaces/{self.namespace}/kafkarebalances/{self.name}")
 
     @property
     def status(self) -> Any:
@@ -80,14 +83,14 @@ class Rebalance:
         return "\n".join(row["message"] for row in rows if row["reason"] == reason)
 
     def _events(self, namespace: str) -> list[Any]:
-        about = ("--field-selector", f"involvedObject.name={self.name}")
-        rows = self._kube.get("events", "-n", namespace, *about)["items"]
+        about = f"involvedObject.name={self.name}"
+        rows = self._kube.api.get(f"/api/v1/namespaces/{namespace}/events", fieldSelector=about)["items"]
         return sorted(rows, key=lambda row: int(row["metadata"]["resourceVersion"]))
 
     def records(self) -> list[str]:
         """What the operator's namespace keeps of it."""
         selector = f"kafkarebalance.dev/uid={self.uid}"
-        rows = self._kube.get("configmaps", "-n", OPERATOR_NAMESPACE, "-l", selector)
+        rows = self._kube.api.get(f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/configmaps", labelSelector=selector)
         return [row["metadata"]["name"] for row in rows["items"]]
 
     def _wait(self, what: str, timeout: int) -> None:

@@ -36,6 +36,7 @@ def world(
 ) -> Iterator[World]:
     """A cluster of each version line without its broker 5."""
     kafka: KafkaCluster = request.getfixturevalue(request.param)
+    operator.ensure_running()
     world = World(kafka, kube, operator, unique)
     yield world
     if DEAD not in kafka.running:

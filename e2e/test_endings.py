@@ -8,9 +8,9 @@ import pytest
 from e2e.bench.judge import Key, PartitionState
 from e2e.bench.kafka import KafkaCluster
 from e2e.bench.kafka_properties import SASL_USERS
-from e2e.bench.operator import NAMESPACE as OPERATOR_NAMESPACE
 from e2e.bench.waiting import wait_until
 from e2e.going_back import goes_back, wait_half_way
+from e2e.lane import OPERATOR_NAMESPACE, TEAM
 from e2e.rebalance import KIND, NAMESPACE, Rebalance, condition, state
 from e2e.world import BIG, FAST, SMALL, World
 
@@ -139,7 +139,8 @@ class TestUndo:
         rebalance = world.rebalance("undo", topic, throttle=FAST)
         rebalance.wait_for("Succeeded")
         assert _changed(before, world.judge.describe_topics(topic))
-        world.command("undo", rebalance.name, "--yes")
+        where = ("-n", NAMESPACE, "--operator-namespace", OPERATOR_NAMESPACE)
+        world.command("undo", rebalance.name, *where, "--yes")
         status = rebalance.wait_state("Undone")
         assert (condition(status, "Ready"), condition(status, "Succeeded")) == ("True", "False")
         assert world.judge.describe_topics(topic) == before
@@ -196,25 +197,28 @@ class TestSurroundings:
 
     def test_namespace(self, world: World) -> None:
         """What is in flight is cancelled, what has arrived stays; event and origins are with the operator."""
-        namespace = world.unique("team")
-        world.kube.kubectl("create", "namespace", namespace)
+        world.kube.kubectl("create", "namespace", TEAM)
         topic = world.skewed("namespace", *MIXED)
         before = world.judge.describe_topics(topic)
-        rebalance = world.rebalance("namespace", topic, namespace=namespace)
+        rebalance = world.rebalance("namespace", topic, namespace=TEAM)
         wait_half_way(world, topic, before)
         arrived = {(topic, partition) for partition in world.moved(topic, before)}
-        world.kube.kubectl("delete", "namespace", namespace, "--wait=false")
-        world.kube.kubectl("wait", "--for=delete", f"namespace/{namespace}", "--timeout=90s", timeout=120)
+        world.kube.kubectl("delete", "namespace", TEAM, "--wait=false")
+        world.kube.kubectl("wait", "--for=delete", f"namespace/{TEAM}", "--timeout=90s", timeout=120)
         left = _reverted(world, topic, before)
         assert arrived <= left
         told = rebalance.messages("Reverted", OPERATOR_NAMESPACE)
-        assert f"{namespace}/{rebalance.name} " in told
+        assert f"{TEAM}/{rebalance.name} " in told
         assert {key for key in before if f"{topic}-{key[1]} (LeftInPlace)" in told} == left
         assert any(name.startswith("origins-") for name in rebalance.records())
 
+
+class TestDefinition:
+    """The resources of everybody go with their CRD."""
+
     @pytest.mark.campaign
     def test_crd(self, world: World) -> None:
-        """The CRD goes as fast; when it is there again, the same process serves new resources."""
+        """It goes as fast as a namespace; when it is there again, the same process serves new resources."""
         topic = world.skewed("crd", *MIXED)
         before = world.judge.describe_topics(topic)
         rebalance = world.rebalance("crd", topic)

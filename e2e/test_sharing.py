@@ -10,6 +10,7 @@ import pytest
 
 from e2e.bench.judge import Key, PartitionState, Reassignment
 from e2e.bench.waiting import wait_until
+from e2e.lane import OPERATOR_NAMESPACE
 from e2e.rebalance import NAMESPACE, Rebalance, condition, state
 from e2e.world import BIG, FAST, SMALL, THROTTLE_KIND, World, targets
 
@@ -220,7 +221,8 @@ class TestBatch:
     def _look(self, world: World, rebalance: Rebalance) -> tuple[dict[Key, Reassignment], Any] | None:
         """What Kafka's tool lists and what the command shows; None where the list changed meanwhile."""
         before = world.judge.list_reassignments()
-        answer = json.loads(world.command("status", rebalance.name, "--batch", "-o", "json"))
+        where = ("-n", NAMESPACE, "--operator-namespace", OPERATOR_NAMESPACE)
+        answer = json.loads(world.command("status", rebalance.name, *where, "--batch", "-o", "json"))
         return (before, answer) if world.judge.list_reassignments() == before else None
 
 

@@ -13,7 +13,7 @@ from e2e.bench.judge import Key
 from e2e.bench.load import fill
 from e2e.bench.operator import OperatorProcess
 from e2e.bench.waiting import wait_until
-from e2e.rebalance import NAMESPACE, state
+from e2e.rebalance import GROUP_VERSION, NAMESPACE, state
 from e2e.world import BIG, CRAWL, CRAWL_BYTES, FAST, FOLLOWER_LIST, FOLLOWER_RATE, LEADER_LIST, THROTTLE_KIND, World
 
 pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
@@ -250,8 +250,8 @@ class _Throttle:
 
     @property
     def status(self) -> Mapping[str, Any]:
-        text = self._world.kube.kubectl("get", THROTTLE_KIND, self.name, "-n", NAMESPACE, "-o", "json")
-        found: Mapping[str, Any] = json.loads(text).get("status", {})
+        path = f"/apis/{GROUP_VERSION}/namespaces/{NAMESPACE}/kafkareassignmentthrottles/{self.name}"
+        found: Mapping[str, Any] = self._world.kube.api.get(path).get("status", {})
         return found
 
     def until(self, what: str, holds: Any) -> Mapping[str, Any]:

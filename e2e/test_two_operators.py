@@ -7,8 +7,8 @@ import pytest
 
 from e2e.bench.kube import KubeCluster, OwnKubeCluster
 from e2e.bench.operator import LEASE, OperatorProcess
-from e2e.bench.operator import NAMESPACE as OPERATOR_NAMESPACE
 from e2e.bench.waiting import wait_until
+from e2e.lane import OPERATOR_NAMESPACE, WATCHED
 from e2e.rebalance import Rebalance, condition
 from e2e.world import BIG, CRAWL, FAST, World
 
@@ -30,9 +30,8 @@ def launch(world: World, kube: KubeCluster, operator: OperatorProcess) -> Iterat
     made: list[OperatorProcess] = []
 
     def make(identity: str, lease: str) -> OperatorProcess:
-        made.append(
-            OperatorProcess(kube, "--all-namespaces", "--lease-duration", lease, identity=world.unique(identity))
-        )
+        options = (*WATCHED, "--lease-duration", lease)
+        made.append(OperatorProcess(kube, *options, identity=world.unique(identity), namespace=OPERATOR_NAMESPACE))
         return made[-1]
 
     yield make

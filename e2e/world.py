@@ -24,6 +24,7 @@ from e2e.bench.kube import KubeCluster, KubectlError
 from e2e.bench.load import create_topics, fill
 from e2e.bench.operator import OperatorProcess
 from e2e.bench.waiting import wait_until
+from e2e.clients import Clients, adding_replicas, running
 from e2e.rebalance import KIND, NAMESPACE, Rebalance, patch
 from e2e.sampler import Sampler
 from kafka import KafkaAdminClient
@@ -61,6 +62,7 @@ class World:
         self.operator = operator
         self.judge = Judge(kafka)
         self.unique = unique
+        self._clients = Clients(kafka)
         self._topics: list[str] = []
         self._objects: list[tuple[str, str, str]] = []
 
@@ -149,7 +151,7 @@ class World:
 
     def partitions(self, topic: str) -> dict[int, PartitionState]:
         """Replicas, leader and ISR from metadata."""
-        known = self.kafka.admin(self._alive()).list_topics(topic, timeout=30).topics[topic].partitions
+        known = self._clients.admin().list_topics(topic, timeout=30).topics[topic].partitions
         return {
             number: PartitionState(tuple(found.replicas), found.leader, frozenset(found.isrs))
             for number, found in known.items()
@@ -158,7 +160,7 @@ class World:
     def epochs(self, topic: str) -> dict[int, int]:
         """The leader epoch of each partition: an election raises it, and so does any change of the replicas."""
         wanted = {TopicPartition(topic, number): OffsetSpec.latest() for number in self.partitions(topic)}
-        admin = self.kafka.admin(self._alive())  # kept: collected, it would fail its futures
+        admin = self._clients.admin()
         answers = admin.list_offsets(wanted)
         return {tp.partition: answer.result(timeout=30).leader_epoch for tp, answer in answers.items()}
 
@@ -173,18 +175,15 @@ class World:
 
     def in_flight(self, *topics: str) -> dict[Key, tuple[int, ...]]:
         """Reassignments of these topics: what each is adding."""
-        with self.reassignments() as ask:
-            return {key: adding for key, adding in ask().items() if key[0] in topics}
+        listed = self._clients.asked(adding_replicas)
+        return {key: adding for key, adding in listed.items() if key[0] in topics}
 
     @contextlib.contextmanager
     def reassignments(self) -> Iterator[Callable[[], dict[Key, tuple[int, ...]]]]:
         """A function that lists all reassignments, over one connection."""
         client = KafkaAdminClient(bootstrap_servers=self._alive().split(","))
         try:
-            yield lambda: {
-                (found.topic, found.partition): tuple(row["adding_replicas"])
-                for found, row in client.list_partition_reassignments().items()
-            }
+            yield lambda: adding_replicas(client)
         finally:
             client.close()
 
@@ -199,16 +198,14 @@ class World:
     def rates(self, broker: int) -> tuple[str | None, str | None]:
         """The throttle rates set on a broker: leader side, follower side."""
         resource = ConfigResource(ResourceType.BROKER, str(broker))
-        admin = self.kafka.admin(self._alive())
-        entries = admin.describe_configs([resource])[resource].result(timeout=30)
+        entries = self._clients.admin().describe_configs([resource])[resource].result(timeout=30)
         found = {name: entries[name].value for name in (LEADER_RATE, FOLLOWER_RATE) if name in entries}
         return found.get(LEADER_RATE), found.get(FOLLOWER_RATE)
 
     def setting(self, broker: int, name: str) -> str | None:
         """What a broker tells of one config."""
         resource = ConfigResource(ResourceType.BROKER, str(broker))
-        admin = self.kafka.admin(self._alive())
-        entry = admin.describe_configs([resource])[resource].result(timeout=30).get(name)
+        entry = self._clients.admin().describe_configs([resource])[resource].result(timeout=30).get(name)
         return entry.value if entry is not None else None
 
     def unset(self, broker: int, name: str) -> None:
@@ -266,20 +263,19 @@ class World:
 
     def close(self) -> None:
         """Let go of everything this test made, whatever state it is in."""
-        if not self.operator.running:
-            self.operator.start()
+        self.operator.ensure_running()
         for kind, name, namespace in reversed(self._objects):
             if kind == KIND:
                 with contextlib.suppress(KubectlError):
                     patch(self.kube, name, namespace, {"deletionPolicy": "Abandon"})
             self.kube.kubectl("delete", kind, name, "-n", namespace, "--ignore-not-found", "--timeout=60s", timeout=90)
         if self._topics:
-            admin = self.kafka.admin(self._alive())
-            for deleted in admin.delete_topics(self._topics).values():
+            for deleted in self._clients.admin().delete_topics(self._topics).values():
                 deleted.result(timeout=60)
+        self._clients.close()
 
     def _alive(self) -> str:
-        return ",".join(self.kafka.address(broker) for broker in self.kafka.running)
+        return running(self.kafka)
 
     def _apply(self, kind: str, plural: str, name: str, spec: Mapping[str, Any], namespace: str = NAMESPACE) -> str:
         unique = self.unique(name)

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from e2e.bench.kube_api import Connection, KubectlError
 from e2e.bench.kube_build import kube_binaries
 from e2e.bench.pki import Authority, write_kubeconfig
 from e2e.bench.ports import release_port, reserve_port
@@ -34,6 +35,7 @@ class KubeCluster:
         self.admin_kubeconfig = admin_kubeconfig
         self.kubectl_path = kubectl
         self.directory = Path(tempfile.mkdtemp(prefix="kube-bench-"))
+        self._connection: Connection | None = None
 
     def start(self) -> Self:
         """Wait until it is ready; raises when nobody answers."""
@@ -78,21 +80,27 @@ class KubeCluster:
         """`kubectl get … -o json`, parsed."""
         return json.loads(self.kubectl("get", *arguments, "-o", "json"))
 
+    @property
+    def api(self) -> Connection:
+        """The API server without kubectl, as the administrator: for what is asked often."""
+        if self._connection is None:
+            self._connection = Connection(self._view(), self.directory)
+        return self._connection
+
     def apply(self, manifest: str) -> None:
         """`kubectl apply` of YAML or JSON text."""
         self.kubectl("apply", "-f", "-", stdin=manifest)
 
     def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
         """A kubeconfig with a token of that service account (and no other right)."""
-        view = json.loads(self.kubectl("config", "view", "--raw", "--minify", "--flatten", "-o", "json"))
+        view = self._view()
         token = self.kubectl("create", "token", name, "--namespace", namespace, "--duration", "24h").strip()
         path = self.directory / f"{namespace}-{name}.kubeconfig"
         write_kubeconfig(path, view["clusters"][0]["cluster"], {"token": token})
         return path
 
-
-class KubectlError(RuntimeError):
-    """kubectl ended with an error; the text is what it said."""
+    def _view(self) -> Any:
+        return json.loads(self.kubectl("config", "view", "--raw", "--minify", "--flatten", "-o", "json"))
 
 
 class OwnKubeCluster(KubeCluster):

@@ -8,7 +8,9 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
+
+import yaml
 
 from e2e.bench.kube import KubeCluster
 from e2e.bench.process import Child
@@ -28,13 +30,16 @@ class OperatorProcess:
     Of several with different identities one acts. Killed and started again, one goes on at once: it is the same.
     """
 
-    def __init__(self, kube: KubeCluster, *arguments: str, identity: str = "operator") -> None:
+    def __init__(
+        self, kube: KubeCluster, *arguments: str, identity: str = "operator", namespace: str = NAMESPACE
+    ) -> None:
         self._kube = kube
+        self._namespace = namespace
         self._arguments = arguments or ("--all-namespaces",)
         self._child: Child | None = None
         self._seen = 0
         self.identity = identity
-        self.log = kube.directory / f"{identity}.log"
+        self.log = kube.directory / f"{namespace}-{identity}.log"
 
     @property
     def running(self) -> bool:
@@ -51,10 +56,7 @@ class OperatorProcess:
         crds = sorted((_ROOT / "crds").glob("*.yaml"))
         self._kube.kubectl("apply", "--server-side", *_files(crds))
         self._kube.kubectl("wait", "--for=condition=Established", "--timeout=60s", *_files(crds))
-        manifests = sorted((_ROOT / "deploy").glob("*.yaml"))
-        # Namespaces first: kubectl applies the files in the order given.
-        manifests.sort(key=lambda path: "namespace" not in path.name)
-        self._kube.kubectl("apply", *_files(manifests))
+        self._kube.apply(yaml.safe_dump_all(self._manifests()))
         return self
 
     def start(self) -> Self:
@@ -80,11 +82,11 @@ class OperatorProcess:
         """Start it as its service account; nothing is known of it yet."""
         if self.running:
             raise RuntimeError("the operator runs already")
-        kubeconfig = self._kube.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT)
+        kubeconfig = self._kube.service_account_kubeconfig(self._namespace, SERVICE_ACCOUNT)
         self._seen = len(self._text())
         command = [str(Path(sys.executable).parent / "kafka-rebalance"), "operator", *self._arguments]
-        command += ["--identity", self.identity]
-        env = {**os.environ, "KUBECONFIG": str(kubeconfig), "PYTHONUNBUFFERED": "1", "POD_NAMESPACE": NAMESPACE}
+        command += ["--identity", self.identity, "--own-namespace", self._namespace]
+        env = {**os.environ, "KUBECONFIG": str(kubeconfig), "PYTHONUNBUFFERED": "1"}
         self._child = Child(command, log=self.log, env=env, cwd=self._kube.directory)
         return self
 
@@ -128,10 +130,30 @@ class OperatorProcess:
         if self._child is not None:
             self._child.kill9()
 
+    def ensure_running(self) -> None:
+        """Start it if it does not run."""
+        if not self.running:
+            self.start()
+
     def _started(self) -> Child:
         if self._child is None:
             raise RuntimeError("the operator was never started")
         return self._child
+
+    def _manifests(self) -> list[dict[str, Any]]:
+        """The shipped ones, namespaces first; an operator with a namespace of its own has that one in its place."""
+        paths = sorted((_ROOT / "deploy").glob("*.yaml"), key=lambda path: "namespace" not in path.name)
+        manifests = [manifest for path in paths for manifest in yaml.safe_load_all(path.read_text())]
+        for manifest in manifests if self._namespace != NAMESPACE else ():
+            metadata = manifest["metadata"]
+            if manifest["kind"] == "Namespace":
+                metadata["name"] = self._namespace
+            if manifest["kind"] == "ClusterRoleBinding":
+                metadata["name"] += f"-{self._namespace}"
+            for named in (metadata, *manifest.get("subjects", ())):
+                if "namespace" in named:
+                    named["namespace"] = self._namespace
+        return manifests
 
     def _text(self) -> str:
         return self.log.read_text(errors="replace") if self.log.exists() else ""

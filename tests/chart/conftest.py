@@ -1,12 +1,9 @@
-"""A real API server without anything of ours: the chart installs it."""
-
-from collections.abc import Iterator
+"""The API server before anything of ours is there: the chart installs it."""
 
 import pytest
-from e2e.bench.kube import KubeCluster, kube_cluster
+from e2e.bench.kube import KubeCluster
 
 
 @pytest.fixture(scope="package")
-def cluster() -> Iterator[KubeCluster]:
-    with kube_cluster() as cluster:
-        yield cluster
+def cluster(api_server: KubeCluster) -> KubeCluster:
+    return api_server

@@ -1,7 +1,8 @@
 """A user's namespace on a real API server, seen through kubectl."""
 
 import json
-from typing import Any
+import uuid
+from typing import Any, Self
 
 import pytest
 from e2e.bench.kube import KubeCluster, KubectlError
@@ -14,11 +15,29 @@ class Namespace:
         self.cluster = cluster
         self.name = name
 
+    @classmethod
+    def create(cls, cluster: KubeCluster) -> Self:
+        """A new one."""
+        name = f"t-{uuid.uuid4().hex[:10]}"
+        cluster.api.send("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+        return cls(cluster, name)
+
+    def delete(self) -> None:
+        """With all that is in it, some time."""
+        self.cluster.api.send("DELETE", f"/api/v1/namespaces/{self.name}")
+
     def kubectl(self, *args: str, stdin: str | None = None) -> str:
         return self.cluster.kubectl("-n", self.name, *args, stdin=stdin)
 
     def refused(self, kind: str, spec: dict[str, Any], name: str = "a") -> str:
-        """What the person reads whose resource is not taken."""
+        """What the person reads whose resource is not taken; unknown fields are refused as kubectl asks for it."""
+        path = f"/apis/kafkarebalance.dev/v1alpha1/namespaces/{self.name}/{kind.lower()}s"
+        with pytest.raises(KubectlError) as refused:
+            self.cluster.api.send("POST", path, body(kind, name, spec), fieldValidation="Strict")
+        return str(refused.value)
+
+    def refused_change(self, kind: str, spec: dict[str, Any], name: str = "a") -> str:
+        """What the person reads who may not change a resource so."""
         with pytest.raises(KubectlError) as refused:
             self.apply(kind, spec, name)
         return str(refused.value)
@@ -32,7 +51,9 @@ class Namespace:
 
 
 def resource(kind: str, name: str, spec: dict[str, Any]) -> str:
+    return json.dumps(body(kind, name, spec))
+
+
+def body(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
     full = {"kafka": {"bootstrapServers": "kafka:9092"}, **spec}
-    return json.dumps(
-        {"apiVersion": "kafkarebalance.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": full}
-    )
+    return {"apiVersion": "kafkarebalance.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": full}

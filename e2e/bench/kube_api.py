@@ -1,0 +1,83 @@
+"""Requests to an API server over a connection that stays open: a tenth of what a kubectl costs each time."""
+
+import base64
+import http.client
+import json
+import ssl
+import threading
+import urllib.parse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+class KubectlError(RuntimeError):
+    """The API server, or kubectl, refuses; the text is what kubectl says."""
+
+
+class Connection:
+    """With the credentials of a kubeconfig as `kubectl config view --raw --minify --flatten -o json` prints it.
+
+    A client certificate or a token. Each thread has a connection of its own.
+    """
+
+    def __init__(self, kubeconfig: Mapping[str, Any], directory: Path) -> None:
+        cluster, user = kubeconfig["clusters"][0]["cluster"], kubeconfig["users"][0]["user"]
+        self._server = urllib.parse.urlsplit(cluster["server"])
+        self._headers = {"Content-Type": "application/json"}
+        self._trust = ssl.create_default_context(cadata=_decoded(cluster["certificate-authority-data"]))
+        if "client-certificate-data" in user:
+            both = directory / "connection.pem"  # the ssl module reads them from files only
+            both.touch(mode=0o600)
+            both.write_text(_decoded(user["client-certificate-data"]) + _decoded(user["client-key-data"]))
+            self._trust.load_cert_chain(both)
+        else:
+            self._headers["Authorization"] = f"Bearer {user['token']}"
+        self._own = threading.local()
+
+    def get(self, path: str, **query: str) -> Any:
+        """What is at a path, parsed. `KubectlError` where the API server refuses."""
+        try:
+            return self._ask(self._kept(), "GET", path, query)
+        except (OSError, http.client.HTTPException):  # the server has closed it meanwhile
+            self._own.kept = None
+            return self._ask(self._kept(), "GET", path, query)
+
+    def send(self, method: str, path: str, body: Mapping[str, Any] | None = None, **query: str) -> Any:
+        """Create, replace or delete; the answer, parsed. `KubectlError` where the API server refuses."""
+        connection = self._new()  # a kept one may be closed by now, and what changes something is not sent twice
+        try:
+            return self._ask(connection, method, path, query, json.dumps(body) if body is not None else None)
+        finally:
+            connection.close()
+
+    def _kept(self) -> http.client.HTTPSConnection:
+        kept: http.client.HTTPSConnection | None = getattr(self._own, "kept", None)
+        if kept is None:
+            kept = self._own.kept = self._new()
+        return kept
+
+    def _new(self) -> http.client.HTTPSConnection:
+        return http.client.HTTPSConnection(
+            self._server.hostname or "", self._server.port, context=self._trust, timeout=30
+        )
+
+    def _ask(
+        self,
+        connection: http.client.HTTPSConnection,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: str | None = None,
+    ) -> Any:
+        target = f"{path}?{urllib.parse.urlencode(query)}" if query else path
+        connection.request(method, target, body, self._headers)
+        answer = connection.getresponse()
+        said = json.loads(answer.read())
+        if answer.status >= http.HTTPStatus.BAD_REQUEST:
+            raise KubectlError(f"Error from server ({said.get('reason', answer.status)}): {said.get('message', '')}")
+        return said
+
+
+def _decoded(text: str) -> str:
+    return base64.b64decode(text).decode()

@@ -1,0 +1,82 @@
+"""Which worker is given which tests: nothing changes the API server beside end-to-end tests, nobody waits for ever."""
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+import pytest
+from tests.workers import Kind, Scheduling, position, unit
+
+CHART = "tests/chart/test_install.py::TestInstall::test_a"
+KUBE = ["tests/kube/test_lease.py::TestLease::test_a", "tests/kube/test_lease.py::TestLease::test_b"]
+LANES = [f"e2e/test_operator.py::Test{name}::test_{at}" for name in "ABCDEF" for at in range(2)]
+ALONE = "e2e/test_two_operators.py::TestOutage::test_a"
+CONTRACT = [f"tests/contract/test_cancel.py::TestCancel::test_{at}" for at in range(4)]
+UNITS = [f"tests/unit/test_{name}.py::test_{at}" for name in "abcd" for at in range(3)]
+
+
+@dataclass(eq=False)
+class Worker:
+    """As xdist's: it runs a test when it knows the next one, or that there is none."""
+
+    name: str
+    queue: list[int] = field(default_factory=list)
+    shutting_down: bool = False
+
+    @property
+    def gateway(self) -> SimpleNamespace:
+        return SimpleNamespace(id=self.name)
+
+    def send_runtest_some(self, indices: list[int]) -> None:
+        self.queue += indices
+
+    def shutdown(self) -> None:
+        self.shutting_down = True
+
+
+def run(tests: list[str], count: int) -> list[tuple[str, str]]:
+    """Who ran what, in turn; asserts that everything was run."""
+    tests = sorted(tests, key=position)
+    config = SimpleNamespace(getvalue=lambda _: ["popen"] * count, option=SimpleNamespace(loadscopereorder=False))
+    scheduling = Scheduling(config, SimpleNamespace(loadscopesched=lambda *_: None))
+    workers = [Worker(f"gw{at}") for at in range(count)]
+    for worker in workers:
+        scheduling.add_node(worker)
+    for worker in workers:
+        scheduling.add_node_collection(worker, tests)
+    scheduling.schedule()
+    ran: list[tuple[str, str]] = []
+    while len(ran) < len(tests):
+        ready = [worker for worker in workers if worker.queue and (len(worker.queue) > 1 or worker.shutting_down)]
+        assert ready, f"nobody goes on after {ran}"
+        for worker in ready:
+            test = worker.queue.pop(0)
+            ran.append((worker.name, tests[test]))
+            scheduling.mark_test_complete(worker, test)
+    return ran
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 6])
+class TestScheduling:
+    def test_everything_is_run_once(self, count: int) -> None:
+        every = [CHART, *KUBE, *LANES, ALONE, *CONTRACT, *UNITS]
+        ran = run(every, count)
+        assert sorted(test for _, test in ran) == sorted(every)
+
+    def test_only_the_owner_changes_the_api_server_and_before_all_end_to_end_tests(self, count: int) -> None:
+        ran = run([*LANES, *UNITS, *KUBE, ALONE, CHART, *CONTRACT], count)
+        kinds = [unit(test)[0] for _, test in ran]
+        assert {who for who, test in ran if unit(test)[0] in {Kind.API_SERVER, Kind.ALONE}} == {"gw0"}
+        last = max(at for at, kind in enumerate(kinds) if kind is Kind.API_SERVER)
+        assert last < min(at for at, kind in enumerate(kinds) if kind is Kind.LANE)
+        assert next(test for _, test in ran if unit(test)[0] is Kind.API_SERVER) == CHART
+
+    def test_a_class_and_what_has_its_own_servers_stay_together(self, count: int) -> None:
+        who: dict[str, set[str]] = {}
+        for worker, test in run([*LANES, *CONTRACT, *UNITS], count):
+            who.setdefault(unit(test)[1], set()).add(worker)
+        assert all(len(workers) == 1 for workers in who.values())
+
+    def test_the_others_have_no_brokers(self, count: int) -> None:
+        """A worker beyond the lanes runs no end-to-end test."""
+        ran = run([*LANES, *UNITS], count)
+        assert {who for who, test in ran if unit(test)[0] is Kind.LANE} <= {"gw0", "gw1", "gw2"}
