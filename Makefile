@@ -62,8 +62,9 @@ crds: install  ## write the CRDs, the chart's too, and the field reference anew 
 	@cp crds/*.yaml charts/kafka-rebalance-operator/files/crds/
 	@$(PYTHON) -m kafka_rebalance.api.reference docs/reference.md
 
-docs-diagrams: install  ## write the diagram of the states in docs/architecture.md anew from the table
+docs-diagrams: install  ## write the diagrams in docs/architecture.md: states and layers
 	@$(PYTHON) -m kafka_rebalance.api.state_diagram docs/architecture.md
+	@$(PYTHON) -m tests.arch.diagrams
 
 chart: install  ## write the chart's CRDs, table of values and snapshots anew
 	@$(PYTHON) -m tests.chart.write

@@ -1,4 +1,4 @@
-"""The diagrams of docs/architecture.md, from the layer contracts: ``python -m tests.arch.diagrams`` writes them."""
+"""The diagrams of docs/architecture.md, from the layer contracts: ``make docs-diagrams`` writes them."""
 
 import re
 import tomllib

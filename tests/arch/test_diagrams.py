@@ -4,7 +4,7 @@ from tests.arch.diagrams import PAGE, layers, written
 
 
 def test_the_diagrams_are_up_to_date():
-    """`.venv/bin/python -m tests.arch.diagrams` writes them again."""
+    """`make docs-diagrams` writes them again."""
     page = PAGE.read_text()
     assert written(page) == page
 
