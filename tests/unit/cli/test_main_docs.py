@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 import pytest
+from tests.fakes.whole_program import run_program
 
 from kafka_rebalance.cli.main import cli
 
@@ -68,3 +69,26 @@ def test_an_option_is_named(path: str, option: str) -> None:
 def test_no_section_is_about_a_command_that_is_gone() -> None:
     """A heading in lower case is a command's name."""
     assert {title for title in SECTIONS if title.islower()} == {path.split(maxsplit=1)[0] for path in COMMANDS}
+
+
+_EXAMPLE = re.compile(r"^\$ kafka-rebalance ((?:plan|explain|steps) .*)\n((?:(?!\$ |```).*\n)+)", re.MULTILINE)
+EXAMPLES = dict(_EXAMPLE.findall(TEXT))
+
+
+def comparable(output: str) -> list[str]:
+    """The lines without trailing spaces and without the time that planning took."""
+    return [re.sub(r"in \d+\.\d+ s", "in … s", line.rstrip()) for line in output.strip("\n").splitlines()]
+
+
+def test_there_are_examples() -> None:
+    """Of each command that needs no server."""
+    assert {command.split()[0] for command in EXAMPLES} == {"plan", "explain", "steps"}
+
+
+@pytest.mark.parametrize("command", EXAMPLES)
+def test_an_example_shows_what_is_printed(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the root of a clone, with the files in examples/."""
+    monkeypatch.chdir(Path(__file__).parents[3])
+    code, out, err = run_program(*command.split())
+    assert code == 0, err
+    assert comparable(EXAMPLES[command]) == comparable(out)
