@@ -94,3 +94,10 @@ class TestCode:
         targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
         for name in re.findall(r"(?:^|`)(?:[A-Z_]+=\S+ )*make ([a-z][a-z0-9-]*)", text, re.MULTILINE):
             assert name in targets, f"{named(page)}: make {name}"
+
+
+def test_the_glossary_has_each_term_once():
+    """In the order of the alphabet, where a reader looks for it."""
+    terms = re.findall(r"^\| \*\*(.+?)\*\*", (ROOT / "docs" / "glossary.md").read_text(), re.MULTILINE)
+    assert len(terms) > 40
+    assert terms == sorted(set(terms), key=str.casefold)
