@@ -115,7 +115,7 @@ class TestPatch:
             assert rebalance.until("a batch of 3", lambda status: status["currentBatchSize"] == 3)
             rebalance.patch(throttle={"leaderRate": "500Mi", "followerRate": "300Mi"})
             wait_until("the new rates", lambda: world.rates(4) == (str(500 * 2**20), str(300 * 2**20)), timeout=30)
-            assert rebalance.status["throttle"]["followerRate"] == 300 * 2**20
+            rebalance.until("its status", lambda status: status["throttle"]["followerRate"] == 300 * 2**20)
             rebalance.wait_for("Succeeded")
         assert (second.most_partitions, second.most_replicas) == (3, 2)
         assert all(set(found.replicas) == {3, 4, 5} for found in world.judge.describe_topics(topic).values())

@@ -25,7 +25,7 @@ from e2e.bench.load import create_topics, fill
 from e2e.bench.operator import OperatorProcess
 from e2e.bench.waiting import wait_until
 from e2e.clients import Clients, adding_replicas, running
-from e2e.rebalance import KIND, NAMESPACE, Rebalance, patch
+from e2e.rebalance import GROUP_VERSION, KIND, NAMESPACE, Rebalance
 from e2e.sampler import Sampler
 from kafka import KafkaAdminClient
 from kafka import TopicPartition as ClientPartition
@@ -265,14 +265,34 @@ class World:
         """Let go of everything this test made, whatever state it is in."""
         self.operator.ensure_running()
         for kind, name, namespace in reversed(self._objects):
-            if kind == KIND:
-                with contextlib.suppress(KubectlError):
-                    patch(self.kube, name, namespace, {"deletionPolicy": "Abandon"})
-            self.kube.kubectl("delete", kind, name, "-n", namespace, "--ignore-not-found", "--timeout=60s", timeout=90)
+            self._delete(kind, name, namespace)
         if self._topics:
             for deleted in self._clients.admin().delete_topics(self._topics).values():
                 deleted.result(timeout=60)
         self._clients.close()
+
+    def _delete(self, kind: str, name: str, namespace: str) -> None:
+        """Without a rollback, and wait until it is gone; nothing where it is gone already."""
+        plural, _, group = kind.partition(".")
+        path = f"/apis/{GROUP_VERSION}" if group else "/api/v1"
+        path += f"/namespaces/{namespace}/{plural}/{name}"
+
+        def gone() -> bool:
+            try:
+                self.kube.api.get(path)
+            except KubectlError as error:
+                if "(NotFound)" in str(error):
+                    return True
+                raise
+            return False
+
+        if gone():
+            return
+        with contextlib.suppress(KubectlError):
+            if kind == KIND:
+                self.kube.api.send("PATCH", path, {"spec": {"deletionPolicy": "Abandon"}})
+            self.kube.api.send("DELETE", path)
+        wait_until(f"{kind} {namespace}/{name} is gone", gone)
 
     def _alive(self) -> str:
         return running(self.kafka)

@@ -4,8 +4,8 @@
   tests on it), before any end-to-end test begins.
 - The first workers are lanes: each has Kafka brokers and an operator of its own, and takes one class of end-to-end
   tests after the other. They mostly wait.
-- The others compute, with a lower priority than the servers that somebody waits for. What has servers of its own stays
-  together. Lanes help as long, and as soon, as there is no end-to-end test for them.
+- The others compute, with a lower priority than the servers that somebody waits for. Lanes help them as long, and as
+  soon, as there is no end-to-end test to run.
 """
 
 from collections.abc import Iterator
@@ -20,8 +20,10 @@ LANES = 3
 _ALONE = ("e2e/test_endings.py::TestDefinition", "e2e/test_two_operators.py::TestOutage")
 """These take away what the lanes share, the CRDs or the API server: no other end-to-end test runs meanwhile."""
 
-_OWN_SERVERS = ("tests/contract", "e2e/test_pipeline.py", "tests/pipeline")
-"""What takes longest first."""
+_OWN_SERVERS = ("tests/contract", "e2e/test_pipeline.py")
+"""They time what servers do, so they run on workers of the usual priority; what takes longest is first."""
+_TOGETHER = "tests/pipeline"
+"""One Spark session serves them."""
 _API_SERVER = ("tests/chart/test_install.py", "tests/kube")
 
 
@@ -38,7 +40,11 @@ class Kind(Enum):
 def unit(nodeid: str) -> tuple[Kind, str]:
     """What the test needs, and the name of the unit that it is handed out in."""
     path, _, rest = nodeid.partition("::")
-    for kind, places in ((Kind.API_SERVER, _API_SERVER), (Kind.OWN_SERVERS, _OWN_SERVERS)):
+    for kind, places in (
+        (Kind.API_SERVER, _API_SERVER),
+        (Kind.OWN_SERVERS, _OWN_SERVERS),
+        (Kind.NOTHING, (_TOGETHER,)),
+    ):
         for place in places:
             if PurePosixPath(path).is_relative_to(place):
                 return kind, "the API server" if kind is Kind.API_SERVER else place
@@ -52,7 +58,7 @@ def unit(nodeid: str) -> tuple[Kind, str]:
 def position(nodeid: str) -> tuple[int, int]:
     """For sorting: by kind, and of what needs nothing the properties first, which compute the longest."""
     kind, name = unit(nodeid)
-    places = (*_API_SERVER, *_OWN_SERVERS, "tests/property")
+    places = (*_API_SERVER, *_OWN_SERVERS, _TOGETHER, "tests/property")
     at = next((at for at, place in enumerate(places) if PurePosixPath(name).is_relative_to(place)), len(places))
     if kind is Kind.API_SERVER:
         at = 0 if nodeid.startswith(_API_SERVER[0]) else 1
@@ -97,9 +103,9 @@ class Scheduling(LoadScopeScheduling):
 
     def _ever(self, node: WorkerController) -> set[Kind]:
         """What this worker may be given some time."""
-        kinds = {Kind.OWN_SERVERS, Kind.NOTHING}
+        kinds = {Kind.NOTHING}
         if is_lane(node.gateway.id):
-            kinds |= {Kind.LANE}
+            kinds |= {Kind.LANE, Kind.OWN_SERVERS}
         if node.gateway.id == OWNER:
             kinds |= {Kind.API_SERVER, Kind.ALONE}
         return kinds

@@ -44,7 +44,7 @@ class Connection:
             return self._ask(self._kept(), "GET", path, query)
 
     def send(self, method: str, path: str, body: Mapping[str, Any] | None = None, **query: str) -> Any:
-        """Create, replace or delete; the answer, parsed. `KubectlError` where the API server refuses."""
+        """Create, replace, merge or delete; the answer, parsed. `KubectlError` where the API server refuses."""
         connection = self._new()  # a kept one may be closed by now, and what changes something is not sent twice
         try:
             return self._ask(connection, method, path, query, json.dumps(body) if body is not None else None)
@@ -71,11 +71,15 @@ class Connection:
         body: str | None = None,
     ) -> Any:
         target = f"{path}?{urllib.parse.urlencode(query)}" if query else path
-        connection.request(method, target, body, self._headers)
+        patch = {"Content-Type": "application/merge-patch+json"} if method == "PATCH" else {}
+        connection.request(method, target, body, self._headers | patch)
         answer = connection.getresponse()
-        said = json.loads(answer.read())
+        text = answer.read().decode()
+        # A kind that is not served is refused in plain words.
+        said = json.loads(text) if text.startswith("{") else {"message": text.strip()}
         if answer.status >= http.HTTPStatus.BAD_REQUEST:
-            raise KubectlError(f"Error from server ({said.get('reason', answer.status)}): {said.get('message', '')}")
+            reason = said.get("reason") or http.HTTPStatus(answer.status).phrase.replace(" ", "")
+            raise KubectlError(f"Error from server ({reason}): {said['message']}")
         return said
 
 

@@ -84,7 +84,7 @@ class PodProcesses:
             raise
 
     def _turn(self) -> None:
-        found = self._cluster.get("pods", "-n", self._namespace)["items"]
+        found = self._cluster.api.get(f"/api/v1/namespaces/{self._namespace}/pods")["items"]
         pods = {pod["metadata"]["uid"]: pod for pod in found if "deletionTimestamp" not in pod["metadata"]}
         for uid in [uid for uid in self._processes if uid not in pods]:
             process = self._processes.pop(uid)

@@ -46,8 +46,9 @@ def apply_rebalance(cluster: KubeCluster, namespace: str, name: str, **spec: obj
 
 
 def state(cluster: KubeCluster, namespace: str, name: str) -> str:
-    path = '{.status.conditions[?(@.type=="Ready")].reason}'
-    return cluster.kubectl("get", REBALANCE, name, "-n", namespace, "-o", f"jsonpath={path}")
+    path = f"/apis/kafkarebalance.dev/v1alpha1/namespaces/{namespace}/kafkarebalances/{name}"
+    conditions = cluster.api.get(path)["status"].get("conditions", [])
+    return next((found["reason"] for found in conditions if found["type"] == "Ready"), "")
 
 
 def hold(cluster: KubeCluster, namespace: str, name: str) -> None:

@@ -46,7 +46,8 @@ class Namespace:
         self.kubectl("apply", "-f", "-", stdin=resource(kind, name, spec))
 
     def get(self, plural: str, name: str = "a") -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.kubectl("get", f"{plural}.kafkarebalance.dev", name, "-o", "json"))
+        path = f"/apis/kafkarebalance.dev/v1alpha1/namespaces/{self.name}/{plural}/{name}"
+        found: dict[str, Any] = self.cluster.api.get(path)
         return found
 
 
