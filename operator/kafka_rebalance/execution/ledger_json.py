@@ -1,4 +1,4 @@
-"""The throttle ledger as it is stored. Pure: JSON's values, not its text."""
+"""The throttle ledger as JSON values, for the store. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kafka_rebalance.model.topology import BrokerId, TopicPartition
 
 
 def ledger_to_json(ledger: Ledger) -> dict[str, Any]:
-    """For the store; sorted, so that equal ledgers are equal texts."""
+    """Sorted, so that equal ledgers give equal texts."""
     return {
         "version": 2,
         "brokers": {
@@ -25,12 +25,12 @@ def ledger_to_json(ledger: Ledger) -> dict[str, Any]:
             topic: {name: sorted(items) for name, items in sorted(lists.items())}
             for topic, lists in sorted(ledger.entries.items())
         },
-        "others": [[tp.topic, tp.partition] for tp in sorted(ledger.others)],
+        "others": [[tp.topic, tp.partition] for tp in sorted(ledger.foreign)],
     }
 
 
 def ledger_from_json(data: Any) -> Ledger:
-    """Raises KeyError, TypeError or ValueError when someone changed its shape: never guess what to restore."""
+    """Raises KeyError, TypeError or ValueError for any other shape: never guess what to restore."""
     if _mapping(data)["version"] != 2:
         raise ValueError(f"unknown version {data['version']!r}")
     return Ledger(

@@ -19,7 +19,7 @@ from kafka_rebalance.execution.ledger import (
     strike_rates,
     strike_topics,
     with_entries,
-    with_others,
+    with_foreign,
     with_rates,
 )
 from kafka_rebalance.execution.ledger_json import ledger_from_json, ledger_to_json
@@ -87,9 +87,9 @@ class TestOthers:
     def test_what_is_listed_for_others_is_told_apart(self):
         """What a rebalance claims itself is not; what is not listed now stays as it was."""
         u, t = TopicPartition("u", 0), TopicPartition("t", 0)
-        assert with_others(LEDGER, wanted(t=["0:1"]), {t}).others == {u, t}
-        assert with_others(LEDGER, wanted(u=["0:1"]), ()).others == frozenset()
-        assert with_others(LEDGER, wanted(), {t}).others == {u}
+        assert with_foreign(LEDGER, wanted(t=["0:1"]), {t}).foreign == {u, t}
+        assert with_foreign(LEDGER, wanted(u=["0:1"]), ()).foreign == frozenset()
+        assert with_foreign(LEDGER, wanted(), {t}).foreign == {u}
 
 
 class TestUndo:
@@ -116,7 +116,7 @@ class TestUndo:
         assert strike_rates(left, {ONE: {LEADER_RATE}}).brokers == {}
         left = strike_topics(LEDGER, {"u"})
         assert set(left.topics) == set(left.entries) == {"t"}
-        assert left.others == frozenset()
+        assert left.foreign == frozenset()
         left = strike_entries(LEDGER, {"t": {LEADER_LIST: items("1:1")}})
         assert left.listed("t", LEADER_LIST) == {"0:1", "0:2"}
         assert left.topics == LEDGER.topics

@@ -1,4 +1,4 @@
-"""Which brokers are asked again when: one that does not answer costs its time-out seldom, and nobody else anything."""
+"""When to ask each broker again, so that a broker that does not answer rarely costs its time-out."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ LONGEST_SECONDS = 60.0
 
 @dataclass
 class Backoff:
-    """Doubles the pause with every silence in a row, up to ``LONGEST_SECONDS``."""
+    """Doubles a broker's pause with each failure in a row, up to ``LONGEST_SECONDS``."""
 
     monotonic: Callable[[], float]
     _until: dict[BrokerId, float] = field(default_factory=dict)
     _pause: dict[BrokerId, float] = field(default_factory=dict)
 
-    def to_ask(self, brokers: Iterable[BrokerId]) -> list[BrokerId]:
-        """Those of them that are to be asked now, in their order."""
+    def due(self, brokers: Iterable[BrokerId]) -> list[BrokerId]:
+        """Those of the brokers that may be asked now, sorted."""
         now = self.monotonic()
         return sorted(broker for broker in brokers if self._until.get(broker, now) <= now)
 
-    def silent(self, broker: BrokerId) -> None:
-        """It did not answer."""
+    def failed(self, broker: BrokerId) -> None:
+        """The broker did not answer, or refused."""
         pause = min(2 * self._pause.get(broker, FIRST_SECONDS / 2), LONGEST_SECONDS)
         self._pause[broker] = pause
         self._until[broker] = self.monotonic() + pause
 
-    def answered(self, broker: BrokerId) -> None:
-        """It is there again."""
+    def succeeded(self, broker: BrokerId) -> None:
+        """The broker answered."""
         self._until.pop(broker, None)
         self._pause.pop(broker, None)

@@ -1,7 +1,7 @@
-"""The throttle of one Kafka cluster in each round of its engine: who claims what, and what its resources are told.
+"""The throttle of one Kafka cluster in each round of its engine: collects the claims, reports what is in force.
 
-KafkaReassignmentThrottle holds for all that is reassigned, whoever started it (KIP-542): what others have started is
-found by listing, throttled within a round and let go when it is done.
+KafkaReassignmentThrottle holds for every reassignment, whoever started it (KIP-542): those of other tools are found by
+listing, throttled within a round, and released when they end.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from kafka_rebalance.reconcile.throttle.throttle_lifecycle import ThrottleLifecy
 log = logging.getLogger(__name__)
 
 GHOST_SECONDS = 60.0
-"""How often to ask whether resources without our finalizer are still there: a watch can miss their end."""
+"""How often to check that resources without our finalizer still exist: a watch can miss their deletion."""
 
 
 class ClusterThrottle:
-    """All claims on one cluster, and the keeper that puts them in place."""
+    """All claims on one cluster, and the keeper that applies them."""
 
     def __init__(
         self, cluster_id: str, admin: KafkaReader, keeper: ThrottleKeeper, resources: Resources, clock: Clock
@@ -60,7 +60,7 @@ class ClusterThrottle:
 
     @property
     def ruling(self) -> KafkaReassignmentThrottle | None:
-        """The resource whose rates and limits hold: the oldest of which a deletion would wait for us."""
+        """The resource whose rates and limits hold: the oldest whose deletion would wait for us."""
         return ruling_throttle(counting(self.throttles.values()))
 
     def see(self, throttles: Mapping[str, KafkaReassignmentThrottle]) -> None:
@@ -79,30 +79,30 @@ class ClusterThrottle:
 
     @property
     def limits_others(self) -> bool:
-        """Whether a resource holds for what others reassign."""
+        """Whether a resource sets rates for the reassignments of other tools."""
         return self.ruling is not None and self.ruling.spec.sets_rates
 
     @property
     def foreign(self) -> Mapping[TopicPartition, PartitionState]:
-        """What others are reassigning under our throttle, as of the last look."""
+        """Reassignments of other tools under our throttle, as last observed."""
         return self._others.foreign
 
     async def load(self, works: Iterable[RebalanceState], info: ClusterInfo) -> None:
-        """Read the ledger once, have one before a run is opened, and our finalizer on the resource that rules."""
+        """Read the ledger once, store an empty one before the first run, add our finalizer to the ruling resource."""
         self._seen_any = self._seen_any or bool(self.throttles)
         self.problem = None
         try:
             await self._keeper.load()
             await self._establish(list(works), info)
         except Permanent as error:
-            # Nulls and repairs go on; what copies waits until somebody has looked after the ledger.
+            # Cancels and repairs go on; copies wait until somebody restores the ledger.
             log.warning("cluster %s: %s: %s", self._cluster_id, error.reason, error.message)
             self.problem = error
         else:
             await self._lifecycle.hold(self.throttles)
 
     async def _establish(self, works: list[RebalanceState], info: ClusterInfo) -> None:
-        """Runs, and resources with our finalizer, are not without a ledger: a missing one was deleted."""
+        """While a run is open, or a resource has our finalizer, a missing ledger was deleted."""
         open_runs = [work for work in works if work.run is not None and work.run.open]
         rating = [throttle for throttle in self.throttles.values() if throttle.spec.sets_rates]
         under_way = bool(open_runs) or any(throttle.metadata.held for throttle in rating)
@@ -114,7 +114,7 @@ class ClusterThrottle:
             )
 
     async def look(self, works: Iterable[RebalanceState], cluster: ClusterState) -> None:
-        """Find what Kafka is reassigning and no rebalance speaks for: others', of resources not seen yet, or hidden."""
+        """Find reassignments without a rebalance: of other tools, of resources not seen yet, or not readable."""
         if self.problem is not None or (self._idle(cluster.brokers) and not self.limits_others):
             self._others.forget()
             return
@@ -128,10 +128,10 @@ class ClusterThrottle:
         cluster: ClusterState,
         submitted: Mapping[str, Mapping[TopicPartition, Replicas]],
     ) -> frozenset[tuple[str, str]] | None:
-        """Put in place what everybody claims; returns the replicas of which it is not. ``submitted``: by uid.
+        """Apply all claims; return replicas not yet throttled. ``submitted``: by uid.
 
-        None: nothing may be copied now, for the ledger cannot be trusted. Who is blocked by a problem claims too: what
-        is in flight for it goes on.
+        None: nothing may be copied now, because the ledger cannot be trusted. Rebalances with a problem claim too:
+        their partitions in flight go on.
         """
         ruling = self.ruling
         for work in works:
@@ -153,20 +153,20 @@ class ClusterThrottle:
         return uncovered
 
     async def shrink(self, info: ClusterInfo) -> None:
-        """Take away what nobody claims any more, except from what is in flight unclaimed; then let resources go."""
+        """Restore what is no longer claimed, except for unclaimed partitions in flight; then release resources."""
         if self.problem is None and not self._idle(info.brokers):
-            # Until a resource has been seen, the one that holds what others move may only not have come in yet.
-            await self._keeper.shrink(info.brokers, self._others.unclaimed, let_others_go=self._seen_any)
+            # Before any resource was seen, the one that claims foreign reassignments may not have arrived yet.
+            await self._keeper.shrink(info.brokers, self._others.unclaimed, release_foreign=self._seen_any)
         before = set(self.throttles)
         await self._lifecycle.let_go(self.throttles, lambda throttle: self._released(throttle, info))
         self._gone |= before - set(self.throttles)
 
     def _idle(self, alive: Collection[BrokerId]) -> bool:
-        """Whether there is nothing to do before somebody claims something or a broker returns."""
-        return self.ledger_empty or (not self._claims and self._keeper.left_for_later(alive))
+        """Whether there is nothing to do before a new claim or the return of a broker."""
+        return self.ledger_empty or (not self._claims and self._keeper.waits_for_absent_brokers(alive))
 
     def restored(self, work: RebalanceState, info: ClusterInfo) -> bool:
-        """Whether the throttle on what the rebalance moved reads as it did before, as far as others do not claim it."""
+        """Whether the configs of the rebalance's topics and brokers are restored, except what others claim."""
         if self.problem is not None:
             return False
         topics = {errand.tp.topic for errand in work.errands}
@@ -174,7 +174,7 @@ class ClusterThrottle:
         return self._keeper.restored(topics, brokers)
 
     async def report(self, traffic: Mapping[tuple[BrokerId, Side], int], problem: RebalanceError | None = None) -> None:
-        """Tell each resource what became of it. ``problem``: why nothing is known of this round."""
+        """Write the status of each resource. ``problem``: why this round found out nothing."""
         if problem is not None:
             await self._lifecycle.let_go(self.throttles, connected=problem.reason not in NO_CONNECTION_REASONS)
         ruling, view = self.ruling, self._view(traffic)
@@ -196,13 +196,13 @@ class ClusterThrottle:
                     self._gone.add(uid)
 
     def _released(self, throttle: KafkaReassignmentThrottle, info: ClusterInfo) -> bool:
-        """Whether the resource claims nothing any more, and what it alone had claimed is given back by live brokers."""
+        """Whether the resource claims nothing any more, and live brokers have restored what it claimed."""
         if self.problem is not None:
             return False
-        return throttle_claim_name(throttle) not in self._claims and self._keeper.given_back(info.brokers)
+        return throttle_claim_name(throttle) not in self._claims and self._keeper.all_restored(info.brokers)
 
     def _view(self, traffic: Mapping[tuple[BrokerId, Side], int]) -> ThrottleView:
-        """What all claims came to. ``traffic``: bytes per second that each broker sends and fetches for copies."""
+        """The combined claims as applied. ``traffic``: bytes per second of copies, by broker and side."""
         if self.problem is not None:
             return NOTHING_IN_FORCE
         brokers = sorted(frozenset[BrokerId]().union(*(claim.brokers for claim in self._claims.values())))
@@ -228,7 +228,7 @@ class ClusterThrottle:
         return BrokerThrottleRow(broker, leader, follower)
 
     def _bound_by(self, work: RebalanceState, brokers: Iterable[BrokerId]) -> str:
-        """Whose lower rate binds on some of the brokers; empty where those in the status of the rebalance do."""
+        """The claim whose lower rate binds on some of the brokers; empty where those in the rebalance's status do."""
         own = {claim_name(work), f"the default of {claim_name(work)}"}
         binding = {claim for broker in brokers for _, claim in self._keeper.in_place(broker).values()}
         return min((claim for claim in binding - own if claim not in work.rate_source.split(", ")), default="")

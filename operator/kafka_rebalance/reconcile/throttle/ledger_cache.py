@@ -1,6 +1,6 @@
-"""The throttle ledger of one Kafka cluster as the operator holds it: read once, saved before each change.
+"""The throttle ledger of one Kafka cluster in memory: read once, saved before each change.
 
-It is there, empty at least, from the first run on. One that is missing later was deleted by somebody.
+It is stored, if empty, before the first run. If it is missing later, somebody deleted it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class LedgerCache:
-    """The stored ledger covers at least what this one does, and this one at least what is set in Kafka."""
+    """The stored ledger covers at least what this one does, and this one at least what we set in Kafka."""
 
     def __init__(self, cluster_id: str, store: LedgerStore) -> None:
         self._cluster_id = cluster_id
@@ -46,45 +46,45 @@ class LedgerCache:
 
     @property
     def ledger(self) -> Ledger:
-        """What is on record."""
+        """The ledger as last saved, without what was struck off since."""
         if self._ledger is None:
             raise RuntimeError("load() comes first")
         return self._ledger
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is on record, or nothing was read yet."""
+        """Whether the ledger is empty, or was not read yet."""
         return self._ledger is None or self._ledger.empty
 
     async def save(self, ledger: Ledger) -> None:
-        """Put this on record."""
+        """Store this ledger."""
         if ledger != self._ledger:
             await self._store.save(self._cluster_id, ledger_to_json(ledger))
             self._ledger, self.exists = ledger, True
 
     async def establish(self) -> None:
-        """Store it before there is anything on record."""
+        """Store it while it is still empty."""
         if not self.exists:
             await self._store.save(self._cluster_id, ledger_to_json(self.ledger))
             self.exists = True
 
     def strike(self, ledger: Ledger) -> None:
-        """Hold less than what is stored, until it is next saved: undoing twice does no harm."""
+        """Hold less than what is stored until the next save: restoring twice does no harm."""
         self._ledger = ledger
 
     @property
     def trouble(self) -> str:
-        """What cannot be read or written at present, for the status; empty where all is well."""
+        """What cannot be read or written now, for the status; empty where all is well."""
         more = f" and {len(self._troubles) - 1} more" if len(self._troubles) > 1 else ""
         return next(iter(self._troubles.values()), "") + more
 
     def note(self, where: str, problem: str) -> None:
-        """A broker or topic, by its name for people, could not be read or written."""
+        """A broker or topic, ``where``, could not be read or written."""
         trouble = f"{where}: {problem}"
         if self._troubles.get(where) != trouble:
             log.warning("%s", trouble)
         self._troubles[where] = trouble
 
     def solved(self, where: str) -> None:
-        """It could."""
+        """The broker or topic could be read or written again."""
         self._troubles.pop(where, None)

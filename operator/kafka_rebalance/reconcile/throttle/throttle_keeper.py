@@ -1,7 +1,7 @@
-"""Keeps the throttle of one Kafka cluster: ledger first, then the change, in the end exactly what was there before.
+"""Keeps the throttle of one Kafka cluster: saves the ledger, changes the configs, restores them exactly in the end.
 
-What to write is decided in ``execution.reassignment_throttle`` and ``execution.throttle_drift``; brokers and topics
-have a module each. A broker that does not answer stays in the ledger and is settled later; nothing waits for it.
+``execution`` decides what to write; brokers and topics have a module each. A broker that does not answer stays in the
+ledger and is restored when it returns; nothing waits for it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from kafka_rebalance.errors import Permanent
-from kafka_rebalance.execution.ledger import finished_rates, finished_topics, protected, stale_entries, with_others
+from kafka_rebalance.execution.ledger import finished_rates, finished_topics, protected, stale_entries, with_foreign
 from kafka_rebalance.execution.reassignment_throttle import (
     RATE_OF,
     Claim,
@@ -20,18 +20,18 @@ from kafka_rebalance.execution.reassignment_throttle import (
     broker_of,
     combine,
 )
-from kafka_rebalance.execution.throttle_drift import Reverts
 from kafka_rebalance.kafka.ports import KafkaAdmin
 from kafka_rebalance.kube.store import LedgerStore
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.throttle.broker_rates import BrokerRates
 from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache
+from kafka_rebalance.reconcile.throttle.reverts import Reverts
 from kafka_rebalance.reconcile.throttle.topic_lists import TopicLists
 
 READ_BACK_SECONDS = 1.0
 READ_BACK_SECONDS_PER_BROKER = 0.02
-"""Each broker is asked by itself: of a thousand, every twenty seconds."""
+"""Each broker is read on its own: a thousand of them every twenty seconds."""
 _NAMED = 3
 
 
@@ -42,119 +42,119 @@ class ThrottleKeeper:
         self, cluster_id: str, admin: KafkaAdmin, store: LedgerStore, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
         self._monotonic = monotonic
-        self._book = LedgerCache(cluster_id, store)
+        self._cache = LedgerCache(cluster_id, store)
         self._reverts = Reverts()
-        self._rates = BrokerRates(admin, self._book, self._reverts, monotonic)
-        self._lists = TopicLists(admin, self._book, self._reverts, monotonic)
+        self._rates = BrokerRates(admin, self._cache, self._reverts, monotonic)
+        self._lists = TopicLists(admin, self._cache, self._reverts, monotonic)
         self._wanted = WantedThrottle()
         self._entries: Entries = {}
-        self._elsewhere: Mapping[TopicPartition, Replicas] = {}
+        self._unclaimed: Mapping[TopicPartition, Replicas] = {}
         self._rates_read_at = float("-inf")
         self._lists_read_at = float("-inf")
 
     async def load(self) -> None:
         """Read the ledger once. Permanent("ThrottleLedgerDamaged") where it cannot be read: never guess."""
-        await self._book.load()
+        await self._cache.load()
 
     async def extend(
         self,
         claims: Mapping[str, Claim],
         alive: Collection[BrokerId],
         mode: Mode = Mode.ADDITIVE,
-        others: Collection[TopicPartition] = (),
-        elsewhere: Mapping[TopicPartition, Replicas] | None = None,
+        foreign: Collection[TopicPartition] = (),
+        unclaimed: Mapping[TopicPartition, Replicas] | None = None,
     ) -> frozenset[tuple[str, str]]:
-        """Put in place what the claims, by name, want; first look whether what was put in place before still is.
+        """Apply all claims, by name, after checking that what was applied before is still there.
 
-        ``others``: the partitions among them that are claimed only because other people are reassigning them.
-        ``elsewhere``: partitions in flight that no claim speaks for; where we throttle them no rate is raised.
-        Returns the topic and entry of each replica whose throttle is not in place: its partition may not be submitted.
+        ``foreign``: the partitions among them that are claimed only because another tool is reassigning them.
+        ``unclaimed``: partitions in flight without a claim; no rate is raised on their brokers. Returns the topic and
+        entry of each replica that is not throttled yet: its partition must not be submitted.
         """
         self._wanted = combine(claims)
-        _, kept = protected({}, self._book.ledger, elsewhere or {})
-        await self._rates.aim(self._wanted, alive, mode, kept)
+        _, kept = protected({}, self._cache.ledger, unclaimed or {})
+        await self._rates.set_targets(self._wanted, alive, mode, kept)
         self._entries = self._to_list()
-        await self._look_again(alive)
-        ledger = await self._lists.on_record(self._rates.on_record(), self._entries)
-        await self._book.save(with_others(ledger, self._entries, others))
-        await self._rates.set(alive)
+        await self._read_back(alive)
+        ledger = await self._lists.ledger_to_append(self._rates.ledger_to_write(), self._entries)
+        await self._cache.save(with_foreign(ledger, self._entries, foreign))
+        await self._rates.write(alive)
         await self._lists.append(self._entries)
         return frozenset(self._uncovered(alive))
 
     async def shrink(
         self,
         alive: Collection[BrokerId],
-        elsewhere: Mapping[TopicPartition, Replicas] | None = None,
+        unclaimed: Mapping[TopicPartition, Replicas] | None = None,
         *,
-        let_others_go: bool = True,
+        release_foreign: bool = True,
     ) -> None:
-        """Take away what the claims of the last ``extend`` do not want any more.
+        """Restore what the claims of the last ``extend`` no longer want.
 
-        ``elsewhere``: partitions in flight that no claim speaks for, with their replicas; what is ours there stays,
-        unless it was only claimed for other people's sake and they may be let go.
+        ``unclaimed``: partitions in flight without a claim, with their replicas; they stay throttled, except those that
+        were claimed only because another tool reassigns them, if ``release_foreign``.
         """
-        gone = self._book.ledger.others if let_others_go else frozenset[TopicPartition]()
-        self._elsewhere = {tp: replicas for tp, replicas in (elsewhere or {}).items() if tp not in gone}
-        keep, kept = protected(self._entries, self._book.ledger, self._elsewhere)
+        released = self._cache.ledger.foreign if release_foreign else frozenset[TopicPartition]()
+        self._unclaimed = {tp: replicas for tp, replicas in (unclaimed or {}).items() if tp not in released}
+        keep, kept = protected(self._entries, self._cache.ledger, self._unclaimed)
         await self._lists.subtract(keep)
-        await self._rates.restore(finished_rates(self._book.ledger, self._wanted, kept), alive)
+        await self._rates.restore(finished_rates(self._cache.ledger, self._wanted, kept), alive)
         await self._lists.restore(keep)
         if self.ledger_empty:
             self._reverts.forget()
 
     async def establish(self, brokers: Collection[BrokerId], topics: Collection[str], *, under_way: bool) -> None:
-        """Have a ledger stored before a run is opened.
+        """Store an empty ledger before the first run is opened.
 
         Permanent("ThrottleLedgerMissing") where there is none although runs are ``under_way``, and these brokers or
-        topics have throttles: whose they are, and what was there before, nobody knows.
+        topics have throttles: the original values are lost.
         """
-        if self._book.exists:
+        if self._cache.exists:
             return
-        if under_way and (found := [*await self._rates.set_there(brokers), *await self._lists.set_there(topics)]):
+        if under_way and (found := [*await self._rates.describe_set(brokers), *await self._lists.describe_set(topics)]):
             raise Permanent(
                 Reason.THROTTLE_LEDGER_MISSING,
-                f"somebody deleted the throttle ledger while a run was open, and {_some(found)} may be ours; "
-                "nothing is guessed: restore the ledger, or delete these configs and set again what is yours later",
+                f"somebody deleted the throttle ledger while a run was open, and {_some(found)} may be ours: "
+                "restore the ledger, or delete these configs and set your own values again later",
             )
-        await self._book.establish()
+        await self._cache.establish()
 
     @property
     def trouble(self) -> str:
-        """What could not be written lately, for the status; empty where all went well."""
-        return self._book.trouble
+        """What could not be read or written lately, for the status; empty where all went well."""
+        return self._cache.trouble
 
     @property
     def ledger_empty(self) -> bool:
         """Whether nothing of ours is left on any broker or topic."""
-        return self._book.empty
+        return self._cache.empty
 
-    def left_for_later(self, alive: Collection[BrokerId]) -> bool:
-        """Whether all that is on record is on brokers that are not there: nothing to do before one returns."""
-        book = self._book.ledger
-        return not (self._wanted.brokers or book.topics or book.entries or set(book.brokers) & set(alive))
+    def waits_for_absent_brokers(self, alive: Collection[BrokerId]) -> bool:
+        """Whether the ledger has only rates of brokers that are not live: nothing to do before one returns."""
+        ledger = self._cache.ledger
+        return not (self._wanted.brokers or ledger.topics or ledger.entries or set(ledger.brokers) & set(alive))
 
-    def given_back(self, alive: Collection[BrokerId]) -> bool:
-        """Whether nothing is left of what is no longer claimed, on these brokers and on any topic."""
-        keep, kept = protected(self._entries, self._book.ledger, self._elsewhere)
-        book = self._book.ledger
-        if finished_topics(book, keep) or stale_entries(book, keep):
+    def all_restored(self, alive: Collection[BrokerId]) -> bool:
+        """Whether nothing unclaimed is left on these brokers and on any topic."""
+        ledger = self._cache.ledger
+        keep, kept = protected(self._entries, ledger, self._unclaimed)
+        if finished_topics(ledger, keep) or stale_entries(ledger, keep):
             return False
-        return not set(finished_rates(book, self._wanted, kept)) & set(alive)
+        return not set(finished_rates(ledger, self._wanted, kept)) & set(alive)
 
     @property
     def reverts(self) -> int:
-        """How often somebody undid what was set, since the start."""
+        """How often somebody undid the throttle, since the start."""
         return self._reverts.count
 
     @property
     def contested(self) -> str:
-        """Who may be undoing it again and again; empty where nobody is."""
+        """Who may keep undoing the throttle; empty where nobody does."""
         return self._reverts.contested(self._monotonic())
 
     @property
     def ceilings(self) -> str:
-        """Rates that somebody set below ours by hand, which hold; empty where none are on record or read."""
-        if self._book.empty:
+        """Rates that somebody set below ours, which hold; empty where there are none."""
+        if self._cache.empty:
             return ""
         return _some([f"broker {b}: {name} = {rate}" for (b, name), rate in sorted(self._rates.ceilings().items())])
 
@@ -164,21 +164,21 @@ class ThrottleKeeper:
         return sum(len(frozenset().union(*lists.values())) for lists in self._entries.values())
 
     def restored(self, topics: Collection[str], brokers: Collection[BrokerId]) -> bool:
-        """Whether nothing but what is claimed is left on these topics and brokers (those that can be asked)."""
-        keep, kept = protected(self._entries, self._book.ledger, self._elsewhere)
-        left = finished_topics(self._book.ledger, keep) & set(topics)
-        return not left and not set(finished_rates(self._book.ledger, self._wanted, kept)) & set(brokers)
+        """Whether nothing unclaimed is left on these topics and on these brokers, which must be live."""
+        keep, kept = protected(self._entries, self._cache.ledger, self._unclaimed)
+        left = finished_topics(self._cache.ledger, keep) & set(topics)
+        return not left and not set(finished_rates(self._cache.ledger, self._wanted, kept)) & set(brokers)
 
     def in_place(self, broker: BrokerId) -> dict[str, tuple[int, str]]:
-        """Rates in force on the broker by our doing, by config name: bytes per second, and the claim that binds."""
+        """Rates in force on the broker because of us, by config name: bytes per second, and the claim that binds."""
         return self._rates.in_place(broker)
 
     def brokers_in_place(self, brokers: Iterable[BrokerId]) -> int:
-        """How many of the brokers have every rate that they shall have, or a lower one."""
+        """How many of the brokers have every rate that they should have, or a lower one."""
         return sum(bool(self._rates.in_place(broker)) and self._rates.is_ready(broker) for broker in brokers)
 
     def refusals(self, brokers: Collection[BrokerId] | None = None) -> str:
-        """KIP-542's configuration errors, on these brokers only where they are given; empty where there are none."""
+        """KIP-542's configuration errors, on these brokers or on all; empty where there are none."""
         found = [
             f"broker {broker}: {target.refused} of its {name}"
             for (broker, name), target in self._rates.refusals().items()
@@ -201,23 +201,23 @@ class ThrottleKeeper:
             for name, items in lists.items():
                 for item in items:
                     key = (broker_of(item), RATE_OF[name])
-                    # A broker that is away gets its rate on its return.
+                    # A broker that is not live gets its rate when it returns.
                     unready = key[0] in alive and not self._rates.allows(key)
                     if unready or not self._lists.has(topic, name, item):
                         yield topic, item
 
-    async def _look_again(self, alive: Collection[BrokerId]) -> None:
+    async def _read_back(self, alive: Collection[BrokerId]) -> None:
         now = self._monotonic()
-        if self._book.empty:
+        if self._cache.empty:
             return
-        pause = max(READ_BACK_SECONDS, READ_BACK_SECONDS_PER_BROKER * len(self._book.ledger.brokers))
-        all_of_them = now - self._rates_read_at >= pause
-        if all_of_them:
+        pause = max(READ_BACK_SECONDS, READ_BACK_SECONDS_PER_BROKER * len(self._cache.ledger.brokers))
+        all_brokers = now - self._rates_read_at >= pause
+        if all_brokers:
             self._rates_read_at = now
-        await self._rates.look_again(alive, all_of_them=all_of_them)
+        await self._rates.read_back(alive, all_brokers=all_brokers)
         if now - self._lists_read_at >= READ_BACK_SECONDS:
             self._lists_read_at = now
-            await self._lists.look_again(self._entries)
+            await self._lists.read_back(self._entries)
 
 
 def _some(found: Sequence[str]) -> str:

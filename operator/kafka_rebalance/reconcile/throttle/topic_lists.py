@@ -1,10 +1,14 @@
-"""The topics' side of the throttle: entries are listed, read back and taken away; those of others survive."""
+"""The lists of throttled replicas of the topics: appends our entries, reads them back, takes them out again.
+
+``execution.list_state`` decides what a reading means. Entries of others stay. The ledger is saved before each append.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 
 from kafka_rebalance.execution.ledger import (
     Before,
@@ -19,175 +23,167 @@ from kafka_rebalance.execution.ledger import (
     with_entries,
     with_list,
 )
+from kafka_rebalance.execution.list_state import WILDCARD, ListState
 from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, Entries
-from kafka_rebalance.execution.throttle_drift import Reverts
 from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, ConfigSource, ConfigValue, KafkaAdmin
 from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache
+from kafka_rebalance.reconcile.throttle.reverts import Reverts
 
 log = logging.getLogger(__name__)
 
 ListKey = tuple[str, str]
 """Topic and config name."""
+Changes = dict[str, list[ConfigChange]]
 _DELETED_AFTER_READINGS = 5
 
 
 class TopicLists:
-    """``_there`` are our entries known to be listed: empty after a start. Lists are kept by the controller."""
+    """Holds one ``ListState`` per list; none after a start. The controller keeps the lists, so all answer together."""
 
-    def __init__(self, admin: KafkaAdmin, book: LedgerCache, reverts: Reverts, monotonic: Callable[[], float]) -> None:
+    def __init__(self, admin: KafkaAdmin, cache: LedgerCache, reverts: Reverts, monotonic: Callable[[], float]) -> None:
         self._admin = admin
-        self._book = book
+        self._cache = cache
         self._reverts = reverts
         self._monotonic = monotonic
-        self._there: dict[ListKey, frozenset[str]] = {}
-        self._missed: dict[ListKey, frozenset[str]] = {}
-        """What was missing at the last reading: missing again at the next one, it is gone."""
-        self._wild: set[ListKey] = set()
+        self._states: dict[ListKey, ListState] = {}
         self._absent: Counter[str] = Counter()
+        """How many readings in a row did not show a topic that is to be restored."""
 
     def has(self, topic: str, name: str, entry: str) -> bool:
         """Whether the entry is listed."""
-        return entry in self._there.get((topic, name), frozenset())
+        return entry in self._state((topic, name)).listed
 
-    async def on_record(self, ledger: Ledger, entries: Entries) -> Ledger:
+    async def ledger_to_append(self, ledger: Ledger, entries: Entries) -> Ledger:
         """The ledger that covers these entries too."""
         if covers_entries(ledger, entries):
             return ledger
         new = [topic for topic, lists in entries.items() if not set(lists) <= set(ledger.topics.get(topic, {}))]
-        found = await self._admin.topic_configs(new, LIST_NAMES) if new else {}
-        before = {topic: {name: _before(value) for name, value in lists.items()} for topic, lists in found.items()}
+        found = await self._read(new)
+        before = {topic: {name: _original(value) for name, value in lists.items()} for topic, lists in found.items()}
         return with_entries(ledger, entries, before)
 
     async def append(self, entries: Entries) -> None:
-        """List those that are on record and not there."""
-        changes: dict[str, list[ConfigChange]] = {}
+        """Append the entries that are in the ledger and not listed."""
+        changes: Changes = {}
         for topic, lists in entries.items():
             for name, items in lists.items():
-                missing = (items & self._book.ledger.listed(topic, name)) - self._there.get((topic, name), frozenset())
-                before = self._book.ledger.topics.get(topic, {}).get(name)
-                wild = (topic, name) in self._wild or (before is not None and before.value == "*")
-                if missing and wild:
-                    # Everything of this topic is throttled already, and a wildcard takes no entries.
-                    self._there[topic, name] = items
+                state, before = self._state((topic, name)), self._cache.ledger.topics.get(topic, {}).get(name)
+                missing = (items & self._cache.ledger.listed(topic, name)) - state.listed
+                if missing and (state.wildcard or (before is not None and before.value == WILDCARD)):
+                    self._states[topic, name] = replace(state, listed=items)  # the wildcard covers them
                 elif missing:
-                    changes.setdefault(topic, []).append(ConfigChange(name, ConfigOp.APPEND, ",".join(sorted(missing))))
-        answers = await self._admin.alter_topic_configs(changes) if changes else {}
-        for topic, operations in changes.items():
-            problem = answers.get(topic, "no answer")
-            if problem is not None:
-                self._book.note(f"topic {topic}", f"throttled replicas not listed yet: {problem}")
-                continue
-            self._book.solved(f"topic {topic}")
-            for change in operations:
-                key, added = (topic, change.name), split(change.value)
-                self._there[key] = self._there.get(key, frozenset()) | added
-                self._missed[key] = self._missed.get(key, frozenset()) - added
+                    changes.setdefault(topic, []).append(_change(name, ConfigOp.APPEND, missing))
+        for topic in await self._alter(changes, "listed"):
+            for change in changes[topic]:
+                key = (topic, change.name)
+                self._states[key] = self._state(key).after_append(split(change.value))
 
-    async def look_again(self, entries: Entries) -> None:
-        """Read back what was listed; what is gone is not there any more, and comes back with the next ``append``."""
-        topics = [topic for topic in entries if topic in self._book.ledger.topics]
-        for topic, lists in (await self._admin.topic_configs(topics, LIST_NAMES) if topics else {}).items():
-            for name, value in lists.items():
-                wanted = self._there.get((topic, name), frozenset()) & entries[topic].get(name, frozenset())
-                await self._compare((topic, name), value, wanted)
+    async def read_back(self, entries: Entries) -> None:
+        """Read the lists of these topics; entries that somebody took out come back with the next ``append``."""
+        for topic, lists in (await self._read([t for t in entries if t in self._cache.ledger.topics])).items():
+            for name, read in lists.items():
+                await self._take_reading((topic, name), read, entries[topic].get(name, frozenset()))
 
     async def subtract(self, keep: Entries) -> None:
-        """Take away what is no longer wanted, of topics of which something still is."""
-        stale = stale_entries(self._book.ledger, keep)
+        """Take out what is no longer wanted, from the lists of topics that still have wanted entries."""
+        stale = stale_entries(self._cache.ledger, keep)
         still_used = {t: lists for t, lists in stale.items() if any(keep.get(t, {}).values())}
         changes = {
-            topic: [ConfigChange(name, ConfigOp.SUBTRACT, ",".join(sorted(items))) for name, items in lists.items()]
+            topic: [_change(name, ConfigOp.SUBTRACT, items) for name, items in lists.items()]
             for topic, lists in still_used.items()
         }
         answers = await self._admin.alter_topic_configs(changes) if changes else {}
         done = {topic: still_used[topic] for topic in changes if answers.get(topic, "no answer") is None}
         for topic, lists in done.items():
             for name, items in lists.items():
-                self._there[topic, name] = self._there.get((topic, name), frozenset()) - items
-        self._book.strike(strike_entries(self._book.ledger, done))
+                self._states[topic, name] = self._state((topic, name)).after_subtract(items)
+        self._cache.strike(strike_entries(self._cache.ledger, done))
 
     async def restore(self, keep: Entries) -> None:
-        """Make the lists of finished topics what they shall be in the end; struck off once they read so."""
-        over = finished_topics(self._book.ledger, keep)
+        """Write the original lists of finished topics, and strike them off the ledger once they read so."""
+        over = finished_topics(self._cache.ledger, keep)
         if not over:
             return
-        seen = await self._admin.topic_configs(sorted(over), LIST_NAMES)
+        seen = await self._read(sorted(over))
         changes = {topic: found for topic in over if (found := self._to_restore(topic, seen.get(topic, {})))}
-        for topic, problem in (await self._admin.alter_topic_configs(changes) if changes else {}).items():
-            if problem is not None:
-                self._book.note(f"topic {topic}", f"throttled replicas not restored yet: {problem}")
-            else:
-                self._book.solved(f"topic {topic}")
-        clean = {topic for topic in over if topic in seen and topic not in changes}
-        for topic in seen:
-            self._absent.pop(topic, None)
-        for topic in over - set(seen):
-            self._absent[topic] += 1
-            if self._absent[topic] >= _DELETED_AFTER_READINGS:
-                log.info("topic %s is gone; nothing of its throttle is left to undo", topic)
-                clean.add(topic)
-        for key in [key for key in self._there if key[0] in over]:
-            del self._there[key]
-            self._missed.pop(key, None)
-            self._wild.discard(key)
-        if clean:
+        await self._alter(changes, "restored")
+        self._states = {key: state for key, state in self._states.items() if key[0] not in over}
+        self._absent = Counter({topic: self._absent[topic] + 1 for topic in over - set(seen)})
+        deleted = {topic for topic, readings in self._absent.items() if readings >= _DELETED_AFTER_READINGS}
+        for topic in deleted:
+            log.info("topic %s was deleted: no throttle to restore", topic)
+        if clean := deleted | {topic for topic in over if topic in seen and topic not in changes}:
             for topic in clean:
                 self._absent.pop(topic, None)
-                self._book.solved(f"topic {topic}")
-            await self._book.save(strike_topics(self._book.ledger, clean))
+                self._cache.solved(f"topic {topic}")
+            await self._cache.save(strike_topics(self._cache.ledger, clean))
 
-    async def set_there(self, topics: Collection[str]) -> list[str]:
-        """The lists that are set on these topics, for people."""
-        found = await self._admin.topic_configs(sorted(topics), LIST_NAMES) if topics else {}
+    async def describe_set(self, topics: Collection[str]) -> list[str]:
+        """The lists that are set on these topics, for messages."""
         return [
             f"{name} of topic {topic}"
-            for topic, values in sorted(found.items())
+            for topic, values in sorted((await self._read(sorted(topics))).items())
             for name, value in sorted(values.items())
             if value.source is ConfigSource.DYNAMIC_TOPIC
         ]
 
-    async def _compare(self, key: ListKey, seen: ConfigValue, wanted: frozenset[str]) -> None:
+    def _state(self, key: ListKey) -> ListState:
+        return self._states.get(key, ListState())
+
+    async def _read(self, topics: Collection[str]) -> Mapping[str, Mapping[str, ConfigValue]]:
+        return await self._admin.topic_configs(topics, LIST_NAMES) if topics else {}
+
+    async def _alter(self, changes: Changes, done: str) -> list[str]:
+        """Send these changes; the topics whose changes were accepted."""
+        answers = await self._admin.alter_topic_configs(changes) if changes else {}
+        accepted = []
+        for topic in changes:
+            problem = answers.get(topic, "no answer")
+            if problem is None:
+                accepted.append(topic)
+                self._cache.solved(f"topic {topic}")
+            else:
+                self._cache.note(f"topic {topic}", f"throttled replicas not {done} yet: {problem}")
+        return accepted
+
+    async def _take_reading(self, key: ListKey, read: ConfigValue, wanted: frozenset[str]) -> None:
         topic, name = key
-        there = split(seen.value)
-        if "*" in there:
-            self._wild.add(key)
-            self._missed.pop(key, None)
-            return
-        self._wild.discard(key)
-        missing = wanted - there
-        gone = missing & self._missed.get(key, frozenset())
-        self._missed[key] = missing - gone
+        state, gone = self._state(key).after_reading(read.value, wanted)
         if gone:
-            self._there[key] -= gone
-            self._reverts.note(self._monotonic(), f"topic {topic}: {len(gone)} entries of {name} were taken away")
-            before = self._book.ledger.topics.get(topic, {}).get(name)
-            dynamic = seen.source is ConfigSource.DYNAMIC_TOPIC
-            if before is not None and (not dynamic or before.value == "*"):
-                # Its owner took away all of it, or the wildcard: that is what is restored in the end.
-                owned = Before(seen.value if dynamic else None, dynamic)
-                await self._book.save(with_list(self._book.ledger, topic, name, owned))
+            before = self._cache.ledger.topics.get(topic, {}).get(name)
+            dynamic = read.source is ConfigSource.DYNAMIC_TOPIC
+            if before is not None and (not dynamic or before.value == WILDCARD):
+                # Somebody deleted the whole list, or the wildcard: what is left is what to restore in the end.
+                left = Before(read.value if dynamic else None, dynamic)
+                await self._cache.save(with_list(self._cache.ledger, topic, name, left))
+            self._reverts.note(self._monotonic(), f"topic {topic}: {len(gone)} entries of {name} were removed")
+        self._states[key] = state
 
     def _to_restore(self, topic: str, seen: Mapping[str, ConfigValue]) -> list[ConfigChange]:
-        """What still has to be written so that the lists are as before; nothing once they read so."""
+        """What to write so that the lists are as before; nothing once they read so."""
         changes = []
-        for name, before in self._book.ledger.topics.get(topic, {}).items():
+        for name, before in self._cache.ledger.topics.get(topic, {}).items():
             value = seen.get(name)
-            mine = self._there.get((topic, name), frozenset())
-            if value is None or "*" in split(value.value) or before.value == "*":
+            mine = self._state((topic, name)).listed
+            if value is None or WILDCARD in split(value.value) or before.value == WILDCARD:
                 continue
             if value.source is not ConfigSource.DYNAMIC_TOPIC and not mine:
                 continue
-            # What this process has listed may be there although it does not read so yet.
+            # Entries that this process appended may be there although the reading does not show them yet.
             listed = ",".join(filter(None, [value.value, *sorted(mine - split(value.value))]))
-            left = remaining_after(before, listed, self._book.ledger.listed(topic, name))
+            left = remaining_after(before, listed, self._cache.ledger.listed(topic, name))
             if left is None:
                 changes.append(ConfigChange(name, ConfigOp.DELETE))
             elif gone := split(listed) - split(left):
-                changes.append(ConfigChange(name, ConfigOp.SUBTRACT, ",".join(sorted(gone))))
+                changes.append(_change(name, ConfigOp.SUBTRACT, gone))
         return changes
 
 
-def _before(value: ConfigValue) -> Before:
+def _change(name: str, op: ConfigOp, entries: Collection[str]) -> ConfigChange:
+    return ConfigChange(name, op, ",".join(sorted(entries)))
+
+
+def _original(read: ConfigValue) -> Before:
     return Before(
-        None if value.source is ConfigSource.DEFAULT else value.value, value.source is ConfigSource.DYNAMIC_TOPIC
+        None if read.source is ConfigSource.DEFAULT else read.value, read.source is ConfigSource.DYNAMIC_TOPIC
     )

@@ -3,8 +3,10 @@
 import pytest
 from tests.fakes.throttled_cluster import ALIVE, ONE, TWO, Cluster, claim
 
+from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_RATE, LEADER_LIST, LEADER_RATE, Claim, Rates
 from kafka_rebalance.model.topology import TopicPartition, replicas_of
+from kafka_rebalance.reasons import Reason
 
 
 @pytest.fixture
@@ -77,6 +79,23 @@ class TestDrift:
         assert cluster.keeper.in_place(ONE)[LEADER_RATE] == (3, "set by hand")
         cluster.tick({})
         assert cluster.kafka.values == {(ONE, LEADER_RATE): "3"}
+
+    def test_a_brake_survives_a_ledger_that_cannot_be_saved(self, cluster, monkeypatch):
+        """It is believed once it is stored: in memory only, our rate would be written over it."""
+        cluster.ticks(claim())
+        cluster.kafka.values[ONE, LEADER_RATE] = "3"
+        cluster.tick(claim())
+
+        async def fail(*_):
+            raise Transient(Reason.API_SERVER_UNREACHABLE, "no answer")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(cluster.records, "save", fail)
+            with pytest.raises(Transient):
+                cluster.tick(claim())
+        cluster.ticks(claim())
+        assert cluster.kafka.rates(ONE)[0] == "3"
+        assert "broker 1" in cluster.keeper.ceilings
 
     def test_it_is_seen_although_the_operator_was_away(self, cluster):
         """What it reads first is not written over before it has been read twice."""

@@ -1,0 +1,190 @@
+"""The state machine of one throttle rate: one side of one broker, from our first write to the restored value.
+
+Pure. The ledger row (``RateRecord``) says what may be set in Kafka and what to restore, and outlives the process. The
+state says what this process knows, so it begins at UNKNOWN after a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from kafka_rebalance.execution.ledger import Before, Ceiling, RateRecord
+from kafka_rebalance.execution.reassignment_throttle import RequestedRate
+
+LATE_SECONDS = 30.0
+"""How long an unanswered write may still take effect: a broker that hung carries out what it was sent."""
+
+
+class RatePhase(StrEnum):
+    """What is known of the rate that is set on the broker."""
+
+    UNKNOWN = "Unknown"  # nothing: after a start, an unanswered write, or a revert by somebody else
+    WRITTEN = "Written"  # the broker accepted our rate; not read back yet
+    IN_PLACE = "InPlace"  # read back: our rate, or a lower one that somebody set
+    OVERWRITTEN = "Overwritten"  # ours was read back, but later one of our earlier rates
+    RESTORED = "Restored"  # the broker accepted the original value; not read back yet
+
+
+class RateAction(StrEnum):
+    """What the caller has to do about a reading."""
+
+    NOTHING = "Nothing"
+    SAVE_CEILING = "SaveCeiling"  # somebody lowered the rate: save the row; no write follows
+    SAVE_REVERT = "SaveRevert"  # somebody deleted or raised the rate: count a revert, save the row; a write follows
+    RESTORE = "Restore"  # write what the ledger says was there before
+    STRIKE = "Strike"  # nothing of ours is left: strike the row off the ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """An unexpected ``value`` was read once. ``blocks``: the rate that is not written before a second reading."""
+
+    value: int | None
+    blocks: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RateState:
+    """Rates in bytes per second, times in seconds of a monotonic clock.
+
+    ``rate``: what is set on the broker; None: not known. ``unanswered_at``: when a write of ours last got no answer;
+    the start of the process before the first one, since a process before it may have been killed while writing.
+    """
+
+    unanswered_at: float
+    phase: RatePhase = RatePhase.UNKNOWN
+    rate: int | None = None
+    doubt: Doubt | None = None
+
+    def lacks(self, rate: int | None) -> bool:
+        """Whether this rate should be set and is not, as far as is known."""
+        return rate is not None and self.rate != rate
+
+    def must_write(self, rate: int | None) -> bool:
+        """Whether to write this rate now."""
+        return self.lacks(rate) and not (self.doubt is not None and self.doubt.blocks == rate)
+
+
+@dataclass(frozen=True, slots=True)
+class RateWritten:
+    """We sent a rate to the broker."""
+
+    rate: int
+    answered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RateRestored:
+    """We sent the original value to the broker."""
+
+    answered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RateRead:
+    """We read the value that is set on this very broker (None: none is).
+
+    ``asked``: what the claims ask for; empty: the rate is to be restored.
+    """
+
+    value: int | None
+    row: RateRecord
+    asked: Mapping[str, RequestedRate]
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """The next state, what to do about it, and the row to save with the two SAVE actions."""
+
+    state: RateState
+    action: RateAction = RateAction.NOTHING
+    row: RateRecord | None = None
+
+
+def transition(state: RateState, event: RateWritten | RateRestored | RateRead, now: float) -> Transition:
+    """The state after an event, and the action that follows from it.
+
+    ============================ ===================================== ======================= ============
+    State                        Event                                 Next state              Action
+    ============================ ===================================== ======================= ============
+    any                          write answered                        WRITTEN                 NOTHING
+    any                          write not answered                    UNKNOWN                 NOTHING
+    RESTORED                     claimed: expected rate read           RESTORED, with the rate NOTHING
+    any other                    claimed: expected rate read           IN_PLACE                NOTHING
+    any                          claimed: another value, first time    the same, with a doubt  NOTHING
+    IN_PLACE, OVERWRITTEN        claimed: same value again, stale      OVERWRITTEN             NOTHING
+    UNKNOWN, WRITTEN, RESTORED   claimed: same value again, stale      UNKNOWN                 NOTHING
+    any                          claimed: same value again, lower      IN_PLACE                SAVE_CEILING
+    any                          claimed: same again, gone or higher   UNKNOWN                 SAVE_REVERT
+    any                          unclaimed: still ours, or may be      the same                RESTORE
+    any                          unclaimed: original or foreign value  the same                STRIKE
+    any                          restore answered                      RESTORED                NOTHING
+    RESTORED                     restore not answered                  RESTORED                NOTHING
+    any other                    restore not answered                  UNKNOWN                 NOTHING
+    ============================ ===================================== ======================= ============
+
+    The expected rate is the one known to be set, else the one on record. A value is stale if an earlier write of ours
+    explains it: one of our rates, or the original value before ours was ever read back. Other values are somebody's
+    doing, and believed at the second reading, because brokers show a write late.
+    """
+    match event:
+        case RateWritten(rate, answered=True):
+            return Transition(RateState(state.unanswered_at, RatePhase.WRITTEN, rate))
+        case RateWritten():
+            return Transition(RateState(now))
+        case RateRestored(answered):
+            restored = answered or state.phase is RatePhase.RESTORED
+            return Transition(RateState(state.unanswered_at, RatePhase.RESTORED if restored else RatePhase.UNKNOWN))
+        case RateRead() if event.asked:
+            return _read_claimed(state, event.value, event.row, event.asked)
+        case RateRead():
+            return Transition(state, RateAction.STRIKE if _is_over(state, event, now) else RateAction.RESTORE)
+
+
+def row_to_write(row: RateRecord, rate: int, state: RateState, asked: Mapping[str, RequestedRate]) -> RateRecord:
+    """The ledger row to save before writing ``rate``, or the ceiling if one holds: ``applied`` is what to write."""
+    if row.ceiling is not None:
+        holds = row.ceiling.holds(asked)
+        row, rate = (row, min(rate, row.ceiling.rate)) if holds else (replace(row, ceiling=None), rate)
+    if rate not in row.written:
+        # Once a rate was read back, no write before it can still take effect.
+        possible = {state.rate} if state.phase is RatePhase.IN_PLACE else row.written
+        row = replace(row, written=frozenset({rate, *(possible & row.written)}))
+    return replace(row, applied=rate)
+
+
+def _read_claimed(
+    state: RateState, value: int | None, row: RateRecord, asked: Mapping[str, RequestedRate]
+) -> Transition:
+    if row.applied is None:
+        return Transition(state)
+    if value is not None and value == (row.applied if state.rate is None else state.rate):
+        restored = state.phase is RatePhase.RESTORED
+        phase = RatePhase.RESTORED if restored else RatePhase.IN_PLACE
+        return Transition(RateState(state.unanswered_at, phase, value))
+    was_read = state.phase in {RatePhase.IN_PLACE, RatePhase.OVERWRITTEN}
+    stale = value in row.written or (value == row.clean and not was_read)
+    if state.doubt is None or state.doubt.value != value:
+        before = state.doubt.blocks if state.doubt is not None else None
+        return Transition(replace(state, doubt=Doubt(value, before if stale else row.applied)))
+    if stale:
+        return Transition(RateState(state.unanswered_at, RatePhase.OVERWRITTEN if was_read else RatePhase.UNKNOWN))
+    owner = Before(None if value is None else str(value), dynamic=value is not None)
+    if value is not None and value < row.applied:
+        ceiling = Ceiling(value, {claim: one.rate for claim, one in asked.items()})
+        braked = RateState(state.unanswered_at, RatePhase.IN_PLACE, value)
+        return Transition(braked, RateAction.SAVE_CEILING, replace(row, owner=owner, ceiling=ceiling))
+    # Where replication has a throttle besides ours, this value is that throttle from now on.
+    basis = owner if row.replication is not None else row.basis
+    reverted = replace(row, owner=owner, basis=basis, ceiling=None)
+    return Transition(RateState(state.unanswered_at), RateAction.SAVE_REVERT, reverted)
+
+
+def _is_over(state: RateState, read: RateRead, now: float) -> bool:
+    """Whether the value is the original one and no write of ours can still arrive, or is somebody else's."""
+    if read.value != read.row.clean:
+        return read.value not in read.row.written
+    may_arrive = state.rate is not None or now - state.unanswered_at < LATE_SECONDS
+    return state.phase is RatePhase.RESTORED or not may_arrive
