@@ -16,13 +16,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.planning import line, machine, status
+from benchmarks.planning import machine
+from benchmarks.planning_report import line, measured_on
+from benchmarks.planning_row import status
 
 HEAD = ["what", "seconds", "MB"]
 ROWS = {
     "json.loads": "Python's parser alone, for comparison",
     "decode": "the parser in use alone",
-    "rows": "reading, every row by itself, as a file with something wrong in it is read",
     "read": "reading: JSON to checked values",
     "collector": "the same with Python's search for cycles",
     "write": "the plan as Kafka's JSON",
@@ -40,7 +41,7 @@ def write_cluster(path: Path, partitions: int, brokers: int) -> None:
         "brokers": [{"id": b, "rack": f"rack-{rack}"} for b, rack in enumerate(given.racks.tolist())],
         "partitions": [
             {"topic": f"topic-{p // 64}", "partition": p % 64, "replicas": replicas}
-            for p, replicas in enumerate(given.lists.tolist())
+            for p, replicas in enumerate(given.lists.reshape(partitions, -1).tolist())
         ],
     }
     path.write_text(json.dumps(document))
@@ -57,8 +58,6 @@ def measured(what: str, path: Path) -> dict[str, float]:
     data = path.read_bytes()
     if what == "json.loads":
         json_shapes.from_json = lambda data, **_: json.loads(data)
-    if what == "rows":
-        cluster_file.plain_columns = lambda *_: None
     if what in {"json.loads", "decode"}:
         work = json_shapes.decode_object
     elif what == "write":
@@ -104,9 +103,8 @@ def report(partitions: int, brokers: int, runs: int) -> str:
         path = Path(directory) / "cluster.json"
         write_cluster(path, partitions, brokers)
         size = path.stat().st_size / 1e6
-        about = (
-            f"{partitions:,} partitions on {brokers} brokers, RF 3, {size:.0f} MB of JSON. Measured on: {machine()}."
-        )
+        about = f"{partitions:,} partitions on {brokers} brokers, RF 3, {size:.0f} MB of JSON."
+        about = f"{about} Measured on: {measured_on(machine())}."
         lines = [about, "", line(HEAD), line(["---"] * len(HEAD))]
         print("\n".join(lines), flush=True)
         for what, meaning in ROWS.items():

@@ -122,7 +122,7 @@ def page(machine: Found, rows: list[Found]) -> str:
     shown = [row for row in ours if row["partitions"] in MUST]
     parts = [
         _INTRODUCTION,
-        f"Measured on: {_machine(machine)}.\n",
+        f"Measured on: {measured_on(machine)}.\n",
         _table(_HEAD, map(_cells, shown)),
         _LEGEND,
         _LIMITS,
@@ -159,7 +159,8 @@ def printed(row: Found) -> str:
     return f"{name}: {_seconds(row)} s, own CPU {own:.3f} s, {row.get('peakMB', 0):.0f} MB, load {load}{verdict}"
 
 
-def _machine(facts: Found) -> str:
+def measured_on(facts: Found) -> str:
+    """The machine, in a line."""
     load = ", ".join(f"{value:.1f}" for value in facts["load"])
     return (
         f"{facts['cpu']}, {facts['cores']} cores of which one is used, {facts['memoryGB']} GB, "
@@ -176,9 +177,14 @@ def _goldens(rows: list[Found]) -> str:
     )
 
 
+def line(cells: Iterable[str]) -> str:
+    """A row of a table."""
+    return f"| {' | '.join(cells)} |"
+
+
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     head = list(head)
-    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)) + "\n"
+    return "\n".join(map(line, (head, ["---"] * len(head), *rows))) + "\n"
 
 
 def _limits(row: Found) -> tuple[Limit | None, Limit | None]:

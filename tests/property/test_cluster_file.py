@@ -1,10 +1,9 @@
-"""Any cluster file: read column by column it says what it says read row by row, errors included."""
+"""Any cluster file: what is right is read, what is wrong is refused."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -12,8 +11,6 @@ from hypothesis import strategies as st
 from tests.examples import examples
 
 from kafka_rebalance.errors import Refused
-from kafka_rebalance.model import cluster_file
-from kafka_rebalance.model.cluster_columns import plain_columns
 from kafka_rebalance.model.cluster_file import parse_cluster
 from kafka_rebalance.model.json_shapes import decode_object
 
@@ -41,29 +38,39 @@ def rows(draw: Any) -> dict[str, Any]:
 LISTS = st.lists(st.one_of(rows(), rows(), rows(), rows(), rows(), ODD), max_size=5) | st.lists(rows(), max_size=5)
 
 
-def told(data: bytes) -> Any:
-    try:
-        return parse_cluster(data)
-    except (ValueError, Refused) as wrong:
-        return type(wrong), str(wrong)
+def well_formed(listed: list[Any]) -> bool:
+    """Whether a cluster can have these rows, judged row by row."""
+    names = [(row.get("topic"), row.get("partition")) for row in listed if type(row) is dict]
+    return all(map(_right, listed)) and len(set(names)) == len(names)
 
 
-class TestColumns:
+def _right(row: Any) -> bool:
+    if type(row) is not dict or not row.keys() <= {*KEYS, "original_replicas"} - {"rack"}:
+        return False
+    replicas, size = row.get("replicas"), row.get("size")
+    if type(replicas) is not list or not replicas or not all(_integer(b, 2**31 - 1) for b in replicas):
+        return False
+    named = type(row.get("topic")) is str and row["topic"] != "" and _integer(row.get("partition"), 2**31 - 1)
+    return named and len(set(replicas)) == len(replicas) and (size is None or _integer(size, 2**63 - 1))
+
+
+def _integer(value: Any, highest: int) -> bool:
+    return type(value) is int and 0 <= value <= highest
+
+
+class TestPartitions:
     @examples(5)
     @given(LISTS)
-    def test_columns_say_what_rows_say(self, listed: list[Any]) -> None:
-        """The faster way knows no case of its own."""
+    def test_right_rows_are_read_and_wrong_ones_refused(self, listed: list[Any]) -> None:
+        """As judged row by row; an error names a row."""
         data = json.dumps({"brokers": [], "partitions": listed}).encode()
-        fast = told(data)
-        with patch.object(cluster_file, "plain_columns", lambda *_: None):
-            assert told(data) == fast
-
-    @given(st.lists(rows(), max_size=20, unique_by=lambda row: repr(row)))
-    def test_plain_rows_take_the_faster_way(self, listed: list[Any]) -> None:
-        """Whatever can be read row by row can be read so."""
-        with patch.object(cluster_file, "plain_columns", lambda *_: None):
-            refused = isinstance(told(json.dumps({"brokers": [], "partitions": listed}).encode()), tuple)
-        assert (plain_columns(listed, cluster_file._PARTITION_KEYS) is None) == refused
+        if well_formed(listed):
+            assert [(p.tp, list(p.replicas), p.size_bytes) for p in parse_cluster(data).partitions] == [
+                ((row["topic"], row["partition"]), row["replicas"], row.get("size")) for row in listed
+            ]
+        else:
+            with pytest.raises((ValueError, Refused), match=r"partitions\[\d+\]"):
+                parse_cluster(data)
 
 
 class TestDecoding:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafka_rebalance.errors import Refused
-from kafka_rebalance.model.cluster_columns import plain_columns
 from kafka_rebalance.model.json_shapes import (
     MAX_BYTES,
     MAX_INT64,
@@ -24,6 +23,7 @@ from kafka_rebalance.model.json_shapes import (
     member,
     text,
 )
+from kafka_rebalance.model.partition_rows import check_integers, partition_rows
 from kafka_rebalance.model.topology import Broker, BrokerId, Replicas, TopicPartition
 from kafka_rebalance.reasons import Reason
 
@@ -62,14 +62,14 @@ def parse_cluster(data: bytes, limit: int = MAX_BYTES) -> ClusterFile:
     brokers = tuple(_broker(row, f"brokers[{i}]") for i, row in enumerate(rows))
     _refuse_double_brokers(brokers)
     rows = listed(member(document, "partitions", "$"), "partitions")
-    columns = plain_columns(rows, _PARTITION_KEYS)
-    if columns is not None:
-        document.clear()  # what is not held twice need not fit into the memory twice
-        del rows
-        return ClusterFile(brokers, tuple(map(ClusterPartition, *columns)))
-    partitions = tuple(_partition(row, f"partitions[{i}]") for i, row in enumerate(rows))
-    _refuse_double_partitions(partitions)
-    return ClusterFile(brokers, partitions)
+    partitions, replicas = partition_rows(rows, _PARTITION_KEYS)
+    sizes = [row.get("size") for row in rows]
+    given = [i for i, size in enumerate(sizes) if size is not None]
+    path = lambda k: f"partitions[{given[k]}].size of topic-partition {partitions[given[k]]}"  # noqa: E731
+    check_integers([sizes[i] for i in given], path, MAX_INT64)
+    document.clear()  # the rows and the values made of them need not be in memory together
+    del rows
+    return ClusterFile(brokers, tuple(map(ClusterPartition, partitions, replicas, sizes)))
 
 
 def parse_topics_to_move(data: bytes) -> frozenset[str]:
@@ -91,36 +91,9 @@ def _broker(row: Any, path: str) -> Broker:
     return Broker(BrokerId(number), rack)
 
 
-def _partition(row: Any, path: str) -> ClusterPartition:
-    known_keys(row, _PARTITION_KEYS, path)
-    topic = text(member(row, "topic", path), f"{path}.topic")
-    number = member(row, "partition", f"{path} of topic {topic}")
-    tp = TopicPartition(topic, integer(number, f"{path}.partition of topic {topic}"))
-    where = f"{path}.replicas of topic-partition {tp}"
-    ids = listed(member(row, "replicas", f"{path} of topic-partition {tp}"), where)
-    replicas = tuple(BrokerId(integer(b, where)) for b in ids)
-    if not replicas:
-        raise ValueError(f"{where}: expected at least one broker id")
-    size = row.get("size")
-    if size is not None:
-        size = integer(size, f"{path}.size of topic-partition {tp}", MAX_INT64)
-    return ClusterPartition(tp, replicas, size)
-
-
 def _refuse_double_brokers(brokers: tuple[Broker, ...]) -> None:
     ids: set[int] = set()
     for i, broker in enumerate(brokers):
         if broker.id in ids:
             raise Refused(Reason.DUPLICATE_BROKER, f"brokers[{i}].id: broker {broker.id} is listed twice")
         ids.add(broker.id)
-
-
-def _refuse_double_partitions(partitions: tuple[ClusterPartition, ...]) -> None:
-    seen: set[TopicPartition] = set()
-    for i, p in enumerate(partitions):
-        if p.tp in seen:
-            raise Refused(Reason.DUPLICATE_PARTITION, f"partitions[{i}]: topic-partition {p.tp} is listed twice")
-        seen.add(p.tp)
-        if len(set(p.replicas)) != len(p.replicas):
-            message = f"partitions[{i}].replicas of topic-partition {p.tp} names a broker twice: {list(p.replicas)}"
-            raise Refused(Reason.DUPLICATE_REPLICA, message)

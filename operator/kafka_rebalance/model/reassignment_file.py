@@ -13,10 +13,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kafka_rebalance.errors import Refused
-from kafka_rebalance.model.json_shapes import decode_object, integer, known_keys, listed, member, text
+from kafka_rebalance.model.json_shapes import decode_object, known_keys, listed, member
+from kafka_rebalance.model.partition_rows import partition_rows, replica_lists
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
-from kafka_rebalance.reasons import Reason
 
 _DOCUMENT_KEYS = frozenset(("version", "partitions", "summary"))
 _ROW_KEYS = frozenset(("topic", "partition", "replicas", "log_dirs", "original_replicas"))
@@ -44,13 +43,12 @@ def read_reassignment(data: bytes) -> tuple[Reassigned, ...]:
     if version != 1:
         raise ValueError(f"version: {version!r} is not 1")
     rows = listed(member(document, "partitions", "$"), "partitions")
-    found: dict[TopicPartition, Reassigned] = {}
-    for i, row in enumerate(rows):
-        read = _row(row, f"partitions[{i}]")
-        if read.tp in found:
-            raise Refused(Reason.DUPLICATE_PARTITION, f"partitions[{i}]: topic-partition {read.tp} is listed twice")
-        found[read.tp] = read
-    return tuple(row for _, row in sorted(found.items()))
+    partitions, replicas = partition_rows(rows, _ROW_KEYS)
+    given = [i for i, row in enumerate(rows) if row.get("original_replicas") is not None]
+    path = lambda k: f"partitions[{given[k]}].original_replicas of topic-partition {partitions[given[k]]}"  # noqa: E731
+    original = dict(zip(given, replica_lists([rows[i]["original_replicas"] for i in given], path), strict=True))
+    found = (Reassigned(tp, row, original.get(i)) for i, (tp, row) in enumerate(zip(partitions, replicas, strict=True)))
+    return tuple(sorted(found, key=lambda row: row.tp))
 
 
 def parse_reassignment(data: bytes) -> dict[TopicPartition, Replicas]:
@@ -72,26 +70,6 @@ def render_assignment(
         for tp, replicas in sorted(lists)
     ]
     return _compact({"version": 1, "partitions": rows})
-
-
-def _row(row: Any, path: str) -> Reassigned:
-    known_keys(row, _ROW_KEYS, path)
-    topic = text(member(row, "topic", path), f"{path}.topic")
-    tp = TopicPartition(topic, integer(member(row, "partition", path), f"{path}.partition of topic {topic}"))
-    replicas = _replicas(member(row, "replicas", path), f"{path}.replicas of topic-partition {tp}")
-    original = row.get("original_replicas")
-    if original is not None:
-        original = _replicas(original, f"{path}.original_replicas of topic-partition {tp}")
-    return Reassigned(tp, replicas, original)
-
-
-def _replicas(value: Any, path: str) -> Replicas:
-    replicas = tuple(BrokerId(integer(b, path)) for b in listed(value, path))
-    if not replicas:
-        raise ValueError(f"{path}: expected at least one broker id")
-    if len(set(replicas)) != len(replicas):
-        raise Refused(Reason.DUPLICATE_REPLICA, f"{path} names a broker twice: {list(replicas)}")
-    return replicas
 
 
 def _plain(row: Reassigned) -> dict[str, Any]:

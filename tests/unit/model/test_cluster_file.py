@@ -54,6 +54,14 @@ class TestKeys:
             parse_cluster(json.dumps({"brokers": [], "partitions": [partition]}).encode())
 
 
+class TestSizes:
+    def test_a_wrong_size_is_named_with_its_partition(self) -> None:
+        """Rows without a size before it do not shift the index."""
+        rows = [PARTITION, PARTITION | {"partition": 1, "size": -1}]
+        with pytest.raises(ValueError, match=r"partitions\[1\]\.size of topic-partition t-1: -1 is not between"):
+            parse_cluster(json.dumps({"brokers": [], "partitions": rows}).encode())
+
+
 class TestLimit:
     def test_a_stream_is_read_up_to_the_limit(self) -> None:
         """The limit itself is allowed, a byte more is refused."""
