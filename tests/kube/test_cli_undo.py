@@ -1,4 +1,4 @@
-"""kafka-rebalance undo on a real API server: the annotation arrives, beside those of others."""
+"""kafka-rebalance undo on a real API server: the annotation is added to those of others."""
 
 import json
 import os
@@ -62,10 +62,10 @@ def command(namespace: Namespace, *arguments: str) -> subprocess.CompletedProces
 
 
 class TestUndo:
-    """The whole program, against what a real API server keeps."""
+    """The whole program, on a real API server."""
 
     async def test_prints_then_asks_then_refuses(self, client: KubeClient, namespace: Namespace) -> None:
-        """Printing changes nothing; the annotation is merged: what others wrote stays, the generation too."""
+        """Printing changes nothing; the annotation is merged: those of others stay, and the generation too."""
         namespace.apply("KafkaRebalance", {})
         namespace.kubectl("annotate", f"{REBALANCES}.kafkarebalance.dev", "a", "example.com/owner=me")
         await succeed(client, namespace)

@@ -1,4 +1,4 @@
-"""When the kubelet is told to restart the operator, and when that it may go on with a rollout."""
+"""Liveness and readiness of the operator."""
 
 import math
 
@@ -21,19 +21,19 @@ def leading(**changes):
 
 
 class TestAlive:
-    """Only what a restart would mend."""
+    """Fails only for what a restart would fix."""
 
     def test_turns(self):
         assert why_dead(leading()) == []
 
     @pytest.mark.parametrize("pulse", [Pulse(Stage.STANDBY), Pulse(Stage.STOPPING, watch_age=math.inf)])
     def test_nothing_turns_yet_or_any_more(self, pulse):
-        """One that waits or stops has nothing that could stand still: its loop answers."""
+        """On standby, or while stopping, nothing but the loop runs, and that answers."""
         assert why_dead(pulse) == []
 
     @pytest.mark.parametrize("away", [{"is_leader": False}, {"watching": False}, {"watch_age": None}, {"rounds": {}}])
     def test_the_api_server_or_kafka_is_away(self, away):
-        """A restart would not bring them back, and would cost the memory of what is under way."""
+        """A restart would not bring them back, and would lose what is in memory."""
         assert why_dead(leading(**away)) == []
 
     def test_the_watch_stands_still(self):
@@ -41,7 +41,7 @@ class TestAlive:
         assert why_dead(leading(watch_age=WATCH_SECONDS + 1)) == ["the watch has been blocked for 61 s"]
 
     def test_an_engine_hangs(self):
-        """Each cluster by its id; others that turn are not named."""
+        """Each such cluster is named by its id, others are not."""
         rounds = {"b": ROUND_SECONDS + 5, "a": math.inf, "c": ROUND_SECONDS}
         assert why_dead(leading(rounds=rounds)) == [
             "the engine of cluster a has ended",
@@ -50,13 +50,13 @@ class TestAlive:
 
 
 class TestReady:
-    """Acting, or able to take over."""
+    """Leading or on standby."""
 
     def test_acts(self):
         assert why_unready(leading()) == []
 
     def test_waits_for_another(self):
-        """Else a rolling update would wait for the new Pod, and the new Pod for the old one's Lease, for ever."""
+        """Otherwise a rolling update would wait for the new Pod, and that for the old one's Lease, for ever."""
         assert why_unready(Pulse(Stage.STANDBY, standby_age=STANDBY_SECONDS)) == []
 
     @pytest.mark.parametrize("age", [None, STANDBY_SECONDS + 0.1])

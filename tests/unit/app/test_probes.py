@@ -1,4 +1,4 @@
-"""What is answered on the health port, to whom, and what happens where it is taken."""
+"""What the health port answers, and what happens if the port is taken."""
 
 import socket
 
@@ -25,7 +25,7 @@ async def ask(port, path):
 
 class TestAnswers:
     async def test_each_path_tells_its_own(self, port):
-        """One that waits without having seen the Lease is alive, and not ready."""
+        """A standby that has not read the Lease yet is live, but not ready."""
         async with served(port, lambda: Pulse(Stage.STANDBY)):
             assert await ask(port, "/livez") == (200, "ok\n")
             assert await ask(port, "/readyz") == (
@@ -35,7 +35,7 @@ class TestAnswers:
             assert (await ask(port, "/"))[0] == 404
 
     async def test_the_present_counts(self, port):
-        """The pulse is felt when somebody asks; every reason has a line."""
+        """The state is read with each request; every reason is one line."""
         pulses = iter([Pulse(Stage.LEADING), Pulse(Stage.LEADING, is_leader=True, watching=True)])
         async with served(port, lambda: next(pulses)):
             assert await ask(port, "/readyz") == (503, "the lease was not renewed in time\nnot watching yet\n")
@@ -50,7 +50,7 @@ class TestAnswers:
 
 class TestPort:
     async def test_taken(self, port):
-        """Said at once, before a lease is taken: else the kubelet would kill the Pod without a word of why."""
+        """Fails before the lease is taken: otherwise the kubelet would kill the Pod, and nobody would know why."""
         with socket.create_server(("", port)), pytest.raises(Permanent, match=f"cannot listen on --health-port {port}"):
             async with served(port, lambda: Pulse(Stage.STANDBY)):
                 pass

@@ -15,7 +15,7 @@ A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b",
 
 
 class Answers:
-    """The four answers of the port that a sample is made of, as a cluster with broker 3 away gives them."""
+    """The four answers that a sample is made from, of a cluster whose broker 3 is down."""
 
     async def describe_cluster(self) -> ClusterInfo:
         return ClusterInfo("c1", {BrokerId(i): Broker(BrokerId(i)) for i in (1, 2)})
@@ -41,7 +41,7 @@ class Answers:
 
 class TestSample:
     async def test_one_row_per_replica_that_answered(self) -> None:
-        """Offsets on the leader's row where they are known; nothing is made up for who is away."""
+        """Offsets only on the leader's row, if known; nothing is guessed for a broker that is down."""
         batch = await sample(cast("KafkaReader", Answers()), NOW)
         assert batch.rows == (
             SampleRow(UTC_NOW, "c1", "a", "id-a", 0, 1, True, 100, 10, 20),
@@ -50,7 +50,7 @@ class TestSample:
         )
 
     async def test_brokers_that_should_have_answered_are_named(self) -> None:
-        """Also those that hold replicas and are not registered any more."""
+        """Also those that hold replicas but are no longer registered."""
         batch = await sample(cast("KafkaReader", Answers()), NOW)
         assert batch.missing_brokers == (3,)
         assert (batch.cluster_id, batch.sampled_at) == ("c1", UTC_NOW)
