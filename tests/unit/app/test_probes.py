@@ -6,7 +6,7 @@ import aiohttp
 import pytest
 from e2e.bench.ports import release_port, reserve_port
 
-from kafka_rebalance.app.health import Pulse, Stage
+from kafka_rebalance.app.health import ProcessState, Stage
 from kafka_rebalance.app.probes import served
 from kafka_rebalance.errors import Permanent
 
@@ -26,7 +26,7 @@ async def ask(port, path):
 class TestAnswers:
     async def test_each_path_tells_its_own(self, port):
         """A standby that has not read the Lease yet is live, but not ready."""
-        async with served(port, lambda: Pulse(Stage.STANDBY)):
+        async with served(port, lambda: ProcessState(Stage.STANDBY)):
             assert await ask(port, "/livez") == (200, "ok\n")
             assert await ask(port, "/readyz") == (
                 503,
@@ -36,13 +36,13 @@ class TestAnswers:
 
     async def test_the_present_counts(self, port):
         """The state is read with each request; every reason is one line."""
-        pulses = iter([Pulse(Stage.LEADING), Pulse(Stage.LEADING, is_leader=True, watching=True)])
-        async with served(port, lambda: next(pulses)):
+        states = iter([ProcessState(Stage.LEADING), ProcessState(Stage.LEADING, is_leader=True, watching=True)])
+        async with served(port, lambda: next(states)):
             assert await ask(port, "/readyz") == (503, "the lease was not renewed in time\nnot watching yet\n")
             assert await ask(port, "/readyz") == (200, "ok\n")
 
     async def test_nobody_answers_afterwards(self, port):
-        async with served(port, lambda: Pulse(Stage.STANDBY)):
+        async with served(port, lambda: ProcessState(Stage.STANDBY)):
             pass
         with pytest.raises(aiohttp.ClientConnectionError):
             await ask(port, "/livez")
@@ -52,7 +52,7 @@ class TestPort:
     async def test_taken(self, port):
         """Fails before the lease is taken: otherwise the kubelet would kill the Pod, and nobody would know why."""
         with socket.create_server(("", port)), pytest.raises(Permanent, match=f"cannot listen on --health-port {port}"):
-            async with served(port, lambda: Pulse(Stage.STANDBY)):
+            async with served(port, lambda: ProcessState(Stage.STANDBY)):
                 pass
 
     async def test_none_by_default(self):
