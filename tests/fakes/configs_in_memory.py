@@ -1,4 +1,4 @@
-"""Throttle configs as brokers keep them, by the recordings, with other people's hands on them, and a ledger's store."""
+"""Throttle configs as brokers were recorded to keep them, which others may change too, and a store for the ledger."""
 
 from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, RATE_NAMES
 from kafka_rebalance.kafka.ports import ConfigOp, ConfigSource, ConfigValue
@@ -21,7 +21,7 @@ class Records:
 
 
 class Killed(Exception):
-    """The process is gone between two calls."""
+    """The process died between two calls."""
 
 
 class Configs:

@@ -1,4 +1,4 @@
-"""Brokers that are a dictionary: as much of `KafkaAdmin` as an engine asks for, by what real ones were seen to do."""
+"""Brokers in memory: as much of `KafkaAdmin` as an engine uses, behaving as real ones were recorded to do."""
 
 from dataclasses import replace
 
@@ -40,7 +40,7 @@ class KafkaInMemory(Configs):
         self.states[tp] = replace(self.states[tp], leader=None if leader is None else BrokerId(leader))
 
     def assign(self, topic, number, *held):
-        """As somebody else's reassignment leaves it."""
+        """As after a reassignment by another tool."""
         tp, held = TopicPartition(topic, number), replicas_of(*held)
         self.states[tp] = replace(self.states[tp], replicas=held, isr=frozenset(held), leader=held[0])
 

@@ -1,4 +1,4 @@
-"""An API server that is a dictionary: as much of `KubeClient` as the command line, stores and lifecycles ask for."""
+"""An API server in memory: as much of `KubeClient` as the command line, stores and lifecycles use."""
 
 import copy
 import itertools
@@ -167,7 +167,7 @@ class KubeInMemory:
         return copy.deepcopy(self.leases[name])
 
     async def request(self, method, path, body=None, *, content_type="application/json"):
-        """What `Installation` asks for: the scale of a Deployment, a Lease that goes."""
+        """The requests of `Installation`: scaling a Deployment, deleting a Lease."""
         name = path.split("/")[-1]
         if (method, name) == ("PATCH", "scale"):
             self.scaled.append(body["spec"]["replicas"])

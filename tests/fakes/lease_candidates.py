@@ -1,4 +1,4 @@
-"""Processes that want one Lease, with time that only passes when a test says so: what the tests of the lease share."""
+"""Processes that compete for one Lease, with time that only passes when a test says so."""
 
 import asyncio
 import copy
@@ -33,7 +33,7 @@ class Machine:
         await settle()
 
     def jump(self, seconds):
-        """Time passes, and no process of ours is let run: all were stopped."""
+        """Time passes while all processes are suspended."""
         self.time += seconds
 
     async def wait_for(self, seconds):
@@ -132,7 +132,7 @@ class Candidate:
         return self.lease.is_leader()
 
     async def end(self):
-        """Killed: it neither renews nor releases."""
+        """Kill it: it neither renews nor releases."""
         self.task.cancel()
         await asyncio.gather(self.task, return_exceptions=True)
 

@@ -1,4 +1,4 @@
-"""Calls of `kafka-rebalance` as a whole, exit codes included, without the second that a new process takes."""
+"""Runs `kafka-rebalance` as a whole, exit codes included, without the second that a new process takes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kafka_rebalance.cli.main import main
 
 
 class Done(NamedTuple):
-    """How the program ended, and what it wrote where."""
+    """Exit code and output of the program."""
 
     code: Any
     out: str

@@ -23,21 +23,21 @@ class Namespace:
         return cls(cluster, name)
 
     def delete(self) -> None:
-        """With all that is in it, some time."""
+        """Delete it with its content, in the background."""
         self.cluster.api.send("DELETE", f"/api/v1/namespaces/{self.name}")
 
     def kubectl(self, *args: str, stdin: str | None = None) -> str:
         return self.cluster.kubectl("-n", self.name, *args, stdin=stdin)
 
     def refused(self, kind: str, spec: dict[str, Any], name: str = "a") -> str:
-        """What the person reads whose resource is not taken; unknown fields are refused as kubectl asks for it."""
+        """The error for a resource that is refused; unknown fields are refused, as with kubectl."""
         path = f"/apis/kafkarebalance.dev/v1alpha1/namespaces/{self.name}/{kind.lower()}s"
         with pytest.raises(KubectlError) as refused:
             self.cluster.api.send("POST", path, body(kind, name, spec), fieldValidation="Strict")
         return str(refused.value)
 
     def refused_change(self, kind: str, spec: dict[str, Any], name: str = "a") -> str:
-        """What the person reads who may not change a resource so."""
+        """The error for a change that is refused."""
         with pytest.raises(KubectlError) as refused:
             self.apply(kind, spec, name)
         return str(refused.value)

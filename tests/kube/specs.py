@@ -1,4 +1,4 @@
-"""Specs of KafkaRebalances that the API server refuses, and such that it takes: for tests with and without one."""
+"""Specs of KafkaRebalances that the API server refuses or accepts, for tests with and without one."""
 
 from typing import Any
 

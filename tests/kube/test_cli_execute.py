@@ -1,4 +1,4 @@
-"""kafka-rebalance execute on a real API server: what is created, what is left alone, and orders given again."""
+"""kafka-rebalance execute on a real API server: what it creates, what it leaves alone, and repeated calls."""
 
 import os
 import subprocess
@@ -35,7 +35,7 @@ def manifests(namespace: Namespace, spec: dict[str, object] | None = None) -> li
 
 class TestApply:
     def test_a_decommission_is_created_once(self, namespace: Namespace) -> None:
-        """The same order again is the same; another one of its name is refused, and changes nothing."""
+        """The same call again changes nothing; another spec under the same name is refused."""
         order = ("--decommission-broker", "4", "--throttle", "50Mi", "--name", "a", "--apply")
         done = command(namespace, *order)
         assert (done.returncode, done.stderr) == (0, "")
@@ -66,7 +66,7 @@ class TestSubmit:
         assert namespace.get("kafkarebalances")
 
     async def test_or_nothing(self, namespace: Namespace, client: KubeClient) -> None:
-        """Where the KafkaRebalance would be refused its lists are not created either."""
+        """If the KafkaRebalance would be refused, its lists are not created either."""
         with pytest.raises(Refused):
             await submit(client, *manifests(namespace, {"strategy": "Nonsense"}))
         with pytest.raises(Refused):
@@ -74,7 +74,7 @@ class TestSubmit:
         assert await client.get_config_map("a") is None
 
     async def test_again(self, namespace: Namespace, client: KubeClient) -> None:
-        """Nothing is written; lists that are gone come back."""
+        """Nothing is written; missing lists are created again."""
         await submit(client, *manifests(namespace))
         before = namespace.get("kafkarebalances"), await client.get_config_map("a")
         assert not (await submit(client, *manifests(namespace))).created
@@ -84,7 +84,7 @@ class TestSubmit:
         assert await client.get_config_map("a") is not None
 
     async def test_lists_that_a_deleted_one_left(self, namespace: Namespace, client: KubeClient) -> None:
-        """As after an attempt that was killed half way: they hold what is asked for, and are not touched."""
+        """As after an attempt that was killed: they have the right content and are not changed."""
         await submit(client, *manifests(namespace))
         namespace.kubectl("delete", "kafkarebalances.kafkarebalance.dev", "a")
         before = await client.get_config_map("a")
@@ -92,7 +92,7 @@ class TestSubmit:
         assert await client.get_config_map("a") == before
 
     async def test_what_is_somebody_elses_stays(self, namespace: Namespace, client: KubeClient) -> None:
-        """A ConfigMap of that name with something else in it is neither used nor changed; nothing is created."""
+        """A ConfigMap of that name with other content is neither used nor changed; nothing is created."""
         rebalance, lists = manifests(namespace)
         await client.create_config_map({**lists, "data": {"assignment.json": "[]"}})
         with pytest.raises(Refused, match=f"ConfigMap {namespace.name}/a exists with other content"):

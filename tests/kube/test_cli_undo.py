@@ -1,4 +1,4 @@
-"""kafka-rebalance undo on a real API server: the annotation arrives, beside those of others."""
+"""kafka-rebalance undo on a real API server: the annotation is added to those of others."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from kafka_rebalance.api.v1alpha1 import (
 )
 from kafka_rebalance.cli.options.resource_lookup import stores
 from kafka_rebalance.kube.client import KubeClient
-from kafka_rebalance.model.plan import Plan, PlannedPartition
+from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
 from kafka_rebalance.model.topology import TopicPartition, replicas_of
 from kafka_rebalance.reasons import Reason
@@ -29,7 +29,8 @@ from kafka_rebalance.reasons import Reason
 pytestmark = pytest.mark.apiserver
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
-PLAN = Plan((PlannedPartition(TopicPartition("t", 0), replicas_of(1, 2), replicas_of(3, 2)),), 1, True)
+MOVED = PlannedPartition(TopicPartition("t", 0), replicas_of(1, 2), replicas_of(3, 2))
+PLAN = Plan((MOVED,), Certificate(1, optimal=True))
 
 
 async def succeed(client: KubeClient, namespace: Namespace) -> None:
@@ -61,10 +62,10 @@ def command(namespace: Namespace, *arguments: str) -> subprocess.CompletedProces
 
 
 class TestUndo:
-    """The whole program, against what a real API server keeps."""
+    """The whole program, on a real API server."""
 
     async def test_prints_then_asks_then_refuses(self, client: KubeClient, namespace: Namespace) -> None:
-        """Printing changes nothing; the annotation is merged: what others wrote stays, the generation too."""
+        """Printing changes nothing; the annotation is merged: those of others stay, and the generation too."""
         namespace.apply("KafkaRebalance", {})
         namespace.kubectl("annotate", f"{REBALANCES}.kafkarebalance.dev", "a", "example.com/owner=me")
         await succeed(client, namespace)

@@ -1,4 +1,4 @@
-"""The client on a real API server: status, finalizers, Secrets, Events, and what its errors say."""
+"""The client on a real API server: status, finalizers, Secrets, Events and errors."""
 
 import socket
 from collections.abc import AsyncIterator
@@ -180,7 +180,7 @@ class TestStatus:
 
 
 class TestFinalizers:
-    """The list is replaced only if nobody changed the resource meanwhile; foreign entries are the caller's to keep."""
+    """The list is replaced only if the resource is unchanged; the caller keeps foreign entries."""
 
     async def test_conflict(self, namespace: Namespace, client: KubeClient) -> None:
         namespace.apply("KafkaRebalance", {})
@@ -226,7 +226,7 @@ class TestSecrets:
 
 
 class TestEvents:
-    """An Event is found by describe; where the namespace takes nothing new it goes to the operator's."""
+    """`kubectl describe` shows an Event; if the namespace is being deleted, it is in the operator's."""
 
     async def test_beside_the_resource(self, namespace: Namespace, client: KubeClient) -> None:
         namespace.apply("KafkaRebalance", {})
@@ -256,7 +256,7 @@ class TestEvents:
 
 
 class TestUnreachable:
-    """No answer is Transient, whatever the reason; nothing of the client library gets out."""
+    """No answer is Transient, whatever the reason; no exception of the client library escapes."""
 
     @pytest.fixture
     async def nobody(self) -> AsyncIterator[KubeClient]:

@@ -1,4 +1,4 @@
-"""The CRDs on a real API server: taken, and bad resources refused with the path of the field."""
+"""The CRDs on a real API server: invalid resources are refused with the path of the field."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ class TestEstablished:
 
 
 class TestRefusals:
-    """What is wrong is refused before it is stored, and the message names the field."""
+    """Invalid resources are refused before they are stored, and the message names the field."""
 
     @pytest.mark.parametrize(("spec", "said"), REFUSED)
     def test_rebalance(self, untouched: Namespace, spec: dict[str, Any], said: str) -> None:
@@ -53,7 +53,7 @@ class TestRefusals:
 
 
 class TestTaken:
-    """A good resource is taken as it is; what is left out is filled in; how it may be changed."""
+    """A valid resource is accepted, defaults are filled in, and some changes are allowed."""
 
     def test_defaults(self, namespace: Namespace) -> None:
         namespace.apply("KafkaRebalance", {})

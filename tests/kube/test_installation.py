@@ -1,4 +1,4 @@
-"""check-install and retire on a real API server: what it answers about CRDs, rights, dry runs and Deployments."""
+"""check-install and retire on a real API server: CRDs, permissions, dry runs and Deployments."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def command(kubeconfig: Path, *arguments: str) -> subprocess.CompletedProcess[st
 
 @pytest.fixture
 async def leader(cluster: KubeCluster) -> AsyncIterator[LeaseHolder]:
-    """As good as an operator: it holds the lease."""
+    """Stands in for an operator: it holds the lease."""
     kube = KubeClient.connect("kafka-rebalance", kubeconfig=str(cluster.service_account_kubeconfig(*OPERATOR)))
     holder = LeaseHolder(kube, LEASE_NAME, "operator-1", SystemClock())
     await holder.acquire()

@@ -1,4 +1,4 @@
-"""The lease on a real API server, under the account that ships; and the fence before every write."""
+"""The lease on a real API server, with the shipped service account, and the fence before every write."""
 
 import asyncio
 import json
@@ -33,10 +33,10 @@ def lease(namespace: Namespace) -> Any:
 
 
 class TestTwoHolders:
-    """What the API server stores and refuses is what the rules need."""
+    """The API server stores and refuses what the rules rely on."""
 
     async def test_one_wins(self, namespace: Namespace, client: KubeClient) -> None:
-        """Five that begin together: one acts, and the others wait for that one."""
+        """Five that start together: one acts, and the others wait for it."""
         many = [holder(client, name, NEVER) for name in "abcde"]
         waiting = [asyncio.create_task(one.acquire()) for one in many]
         done, pending = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -48,7 +48,7 @@ class TestTwoHolders:
             task.cancel()
 
     async def test_handed_over(self, namespace: Namespace, client: KubeClient) -> None:
-        """Given up, it is taken without waiting for the end of its hour; the transitions are counted."""
+        """A released Lease is taken at once; the transitions are counted."""
         first, second = holder(client, "a", NEVER), holder(client, "b", NEVER)
         await first.acquire()
         waiting = asyncio.create_task(second.acquire())
@@ -60,7 +60,7 @@ class TestTwoHolders:
         assert (found["holderIdentity"], found["leaseTransitions"], found["leaseDurationSeconds"]) == ("b", 1, NEVER)
 
     async def test_taken_from_the_dead(self, namespace: Namespace, client: KubeClient) -> None:
-        """Who no longer renews loses it, knows so before the other begins, and is told when it tries again."""
+        """An operator that no longer renews loses it, knows that before another begins, and fails to renew later."""
         first, second = holder(client, "a"), holder(client, "b")
         await first.acquire()
         await second.acquire()
@@ -70,7 +70,7 @@ class TestTwoHolders:
         assert lease(namespace)["holderIdentity"] == "b"
 
     async def test_kept(self, namespace: Namespace, client: KubeClient) -> None:
-        """Renewed beyond its duration, annotated and deleted meanwhile, it is still the same one's."""
+        """Renewed beyond its duration, annotated and deleted meanwhile, it still belongs to the same operator."""
         first = holder(client, "a")
         await first.acquire()
         acquired = lease(namespace)["acquireTime"]
@@ -87,7 +87,7 @@ class TestTwoHolders:
         keeping.cancel()
 
     async def _renewed(self, namespace: Namespace) -> None:
-        """Wait until somebody has renewed it after the first look."""
+        """Wait until it is renewed once more."""
         query = ("get", "leases", "-o", "jsonpath={.items[*].spec.renewTime}")
         seen = set()
         async with asyncio.timeout(30):
@@ -96,7 +96,7 @@ class TestTwoHolders:
 
 
 class TestRights:
-    """The shipped role is enough for all of it, and for nothing else."""
+    """The shipped role allows all of it, and nothing else."""
 
     @pytest.fixture
     async def operator(self, cluster: KubeCluster) -> AsyncIterator[KubeClient]:
@@ -106,7 +106,7 @@ class TestRights:
         await connected.close()
 
     async def test_enough(self, cluster: KubeCluster, operator: KubeClient) -> None:
-        """Taken, renewed, deleted by somebody and written anew, given up."""
+        """Taken, renewed, deleted by somebody and written again, released."""
         first = holder(operator, "a")
         await first.acquire()
         keeping = asyncio.create_task(first.keep())
@@ -127,7 +127,7 @@ class TestRights:
 
 
 class TestFencedClient:
-    """Without the lease nothing is written, and everything is read."""
+    """Without the lease nothing can be written and everything can be read."""
 
     async def test_every_write_is_refused(self, namespace: Namespace, client: KubeClient) -> None:
         namespace.apply("KafkaRebalance", {})

@@ -1,4 +1,4 @@
-"""What the kubelet is told of an operator on a real API server, under the account that ships."""
+"""The probes of an operator on a real API server, with the shipped service account."""
 
 import contextlib
 import urllib.error
@@ -64,7 +64,7 @@ def launch(cluster: KubeCluster) -> Iterator[Launch]:
 
 class TestTwo:
     def test_a_rolling_update(self, cluster: KubeCluster, launch: Launch) -> None:
-        """The new one is ready beside the old one, so that the old one is ended; then it leads."""
+        """The new one is ready beside the old one, so that the old one is stopped; then it leads."""
         old, new = launch("old", NEVER).start(), launch("new", NEVER).start_waiting()
         for one in (old, new):
             assert (one.ask("/livez"), one.ask("/readyz")) == (OK, OK)
@@ -76,7 +76,7 @@ class TestTwo:
 
 class TestWatching:
     def test_without_the_right_to(self, cluster: KubeCluster, launch: Launch) -> None:
-        """An install whose roles lack does not become ready; the log says what is refused, and it heals by itself."""
+        """Without its roles it does not become ready, and the log says why; it becomes ready when they are there."""
         cluster.kubectl("delete", "clusterrolebinding", "kafka-rebalance-operator")
         try:
             one = launch("one", NEVER).launch()
@@ -92,7 +92,7 @@ class TestWatching:
 
 class TestStandstill:
     def test_a_process_that_is_stopped(self, launch: Launch) -> None:
-        """Nobody answers, which the kubelet counts as a failure; going on, it answers again."""
+        """While suspended it does not answer, which the kubelet counts as a failure."""
         one = launch("one", NEVER).start()
         one.freeze()
         with pytest.raises(TimeoutError):
@@ -102,7 +102,7 @@ class TestStandstill:
         one.until("/readyz", OK)
 
     def test_the_api_server_is_away(self, cluster: KubeCluster, launch: Launch) -> None:
-        """Not ready, for it may not act without its lease; alive, for a restart would mend nothing."""
+        """Not ready, because it may not act without its lease; live, because a restart would fix nothing."""
         if not isinstance(cluster, OwnKubeCluster):
             pytest.skip("an API server that is not ours is not killed")
         first, second = launch("first", SHORT).start(), launch("second", SHORT).start_waiting()

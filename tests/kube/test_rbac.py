@@ -1,4 +1,4 @@
-"""The roles that ship: enough for everything that the operator does, and nothing beyond."""
+"""The shipped roles: enough for everything that the operator does, and nothing more."""
 
 import json
 from collections.abc import AsyncIterator
@@ -32,7 +32,7 @@ NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 
 @pytest.fixture
 async def operator(cluster: KubeCluster) -> AsyncIterator[KubeClient]:
-    """With a token of the account that the manifests make."""
+    """With a token of the account in the manifests."""
     kubeconfig = cluster.service_account_kubeconfig("kafka-rebalance", "kafka-rebalance-operator")
     connected = KubeClient.connect("kafka-rebalance", kubeconfig=str(kubeconfig))
     yield connected
@@ -40,7 +40,7 @@ async def operator(cluster: KubeCluster) -> AsyncIterator[KubeClient]:
 
 
 def allowed(namespace: Namespace, verb: str, what: str) -> bool:
-    """Whether the operator's account may do that in the user's namespace."""
+    """Whether the operator's account is allowed that in the user's namespace."""
     resource, _, group = what.partition(".")
     review = {
         "apiVersion": "authorization.k8s.io/v1",
@@ -76,7 +76,7 @@ class TestEnough:
         await operator.patch_finalizers(REBALANCES, namespace.name, "a", [], fresh.resource_version)
 
     async def test_throttles(self, namespace: Namespace, operator: KubeClient) -> None:
-        """A deletion waits for the operator, which can say so and let go."""
+        """A deletion waits for the operator, which can write the status and remove the finalizer."""
         namespace.apply("KafkaReassignmentThrottle", {"leaderRate": "1Mi"})
         about = parse_throttle(await operator.get(REASSIGNMENT_THROTTLES, namespace.name, "a") or {}).metadata
         resources = Resources(operator, lambda: NOW)
@@ -113,7 +113,7 @@ class TestEnough:
 
 
 class TestNothingBeyond:
-    """What no line of code asks for is not granted."""
+    """What the code does not need is not granted."""
 
     @pytest.mark.parametrize(
         ("verb", "what"),
@@ -137,7 +137,7 @@ class TestNothingBeyond:
         assert not allowed(namespace, verb, what)
 
     def test_the_question_is_understood(self, namespace: Namespace) -> None:
-        """Otherwise every answer would be no."""
+        """Otherwise every answer would be no, and the tests above would prove nothing."""
         assert allowed(namespace, "patch", "kafkarebalances.kafkarebalance.dev")
 
     async def test_refusals_are_recognised(self, namespace: Namespace, operator: KubeClient) -> None:

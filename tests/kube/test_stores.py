@@ -1,4 +1,4 @@
-"""The stores on a real API server: what is saved comes back, also when the writer was killed in between."""
+"""The stores on a real API server: what is saved is read again, also if the writer was killed in between."""
 
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -21,7 +21,7 @@ NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 
 
 class Killed(BaseException):
-    """The operator's process is gone."""
+    """The operator's process died."""
 
 
 class MortalClient(KubeClient):
@@ -46,7 +46,7 @@ async def mortal(namespace: Namespace) -> AsyncIterator[MortalClient]:
 
 
 def plan(partitions: int, seed: int = 1) -> Plan:
-    """With random lists, long ones, which do not compress well."""
+    """With long random lists, which do not compress well."""
     chance = random.Random(seed)
     rows = []
     for n in range(partitions):
@@ -74,12 +74,12 @@ SEVERAL = 200
 
 @pytest.fixture
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that what takes many writes need not be large."""
+    """So that a small plan takes many writes."""
     monkeypatch.setattr(blobs, "SHARD_BYTES", 8 * 1024)
 
 
 class TestPlans:
-    """One plan per resource and spec, of any size, whole or not there."""
+    """One plan per resource and spec, of any size, complete or absent."""
 
     @pytest.mark.parametrize("size", [0, 10, LARGE])
     async def test_round_trip(self, client: KubeClient, size: int) -> None:
@@ -95,7 +95,7 @@ class TestPlans:
 
     @pytest.mark.usefixtures("small_shards")
     async def test_replaced(self, client: KubeClient) -> None:
-        """The later plan for the same spec counts, and nothing of the earlier one is left."""
+        """The later plan for the same spec replaces the earlier one completely."""
         store = PlanStore(client)
         await store.save("u", "h", "c", plan(SEVERAL), NOW)
         ref = await store.save("u", "h", "c", plan(10), NOW)
@@ -115,7 +115,7 @@ class TestPlans:
 
     @pytest.mark.usefixtures("small_shards")
     async def test_damage_is_noticed(self, client: KubeClient) -> None:
-        """A plan that is not whole counts as none; saving it again repairs it."""
+        """An incomplete plan counts as absent; saving it again repairs it."""
         store = PlanStore(client)
         ref = await store.save("u", "h", "c", plan(SEVERAL), NOW)
         shard = min(await names(client) - {ref})
@@ -134,11 +134,11 @@ class TestPlans:
 
 @pytest.mark.usefixtures("small_shards")
 class TestKilledBetweenWrites:
-    """Killed at any write: what is stored is the old or the new, and doing it again ends the same."""
+    """Killed at any write: the old or the new content is stored, and a repetition completes it."""
 
     @staticmethod
     async def at_every_write(mortal: MortalClient, act: Callable[[], Awaitable[object]]) -> AsyncIterator[int]:
-        """Yields after each death; ends when ``act`` got through."""
+        """Yields after each death; ends when ``act`` completes."""
         for writes in range(50):
             mortal.writes_left = writes
             try:
@@ -199,7 +199,7 @@ class TestKilledBetweenWrites:
 
 
 class TestOrigins:
-    """First touch wins, by topic id; runs are apart from each other."""
+    """The first record wins, by topic id; runs are independent."""
 
     async def test_first_touch_wins(self, client: KubeClient) -> None:
         store = OriginStore(client)
@@ -210,7 +210,7 @@ class TestOrigins:
         assert await OriginStore(client).load("u", "r") == {first.tp: first, added.tp: added}
 
     async def test_a_topic_created_anew(self, client: KubeClient) -> None:
-        """Another id is another topic: its own origin counts from then on."""
+        """Another id is another topic, with an origin of its own."""
         store = OriginStore(client)
         before, anew = origin("a", 0, 1, 2, topic_id="id-1"), origin("a", 0, 3, 4, topic_id="id-2")
         await store.append("u", "r", [before])
@@ -237,7 +237,7 @@ class TestOrigins:
         assert len(await store.load("v", "r1")) == 1
 
     async def test_a_second_writer_is_noticed(self, client: KubeClient, mortal: MortalClient) -> None:
-        """What another operator recorded between our reading and our writing is never lost."""
+        """What another operator recorded between our read and our write is never lost."""
         store = OriginStore(mortal)
         theirs = origin("a", 0, 1, 2)
         await store.append("u", "r", [origin("z", 0, 1)])
@@ -253,7 +253,7 @@ class TestOrigins:
         assert (await OriginStore(client).load("u", "r"))[theirs.tp] == theirs
 
     async def test_damage_is_never_taken_for_nothing(self, client: KubeClient) -> None:
-        """Without its origins a run cannot be rolled back: better to stop than to record the present as origin."""
+        """Without its origins a run cannot be rolled back: better stop than record the present as origin."""
         store = OriginStore(client)
         await store.append("u", "r", [origin("a", 0, 1)])
         (name,) = await names(client)
@@ -265,7 +265,7 @@ class TestOrigins:
 
 
 class TestRuns:
-    """The last saved counts; those of deleted resources are listed too."""
+    """The last one saved counts; runs of deleted resources are listed too."""
 
     @staticmethod
     def run(uid: str, minutes: int = 0) -> Run:
@@ -291,7 +291,7 @@ class TestRuns:
         assert [run.uid for run in await store.list_all()] == ["early", "late"]
 
     async def test_how_to_see(self, client: KubeClient, namespace: Namespace) -> None:
-        """The command that a message names shows all that is kept of one resource, and nothing else."""
+        """The command in a message shows all records of one resource, and nothing else."""
         await RunStore(client).save(self.run("u"))
         await PlanStore(client).save("u", "h", "c", plan(10), NOW)
         await OriginStore(client).append("u", "r", [origin("a", 0, 1)])

@@ -28,7 +28,7 @@ class Stage(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Pulse:
+class ProcessState:
     """The process at one moment. Ages are seconds; None if it is not running, or has not happened yet.
 
     ``standby_age``: since the API server last said that another operator holds the Lease. ``watch_age``: since the
@@ -44,14 +44,14 @@ class Pulse:
     rounds: Mapping[str, float] = field(default_factory=dict)
 
 
-def why_dead(pulse: Pulse) -> list[str]:
+def liveness_failures(state: ProcessState) -> list[str]:
     """What a restart would fix; empty: live. If the process cannot answer at all, the probe times out."""
-    if pulse.stage is not Stage.LEADING:
+    if state.stage is not Stage.LEADING:
         return []
     reasons = []
-    if pulse.watch_age is not None and pulse.watch_age > WATCH_SECONDS:
-        reasons.append(f"the watch has been blocked for {pulse.watch_age:.0f} s")
-    for cluster_id, seconds in sorted(pulse.rounds.items()):
+    if state.watch_age is not None and state.watch_age > WATCH_SECONDS:
+        reasons.append(f"the watch has been blocked for {state.watch_age:.0f} s")
+    for cluster_id, seconds in sorted(state.rounds.items()):
         if seconds == float("inf"):
             reasons.append(f"the engine of cluster {cluster_id} has ended")
         elif seconds > ROUND_SECONDS:
@@ -59,14 +59,14 @@ def why_dead(pulse: Pulse) -> list[str]:
     return reasons
 
 
-def why_unready(pulse: Pulse) -> list[str]:
+def readiness_failures(state: ProcessState) -> list[str]:
     """Why this operator is neither leading nor on standby; empty: ready."""
-    if pulse.stage is Stage.STOPPING:
+    if state.stage is Stage.STOPPING:
         return ["stopping"]
-    if pulse.stage is Stage.STANDBY:
-        known = pulse.standby_age is not None and pulse.standby_age <= STANDBY_SECONDS
+    if state.stage is Stage.STANDBY:
+        known = state.standby_age is not None and state.standby_age <= STANDBY_SECONDS
         return [] if known else ["the API server has not said who holds the lease"]
-    reasons = [] if pulse.is_leader else ["the lease was not renewed in time"]
-    if not pulse.watching:
+    reasons = [] if state.is_leader else ["the lease was not renewed in time"]
+    if not state.watching:
         reasons.append("not watching yet")
-    return reasons + why_dead(pulse)
+    return reasons + liveness_failures(state)

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from kafka_rebalance.app.health import Pulse, why_dead, why_unready
+from kafka_rebalance.app.health import ProcessState, liveness_failures, readiness_failures
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.reasons import Reason
 
@@ -20,7 +20,7 @@ _SHUTDOWN_SECONDS = 1.0
 
 
 @asynccontextmanager
-async def served(port: int, pulse: Callable[[], Pulse]) -> AsyncIterator[None]:
+async def served(port: int, state: Callable[[], ProcessState]) -> AsyncIterator[None]:
     """Answer on ``port``, on all addresses, while the context is open; 0: serve no probes.
 
     Permanent("HealthPortUnavailable") if the port cannot be bound.
@@ -29,7 +29,8 @@ async def served(port: int, pulse: Callable[[], Pulse]) -> AsyncIterator[None]:
         yield
         return
     app = web.Application()
-    app.add_routes([web.get("/livez", _answering(pulse, why_dead)), web.get("/readyz", _answering(pulse, why_unready))])
+    app.router.add_get("/livez", _answering(state, liveness_failures))
+    app.router.add_get("/readyz", _answering(state, readiness_failures))
     runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=_SHUTDOWN_SECONDS)
     await runner.setup()
     try:
@@ -43,9 +44,9 @@ async def served(port: int, pulse: Callable[[], Pulse]) -> AsyncIterator[None]:
         await runner.cleanup()
 
 
-def _answering(pulse: Callable[[], Pulse], judge: Callable[[Pulse], list[str]]) -> Handler:
+def _answering(state: Callable[[], ProcessState], judge: Callable[[ProcessState], list[str]]) -> Handler:
     async def answer(_: web.Request) -> web.StreamResponse:
-        reasons = judge(pulse())
+        reasons = judge(state())
         return web.Response(status=503 if reasons else 200, text="\n".join(reasons or ["ok"]) + "\n")
 
     return answer

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES
-from kafka_rebalance.app.health import Pulse, Stage
+from kafka_rebalance.app.health import ProcessState, Stage
 from kafka_rebalance.app.load_model_files import LoadModelFiles
 from kafka_rebalance.app.probes import served
 from kafka_rebalance.app.resource_watch import Watch
@@ -78,9 +78,9 @@ class _Parts:
     watch: Watch | None = None
     watching: bool = False
 
-    def pulse(self) -> Pulse:
+    def state(self) -> ProcessState:
         """For the probes."""
-        return Pulse(
+        return ProcessState(
             stage=self.stage,
             standby_age=self.lease.standby_age,
             is_leader=self.lease.is_leader(),
@@ -104,7 +104,7 @@ async def run_operator(settings: Settings) -> None:
     # A client of its own: writes to the lease pass no fence, and hanging calls of the engines do not delay renewals.
     kube = KubeClient.connect(settings.own_namespace)
     parts = _Parts(LeaseHolder(kube, LEASE_NAME, settings.identity, clock, settings.lease_seconds))
-    async with served(settings.health_port, parts.pulse):
+    async with served(settings.health_port, parts.state):
         acquiring = asyncio.create_task(parts.lease.acquire())
         await _first_of(stop.wait(), _ended(acquiring))
         if acquiring.done():

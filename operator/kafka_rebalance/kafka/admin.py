@@ -50,7 +50,7 @@ class _Admin:
         try:
             return await self._reassignments.describe_cluster()
         except Transient:
-            self._reached = False  # ask librdkafka next time: it tells wrong credentials from an outage
+            self._reached = False  # next time librdkafka: it distinguishes wrong credentials from an outage
             raise
 
     async def describe_partitions(self, topics: Collection[str] | None = None) -> dict[TopicPartition, PartitionState]:

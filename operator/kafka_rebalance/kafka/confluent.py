@@ -42,7 +42,7 @@ REQUEST_SECONDS = CALL_SECONDS - 2
 BROKER_SECONDS = 4.0
 """For calls to one given broker: a dead one delays a call to all brokers by this much."""
 _TICK_SECONDS = 0.2
-_PATIENCE_SECONDS = 1.0
+_REFRESH_SECONDS = 1.0
 _NO_TOPIC = "kafka-rebalance-no-such-topic"
 _TIMEOUTS_BEFORE_REBUILD = 2
 _THREADS = 8
@@ -86,7 +86,7 @@ class ConfluentClient:
         self._state = threading.Lock()
         self._polling = threading.Lock()
         self._refused: str | None = None
-        self._complaint = ""
+        self._last_error = ""
         self._timeouts = 0
         self._admin = self._build()
 
@@ -97,16 +97,16 @@ class ConfluentClient:
 
     async def describe_partitions(self, topics: Collection[str] | None) -> dict[TopicPartition, PartitionState]:
         """Partitions from metadata, without reassignments; unknown topics are absent."""
-        asked = "describe topics"
+        action = "describe topics"
         names = sorted(set(topics)) if topics is not None else sorted((await self._metadata()).topics)
         if not names:
             return {}
-        answers = await self._all(asked, lambda a: a.describe_topics(TopicCollection(names), **_for(REQUEST_SECONDS)))
+        answers = await self._all(action, lambda a: a.describe_topics(TopicCollection(names), **_for(REQUEST_SECONDS)))
         states = {}
         for name, answer in answers.items():
             if isinstance(answer, KafkaError):
                 if answer.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    raise self._failure(asked, answer)
+                    raise self._failure(action, answer)
                 continue
             topic_id = _canonical(str(answer.topic_id))
             for info in answer.partitions:
@@ -118,11 +118,11 @@ class ConfluentClient:
         """Preferred leader election; UNKNOWN where the answer is not conclusive."""
         if not partitions:
             return {}
-        asked = [ClientPartition(tp.topic, tp.partition) for tp in sorted(partitions)]
+        wanted = [ClientPartition(tp.topic, tp.partition) for tp in sorted(partitions)]
         answered = await self._one(
             "elect leaders",
             # confluent-kafka 2.16 raises SystemError for any time-out given here; socket.timeout.ms bounds the call.
-            lambda a: a.elect_leaders(ElectionType.PREFERRED, asked),
+            lambda a: a.elect_leaders(ElectionType.PREFERRED, wanted),
         )
         codes = dict.fromkeys(partitions, AlterCode.UNKNOWN)
         for partition, error in answered.items():
@@ -134,25 +134,25 @@ class ConfluentClient:
         """Many topics in one call; unknown topics are absent."""
         if not topics:
             return {}
-        asked = "describe topic configs"
+        action = "describe topic configs"
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in sorted(set(topics))]
-        answers = await self._all(asked, lambda a: a.describe_configs(resources, **_for(REQUEST_SECONDS)))
+        answers = await self._all(action, lambda a: a.describe_configs(resources, **_for(REQUEST_SECONDS)))
         found = {}
         for resource, answer in answers.items():
             if not isinstance(answer, KafkaError):
                 found[resource.name] = _values(answer, names)
             elif answer.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise self._failure(asked, answer)
+                raise self._failure(action, answer)
         return found
 
     async def broker_configs(
         self, brokers: Collection[BrokerId], names: Collection[str]
     ) -> dict[BrokerId, dict[str, ConfigValue]]:
         """One call per broker, issued together; brokers without an answer are absent."""
-        asked = "describe broker configs"
+        action = "describe broker configs"
         resources = [ConfigResource(ResourceType.BROKER, str(broker)) for broker in sorted(set(brokers))]
         answers = await self._all(
-            asked,
+            action,
             lambda a: _merged(a.describe_configs([r], **_for(BROKER_SECONDS)) for r in resources),
             of_one_broker=True,
         )
@@ -161,7 +161,7 @@ class ConfluentClient:
             if not isinstance(answer, KafkaError):
                 found[BrokerId(int(resource.name))] = _values(answer, names)
             elif answer.code() in _AUTHORIZATION:
-                raise self._failure(asked, answer)
+                raise self._failure(action, answer)
         return found
 
     async def alter_topic_configs(self, changes: Mapping[str, Collection[ConfigChange]]) -> dict[str, str | None]:
@@ -172,7 +172,7 @@ class ConfluentClient:
         answers = await self._all(
             "alter topic configs", lambda a: a.incremental_alter_configs(resources, **_for(REQUEST_SECONDS))
         )
-        return {resource.name: self._said(answer) for resource, answer in answers.items()}
+        return {resource.name: self._error_text(answer) for resource, answer in answers.items()}
 
     async def alter_broker_configs(
         self, changes: Mapping[BrokerId, Collection[ConfigChange]]
@@ -184,7 +184,7 @@ class ConfluentClient:
             lambda a: _merged(a.incremental_alter_configs([r], **_for(BROKER_SECONDS)) for r in resources),
             of_one_broker=True,
         )
-        return {BrokerId(int(resource.name)): self._said(answer) for resource, answer in answers.items()}
+        return {BrokerId(int(resource.name)): self._error_text(answer) for resource, answer in answers.items()}
 
     async def offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
         """First and next offsets of the partitions that have a leader.
@@ -222,54 +222,54 @@ class ConfluentClient:
     async def _metadata(self) -> Any:
         return await self._in_thread(self._list_topics)
 
-    async def _one(self, asked: str, ask: Callable[[AdminClient], Future[V]]) -> V:
-        answer = (await self._all(asked, lambda admin: {"": ask(admin)}))[""]
+    async def _one(self, action: str, ask: Callable[[AdminClient], Future[V]]) -> V:
+        answer = (await self._all(action, lambda admin: {"": ask(admin)}))[""]
         if isinstance(answer, KafkaError):
-            raise self._failure(asked, answer) from KafkaException(answer)
+            raise self._failure(action, answer) from KafkaException(answer)
         return answer
 
     async def _all(
-        self, asked: str, ask: Callable[[AdminClient], Mapping[K, Future[V]]], *, of_one_broker: bool = False
+        self, action: str, ask: Callable[[AdminClient], Mapping[K, Future[V]]], *, of_one_broker: bool = False
     ) -> dict[K, V | KafkaError]:
         """The answer or the error of every future; raises if nothing answered or the credentials are wrong."""
-        answers = await self._in_thread(lambda: self._settle(ask))
+        answers = await self._in_thread(lambda: self._collect(ask))
         silent = [a for a in answers.values() if isinstance(a, KafkaError) and a.code() in _NO_ANSWER]
         if of_one_broker:
             return answers
         self._count(timed_out=bool(answers) and len(silent) == len(answers))
         if silent and len(silent) == len(answers):
-            raise self._failure(asked, silent[0]) from KafkaException(silent[0])
+            raise self._failure(action, silent[0]) from KafkaException(silent[0])
         return answers
 
     async def _in_thread(self, call: Callable[[], V]) -> V:
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
-    def _settle(self, ask: Callable[[AdminClient], Mapping[K, Future[V]]]) -> dict[K, V | KafkaError]:
+    def _collect(self, ask: Callable[[AdminClient], Mapping[K, Future[V]]]) -> dict[K, V | KafkaError]:
         admin = self._admin
         self._refused = None
-        self._complaint = ""
+        self._last_error = ""
         futures = ask(admin)
-        asked = time.monotonic()
-        deadline = asked + CALL_SECONDS - 1
+        refreshed = time.monotonic()
+        deadline = refreshed + CALL_SECONDS - 1
         pending: set[Future[V]] = set(futures.values())
         while pending and time.monotonic() < deadline:
             _, pending = wait_for_futures(pending, timeout=_TICK_SECONDS)
-            self._hear(admin)
+            self._poll(admin)
             if pending and self._refused:
                 raise authentication_failed(self._settings, self._refused)
-            if pending and time.monotonic() > asked + _PATIENCE_SECONDS:
-                asked = time.monotonic()
-                self._look_for_a_controller(admin)
+            if pending and time.monotonic() > refreshed + _REFRESH_SECONDS:
+                refreshed = time.monotonic()
+                self._refresh_metadata(admin)
         return {key: _outcome(future) for key, future in futures.items()}
 
-    def _look_for_a_controller(self, admin: AdminClient) -> None:
+    def _refresh_metadata(self, admin: AdminClient) -> None:
         """Read metadata from any broker: it names the controller and wakes the calls that wait for one.
 
         While librdkafka knows no topic it refreshes metadata every 10 s at best, whatever the refresh interval, and
         keeps trying a dead controller meanwhile.
         """
         with contextlib.suppress(KafkaException):
-            admin.list_topics(topic=_NO_TOPIC, timeout=_PATIENCE_SECONDS)
+            admin.list_topics(topic=_NO_TOPIC, timeout=_REFRESH_SECONDS)
 
     def _list_topics(self) -> Any:
         """The only call that blocks inside librdkafka."""
@@ -277,7 +277,7 @@ class ConfluentClient:
         try:
             metadata = admin.list_topics(timeout=REQUEST_SECONDS)
         except KafkaException as error:
-            self._hear(admin)
+            self._poll(admin)
             self._count(timed_out=True)
             if self._refused:
                 raise authentication_failed(self._settings, self._refused) from error
@@ -285,7 +285,7 @@ class ConfluentClient:
         self._count(timed_out=False)
         return metadata
 
-    def _hear(self, admin: AdminClient) -> None:
+    def _poll(self, admin: AdminClient) -> None:
         """Let librdkafka call `_on_error`; without polling its events would pile up."""
         if self._polling.acquire(blocking=False):
             try:
@@ -297,7 +297,7 @@ class ConfluentClient:
         if error.code() in _AUTHENTICATION:
             self._refused = error.str()
         elif error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001
-            self._complaint = error.str()
+            self._last_error = error.str()
 
     def _count(self, *, timed_out: bool) -> None:
         """Rebuild the client after two time-outs in a row: it may be stuck on a dead controller."""
@@ -316,15 +316,15 @@ class ConfluentClient:
             # Not chained: librdkafka may quote the invalid value, which may be a secret.
             raise Permanent(Reason.KAFKA_SETTINGS_INVALID, self._settings.redact(error.args[0].str())) from None
 
-    def _failure(self, asked: str, error: KafkaError) -> RebalanceError:
+    def _failure(self, action: str, error: KafkaError) -> RebalanceError:
         if error.code() in _AUTHORIZATION:
-            return authorization_failed(self._settings, f"to {asked}", error.str())
+            return authorization_failed(self._settings, action, error.str())
         if error.code() in _AUTHENTICATION:
             return authentication_failed(self._settings, error.str())
-        why = f" ({self._complaint})" if error.code() in _NO_ANSWER and self._complaint else ""
-        return unreachable(self._settings, asked, f"{error.str()}{why}")
+        why = f" ({self._last_error})" if error.code() in _NO_ANSWER and self._last_error else ""
+        return unreachable(self._settings, action, f"{error.str()}{why}")
 
-    def _said(self, answer: object) -> str | None:
+    def _error_text(self, answer: object) -> str | None:
         return self._settings.redact(f"{answer.name()}: {answer.str()}") if isinstance(answer, KafkaError) else None
 
 

@@ -7,9 +7,9 @@ from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.reasons import Reason
 
 
-def unreachable(settings: ConnectionSettings, asked: str, detail: object, retry_after: float = 5.0) -> Transient:
-    """No answer to ``asked``. If it was an order, it may have been carried out."""
-    message = f"No answer from Kafka at {settings.bootstrap_servers} to {asked}: {settings.redact(str(detail))}"
+def unreachable(settings: ConnectionSettings, action: str, detail: object, retry_after: float = 5.0) -> Transient:
+    """No answer to ``action``. If it was an order, it may have been carried out."""
+    message = f"No answer from Kafka at {settings.bootstrap_servers} to {action}: {settings.redact(str(detail))}"
     return Transient(Reason.KAFKA_UNREACHABLE, message, retry_after)
 
 
@@ -20,7 +20,7 @@ def authentication_failed(settings: ConnectionSettings, detail: object) -> Perma
     return Permanent(Reason.KAFKA_AUTHENTICATION_FAILED, message)
 
 
-def authorization_failed(settings: ConnectionSettings, asked: str, detail: object) -> Permanent:
+def authorization_failed(settings: ConnectionSettings, action: str, detail: object) -> Permanent:
     """The credentials are valid; a permission is missing."""
-    message = f"Kafka at {settings.bootstrap_servers} does not allow us {asked}: {settings.redact(str(detail))}"
+    message = f"Kafka at {settings.bootstrap_servers} does not allow us to {action}: {settings.redact(str(detail))}"
     return Permanent(Reason.KAFKA_AUTHORIZATION_FAILED, message)

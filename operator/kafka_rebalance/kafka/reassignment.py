@@ -35,7 +35,7 @@ T = TypeVar("T")
 PARTITIONS_PER_ALTER = 2_000
 """The controller answers with an unknown error to what exceeds 10,000 records of one request."""
 _BROKER_SECONDS = 4.0
-_ASK_SECONDS = 2.0
+_CALL_SHARE_SECONDS = 2.0
 """The part of a call's time that connecting leaves for the call itself."""
 _STALE_SECONDS = 3.0
 """For a read over an existing connection; the rest of the call's time is for a new one."""
@@ -96,10 +96,10 @@ class ReassignmentClient:
 
     async def describe_cluster(self) -> ClusterInfo:
         """Cluster id and the unfenced brokers (KIP-700)."""
-        asked = "describe the cluster"
-        answer = await self._read(asked, lambda client: client.cluster())
+        action = "describe the cluster"
+        answer = await self._read(action, lambda client: client.cluster())
         if answer.error_code:
-            raise self._failure(asked, client_errors.for_code(answer.error_code)())
+            raise self._failure(action, client_errors.for_code(answer.error_code)())
         brokers = (Broker(BrokerId(b.broker_id), b.rack, b.host, b.port) for b in answer.brokers)
         return ClusterInfo(answer.cluster_id, {broker.id: broker for broker in brokers})
 
@@ -157,37 +157,37 @@ class ReassignmentClient:
         }
 
     async def _log_dirs_of(self, broker: BrokerId) -> tuple[LogDir, ...] | None:
-        asked = f"describe the log dirs of broker {broker}"
+        action = f"describe the log dirs of broker {broker}"
         client = await self._connected(CALL_SECONDS - _BROKER_SECONDS)
         try:
             answer = await self._in_thread(lambda: client.log_dirs_of(broker), _BROKER_SECONDS)
         except (TimeoutError, client_errors.KafkaError) as error:
-            _log.info("%s", unreachable(self._settings, asked, error))
+            _log.info("%s", unreachable(self._settings, action, error))
             return None
         code = getattr(answer, "error_code", None) or 0
         if code:
-            raise self._failure(asked, client_errors.for_code(code)())
+            raise self._failure(action, client_errors.for_code(code)())
         return tuple(_log_dir(row) for row in answer.results if row.error_code == 0)
 
-    async def _read(self, asked: str, call: Callable[[_Client], T]) -> T:
+    async def _read(self, action: str, call: Callable[[_Client], T]) -> T:
         """Retry once on a new connection: a broken one says nothing about the cluster."""
         if self._client is None:
-            return await self._call(asked, call)
+            return await self._call(action, call)
         try:
-            return await self._call(asked, call, _STALE_SECONDS)
+            return await self._call(action, call, _STALE_SECONDS)
         except Transient as stale:
             _log.debug("%s; asking again on a new connection", stale)
-            return await self._call(asked, call, CALL_SECONDS - _STALE_SECONDS)
+            return await self._call(action, call, CALL_SECONDS - _STALE_SECONDS)
 
-    async def _call(self, asked: str, call: Callable[[_Client], T], seconds: float = CALL_SECONDS) -> T:
+    async def _call(self, action: str, call: Callable[[_Client], T], seconds: float = CALL_SECONDS) -> T:
         deadline = time.monotonic() + seconds
-        client = await self._connected(seconds - _ASK_SECONDS)
+        client = await self._connected(seconds - _CALL_SHARE_SECONDS)
         try:
             return await self._in_thread(lambda: call(client), deadline - time.monotonic())
         except (TimeoutError, RuntimeError, OSError, client_errors.KafkaError) as error:
             # kafka-python raises RuntimeError if it finds no controller.
             self._drop(client)
-            raise self._failure(asked, error) from error
+            raise self._failure(action, error) from error
 
     async def _connected(self, seconds: float) -> _Client:
         """The client, created on first use; raises if that takes longer than ``seconds``."""
@@ -226,13 +226,13 @@ class ReassignmentClient:
             self._client = None
         self._threads.submit(client.close)
 
-    def _failure(self, asked: str, error: Exception) -> RebalanceError:
+    def _failure(self, action: str, error: Exception) -> RebalanceError:
         detail = "timed out" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
         if isinstance(error, client_errors.SaslAuthenticationFailedError):
             return authentication_failed(self._settings, detail)
         if isinstance(error, client_errors.AuthorizationError):
-            return authorization_failed(self._settings, f"to {asked}", type(error).__name__)
-        return unreachable(self._settings, asked, detail, retry_after=1.0)
+            return authorization_failed(self._settings, action, type(error).__name__)
+        return unreachable(self._settings, action, detail, retry_after=1.0)
 
 
 def _ids(numbers: Collection[int]) -> Replicas:

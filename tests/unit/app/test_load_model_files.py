@@ -1,4 +1,4 @@
-"""Where the operator finds the pipeline's load models, and which of them it does not use."""
+"""Where the operator finds load models, and which of them it ignores."""
 
 import os
 from datetime import timedelta
@@ -26,7 +26,7 @@ async def found(directory):
 
 
 async def test_that_of_the_cluster(tmp_path):
-    """Others lie beside it."""
+    """Other clusters have a directory of their own."""
     stored(tmp_path, "d", "d", timedelta(days=9))
     stored(tmp_path)
     assert (await found(tmp_path)).partitions == LOADS
@@ -34,7 +34,7 @@ async def test_that_of_the_cluster(tmp_path):
 
 @pytest.mark.parametrize("directory", [None, "empty"])
 async def test_there_is_none(tmp_path, directory, caplog):
-    """No pipeline is no fault."""
+    """The pipeline is optional."""
     assert await found(tmp_path if directory else None) is None
     assert caplog.text == ""
 
@@ -48,14 +48,14 @@ async def test_there_is_none(tmp_path, directory, caplog):
     ],
 )
 async def test_one_that_is_not_used(tmp_path, caplog, changes, said):
-    """Why is in the log, with the numbers."""
+    """The log says why, with the numbers."""
     stored(tmp_path, **changes)
     assert await found(tmp_path) is None
     assert said in caplog.text
 
 
 async def test_one_that_is_damaged(tmp_path, caplog):
-    """A plan is made all the same, with sizes read live."""
+    """A plan is made with live sizes instead."""
     path = stored(tmp_path)
     os.truncate(path, 40)
     assert await found(tmp_path) is None

@@ -1,4 +1,4 @@
-"""What is answered on the health port, to whom, and what happens where it is taken."""
+"""What the health port answers, and what happens if the port is taken."""
 
 import socket
 
@@ -6,7 +6,7 @@ import aiohttp
 import pytest
 from e2e.bench.ports import release_port, reserve_port
 
-from kafka_rebalance.app.health import Pulse, Stage
+from kafka_rebalance.app.health import ProcessState, Stage
 from kafka_rebalance.app.probes import served
 from kafka_rebalance.errors import Permanent
 
@@ -25,8 +25,8 @@ async def ask(port, path):
 
 class TestAnswers:
     async def test_each_path_tells_its_own(self, port):
-        """One that waits without having seen the Lease is alive, and not ready."""
-        async with served(port, lambda: Pulse(Stage.STANDBY)):
+        """A standby that has not read the Lease yet is live, but not ready."""
+        async with served(port, lambda: ProcessState(Stage.STANDBY)):
             assert await ask(port, "/livez") == (200, "ok\n")
             assert await ask(port, "/readyz") == (
                 503,
@@ -35,14 +35,14 @@ class TestAnswers:
             assert (await ask(port, "/"))[0] == 404
 
     async def test_the_present_counts(self, port):
-        """The pulse is felt when somebody asks; every reason has a line."""
-        pulses = iter([Pulse(Stage.LEADING), Pulse(Stage.LEADING, is_leader=True, watching=True)])
-        async with served(port, lambda: next(pulses)):
+        """The state is read with each request; every reason is one line."""
+        states = iter([ProcessState(Stage.LEADING), ProcessState(Stage.LEADING, is_leader=True, watching=True)])
+        async with served(port, lambda: next(states)):
             assert await ask(port, "/readyz") == (503, "the lease was not renewed in time\nnot watching yet\n")
             assert await ask(port, "/readyz") == (200, "ok\n")
 
     async def test_nobody_answers_afterwards(self, port):
-        async with served(port, lambda: Pulse(Stage.STANDBY)):
+        async with served(port, lambda: ProcessState(Stage.STANDBY)):
             pass
         with pytest.raises(aiohttp.ClientConnectionError):
             await ask(port, "/livez")
@@ -50,9 +50,9 @@ class TestAnswers:
 
 class TestPort:
     async def test_taken(self, port):
-        """Said at once, before a lease is taken: else the kubelet would kill the Pod without a word of why."""
+        """Fails before the lease is taken: otherwise the kubelet would kill the Pod, and nobody would know why."""
         with socket.create_server(("", port)), pytest.raises(Permanent, match=f"cannot listen on --health-port {port}"):
-            async with served(port, lambda: Pulse(Stage.STANDBY)):
+            async with served(port, lambda: ProcessState(Stage.STANDBY)):
                 pass
 
     async def test_none_by_default(self):

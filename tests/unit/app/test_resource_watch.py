@@ -1,4 +1,4 @@
-"""The thread that watches: whether its loop turns is seen from outside."""
+"""The watch thread: a blocked loop is noticed from outside."""
 
 import asyncio
 import threading
@@ -26,7 +26,7 @@ def kopf_does(monkeypatch):
 
 
 class TestAge:
-    """Seconds since the watch's own loop last turned."""
+    """Seconds since the last beat of the watch's own loop."""
 
     async def test_none_before_it_begins(self):
         watch = Watch((), print)
@@ -51,7 +51,7 @@ class TestAge:
         assert not watch.failed.is_set()
 
     async def test_grows_while_it_stands_still(self, kopf_does):
-        """A handler or a library that blocks the watch's loop leaves the operator's own loop turning."""
+        """A handler or a library that blocks the watch's loop does not block the operator's own."""
         let_go = threading.Event()
 
         async def block():
@@ -80,14 +80,14 @@ class TestLogin:
         ("host", "server"), [("10.96.0.1", "https://10.96.0.1:6443"), ("fd00::1", "https://[fd00::1]:6443")]
     )
     def test_needs_no_dns(self, monkeypatch, host, server):
-        """A Pod whose name server is away still watches."""
+        """A Pod without DNS still watches."""
         monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
         monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "6443")
         found = login()
         assert (found.server, found.token) == (server, "secret")
 
     def test_a_kubeconfig_comes_first(self, monkeypatch):
-        """As in every other client."""
+        """In brackets, as in every other client."""
         other = kopf.ConnectionInfo(server="https://elsewhere")
         monkeypatch.setattr(kopf, "login_with_kubeconfig", lambda **_: other)
         assert login() is other

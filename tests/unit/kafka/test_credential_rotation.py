@@ -1,4 +1,4 @@
-"""Credentials that change while the operator runs: they are read again when brokers no longer take the old ones."""
+"""Credentials that change while the operator runs: Secrets are read again when brokers reject the old ones."""
 
 import asyncio
 from dataclasses import replace
@@ -22,7 +22,7 @@ MINE, THEIRS = ("kafka", "{}"), ("team", "{}")
 
 
 class Brokers:
-    """They let in who has the ``password``; ``connected`` are the clients that are open."""
+    """They accept one ``password``; ``connected`` are the open clients."""
 
     def __init__(self):
         self.password, self.away, self.connected = "old", False, []
@@ -63,7 +63,7 @@ async def no_model(_cluster_id):
 
 
 class World:
-    """``secrets`` are those of the resource that the client was made for, ``theirs`` of another one of the cluster."""
+    """``secrets`` are those that the client was made from, ``theirs`` those of another resource of the cluster."""
 
     def __init__(self, secrets=None, theirs=None):
         self.brokers, self.asked = Brokers(), 0
@@ -75,7 +75,7 @@ class World:
         return {whose: secrets for whose, secrets in self.secrets.items() if secrets is not None}
 
     async def rounds(self, count=2):
-        """What comes of the last of so many."""
+        """The outcome of the last of ``count`` rounds."""
         for _ in range(count):
             try:
                 await self.admin.describe_cluster()
@@ -92,7 +92,7 @@ class World:
 
 
 class Echo:
-    """A client whose answer is the question, or its ``failure``."""
+    """A client that returns its arguments, or raises ``failure``."""
 
     def __init__(self):
         self.failure = None
@@ -134,20 +134,20 @@ class TestEveryCall:
 
 class TestAdmin:
     async def test_what_works_is_left_alone(self):
-        """Whatever the Secrets say meanwhile, or if they are gone."""
+        """Whatever the Secrets contain meanwhile, also if they are gone."""
         world = World(NEW)
         assert (await world.rounds(), world.asked, world.clients) == ("served", 0, [OLD])
 
     @pytest.mark.parametrize("secrets", [{"secrets": NEW}, {"secrets": OLD, "theirs": NEW}, {"theirs": NEW}])
     async def test_brokers_that_no_longer_let_us_in(self, secrets):
-        """From the next round on; the old client is closed. Somebody who is let in will do."""
+        """From the next round on; the old client is closed. Credentials of another resource will do."""
         world = World(**secrets)
         world.brokers.password = "new"
         assert await world.rounds(1) == "KafkaAuthenticationFailed"
         assert (await world.rounds(1), world.clients) == ("served", [NEW])
 
     async def test_any_call_tells(self):
-        """Connections that were let in before may go on, while a new one is not."""
+        """Existing connections may continue while a new one is rejected."""
         world = World(NEW)
         await world.admin.describe_cluster()
         world.brokers.password = "new"
@@ -157,7 +157,7 @@ class TestAdmin:
 
     @pytest.mark.parametrize("secrets", [None, OLD, replace(OLD, password="other"), replace(OLD, password="")])
     async def test_nothing_better_is_known(self, secrets):
-        """The client in use stays: the password may be set right on the other side."""
+        """The client stays: the password may be corrected on the brokers."""
         world = World(secrets)
         world.brokers.password = "new"
         assert await world.rounds(5) == "KafkaAuthenticationFailed"
@@ -166,7 +166,7 @@ class TestAdmin:
 
     @pytest.mark.parametrize("mine", [OLD, None])
     async def test_brokers_that_are_away(self, mine):
-        """Somebody else, who may have other rights, is no reason to change: they come back."""
+        """No reason to use credentials of another resource, which may have other rights: the brokers come back."""
         world = World(mine, replace(OLD, username="other"))
         world.brokers.away = True
         await world.rounds(1)
@@ -174,7 +174,7 @@ class TestAdmin:
         assert (await world.rounds(1), world.clients) == ("served", [OLD])
 
     async def test_a_certificate_that_has_run_out(self):
-        """Clients do not tell it from brokers that are away: what its own Secret says now is tried."""
+        """Client libraries cannot tell it from brokers that are down: retry with the client's own Secret."""
         world = World(NEW)
         world.brokers.away = True
         await world.rounds(1)
@@ -182,7 +182,7 @@ class TestAdmin:
         assert (await world.rounds(1), world.clients) == ("served", [NEW])
 
     async def test_another_cluster_is_none(self):
-        """Somebody named it, and its brokers were exchanged for others."""
+        """A client is used only if it reaches the same cluster."""
         world = World(ELSEWHERE)
         world.brokers.away = True
         await world.rounds(1)
@@ -192,7 +192,7 @@ class TestAdmin:
 
 class TestOperator:
     async def test_a_secret_that_was_mended(self):
-        """The rebalance that waited goes on, without a restart."""
+        """The rebalance continues without a restart."""
         kube, brokers, clock = KubeInMemory(), Brokers(), StoppedClock()
         kube.secrets["kafka", "us"] = {"username": b"u", "password": b"old"}
         supervisor = Supervisor(kube, brokers.connect, no_model, clock)

@@ -28,7 +28,7 @@ READINGS = {
 
 
 class Recording:
-    """Both client libraries: it writes down what it is asked; answers wait for ``gate`` where one is set."""
+    """Both client libraries: records calls; answers wait for ``gate`` if it is set."""
 
     def __init__(self):
         self.asked = []
@@ -88,7 +88,7 @@ class TestFence:
         assert (name, READINGS[name]) in kafka.asked
 
     def test_the_last_check_is_made_by_the_client(self, monkeypatch):
-        """Right before it sends: the listing that is read before takes its time."""
+        """Right before it sends: reading the listing before takes time."""
         monkeypatch.setattr(adapter, "ConfluentClient", lambda _settings: None)
         monkeypatch.setattr(adapter, "ReassignmentClient", lambda _settings, before_order: before_order())
         with pytest.raises(Transient, match="does not hold the lease"):

@@ -1,4 +1,4 @@
-"""One connection, rendered for two clients, and no secret anywhere else."""
+"""One connection, rendered for two client libraries; secrets appear nowhere else."""
 
 import ssl
 import subprocess
@@ -31,7 +31,7 @@ def sasl(mechanism: SaslMechanism, *, tls: bool = False) -> ConnectionSettings:
 
 
 class TestRenderings:
-    """Both clients are told the same."""
+    """Both client libraries get the same settings."""
 
     @pytest.mark.parametrize(
         ("settings", "protocol", "mechanism"),
@@ -74,7 +74,7 @@ class TestRenderings:
 
 
 class TestRefusals:
-    """What cannot work is said before anything connects."""
+    """Invalid settings are refused before anything connects."""
 
     @pytest.mark.parametrize(
         "wrong",
@@ -102,7 +102,7 @@ class TestRefusals:
 
 
 class TestSecrets:
-    """Neither the settings, nor what the clients print of theirs, nor an error shows a secret."""
+    """Neither the settings, nor what client libraries print of theirs, nor an error shows a secret."""
 
     def test_repr(self, pair: tuple[str, str]) -> None:
         certificate, key = pair

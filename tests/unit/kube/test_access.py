@@ -1,4 +1,4 @@
-"""Where the API server is, as a kubeconfig says it: what cannot be used is one line with the file."""
+"""Finding the API server: an unusable kubeconfig is an error of one line that names the file."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def refusal(path):
 
 
 class TestUnusable:
-    """Nobody reads a stack at three in the morning to find that a path is misspelt."""
+    """A misspelt path must not end in a stack trace."""
 
     @pytest.mark.parametrize("content", ["", "{bad: [", "hello", "[1, 2]", "\x00", NO_SUCH_CONTEXT, "clusters: 3"])
     def test_the_file_is_named_in_one_line(self, tmp_path, content):
@@ -35,7 +35,7 @@ class TestUnusable:
         assert "nowhere" in refusal(path)
 
     def test_no_kubeconfig_and_no_pod(self, tmp_path, monkeypatch):
-        """It says where was looked."""
+        """The error says where it looked."""
         monkeypatch.delenv("KUBECONFIG", raising=False)
         monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
         monkeypatch.setenv("HOME", str(tmp_path))
@@ -44,7 +44,7 @@ class TestUnusable:
 
 
 def test_a_kubeconfig_that_can_be_used(tmp_path):
-    """KUBECONFIG counts where none is given; its server is the one that is asked."""
+    """The server is the one of the current context."""
     path = tmp_path / "kubeconfig"
     path.write_text(
         "{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}],"

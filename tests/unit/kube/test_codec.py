@@ -40,7 +40,7 @@ def plan(partitions: int, topics: int = 1) -> Plan:
 
 
 class TestPlans:
-    """A plan comes back as it was, from the same bytes each time."""
+    """A plan is read as it was written, and always gives the same bytes."""
 
     def test_round_trip(self) -> None:
         before = plan(100, topics=7)
@@ -57,14 +57,14 @@ class TestPlans:
         assert decode_plan(encode_plan(made)) == made
 
     def test_what_given_lists_found_in_place(self) -> None:
-        """In the order of topics and numbers; no part of the hash."""
+        """In the order of topics and numbers; not part of the hash."""
         named = tuple(TopicPartition(topic, number) for topic, number in (("a", 0), ("a", 7), ("b", 1)))
         made = replace(plan(3), in_place=named)
         assert decode_plan(encode_plan(made)) == made
         assert made.hash == plan(3).hash
 
     def test_elections(self) -> None:
-        """A list that stays, in the plan for its leader: another plan than one without, with another hash."""
+        """A list that stays is in the plan for its leader: it changes the hash."""
         first, *rest = plan(4).partitions
         elected, left = (replace(first, target=first.current, elects=elects) for elects in (True, False))
         made, without = (replace(plan(4), partitions=(row, *rest)) for row in (elected, left))
@@ -75,7 +75,7 @@ class TestPlans:
         assert encode_plan(plan(100)) == encode_plan(plan(100))
 
     def test_hash_of_stored_plans(self) -> None:
-        """Stored plans are verified against the hash they were stored with, whichever version took it."""
+        """Stored plans are verified against their hash, whichever version computed it."""
         assert plan(100, topics=7).hash == "sha256:b51975bc5183478d54dd910817999a9dec8897e07cb3fef22ff4724e74fe62a8"
 
     def test_empty(self) -> None:
@@ -95,7 +95,7 @@ class TestOrigins:
         assert decode_origins(encode_origins(origins)) == origins
 
     def test_leaders(self) -> None:
-        """Who led comes back, also where nobody did and where it was not the preferred one."""
+        """The leader is stored, also if there was none or it was not the preferred one."""
         origins = [
             Origin(TopicPartition("a", 0), "id-a", replicas_of(1, 2), BrokerId(2)),
             Origin(TopicPartition("a", 1), "id-a", replicas_of(0, 2), BrokerId(0)),
@@ -105,7 +105,7 @@ class TestOrigins:
 
 
 class TestSize:
-    """Plan and origins of 200,000 partitions take at most 5 MB, however little there is to compress."""
+    """Plan and origins of 200,000 partitions take at most 5 MB, however badly they compress."""
 
     def test_every_partition_moves_anywhere(self) -> None:
         chance = random.Random(1)
@@ -126,7 +126,7 @@ class TestSize:
 
 
 class TestRuns:
-    """A run comes back as it was, open or closed."""
+    """A run is read as it was written, open or closed."""
 
     @pytest.mark.parametrize("outcome", [None, RunOutcome.ROLLED_BACK_PARTIALLY])
     def test_round_trip(self, outcome: RunOutcome | None) -> None:
@@ -162,7 +162,7 @@ class TestRuns:
 
 
 class TestCorruption:
-    """What is not ours is said to be corrupt, never guessed at."""
+    """What was not written by us is corrupt; nothing is guessed."""
 
     @pytest.mark.parametrize(
         "payload",
@@ -197,7 +197,7 @@ class TestCorruption:
         ids=["too few brokers", "too many brokers", "too few lists", "too few numbers", "too few leaders"],
     )
     def test_columns_that_do_not_fit(self, numbers: list[int], replicas: list[list[int]], leaders: list[int]) -> None:
-        """A list is never taken for that of another partition."""
+        """A list is never read as that of another partition."""
         group = {"topic": "a", "id": "i", "partitions": numbers, "replicas": replicas, "leaders": leaders}
         with pytest.raises(StoredStateCorrupt):
             decode_origins(pack({"format": 1, "topics": [group]}))

@@ -1,4 +1,4 @@
-"""Of all operators that keep their records in one namespace at most one acts, whatever clocks and networks do."""
+"""Of all operators with their records in one namespace at most one acts, whatever clocks and networks do."""
 
 import pytest
 from tests.fakes.lease_candidates import DURATION, ApiServer, Candidate, Machine, settle
@@ -34,7 +34,7 @@ async def candidate(api, machine):
 
 
 class TestLooking:
-    """One that waits knows how old its knowledge is: the readiness probe asks."""
+    """A standby knows the age of its knowledge, for the readiness probe."""
 
     async def test_as_old_as_the_last_answer(self, api, machine, candidate):
         first, second = await candidate("a"), await candidate("b")
@@ -47,7 +47,7 @@ class TestLooking:
 
 
 class TestAcquiring:
-    """One takes what is free; the others wait until it was not renewed for its duration, or is given up."""
+    """One operator takes a free Lease; the others wait until it expires or is released."""
 
     async def test_the_first_takes_it_at_once(self, api, candidate):
         first = await candidate("a")
@@ -65,7 +65,7 @@ class TestAcquiring:
         assert (api.holder, api.transitions) == ("a", 0)
 
     async def test_taken_over_when_it_has_expired_and_not_before(self, api, machine, candidate):
-        """Within the duration and one look after the death of the holder."""
+        """Within the duration and one read after the leader died."""
         first, second = await candidate("a"), await candidate("b")
         await machine.let_pass(3)
         await first.end()
@@ -76,7 +76,7 @@ class TestAcquiring:
         assert (api.holder, api.transitions) == ("b", 1)
 
     async def test_no_clock_is_compared_with_another(self, api, machine, candidate):
-        """A Lease that was renewed years ago by its own account is new to whoever sees it for the first time."""
+        """The time in a Lease does not count: it may be years old when an operator first reads it."""
         await (await candidate("a")).end()
         api.lease["spec"]["renewTime"] = "1999-01-01T00:00:00.000000Z"
         second = await candidate("b")
@@ -86,7 +86,7 @@ class TestAcquiring:
         assert second.acts
 
     async def test_the_holders_word_counts_for_how_long_it_acts(self, machine, candidate):
-        """A holder with a longer duration is given its time, not ours."""
+        """The duration in the Lease counts, not our own."""
         first, second = await candidate("a", duration=60), await candidate("b", duration=15)
         await first.end()
         await machine.let_pass(59.9)
@@ -95,7 +95,7 @@ class TestAcquiring:
         assert second.acts
 
     async def test_same_identity_takes_its_own_at_once(self, api, candidate):
-        """A container that was restarted: its predecessor is dead."""
+        """A restarted container: its predecessor is dead."""
         await (await candidate("a")).end()
         again = await candidate("a")
         assert again.acts
@@ -110,7 +110,7 @@ class TestAcquiring:
         assert api.transitions == 1
 
     async def test_lost_answer_to_the_taking(self, api, machine, candidate):
-        """The write may have been carried out: it is found to be ours."""
+        """The write may have been carried out: the next read shows that the Lease is ours."""
         api.lose_answers = True
         first = await candidate("a")
         assert not first.acts
@@ -119,7 +119,7 @@ class TestAcquiring:
         assert first.acts
 
     async def test_api_server_away(self, api, machine, candidate):
-        """Tried again until it answers."""
+        """Retried until it answers."""
         api.away = True
         first = await candidate("a")
         await machine.let_pass(60)
@@ -148,17 +148,17 @@ class TestAcquiring:
 
 
 class TestHolding:
-    """Whoever cannot be sure to be the only one does not act."""
+    """An operator that may not be the only leader does not act."""
 
     async def test_not_after_the_process_was_stopped(self, machine, candidate):
-        """Known at once on its own clock, before anything else of the process has run."""
+        """It knows from its own clock, before anything else in the process runs."""
         first = await candidate("a")
         machine.jump(DURATION)
         assert not first.acts
 
     @pytest.mark.parametrize("stopped_for", [4, 9, 14, 15, 16, 60])
     async def test_never_two(self, api, machine, candidate, stopped_for):
-        """Cut off for any time, it stops before the other begins."""
+        """Cut off for any time, it stops acting before another begins."""
         first, second = await candidate("a"), await candidate("b")
         await machine.let_pass(7)
         await first.end()  # renews no more, yet would go on acting
@@ -168,7 +168,7 @@ class TestHolding:
         assert second.acts == (stopped_for > DURATION - 2)
 
     async def test_counts_from_before_the_renewal_was_sent(self, api, machine, candidate):
-        """An answer that took its time is no younger than its question."""
+        """The duration counts from when the request was sent, however late the answer."""
         first = await candidate("a")
         api.takes_seconds = 4
         await machine.let_pass(5 + 4)
@@ -181,7 +181,7 @@ class TestHolding:
         assert not first.acts
 
     async def test_goes_on_after_an_outage(self, api, machine, candidate):
-        """Stops acting when the time is over, and acts again once it has renewed what nobody took."""
+        """It stops acting when the Lease expires, and acts again after a renewal if nobody took it."""
         first = await candidate("a")
         api.away = True
         await machine.let_pass(9)
@@ -194,7 +194,7 @@ class TestHolding:
         assert (api.holder, api.transitions) == ("a", 0)
 
     async def test_lost_answer_to_a_renewal(self, api, machine, candidate):
-        """What is read then is its own writing: no reason to end."""
+        """What it reads then was written by itself: no reason to exit."""
         first = await candidate("a")
         api.lose_answers = True
         await machine.let_pass(5)
@@ -212,7 +212,7 @@ class TestHolding:
         assert api.lease["metadata"]["annotations"] == {"note": "x"}
 
     async def test_deleted_by_somebody(self, api, machine, candidate):
-        """Its holder does not know yet: who saw it held waits as before, and the holder writes it anew."""
+        """Its holder does not know yet: the others wait as before, and the holder writes it again."""
         first, second = await candidate("a"), await candidate("b")
         await machine.let_pass(1)
         api.lease = None
@@ -223,7 +223,7 @@ class TestHolding:
 
 
 class TestLosing:
-    """Once somebody else has had it, there is no way back."""
+    """Once another operator had the Lease, the process exits."""
 
     async def test_taken_while_cut_off(self, api, machine, candidate):
         first = await candidate("a")
@@ -239,7 +239,7 @@ class TestLosing:
         assert not first.acts
 
     async def test_taken_and_given_up_again(self, api, machine, candidate):
-        """It is free, yet what this process knows is out of date."""
+        """The Lease is free, but what this process knows may be outdated."""
         first = await candidate("a")
         api.lease["spec"] |= {"holderIdentity": "", "acquireTime": "2026-01-01T00:01:00.000000Z"}
         api.lease["metadata"]["resourceVersion"] = "99"
@@ -260,7 +260,7 @@ class TestLosing:
 
 
 class TestReleasing:
-    """A clean stop leaves nobody waiting."""
+    """After a clean stop nobody has to wait."""
 
     async def test_the_next_takes_it_at_once(self, api, machine, candidate):
         first, second = await candidate("a"), await candidate("b")
@@ -273,7 +273,7 @@ class TestReleasing:
         assert (api.holder, api.transitions) == ("b", 1)
 
     async def test_only_ones_own(self, api, machine, candidate):
-        """One that waited in vain, or has lost it, gives nothing up."""
+        """A standby, or an operator that lost the Lease, releases nothing."""
         first, second = await candidate("a"), await candidate("b")
         await second.end_cleanly()
         assert api.holder == "a"
@@ -282,7 +282,7 @@ class TestReleasing:
         assert api.holder == "c"
 
     async def test_a_renewal_that_is_still_on_its_way(self, api, candidate):
-        """The version it knows is out of date by its own doing."""
+        """The version that it knows is outdated by its own renewal."""
         first = await candidate("a")
         await first.end()
         api.lease["metadata"]["resourceVersion"] = "99"
@@ -290,7 +290,7 @@ class TestReleasing:
         assert api.holder == ""
 
     async def test_api_server_away(self, api, candidate):
-        """Then it expires by itself: no reason not to stop."""
+        """The Lease expires then; the operator stops anyway."""
         first = await candidate("a")
         await first.end()
         api.away = True

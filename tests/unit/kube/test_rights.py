@@ -1,4 +1,4 @@
-"""Which rights an operator needs, by what it watches."""
+"""The permissions that an operator needs, by what it watches."""
 
 from kafka_rebalance.kube.rights import Right, needed
 
@@ -7,7 +7,7 @@ GROUP = "kafkarebalance.dev"
 
 class TestNeeded:
     def test_all_namespaces(self):
-        """Without a namespace: in every one. Records in one only."""
+        """Cluster-wide for resources, in one namespace for records."""
         rights = needed((), "ops")
         assert Right("patch", GROUP, "kafkarebalances", None) in rights
         assert Right("watch", "apiextensions.k8s.io", "customresourcedefinitions", None) in rights
@@ -15,7 +15,7 @@ class TestNeeded:
         assert {right.resource for right in rights if right.namespace} == {"configmaps", "leases"}
 
     def test_single_namespaces(self):
-        """Nothing beyond them and the operator's own."""
+        """Only in them and the operator's own."""
         rights = needed(("a", "b"), "ops")
         assert {right.namespace for right in rights} == {"a", "b", "ops"}
         assert Right("get", "", "namespaces", "a") in rights

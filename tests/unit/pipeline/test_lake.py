@@ -37,7 +37,7 @@ class TestWriting:
         ]
 
     def test_the_manifest_says_what_was_written(self, tmp_path: Path) -> None:
-        """Path by cluster and date, rows, size, hash, schema and who did not answer."""
+        """Path by cluster and date, rows, size, hash, schema and the brokers that did not answer."""
         manifest = lakes.write_batch(str(tmp_path), batch(missing=(3, 4)))
         data = (tmp_path / manifest.path).read_bytes()
         (stored,) = (tmp_path / "manifests/cluster=c1/date=2026-02-28").iterdir()
@@ -59,7 +59,7 @@ class TestWriting:
         assert (tmp_path / first.path).exists()
 
     def test_a_batch_counts_only_from_its_manifest_on(self, tmp_path: Path) -> None:
-        """Where writing the manifest fails, the rows are there and nobody reads them."""
+        """If the manifest cannot be written, nobody reads the rows."""
         (tmp_path / "manifests").write_text("in the way")
         with pytest.raises(OSError, match="manifests"):
             lakes.write_batch(str(tmp_path), batch())
@@ -68,7 +68,7 @@ class TestWriting:
         assert lakes.clusters(lakes.Lake.open(str(tmp_path))) == []
 
     def test_nothing_unfinished_is_left(self, tmp_path: Path) -> None:
-        """Replacing a file leaves the new one only."""
+        """Replacing a file leaves only the new one."""
         lake = lakes.Lake.open(str(tmp_path))
         for data in (b"old", b"new"):
             lake.write("models/c1/load-model.json.gz", data)
@@ -93,13 +93,13 @@ class TestWriting:
         assert lake.spark_root == lakes.Lake.open(place.as_uri()).spark_root == f"file://{place}"
 
     def test_an_odd_cluster_id_stays_one_segment(self, tmp_path: Path) -> None:
-        """No id leads out of its directory."""
+        """No id can escape its directory."""
         lakes.write_batch(str(tmp_path), batch(cluster="../x/y"))
         assert lakes.clusters(lakes.Lake.open(str(tmp_path))) == ["../x/y"]
         assert not (tmp_path.parent / "x").exists()
 
     def test_an_unusable_uri_is_refused_without_its_keys(self) -> None:
-        """A URI may hold credentials; messages do not."""
+        """A URI may contain credentials; messages do not."""
         with pytest.raises(Permanent, match="cannot be opened") as failure:
             lakes.Lake.open("nope://key:secret@bucket/lake?token=secret")
         assert "secret" not in failure.value.message
@@ -107,14 +107,14 @@ class TestWriting:
 
 class TestReading:
     def test_the_window_ends_at_the_newest_batch(self, tmp_path: Path) -> None:
-        """Across midnight, oldest first, whatever order they were written in."""
+        """Across midnight, oldest first, in whatever order they were written."""
         for seconds in (20, 0, 10, -10):
             lakes.write_batch(str(tmp_path), batch(MOMENT + timedelta(seconds=seconds)))
         found = lakes.manifests(lakes.Lake.open(str(tmp_path)), "c1", timedelta(seconds=20))
         assert [(manifest.sampled_at - MOMENT).total_seconds() for manifest in found] == [0, 10, 20]
 
     def test_other_clusters_are_not_mixed_in(self, tmp_path: Path) -> None:
-        """One lake holds many clusters."""
+        """A lake can have many clusters."""
         lakes.write_batch(str(tmp_path), batch())
         lakes.write_batch(str(tmp_path), batch(cluster="c2"))
         lake = lakes.Lake.open(str(tmp_path))
@@ -122,7 +122,7 @@ class TestReading:
         assert [manifest.cluster_id for manifest in lakes.manifests(lake, "c2", timedelta(days=1))] == ["c2"]
 
     def test_what_no_manifest_names_is_not_there(self, tmp_path: Path) -> None:
-        """Half-written manifests and stray files are passed over."""
+        """Half-written manifests and stray files are ignored."""
         manifest = lakes.write_batch(str(tmp_path), batch())
         (tmp_path / manifest.path).with_name("stray.parquet").write_bytes(b"PAR1")
         (path,) = (tmp_path / "manifests/cluster=c1/date=2026-02-28").iterdir()
@@ -130,14 +130,14 @@ class TestReading:
         assert lakes.manifests(lakes.Lake.open(str(tmp_path)), "c1", timedelta(days=1)) == [manifest]
 
     def test_files_that_changed_or_went_are_left_out(self, tmp_path: Path) -> None:
-        """A size other than the manifest's is not what was written."""
+        """A file of another size than in the manifest is ignored."""
         kept, cut, gone = (lakes.write_batch(str(tmp_path), batch()) for _ in range(3))
         (tmp_path / cut.path).write_bytes(b"PAR1")
         (tmp_path / gone.path).unlink()
         assert lakes.intact(lakes.Lake.open(str(tmp_path)), [kept, cut, gone]) == [kept]
 
     def test_an_unknown_schema_is_refused(self, tmp_path: Path) -> None:
-        """Reading it as if it were known would give wrong numbers."""
+        """Reading it like a known one could give wrong numbers."""
         lakes.write_batch(str(tmp_path), batch())
         (path,) = (tmp_path / "manifests/cluster=c1/date=2026-02-28").iterdir()
         path.write_text(path.read_text().replace('"schemaVersion": 1', '"schemaVersion": 2'))
@@ -145,7 +145,7 @@ class TestReading:
             lakes.manifests(lakes.Lake.open(str(tmp_path)), "c1", timedelta(days=1))
 
     def test_a_manifest_that_is_none_is_refused_by_name(self, tmp_path: Path) -> None:
-        """The person needs to know which file."""
+        """The message names the file."""
         lakes.write_batch(str(tmp_path), batch())
         (path,) = (tmp_path / "manifests/cluster=c1/date=2026-02-28").iterdir()
         path.write_text("{}")

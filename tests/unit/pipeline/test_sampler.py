@@ -4,7 +4,7 @@ from collections.abc import Collection
 from datetime import UTC, datetime, timedelta, timezone
 from typing import cast
 
-from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin, LogDir, OffsetRange
+from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader, LogDir, OffsetRange
 from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.pipeline.sampler import sample
 from kafka_rebalance.pipeline.schema import SampleRow
@@ -15,7 +15,7 @@ A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b",
 
 
 class Answers:
-    """The four answers of the port that a sample is made of, as a cluster with broker 3 away gives them."""
+    """The four answers that a sample is made from, of a cluster whose broker 3 is down."""
 
     async def describe_cluster(self) -> ClusterInfo:
         return ClusterInfo("c1", {BrokerId(i): Broker(BrokerId(i)) for i in (1, 2)})
@@ -41,8 +41,8 @@ class Answers:
 
 class TestSample:
     async def test_one_row_per_replica_that_answered(self) -> None:
-        """Offsets on the leader's row where they are known; nothing is made up for who is away."""
-        batch = await sample(cast("KafkaAdmin", Answers()), NOW)
+        """Offsets only on the leader's row, if known; nothing is guessed for a broker that is down."""
+        batch = await sample(cast("KafkaReader", Answers()), NOW)
         assert batch.rows == (
             SampleRow(UTC_NOW, "c1", "a", "id-a", 0, 1, True, 100, 10, 20),
             SampleRow(UTC_NOW, "c1", "a", "id-a", 0, 2, False, 90, None, None),
@@ -50,8 +50,8 @@ class TestSample:
         )
 
     async def test_brokers_that_should_have_answered_are_named(self) -> None:
-        """Also those that hold replicas and are not registered any more."""
-        batch = await sample(cast("KafkaAdmin", Answers()), NOW)
+        """Also those that hold replicas but are no longer registered."""
+        batch = await sample(cast("KafkaReader", Answers()), NOW)
         assert batch.missing_brokers == (3,)
         assert (batch.cluster_id, batch.sampled_at) == ("c1", UTC_NOW)
         assert batch.sampled_at.tzinfo is UTC
