@@ -68,12 +68,12 @@ STATES: Mapping[Reason, ReadyState] = {
         ),
     ),
     Reason.AWAITING_APPROVAL: ReadyState(_IN_PROGRESS, StateGroup.WAITING),
+    Reason.CLUSTER_UNHEALTHY: ReadyState(_IN_PROGRESS, StateGroup.WAITING),
     Reason.QUEUED: ReadyState(_IN_PROGRESS, StateGroup.HELD_BACK, (Reason.PLANNING,)),
     Reason.YIELDING: ReadyState(_IN_PROGRESS, StateGroup.HELD_BACK),
     Reason.SUSPENDED: ReadyState(_IN_PROGRESS, StateGroup.HELD_BACK),
     Reason.FROZEN: ReadyState(_IN_PROGRESS, StateGroup.HELD_BACK),
     Reason.OUTSIDE_WINDOW: ReadyState(_IN_PROGRESS, StateGroup.HELD_BACK),
-    Reason.CLUSTER_UNHEALTHY: ReadyState(_IN_PROGRESS, StateGroup.HELD_BACK),
     Reason.REBALANCING: ReadyState(_IN_PROGRESS, StateGroup.MOVING, (Reason.SUCCEEDED, Reason.NOTHING_TO_DO)),
     Reason.THROTTLE_TOO_LOW: ReadyState(_STUCK, StateGroup.MOVING),
     # Undoing: an undo was superseded, and the spec was edited back.

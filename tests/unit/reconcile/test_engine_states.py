@@ -1,0 +1,388 @@
+"""Every row of the table of states is walked by an operator whose API server and brokers are dictionaries."""
+
+import asyncio
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from tests.fakes.walked_operator import (
+    NARROWER,
+    NOT_NOW,
+    ONE_AT_A_TIME,
+    SUSPENDED,
+    TWO_BROKERS,
+    SlowCluster,
+    WalkedOperator,
+    applied,
+    flying,
+    succeeded,
+    undoing,
+)
+
+from kafka_rebalance.api.rebalance_states import STATES, StateGroup, members_of, transition_between, transitions
+from kafka_rebalance.model.load import LoadModel, PartitionLoad
+from kafka_rebalance.model.topology import TopicPartition
+from kafka_rebalance.reasons import Reason
+
+WALKS = {}
+"""By name: the states that a walk goes through, and the walk."""
+
+
+def walk(*states):
+    """Declare which states of the rebalance ``r`` the statuses show, in their order."""
+
+    def declare(walked):
+        WALKS[walked.__name__] = ([Reason(state) for state in states], walked)
+        return walked
+
+    return declare
+
+
+@walk("Planning", "AwaitingApproval", "Rebalancing", "Succeeded", "Planning", "AwaitingApproval", "NothingToDo")
+async def approval():
+    """A plan is approved; a later plan has nothing to move, so that nobody has to approve it."""
+    operator = applied(SlowCluster(slow=False), approval={"policy": "Manual"})
+    await operator.until("AwaitingApproval")
+    operator.edit(approval={"policy": "Manual", "planHash": operator.status["plan"]["hash"]})
+    await operator.until("Succeeded")
+    operator.edit(topics=NARROWER)
+    await operator.until("NothingToDo")
+
+
+@walk("Planning", "AwaitingApproval", "Succeeded")
+async def others_carry_it_out():
+    """Nothing is left to approve."""
+    operator = WalkedOperator(SlowCluster())
+    operator.assign(("t", 0, [2]), approval={"policy": "Manual"})
+    await operator.until("AwaitingApproval")
+    operator.kafka.assign("t", 0, 2)
+    await operator.until("Succeeded")
+
+
+@walk("Planning", "Rebalancing", "NothingToDo")
+async def balanced():
+    """No partition has to change."""
+    await applied(SlowCluster(rows=((1,), (2,)))).until("NothingToDo")
+
+
+@walk("Queued", "Planning", "Rebalancing", "NothingToDo")
+async def a_queue():
+    """Another rebalance holds the partitions first."""
+    operator = WalkedOperator(SlowCluster())
+    operator.apply_other()
+    await operator.until_true(lambda: bool(operator.kafka.flying))
+    operator.apply(topics={"include": ["t"]}, **TWO_BROKERS)
+    await operator.until("Queued")
+    operator.kafka.arrive()
+    await operator.until("NothingToDo")
+
+
+@walk("Planning", "Superseded", "Rebalancing", "Succeeded")
+async def edited_while_planned():
+    """The plan is given up as soon as it is made."""
+    operator = applied(SlowCluster(slow=False))
+    await operator.until("Planning")
+    operator.edit(topics=NARROWER)
+    await operator.until("Succeeded")
+
+
+@walk("Planning", "RollingBack")
+async def deleted_in_the_round_that_began_the_run():
+    """A step was sent, and no status said so yet."""
+    operator = applied()
+    operator.kafka.sent = operator.delete
+    await operator.until_gone()
+
+
+@walk("Planning", "Rebalancing", "Succeeded", "Planning", "Succeeded", "Planning", "Rebalancing", "NothingToDo")
+async def edited_back():
+    """Before the plan is made: the run that has succeeded is what is asked for again."""
+    operator = await succeeded()
+    go, read = asyncio.Event(), operator.kube.read_config_map
+
+    async def slow_read(namespace, name):
+        await go.wait()
+        return await read(namespace, name)
+
+    operator.kube.read_config_map = slow_read
+    operator.write(*(("t", number, held) for number, held in enumerate(operator.kafka.lists("t"))))
+    lists = {"strategy": "Assignment", "assignment": {"configMapRef": {"name": "lists", "key": "k"}}}
+    operator.edit(**lists)
+    await operator.engine.tick()
+    operator.edit(strategy="MinimalMovement", assignment=None)
+    await operator.engine.tick()
+    operator.edit(**lists)
+    await operator.engine.tick()
+    go.set()
+    await operator.until("NothingToDo")
+
+
+@walk("Planning", "Rebalancing", "ThrottleTooLow", "Rebalancing", "Succeeded")
+async def a_throttle_that_is_raised():
+    """Below what is produced it can never finish."""
+    loads = {TopicPartition("t", n): PartitionLoad(100, 5000.0) for n in range(4)}
+    operator = await flying()
+    operator.model = LoadModel("LoadModel", None, loads, "c")
+    operator.restart()
+    operator.edit(throttle={"leaderRate": 1000, "followerRate": 1000})
+    await operator.until("ThrottleTooLow")
+    operator.edit(throttle={"leaderRate": 10000, "followerRate": 10000})
+    await operator.until("Rebalancing")
+    operator.kafka.arrive()
+    await operator.until("Succeeded")
+
+
+@walk("Planning", "Rebalancing", "Suspended", "Superseded", "Suspended", "RollingBack")
+async def suspended():
+    """An edit and a deletion act all the same."""
+    operator = await flying()
+    operator.edit(execution=SUSPENDED)
+    await operator.until("Suspended")
+    operator.edit(topics=NARROWER)
+    await operator.until("Superseded")
+    await operator.until("Suspended")
+    operator.delete()
+    await operator.until_gone()
+
+
+@walk("Planning", "Rebalancing", "Superseded", "AwaitingApproval")
+async def superseded_under_approval():
+    """A new plan has to be approved again."""
+    operator = await flying()
+    operator.edit(topics=NARROWER, approval={"policy": "Manual"})
+    await operator.until("AwaitingApproval")
+
+
+@walk("Planning", "Rebalancing", "Drifted", "Superseded", "Reverting")
+async def drifted():
+    """Others have moved more than the budget, and the spec is edited before the new plan is made."""
+    operator = await flying(approval={"driftBudget": 0})
+    for tp in [tp for tp, state in operator.kafka.states.items() if not state.in_flight]:
+        operator.kafka.assign("t", tp.partition, 3)
+    await operator.until("Drifted")
+    operator.edit(topics=NARROWER)
+    await operator.until("Superseded")
+    operator.edit(deletionPolicy="Revert")
+    operator.delete()
+    await operator.until_gone()
+
+
+@walk("Planning", "Drifted", "Rebalancing", "Succeeded")
+async def drifted_while_planned():
+    """Others were faster than the plan."""
+    operator = applied(SlowCluster(slow=False), approval={"driftBudget": 0})
+    await operator.until("Planning")
+    for number in range(4):
+        operator.kafka.assign("t", number, 3)
+    await operator.until("Succeeded")
+
+
+@walk("Planning", "Rebalancing", "Succeeded", "Undoing", "Superseded", "Undoing", "Undone")
+async def an_undo():
+    """Superseded, and edited back."""
+    operator = await undoing()
+    operator.edit(topics=NARROWER)
+    await operator.until("Superseded")
+    operator.edit(topics={"include": ["t"]})
+    await operator.until("Undoing")
+    operator.kafka.arrive()
+    await operator.until("Undone")
+
+
+@walk("Planning", "Rebalancing", "Succeeded", "Undoing", "RollingBack")
+async def an_undo_that_is_deleted():
+    """The same way, to its end."""
+    operator = await undoing()
+    operator.delete()
+    operator.kafka.arrive()
+    await operator.until_gone()
+
+
+@walk("Planning", "Rebalancing", "Succeeded", "Undoing", "RolledBackPartially")
+async def an_undo_that_others_prevent():
+    """What others have moved since is left to them."""
+    operator = await undoing()
+    for tp in [tp for tp, state in operator.kafka.states.items() if not state.in_flight]:
+        operator.kafka.assign("t", tp.partition, 3)
+    operator.kafka.arrive()
+    await operator.until("RolledBackPartially")
+
+
+@walk("Planning", "Rebalancing", "Succeeded", "Suspended", "Undoing", "Suspended", "Undone")
+async def an_undo_that_is_suspended():
+    """What is in flight arrives, and it was the last one."""
+    operator = await succeeded()
+    operator.edit(execution=SUSPENDED)
+    operator.undo()
+    await operator.until("Suspended")
+    operator.edit(execution={"suspend": False})
+    await operator.until("Undoing")
+    await operator.until_true(lambda: len(operator.kafka.flying) == 2)
+    operator.edit(execution={"suspend": True})
+    await operator.until("Suspended")
+    operator.kafka.arrive()
+    await operator.until("Undone")
+
+
+@walk("Planning", "Rebalancing", "Succeeded", "Suspended", "RolledBackPartially")
+async def an_undo_that_is_suspended_and_prevented():
+    """Nothing is left to start."""
+    operator = await succeeded()
+    operator.edit(execution=SUSPENDED)
+    operator.undo()
+    await operator.until("Suspended")
+    for number in range(4):
+        operator.kafka.assign("t", number, 3)
+    await operator.until("RolledBackPartially")
+
+
+@walk(
+    *("Planning", "Rebalancing", "Succeeded", "Undoing", "Frozen", "Undoing", "OutsideWindow", "Undoing"),
+    *("Yielding", "Queued", "Undoing", "Undone"),
+)
+async def an_undo_that_is_held_back():
+    """By what holds back any rebalance, but for the approval and the health of others' partitions."""
+    operator = await undoing()
+    operator.freeze(True)
+    await operator.until("Frozen")
+    operator.freeze(False)
+    await operator.until("Undoing")
+    operator.edit(execution={**ONE_AT_A_TIME, "windows": [NOT_NOW]}, approval={"policy": "Manual"})
+    await operator.until("OutsideWindow")
+    operator.edit(execution=ONE_AT_A_TIME)
+    await operator.until("Undoing")
+    operator.apply_other(priority=10, execution={"suspend": True})
+    await operator.until("Yielding")
+    operator.kafka.arrive()
+    await operator.until("Undone")
+
+
+@walk("Planning", "Rebalancing", "Succeeded", "RollingBack")
+async def deleted_in_the_round_that_began_the_undo():
+    """The run was open again, and no status said so yet."""
+    operator = await succeeded()
+    operator.undo()
+    operator.kafka.begun = operator.delete
+    await operator.until_gone()
+
+
+@walk("Planning", "Rebalancing", "Succeeded", "Superseded", "Rebalancing", "Succeeded")
+async def edited_in_the_round_that_began_the_undo():
+    """The edit is heeded at once."""
+    operator = await succeeded()
+    operator.undo()
+    operator.kafka.begun = lambda: operator.edit(topics=NARROWER)
+    await operator.until("Superseded")
+    await operator.until("Succeeded")
+
+
+@walk("Planning", "Rebalancing", "Succeeded", "Queued")
+async def edited_while_another_moves():
+    """The new plan waits for the other rebalance."""
+    operator = await succeeded(SlowCluster(slow=False, u=((1,), (1,))))
+    operator.kafka.slow = {2}
+    operator.apply_other(topics={"include": ["u"]})
+    await operator.until_true(lambda: bool(operator.kafka.flying))
+    operator.edit(topics={"include": ["t", "u"]})
+    await operator.until("Queued")
+
+
+@walk("Planning", "Rebalancing", "RollingBack", "RollbackTooLarge", "Reverting")
+async def a_rollback_too_large():
+    """The bound may be set while the rollback goes on, and the policy changed after that."""
+    operator = await flying(SlowCluster(rows=((1,),) * 6))
+    operator.kafka.arrive()
+    operator.kafka.slow = {1, 2}
+    await operator.until_true(lambda: [2] in operator.kafka.lists("t") and bool(operator.kafka.flying))
+    operator.delete()
+    await operator.until("RollingBack")
+    operator.edit(rollback={"maxData": 1})
+    await operator.until("RollbackTooLarge")
+    operator.edit(deletionPolicy="Revert")
+    await operator.until_gone()
+
+
+@walk("Planning", "Rebalancing", "TakenOver")
+async def a_successor():
+    """A new resource covers the same partitions."""
+    operator = await flying()
+    operator.delete()
+    operator.apply_other()
+    await operator.until_gone()
+
+
+@walk("Planning", "Rebalancing", "Yielding", "Queued", "Rebalancing", "Succeeded")
+async def priority():
+    """The other rebalance goes first as soon as nothing of this one is in flight."""
+    operator = await flying()
+    operator.apply_other(priority=10, execution={"suspend": True})
+    await operator.until("Yielding")
+    operator.kafka.arrive()
+    await operator.until("Queued")
+    await operator.until("Succeeded")
+
+
+@walk(
+    *("Planning", "Frozen", "Suspended", "AwaitingApproval", "OutsideWindow", "ClusterUnhealthy", "Rebalancing"),
+    *("ClusterUnhealthy", "OutsideWindow", "AwaitingApproval", "Suspended", "Frozen"),
+)
+async def reasons_to_hold_back():
+    """The first that applies is shown, so that each may follow each."""
+    operator = WalkedOperator(SlowCluster(u=((1, 2),)))
+    theirs = TopicPartition("u", 0)
+    healthy = operator.kafka.states[theirs]
+    unhealthy = replace(healthy, isr=frozenset({1}))
+    operator.kafka.states[theirs] = unhealthy
+    operator.freeze(True)
+    held = {"approval": {"policy": "Manual"}, "execution": {"suspend": True, "windows": [NOT_NOW]}}
+    operator.apply(topics={"include": ["t"]}, **TWO_BROKERS, **held)
+    await operator.until("Frozen")
+    operator.freeze(False)
+    await operator.until("Suspended")
+    operator.edit(execution={"windows": [NOT_NOW]})
+    await operator.until("AwaitingApproval")
+    operator.edit(approval={"policy": "Automatic"})
+    await operator.until("OutsideWindow")
+    operator.edit(execution={})
+    await operator.until("ClusterUnhealthy")
+    operator.kafka.states[theirs] = healthy
+    await operator.until("Rebalancing")
+    operator.kafka.states[theirs] = unhealthy
+    await operator.until("ClusterUnhealthy")
+    operator.edit(execution={"windows": [NOT_NOW]})
+    await operator.until("OutsideWindow")
+    operator.edit(approval={"policy": "Manual"})
+    await operator.until("AwaitingApproval")
+    operator.edit(execution={"suspend": True})
+    await operator.until("Suspended")
+    operator.freeze(True)
+    await operator.until("Frozen")
+
+
+@pytest.mark.parametrize("name", WALKS)
+async def test_walk(name, state_walk):
+    """The statuses show the states that are declared, and none between them."""
+    states, walked = WALKS[name]
+    await walked()
+    assert state_walk.path(("kafka", "r")) == states
+
+
+def test_every_transition_is_walked():
+    """What no walk can show is not in the table."""
+    declared = {step for states, _ in WALKS.values() for step in pairwise([None, *states])}
+    walked = {row for before, after in declared for row in transition_between(before, after)}
+    assert [f"{before or '[*]'} -> {after}" for before, after in transitions() if (before, after) not in walked] == []
+
+
+def test_every_state_is_walked():
+    """A group's row needs one of its states; each state is shown somewhere all the same."""
+    assert set(STATES) == {state for states, _ in WALKS.values() for state in states}
+
+
+def test_what_holds_back_an_undo():
+    """These states and no others of those that wait."""
+    found = set()
+    for states, _ in WALKS.values():
+        if Reason.UNDOING in states and Reason.SUPERSEDED not in states:
+            found |= {*states[states.index(Reason.UNDOING) :]} & {*members_of(StateGroup.WAITING)}
+    assert found == set(members_of(StateGroup.HELD_BACK))
