@@ -2,6 +2,7 @@
 
 from kafka_rebalance.api.conditions import ReadySummary
 from kafka_rebalance.api.rebalance_states import STATES, can_reach, may_follow, summary_of, transition_between
+from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.reasons import Reason
 
 PROBLEM = "Problem"
@@ -35,6 +36,18 @@ class StateWalk:
         self.walked = set()
         self.refused = []
         self._paths = {}
+
+    def following(self, patch_status):
+        """As ``KubeInMemory.patch_status``; what it writes is followed by namespace and name."""
+
+        async def follow(kube, plural, namespace, name, patch):
+            before = kube.resources.get((plural, namespace, name), {}).get("status")
+            written = await patch_status(kube, plural, namespace, name, patch)
+            if written and plural == REBALANCES:
+                self.write((namespace, name), before, patch["status"])
+            return written
+
+        return follow
 
     def write(self, key, before, after):
         """A status replaces another one; ``key`` is the resource."""

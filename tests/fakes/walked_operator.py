@@ -56,8 +56,12 @@ class WalkedOperator(OperatorInMemory):
         """Set ``freeze`` on a KafkaReassignmentThrottle."""
         metadata = {"name": "limits", "namespace": "kafka", "uid": "k-1"}
         spec = {"kafka": {"bootstrapServers": "kafka:9092"}, "freeze": freeze}
-        body = self.kube.create(REASSIGNMENT_THROTTLES, {"metadata": metadata, "spec": spec})
-        self.engine.see_throttles({"k-1": parse_throttle(body)})
+        self._see(self.kube.create(REASSIGNMENT_THROTTLES, {"metadata": metadata, "spec": spec}))
+
+    def delete(self):
+        body = self.kube.delete(REBALANCES, "kafka", "r", self.clock.at.isoformat())
+        if body is not None:
+            self._see(body)
 
     def undo(self):
         """As `kafka-rebalance undo` orders it."""
@@ -71,6 +75,12 @@ class WalkedOperator(OperatorInMemory):
         """Until ``r`` is gone; what has to be copied back before is in sync at once."""
         self.kafka.slow = set()
         await self.until_true(lambda: (REBALANCES, "kafka", "r") not in self.kube.resources)
+
+    def _see(self, body):
+        if "freeze" in body["spec"]:
+            self.engine.see_throttles({body["metadata"]["uid"]: parse_throttle(body)})
+        else:
+            super()._see(body)
 
 
 def applied(kafka=None, **spec):

@@ -7,7 +7,6 @@ from tests.fakes.kube_in_memory import KubeInMemory
 from tests.fakes.state_walk import StateWalk
 
 from kafka_rebalance.api.rebalance_states import transitions
-from kafka_rebalance.api.v1alpha1 import REBALANCES
 
 _REPORT = "REPORT_STATES"
 """Set this variable to have the transitions listed that the tests have walked, and those that they have not."""
@@ -17,17 +16,9 @@ _walked = set()
 
 @pytest.fixture(autouse=True)
 def state_walk(monkeypatch):
-    """The states of the KafkaRebalances of this test; by namespace and name where there is one API server."""
-    walk, patch_status = StateWalk(), KubeInMemory.patch_status
-
-    async def follow(kube, plural, namespace, name, patch):
-        before = kube.resources.get((plural, namespace, name), {}).get("status")
-        written = await patch_status(kube, plural, namespace, name, patch)
-        if written and plural == REBALANCES:
-            walk.write((namespace, name), before, patch["status"])
-        return written
-
-    monkeypatch.setattr(KubeInMemory, "patch_status", follow)
+    """The states of the KafkaRebalances of this test."""
+    walk = StateWalk()
+    monkeypatch.setattr(KubeInMemory, "patch_status", walk.following(KubeInMemory.patch_status))
     yield walk
     _walked.update(walk.rows)
     assert not walk.refused, "\n".join(walk.refused)
