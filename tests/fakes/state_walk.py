@@ -15,15 +15,17 @@ def state_in(status):
     A reason that is both is a state only with the summary of that state: ClusterUnhealthy is in progress while it holds
     steps back, and a problem where it refuses a plan.
     """
-    conditions = {c["type"]: c for c in (status or {}).get("conditions", ())}
-    if "Ready" not in conditions:
+    if not any(c["type"] == "Ready" for c in (status or {}).get("conditions", ())):
         return None
-    summary = ReadySummary(tuple(conditions[kind]["status"] for kind in ("Ready", "Reconciling", "Stalled")))
-    reason = Reason(conditions["Ready"]["reason"])
-    if reason in STATES and summary_of(reason) is summary:
-        return reason
-    assert summary is ReadySummary.STUCK, f"{reason} is neither stuck nor in the table of states with {summary.name}"
-    return PROBLEM
+    reason, summary = _shown(status)
+    return Reason(reason) if reason in STATES and summary_of(Reason(reason)) is summary else PROBLEM
+
+
+def _shown(status):
+    """The reason of Ready, and how the three conditions that go together do."""
+    conditions = {c["type"]: c for c in status["conditions"]}
+    kinds = ("Ready", "Reconciling", "Stalled")
+    return conditions["Ready"]["reason"], ReadySummary(tuple(conditions[kind]["status"] for kind in kinds))
 
 
 class StateWalk:
@@ -53,6 +55,8 @@ class StateWalk:
         """A status replaces another one; ``key`` is the resource."""
         path = self._paths.setdefault(key, [])
         came, goes = state_in(before), state_in(after)
+        if goes == PROBLEM and _shown(after)[1] is not ReadySummary.STUCK:
+            self.refused.append(f"{_shown(after)} is not in the table, and a problem is stuck")
         if not path or path[-1] != came:
             path.append(came)  # the fake was given another status, as if the last one had not been written
         if goes == came:

@@ -276,11 +276,11 @@ async def edited_in_the_round_that_began_the_undo():
     await operator.until("Succeeded")
 
 
-@walk("Planning", "Rebalancing", "Succeeded", "Queued")
+@walk("Planning", "Rebalancing", "NothingToDo", "Queued")
 async def edited_while_another_moves():
     """The new plan waits for the other rebalance."""
-    operator = await succeeded(SlowCluster(slow=False, u=((1,), (1,))))
-    operator.kafka.slow = {2}
+    operator = applied(SlowCluster(rows=((1,), (2,)), u=((1,), (1,))))
+    await operator.until("NothingToDo")
     operator.apply_other(topics={"include": ["u"]})
     await operator.until_true(lambda: bool(operator.kafka.flying))
     operator.edit(topics={"include": ["t", "u"]})
@@ -368,9 +368,9 @@ async def test_walk(name, state_walk):
 
 
 def test_every_transition_is_walked():
-    """What no walk can show is not in the table."""
+    """What no walk can show is not in the table. A step that two rows allow shows neither."""
     declared = {step for states, _ in WALKS.values() for step in pairwise([None, *states])}
-    walked = {row for before, after in declared for row in transition_between(before, after)}
+    walked = {rows[0] for step in declared if len(rows := transition_between(*step)) == 1}
     assert [f"{before or '[*]'} -> {after}" for before, after in transitions() if (before, after) not in walked] == []
 
 

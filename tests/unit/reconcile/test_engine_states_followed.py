@@ -40,6 +40,12 @@ class TestStateWalk:
         assert state_in(status("ClusterUnhealthy")) == Reason.CLUSTER_UNHEALTHY
         assert state_in(status("ClusterUnhealthy", ReadySummary.STUCK)) == PROBLEM
 
+    def test_a_summary_that_is_not_that_of_the_state(self):
+        """Nobody may take for done what still moves."""
+        walk = StateWalk()
+        walk.write("r", status("Planning"), status("Rebalancing", ReadySummary.DONE))
+        assert len(walk.refused) == 1
+
 
 def status(reason, summary=None):
     """As it is stored; None: it was never written."""
