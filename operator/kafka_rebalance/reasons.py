@@ -46,7 +46,7 @@ class Reason(StrEnum):
     DRIFTED = "Drifted"
     """Reports that others changed more of the plan than spec.approval.driftBudget: a new plan is being made."""
     ROLLBACK_TOO_LARGE = "RollbackTooLarge"
-    """Reports that the rollback would move more than spec.rollback.maxData, and waits until the bound or the policy is changed."""
+    """Reports that the rollback would move more than spec.rollback.maxData, and waits for a decision."""
     TAKEN_OVER = "TakenOver"
     """Reports that another resource covers the same partitions and goes on from here; nothing is moved back."""
     UNDOING = "Undoing"
