@@ -8,13 +8,13 @@ from kafka_rebalance.planning.problem.copies import Copies
 from kafka_rebalance.planning.problem.instance import Ints
 
 _TURNS = 8
-"""So often the brokers change places before those that are left over are served one by one."""
+"""Rounds of swaps before the greedy fallback."""
 
 
 def fewer_bytes(copies: Copies) -> Copies:
-    """The copies with as many moves between any two brokers, of smaller partitions where they fit as well.
+    """The copies with as many moves between any two brokers, of smaller partitions if they fit as well.
 
-    What moves because it has to is left alone: copies on departing brokers, and partitions that the rack rule changes.
+    Forced moves are not changed: copies on departing brokers, and partitions with rack violations.
     """
     instance = copies.instance
     moved = copies.moved()
@@ -31,7 +31,7 @@ def fewer_bytes(copies: Copies) -> Copies:
         & ~crowded[instance.partition_of_slot[moved]]
     )
     moved = moved[free]
-    # Whatever moves for balance stays for now, and the smallest go instead.
+    # Take back what moves for balance, and move the smallest partitions instead.
     found = Copies(instance, np.zeros(0, dtype=np.int64))
     found.broker_of_slot = copies.broker_of_slot.copy()
     found.broker_of_slot[moved] = instance.broker_of_slot[moved]
@@ -52,7 +52,7 @@ def fewer_bytes(copies: Copies) -> Copies:
 
 
 def _swap_in(copies: Copies, slots: Ints, brokers: Ints) -> bool:
-    """Put one of these slots' copies, the first that fits, on each of the brokers; False if some broker gets none."""
+    """Move to each broker the first of these slots' copies that fits; False if some broker gets none."""
     for turn in range(_TURNS):
         first, brokers = slots[: len(brokers)], np.roll(brokers, turn)
         if len(first) < len(brokers):

@@ -36,7 +36,7 @@ class _SetTable:
 
 
 def arrange(instance: Instance, placed: Placed, goals: Goals) -> list[list[int]]:
-    """An ordered list of broker indices per partition. Takes a wide instance, and sets of its replication factors."""
+    """An ordered list of broker indices per partition. The instance may shrink; the sets have target sizes."""
     replica_sets = _set_table(instance, placed)
     leaders, counts = _leaders(instance, replica_sets, goals)
     if not goals.follower_order:
@@ -46,7 +46,7 @@ def arrange(instance: Instance, placed: Placed, goals: Goals) -> list[list[int]]
         ]
     leaders, seconds = _pairs(instance, replica_sets, goals, counts)
     front = [leaders, seconds]
-    for place in range(2, int(instance.rf.max(initial=0)) - 1):  # the last place has no choice left
+    for place in range(2, int(instance.rf.max(initial=0)) - 1):  # the last position has no choice left
         front.append(_place(instance, replica_sets, front, place))
     fronts = np.stack(front, axis=1).tolist()
     return [_with_front(row, chosen) for row, chosen in zip(replica_sets.table.tolist(), fronts, strict=True)]
@@ -85,7 +85,7 @@ def _set_table(instance: Instance, placed: Placed) -> _SetTable:
 
 
 def _candidates(replica_sets: _SetTable, goals: Goals) -> tuple[Ints, Ints, Ints]:
-    """Every (partition, broker) that may lead, and its cost: 0 leads now, 1 retained (so in sync already), 2 new."""
+    """Every (partition, broker) that may lead, and its cost: 0 leads now, 1 retained (already in sync), 2 new."""
     p, k = np.nonzero(replica_sets.table >= 0)
     b = replica_sets.table[p, k]
     stays = b == replica_sets.first[p]
@@ -180,7 +180,7 @@ def _pairs(instance: Instance, replica_sets: _SetTable, goals: Goals, leader_cou
 
 
 def _place(instance: Instance, replica_sets: _SetTable, front: list[Ints], place: int) -> Ints:
-    """The broker at ``place`` [P] (-1 where the list is shorter): pairs (leader, it) spread evenly."""
+    """The broker at ``place`` [P] (-1 if the list is shorter), with even pairs (leader, broker)."""
     p, k = np.nonzero((replica_sets.table >= 0) & (instance.rf > place)[:, None])
     b = replica_sets.table[p, k]
     taken = np.zeros(len(p), dtype=np.bool_)

@@ -1,7 +1,7 @@
-"""The order within lists when a budget leaves copies on brokers that may hold nothing.
+"""The order within lists when a movement budget leaves replicas on brokers that are not eligible.
 
-Such a copy leads only where its partition has no other one, or where leaders are to stay; the rest of the list is
-ordered as if it was not there. Where followers are to stay in order it keeps its place, else it goes last.
+Such a stranded replica leads only if its partition has no other replica, or if the goals keep leaders. The rest of the
+list is ordered without it. It keeps its position if the goals keep the follower order, else it goes last.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from kafka_rebalance.planning.problem.instance import Indices, Instance
 from kafka_rebalance.planning.problem.request import Goals
 
 Order = Callable[[Copies, Goals], Indices]
-"""Gives all lists, one behind the other."""
+"""Returns the flat lists of all partitions."""
 
 
 def order_around_stranded(copies: Copies, goals: Goals, order: Order) -> Indices:
-    """All lists [N], one behind the other; ``order`` is asked where no copy is left behind."""
+    """The flat lists [N]; ``order`` orders the replicas that are not stranded."""
     instance = copies.instance
     stays = instance.eligible[copies.broker_of_slot]
     if stays.all():
@@ -39,7 +39,7 @@ def order_around_stranded(copies: Copies, goals: Goals, order: Order) -> Indices
 
 
 def _without_stranded(instance: Instance, stays: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Instance:
-    """The instance as if only these slots existed."""
+    """The instance with only these slots."""
     rf = np.bincount(instance.partition_of_slot[stays], minlength=len(instance.rf))
     alive = rf > 0
     kinds, kind = np.unique(rf[alive], return_inverse=True)
@@ -58,7 +58,7 @@ def _without_stranded(instance: Instance, stays: np.ndarray[tuple[int], np.dtype
 
 
 def _woven(row: list[int], stays: list[bool], goals: Goals) -> list[int]:
-    """The row with what is left behind where it belongs; the ordered rest lies in the other places."""
+    """The row with its stranded replicas in their positions; the other positions have the ordered rest."""
     rest = [b for b, here in zip(row, stays, strict=True) if here]
     for place, (b, here) in enumerate(zip(row, stays, strict=True)):
         if here:
