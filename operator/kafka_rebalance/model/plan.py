@@ -67,7 +67,7 @@ class Certificate:
 
     @classmethod
     def of(cls, moves: int, lower_bound: int) -> Certificate:
-        """Of a plan that balances as well as possible with so many replica moves."""
+        """The certificate of a plan with full balance and this number of replica moves."""
         return cls(lower_bound, optimal=moves == lower_bound)
 
 

@@ -21,7 +21,7 @@ from kafka_rebalance.model.goals import Balance, Strategy
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition, SkippedPartition
 from kafka_rebalance.planning.budget.movement_budget import best_within_budget, exceeds
 from kafka_rebalance.planning.gain import gains_too_little
-from kafka_rebalance.planning.ordering.arranging import EXACT_ORDER, arranged
+from kafka_rebalance.planning.ordering.arranging import EXACT_ORDER
 from kafka_rebalance.planning.ordering.cp_sat_tiebreak import better_replica_sets
 from kafka_rebalance.planning.ordering.replica_order import arrange
 from kafka_rebalance.planning.ordering.spread import spread
@@ -82,8 +82,7 @@ def solve(instance: Instance, goals: Goals) -> Solution:
     if not goals.limited or not exceeds(Copies.of_lists(instance, whole.lists), goals):
         return whole
     result = best_within_budget(instance, chosen.copies, goals)
-    lists = order_around_stranded(result.copies, goals, _in_order)
-    return Solution(lists, result.certificate, result.imbalance)
+    return Solution(order_around_stranded(result.copies, goals), result.certificate, result.imbalance)
 
 
 def choose_replica_sets(instance: Instance, goals: Goals) -> ReplicaSets:
@@ -97,17 +96,12 @@ def _best_order(present: Instance, copies: Copies, goals: Goals) -> Indices:
     instance = copies.instance
     if len(instance.broker_of_slot) > EXACT_ORDER:
         return spread(copies, goals)
-    lists = arrange(present, copies.replica_sets(), goals)
-    better = (
-        better_replica_sets(instance, copies.replica_sets(), lists, goals) if goals.balance is Balance.TOTAL else None
-    )
+    placed = copies.replica_sets()
+    lists = arrange(present, placed, goals)
+    better = better_replica_sets(instance, placed, lists, goals) if goals.balance is Balance.TOTAL else None
     if better is not None:
         lists = arrange(present, better, goals)
     return np.fromiter(chain.from_iterable(lists), dtype=np.int32, count=len(instance.broker_of_slot))
-
-
-def _in_order(copies: Copies, goals: Goals) -> Indices:
-    return arranged(copies.instance, copies, goals)
 
 
 def _uneven(instance: Instance, solution: Solution, goals: Goals) -> int:

@@ -24,7 +24,7 @@ from kafka_rebalance.planning.replicas.outline import Outline, corners, crowds_o
 class Point:
     """Counts ``target`` [B] that the outline reaches by ``moves``; ``kept`` of the crowded copies [corners].
 
-    ``squares`` is the imbalance: of these counts and what stays as it is.
+    ``squares`` is the imbalance: of these counts, fixed replicas included.
     """
 
     target: Ints
@@ -38,18 +38,18 @@ class BudgetOutline:
 
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
-        kind, group = instance.kind[instance.partition_of_slot], instance.group[instance.broker_of_slot]
         self._stays: Bools = instance.eligible[instance.broker_of_slot]
-        crowded = self._stays & (instance.crowd(instance.broker_of_slot) > instance.rack_capacity[kind, group])
-        self._crowds = crowds_of(instance, np.flatnonzero(crowded))
+        crowded, _ = instance.overfull(instance.broker_of_slot)
+        self._crowds = crowds_of(instance, crowded)
         self._corner, self._corner_broker = corners(instance, self._crowds)
-        ordinary = self._stays & ~crowded
+        ordinary = self._stays.copy()
+        ordinary[crowded] = False
+        partition_of, broker_of = instance.replicas(np.flatnonzero(ordinary))
         kinds = len(instance.kinds)
-        cell = kind[ordinary] * instance.brokers + instance.broker_of_slot[ordinary]
+        cell = instance.kind[partition_of] * instance.brokers + broker_of
         self._keepable = np.bincount(cell, minlength=kinds * instance.brokers).reshape(kinds, instance.brokers)
         self._capacity = instance.rack_capacity[self._crowds.kind, self._crowds.group]
-        size = np.bincount(self._crowds.which, minlength=len(self._capacity)) // np.maximum(self._crowds.count, 1)
-        self._beyond = (size - self._capacity) * self._crowds.count
+        self._beyond = (self._crowds.size - self._capacity) * self._crowds.count
         self._departing = _by_size(instance, np.flatnonzero(~self._stays))
         self.forced = len(self._departing)
         """Number of copies on brokers that are not eligible."""

@@ -18,18 +18,11 @@ def fewer_bytes(copies: Copies) -> Copies:
     """
     instance = copies.instance
     moved = copies.moved()
-    touched = np.bincount(instance.partition_of_slot[moved], minlength=len(instance.rf))
+    partition_of, home = instance.replicas(moved)
+    touched = np.bincount(partition_of, minlength=len(instance.rf))
     crowded = np.zeros(len(instance.rf), dtype=np.bool_)
-    capacity = instance.rack_capacity[
-        instance.kind[instance.partition_of_slot], instance.group[instance.broker_of_slot]
-    ]
-    crowded[instance.partition_of_slot[instance.crowd(instance.broker_of_slot) > capacity]] = True
-    home = instance.broker_of_slot[moved]
-    free = (
-        instance.eligible[home]
-        & (touched[instance.partition_of_slot[moved]] == 1)
-        & ~crowded[instance.partition_of_slot[moved]]
-    )
+    crowded[instance.partition_of_slot[instance.overfull(instance.broker_of_slot)[0]]] = True
+    free = instance.eligible[home] & (touched[partition_of] == 1) & ~crowded[partition_of]
     moved = moved[free]
     # Take back what moves for balance, and move the smallest partitions instead.
     found = Copies(instance, np.zeros(0, dtype=np.int64))
@@ -38,11 +31,11 @@ def fewer_bytes(copies: Copies) -> Copies:
     idle = np.ones(len(instance.rf), dtype=np.bool_)
     idle[instance.partition_of_slot[found.moved()]] = False
     idle &= ~crowded
-    by_holder = np.argsort(instance.broker_of_slot, kind="stable")
-    begin = np.searchsorted(instance.broker_of_slot[by_holder], np.arange(instance.brokers + 1))
+    by_broker = np.argsort(instance.broker_of_slot, kind="stable")
+    begin = np.searchsorted(instance.broker_of_slot[by_broker], np.arange(instance.brokers + 1))
     home = home[free]
     for a in np.unique(home).tolist():
-        slots = by_holder[begin[a] : begin[a + 1]]
+        slots = by_broker[begin[a] : begin[a + 1]]
         slots = slots[idle[instance.partition_of_slot[slots]]]
         slots = slots[np.lexsort((slots, instance.size[instance.partition_of_slot[slots]]))]
         if not _swap_in(found, slots, copies.broker_of_slot[moved[home == a]].astype(np.int64)):

@@ -27,9 +27,7 @@ class _RackRepair:
         instance = self._instance = copies.instance
         self._copies = Copies.of_lists(instance, copies.broker_of_slot)
         broker_of, group = copies.broker_of_slot, instance.group
-        crowd, kind = instance.crowd(broker_of), instance.kind[instance.partition_of_slot]
-        capacity = instance.rack_capacity[kind, np.maximum(group[broker_of], 0)]
-        over = np.flatnonzero((crowd > capacity) & instance.eligible[broker_of])
+        over, _ = instance.overfull(broker_of)
         self._partitions = set(instance.partition_of_slot[over].tolist())
         self._held: defaultdict[_Cell, int] = defaultdict(int)
         self._on: defaultdict[int, set[int]] = defaultdict(set)

@@ -29,7 +29,7 @@ class Leaders(Exchanges):
     def __init__(self, copies: Copies, goals: Goals) -> None:
         instance = self._instance = copies.instance
         self.lists: Indices = copies.broker_of_slot.copy()
-        self._start = instance.start
+        self._start, self._partition = instance.start, instance.partition_of_slot
         self._first = instance.broker_of_slot[self._start]
         self._fresh = np.zeros(len(self.lists), dtype=np.bool_)  # kept in step with the lists
         self._fresh[copies.moved()] = True
@@ -37,9 +37,8 @@ class Leaders(Exchanges):
         self._number = np.full(instance.brokers, -1, dtype=np.int32)
         self._number[self._brokers] = np.arange(len(self._brokers))
         follower = instance.position > 0
-        gone = self._fresh[
-            self._start
-        ]  # kept copies are in their slots: a new copy means that the leader's copy leaves
+        # Kept copies are in their slots, so a new copy in the leader's slot means that the leader's copy leaves.
+        gone = self._fresh[self._start]
         if not goals.leaders:
             follower &= gone[instance.partition_of_slot]
         self._followers = np.flatnonzero(follower)
@@ -51,7 +50,7 @@ class Leaders(Exchanges):
 
     def _lead(self, slots: Ints) -> None:
         """Swap the brokers at these slots with the leaders of their partitions."""
-        first = self._start[self._instance.partition_of_slot[slots]]
+        first = self._start[self._partition[slots]]
         for values in (self.lists, self._fresh):
             values[slots], values[first] = values[first], values[slots]
 
@@ -106,7 +105,7 @@ class Leaders(Exchanges):
         slots = self._candidates[need.takers[self.lists[self._candidates]]]
         if retained:
             slots = slots[~self._fresh[slots]]
-        partition_of = self._instance.partition_of_slot[slots]
+        partition_of = self._partition[slots]
         slots = slots[
             np.append(need.givers, True)[leader[partition_of]] & self._may_lead(slots, leader)
         ]  # NOBODY is the last
@@ -117,10 +116,10 @@ class Leaders(Exchanges):
         need = needs(self._counted(leader), shares)
         givers = np.append(need.givers, True)
         slots = self._candidates[self._may_lead(self._candidates, leader)]
-        gives = givers[leader[self._instance.partition_of_slot[slots]]]
+        gives = givers[leader[self._partition[slots]]]
         last = slots[~gives & need.takers[self.lists[slots]]]
         between = np.zeros(self._instance.brokers, dtype=np.bool_)
-        between[leader[self._instance.partition_of_slot[last]]] = True
+        between[leader[self._partition[last]]] = True
         first = slots[gives]
         first = first[between[self.lists[first]]]
         one, two = two_steps(need, self._handovers(first, leader), self._handovers(last, leader))
@@ -131,23 +130,21 @@ class Leaders(Exchanges):
 
     def _may_lead(self, slots: Ints, leader: Ints) -> Bools:
         """All slots except the leaders' own."""
-        return np.asarray(
-            (self._instance.position[slots] > 0) | (leader[self._instance.partition_of_slot[slots]] == NOBODY)
-        )
+        return np.asarray((self._instance.position[slots] > 0) | (leader[self._partition[slots]] == NOBODY))
 
     def _handovers(self, slots: Ints, leader: Ints) -> tuple[Ints, Ints, Ints]:
-        partition_of = self._instance.partition_of_slot[slots].astype(np.int64)
+        partition_of = self._partition[slots].astype(np.int64)
         return partition_of, leader[partition_of], self.lists[slots].astype(np.int64)
 
     def _take(self, slots: Ints, leader: Ints) -> int:
-        leader[self._instance.partition_of_slot[slots]] = self.lists[slots]
+        leader[self._partition[slots]] = self.lists[slots]
         self._lead(slots)
         return len(slots)
 
     def _appoint(self, partitions: Ints) -> None:
         """Give these partitions a leader, a retained copy if there is one."""
-        slots = self._candidates[np.isin(self._instance.partition_of_slot[self._candidates], partitions)]
-        partition_of = self._instance.partition_of_slot[slots]
+        slots = self._candidates[np.isin(self._partition[self._candidates], partitions)]
+        partition_of = self._partition[slots]
         order = np.lexsort((scramble(slots, 0), self._fresh[slots], partition_of))
         self._lead(slots[order[first_of_each(partition_of[order], len(self._start))]])
 
@@ -178,9 +175,9 @@ class Leaders(Exchanges):
         slots = self._followers
         if led.max() - led[self._brokers].min() < 2:
             return 0
-        gain = (led[self.lists[self._start]])[self._instance.partition_of_slot[slots]] - led[self.lists[slots]]
+        gain = (led[self.lists[self._start]])[self._partition[slots]] - led[self.lists[slots]]
         slots, gain = slots[gain >= 2], gain[gain >= 2]
-        partition_of = self._instance.partition_of_slot[slots]
+        partition_of = self._partition[slots]
         order = np.lexsort((scramble(slots, turn), -gain))
         order = order[first_of_each(partition_of[order], len(self._start))]
         leader, target, gain = self.lists[self._start[partition_of[order]]], self.lists[slots[order]], gain[order]
@@ -199,7 +196,7 @@ class Leaders(Exchanges):
         self._begin = np.searchsorted(leader[self._by_leader], np.arange(self._instance.brokers + 1))
 
     def _price(self, slots: Ints) -> None:
-        partition_of = self._instance.partition_of_slot[slots]
+        partition_of = self._partition[slots]
         leader, target, first = self.lists[self._start[partition_of]], self.lists[slots], self._first[partition_of]
         price = (target != first).astype(np.int32) - (leader != first)
         a, d = self._number[leader], self._number[target]
@@ -214,10 +211,7 @@ class Leaders(Exchanges):
 
     def reprice(self, slots: Ints) -> None:
         """Price the partitions of these slots again."""
-        rows = [
-            self._start[p] + np.arange(1, self._instance.rf[p])
-            for p in np.unique(self._instance.partition_of_slot[slots])
-        ]
+        rows = [self._start[p] + np.arange(1, self._instance.rf[p]) for p in np.unique(self._partition[slots])]
         self._price(np.concatenate(rows))
 
     def cheapest(self, a: int, d: int, turn: int) -> tuple[int, int]:
@@ -230,7 +224,7 @@ class Leaders(Exchanges):
         slots = self._start[led[row]] + place
         if not len(slots):
             return -1, NEVER
-        first = self._first[self._instance.partition_of_slot[slots]]
+        first = self._first[self._partition[slots]]
         price = (first != there).astype(np.int64) - (first != here)
         best = np.lexsort((scramble(slots, turn), self._fresh[slots], price))[0]
         return int(slots[best]), int(price[best])
@@ -238,5 +232,5 @@ class Leaders(Exchanges):
     def exchange(self, slot: int, d: int) -> None:  # noqa: ARG002 - a swap undoes itself
         """Swap the slot's broker and the leader of its partition."""
         self._lead(np.array([slot]))
-        partition = int(self._instance.partition_of_slot[slot])
+        partition = int(self._partition[slot])
         self._came.setdefault(int(self.lists[self._start[partition]]), []).append(partition)

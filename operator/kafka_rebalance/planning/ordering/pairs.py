@@ -57,7 +57,7 @@ class Pairs:
         return (counts + np.bincount(self._fixed, minlength=possible)).astype(np.int32)
 
     def even(self, lists: Indices) -> None:
-        """Swap while a single swap makes pairs evener. Changes ``lists``."""
+        """Swap while a single swap makes pairs more even. Changes ``lists``."""
         for turn in count():  # ends: every round lowers the sum of squares
             rows = np.flatnonzero(self.counts[self.here] >= 2)  # below that no other can have two fewer
             now = self.counts[self.here[rows]]

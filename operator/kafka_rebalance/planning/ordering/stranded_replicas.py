@@ -6,32 +6,29 @@ list is ordered without it. It keeps its position if the goals keep the follower
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
+from kafka_rebalance.planning.ordering.arranging import arranged
 from kafka_rebalance.planning.problem.copies import Copies
 from kafka_rebalance.planning.problem.instance import Indices, Instance
 from kafka_rebalance.planning.problem.request import Goals
 
-Order = Callable[[Copies, Goals], Indices]
-"""Returns the flat lists of all partitions."""
 
-
-def order_around_stranded(copies: Copies, goals: Goals, order: Order) -> Indices:
-    """The flat lists [N]; ``order`` orders the replicas that are not stranded."""
+def order_around_stranded(copies: Copies, goals: Goals) -> Indices:
+    """The flat lists [N]."""
     instance = copies.instance
     stays = instance.eligible[copies.broker_of_slot]
     if stays.all():
-        return order(copies, goals)
+        return arranged(instance, copies, goals)
     lists = copies.broker_of_slot.copy()
     if not stays.any():
         return lists
     rest = _without_stranded(instance, stays)
     part = Copies(rest, np.zeros(0, dtype=np.int64))
     part.broker_of_slot = copies.broker_of_slot[stays]
-    lists[stays] = order(part, goals)
+    lists[stays] = arranged(rest, part, goals)
     for p in np.unique(instance.partition_of_slot[~stays]).tolist():
         slots = np.arange(int(instance.start[p]), int(instance.start[p] + instance.rf[p]))
         lists[slots] = _woven(lists[slots].tolist(), stays[slots].tolist(), goals)

@@ -48,9 +48,8 @@ def _solve(instance: Instance, brokers: Ints, centre: Ints, limit: Ints) -> Ints
     out = net.add_arcs(broker_node[which], sink, width, slope + 2 * instance.fixed_replicas[brokers][which])
     group = instance.group[brokers]
     members = np.bincount(instance.kind)
-    for rf, count, capacity, excess in zip(
-        instance.kinds, members, instance.rack_capacity, instance.rack_excess, strict=True
-    ):
+    rules = instance.rack_capacity, instance.rack_excess
+    for rf, count, capacity, excess in zip(instance.kinds, members, *rules, strict=True):
         source = net.add_nodes(1, rf * count)
         group_node = net.add_nodes(len(instance.group_size))
         if instance.rack_awareness is RackAwareness.PREFERRED:

@@ -120,25 +120,18 @@ def _lists(partitions: list[PartitionInput], rf: Ints) -> tuple[Ints, Ints]:
 def _check_goals(request: PlanRequest) -> None:
     """Refuse goals that cannot be combined."""
     goals = request.goals
-    asked = [
-        name
-        for name, given in (
-            ("balance", goals.balance is not Balance.TOTAL),
-            ("maxReplicaMoves", goals.max_replica_moves is not None),
-            ("maxDataToMove", goals.max_data_to_move is not None),
-        )
-        if given
-    ]
-    others = [
-        name
-        for name, given in (
-            (f"the strategy {request.strategy}", request.strategy is not Strategy.MINIMAL_MOVEMENT),
-            ("a replicationFactor", request.replication_factor is not None),
-        )
-        if given
-    ]
-    if asked and others:
-        raise Refused(Reason.GOALS_NOT_COMBINED, f"goals.{asked[0]} cannot be combined with {others[0]}")
+    asked = {
+        "balance": goals.balance is not Balance.TOTAL,
+        "maxReplicaMoves": goals.max_replica_moves is not None,
+        "maxDataToMove": goals.max_data_to_move is not None,
+    }
+    others = {
+        f"the strategy {request.strategy}": request.strategy is not Strategy.MINIMAL_MOVEMENT,
+        "a replicationFactor": request.replication_factor is not None,
+    }
+    goal, other = (next((name for name, given in of.items() if given), None) for of in (asked, others))
+    if goal and other:
+        raise Refused(Reason.GOALS_NOT_COMBINED, f"goals.{goal} cannot be combined with {other}")
 
 
 def _check_brokers(request: PlanRequest) -> None:

@@ -102,6 +102,10 @@ class Instance:
         """``excess_of`` for each partition [P]."""
         return self.rack_excess[self.kind]
 
+    def replicas(self, slots: Ints) -> tuple[Ints, Ints]:
+        """Partition and broker of these slots, as 64-bit columns."""
+        return self.partition_of_slot[slots].astype(np.int64), self.broker_of_slot[slots].astype(np.int64)
+
     def part(self, chosen: Bools) -> Instance:
         """Only the chosen [P] partitions; the others become fixed replicas and leaders."""
         slots = chosen[self.partition_of_slot]
@@ -170,10 +174,8 @@ class Instance:
         crowd = self.crowd(broker_of_slot)
         least = int(self.rack_capacity[:, self.group_size > 0].min(initial=crowd.max(initial=0)))
         slots = np.flatnonzero(crowd > least)  # few; only these need their own capacity
-        over = (
-            crowd[slots]
-            - self.rack_capacity[self.kind[self.partition_of_slot[slots]], self.group[broker_of_slot[slots]]]
-        )
+        kind, group = self.kind[self.partition_of_slot[slots]], self.group[broker_of_slot[slots]]
+        over = crowd[slots] - self.rack_capacity[kind, group]
         return slots[over > 0], over[over > 0]
 
     def violations(self, broker_of_slot: Indices) -> int:

@@ -12,7 +12,7 @@ from kafka_rebalance.planning.problem.instance import Indices, Instance
 
 @dataclass(frozen=True)
 class Solution:
-    """All lists one behind the other [N], each of its replication factor. ``imbalance``: what a movement budget left.
+    """The flat lists [N] with their target lengths. ``imbalance``: what a movement budget left.
 
     The certificate of lists that were not chosen for their moves has the moves of these very lists as lower bound.
     """

@@ -9,6 +9,7 @@ placement: the *kept-in-place* bound. A placement with as many moves is optimal.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,11 @@ class Crowds:
     kind: Ints
     group: Ints
     count: Ints
+
+    @cached_property
+    def size(self) -> Ints:
+        """Copies in a crowd, per kind of crowd."""
+        return np.bincount(self.which, minlength=len(self.count)) // np.maximum(self.count, 1)
 
 
 def outline(instance: Instance, fair: Ints) -> Outline:
@@ -89,10 +95,7 @@ def outline(instance: Instance, fair: Ints) -> Outline:
 
 def crowds_of(instance: Instance, slots: Ints) -> Crowds:
     """The crowds of these slots."""
-    partition_of, broker_of = (
-        instance.partition_of_slot[slots].astype(np.int64),
-        instance.broker_of_slot[slots].astype(np.int64),
-    )
+    partition_of, broker_of = instance.replicas(slots)
     group = instance.group[broker_of]
     order = np.lexsort((broker_of, group, partition_of))
     slots, partition_of, broker_of, group = slots[order], partition_of[order], broker_of[order], group[order]
@@ -117,8 +120,7 @@ def crowds_of(instance: Instance, slots: Ints) -> Crowds:
 
 def corners(instance: Instance, crowds: Crowds) -> tuple[Ints, Ints]:
     """The brokers of each kind of crowd, as (kind of crowd, broker)."""
-    size = np.bincount(crowds.which, minlength=len(crowds.count)) // np.maximum(crowds.count, 1)
-    first = rank_within(crowds.which) < size[crowds.which]
+    first = rank_within(crowds.which) < crowds.size[crowds.which]
     return crowds.which[first], instance.broker_of_slot[crowds.members[first]].astype(np.int64)
 
 
@@ -127,12 +129,11 @@ def deal_crowds(crowds: Crowds, corner: Ints, kept: Ints) -> NDArray[np.bool_]:
 
     The crowds of a kind form a circle: each broker keeps its copies of the next crowds on it.
     """
-    size = np.bincount(crowds.which, minlength=len(crowds.count)) // np.maximum(crowds.count, 1)
     before = np.cumsum(kept) - kept
     first_corner = np.flatnonzero(rank_within(corner) == 0)
     offset = before - before[first_corner][corner] if len(corner) else before
     place = rank_within(crowds.which)
-    at, column = place // size[crowds.which], place % size[crowds.which]
+    at, column = np.divmod(place, crowds.size[crowds.which])
     corner_of = first_corner[crowds.which] + column if len(corner) else place
     turn = (at - offset[corner_of]) % crowds.count[crowds.which]
     return np.asarray(turn < kept[corner_of])

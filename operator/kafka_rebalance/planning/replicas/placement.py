@@ -119,9 +119,7 @@ class _PlacementNetwork:
 
     def _add_broker_arcs(self) -> None:
         instance, net = self._instance, self._net
-        partition_of, broker_of = (
-            column[self._kept].astype(np.int64) for column in (instance.partition_of_slot, instance.broker_of_slot)
-        )
+        partition_of, broker_of = instance.replicas(np.flatnonzero(self._kept))
         leads = instance.position[self._kept] == 0
         tail = self._inner[partition_of, instance.group[broker_of]]
         arcs = [net.add_arcs(tail, self._broker[broker_of], 1, np.where(leads, -self._w_leader, 0))]

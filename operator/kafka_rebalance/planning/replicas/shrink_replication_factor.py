@@ -64,10 +64,7 @@ def _most_kept(instance: Instance, fair: Ints) -> Bools:
     """A largest set of listed replicas [N] that fair counts and the rack rule allow: a maximum flow."""
     groups = len(instance.group_size)
     slots = np.flatnonzero(instance.eligible[instance.broker_of_slot])
-    partition_of, broker_of = (
-        instance.partition_of_slot[slots].astype(np.int64),
-        instance.broker_of_slot[slots].astype(np.int64),
-    )
+    partition_of, broker_of = instance.replicas(slots)
     cell, which = np.unique(partition_of * groups + instance.group[broker_of], return_inverse=True)
     capacity = instance.rack_capacity + instance.rack_excess[:, None]
     if instance.rack_awareness is RackAwareness.PREFERRED:

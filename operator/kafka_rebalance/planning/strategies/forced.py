@@ -47,8 +47,8 @@ def forced_moves(instance: Instance) -> Ints:
     """Number of forced moves of each partition [P]."""
     slots = np.flatnonzero(instance.eligible[instance.broker_of_slot])
     groups = len(instance.group_size)
-    partition_of = instance.partition_of_slot[slots].astype(np.int64)
-    cell, held = np.unique(partition_of * groups + instance.group[instance.broker_of_slot[slots]], return_counts=True)
+    partition_of, broker_of = instance.replicas(slots)
+    cell, held = np.unique(partition_of * groups + instance.group[broker_of], return_counts=True)
     of, group = cell // groups, cell % groups
     within = np.minimum(held, instance.rack_capacity[instance.kind[of], group])
     partitions = len(instance.rf)

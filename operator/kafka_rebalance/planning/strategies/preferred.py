@@ -43,12 +43,9 @@ def _of_able(instance: Instance) -> Instance:
 
 def _filled_in(instance: Instance, able: Bools, ordered: Indices) -> Indices:
     """The lists with the replicas that may lead in their new order; the others keep their positions but the first."""
-    first_steps_back = ~able[instance.start] & (
-        np.bincount(instance.partition_of_slot[able], minlength=len(instance.rf)) > 0
-    )
-    order = np.lexsort(
-        (instance.position, ~able & first_steps_back[instance.partition_of_slot], instance.partition_of_slot)
-    )
+    partition_of = instance.partition_of_slot
+    first_steps_back = ~able[instance.start] & (np.bincount(partition_of[able], minlength=len(instance.rf)) > 0)
+    order = np.lexsort((instance.position, ~able & first_steps_back[partition_of], partition_of))
     lists = instance.broker_of_slot[order]
     lists[able[order]] = ordered
     return lists

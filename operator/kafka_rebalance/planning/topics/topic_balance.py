@@ -45,9 +45,8 @@ def balanced_by_topic(instance: Instance, balance: Balance) -> ReplicaSets:
     if not instance.topic[-1] and not instance.fixed_replicas.any():
         return fewest_moves(instance)
     odd = instance.rack_awareness is RackAwareness.PREFERRED or bool(instance.rack_excess.any())
-    if len(instance.broker_of_slot) <= SMALL or (
-        odd and (balance is Balance.BOTH or _choices(instance) <= MOST_CHOICES)
-    ):
+    by_flow = odd and (balance is Balance.BOTH or _choices(instance) <= MOST_CHOICES)
+    if by_flow or len(instance.broker_of_slot) <= SMALL:
         return _by_flow(instance, balance)
     if balance is Balance.PER_TOPIC and (odd or _cells(instance) > MOST_CELLS):
         return _each_alone(instance)

@@ -54,16 +54,9 @@ def _by_topic(instance: Instance) -> tuple[Instance, Ints]:
     cell, kind = np.unique(instance.rf * topics + instance.topic, return_inverse=True)
     rf, topic = cell // topics, cell % topics
     old = np.searchsorted(instance.kinds, rf)
-    return (
-        replace(
-            instance,
-            kind=kind.astype(np.int64),
-            kinds=rf,
-            rack_capacity=instance.rack_capacity[old],
-            rack_excess=instance.rack_excess[old],
-        ),
-        topic,
-    )
+    capacity, excess = instance.rack_capacity[old], instance.rack_excess[old]
+    kind = kind.astype(np.int64)
+    return replace(instance, kind=kind, kinds=rf, rack_capacity=capacity, rack_excess=excess), topic
 
 
 class _CellNetwork:
@@ -78,13 +71,13 @@ class _CellNetwork:
         self._brokers = np.flatnonzero(instance.eligible)
         self._number = np.full(instance.brokers, -1, dtype=np.int64)
         self._number[self._brokers] = np.arange(len(self._brokers))
-        kind, group = self._instance.kind[instance.partition_of_slot], instance.group[instance.broker_of_slot]
-        crowd = instance.crowd(instance.broker_of_slot)
         self._stays = instance.eligible[instance.broker_of_slot]
-        crowded = self._stays & (crowd > self._instance.rack_capacity[kind, group])
-        self._crowds = crowds_of(self._instance, np.flatnonzero(crowded))
-        ordinary = self._stays & ~crowded
-        cell = kind[ordinary] * instance.brokers + instance.broker_of_slot[ordinary]
+        crowded, _ = instance.overfull(instance.broker_of_slot)
+        self._crowds = crowds_of(self._instance, crowded)
+        ordinary = self._stays.copy()
+        ordinary[crowded] = False
+        partition_of, broker_of = instance.replicas(np.flatnonzero(ordinary))
+        cell = self._instance.kind[partition_of] * instance.brokers + broker_of
         self._cells, self._keepable = np.unique(cell, return_counts=True)
         self._fair = fair_counts(instance)[self._brokers] if self._both else None
 

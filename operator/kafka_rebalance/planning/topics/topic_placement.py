@@ -92,20 +92,14 @@ class _TopicNetwork:
         instance, net = self._instance, self._net
         rack = self._weight["rack"]
         net.add_arcs(self._partition[:, None], self._inner, instance.partition_capacity)
+        above = instance.group_size - instance.partition_capacity
         if instance.rack_awareness is RackAwareness.PREFERRED:
-            net.add_arcs(
-                self._partition[:, None], self._inner, instance.group_size[None, :] - instance.partition_capacity, rack
-            )
+            net.add_arcs(self._partition[:, None], self._inner, above, rack)
             return
         forced = np.flatnonzero(instance.partition_excess)
         beyond = net.add_nodes(len(forced))
         net.add_arcs(self._partition[forced], beyond, instance.partition_excess[forced])
-        net.add_arcs(
-            beyond[:, None],
-            self._inner[forced],
-            instance.group_size[None, :] - instance.partition_capacity[forced],
-            rack,
-        )
+        net.add_arcs(beyond[:, None], self._inner[forced], above[forced], rack)
 
     def _add_choices(self) -> None:
         """Every partition may be on every broker; one that did not hold it costs a move."""
