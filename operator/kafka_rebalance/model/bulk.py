@@ -1,4 +1,4 @@
-"""For what makes millions of values."""
+"""Switches the garbage collector off while millions of values are made."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_collector() -> Iterator[None]:
-    """No search for cycles meanwhile, also as a decorator: the values have none, and each search walks all of them.
+    """No search for reference cycles in this context or decorated function.
 
-    For a call that makes them, or a command that ends afterwards; not for what runs on. Reading and planning a million
-    partitions takes two thirds of the time so; memory is given back by counting references, as ever.
+    The values have no cycles, and each search visits all of them; reference counts still free memory. Reading and
+    planning a million partitions takes two thirds of the time. Not for code that keeps running.
     """
     enabled = gc.isenabled()
     gc.disable()

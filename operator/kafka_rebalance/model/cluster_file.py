@@ -1,10 +1,10 @@
-"""The offline cluster file (design section 10) as values. Parses bytes; opening files is the command line's business.
+"""The offline cluster file as values. Parses bytes and opens no files.
 
     {"brokers": [{"id": 0, "rack": "a"}, {"id": 1, "rack": null}],
      "partitions": [{"topic": "t", "partition": 0, "replicas": [0, 1], "size": 1048576}]}
 
-``size`` and ``rack`` are optional, gzip is recognised by its first bytes. Keys that Kafka or ``kafka-rebalance plan``
-write beside these are ignored; any other is refused, because a misspelt ``rack`` would switch rack safety off.
+``size`` and ``rack`` are optional; gzip is recognised by its first bytes. Other keys that Kafka or ``kafka-rebalance
+plan`` write are ignored; any other key is refused, because a misspelt ``rack`` would disable the rack rule.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PARTITION_KEYS = frozenset(("topic", "partition", "replicas", "size", "log_dirs
 
 @dataclass(frozen=True, slots=True)
 class ClusterPartition:
-    """One partition of the file; ``size_bytes`` is None where the file does not say."""
+    """One partition of the file; ``size_bytes`` is None if the file has no size."""
 
     tp: TopicPartition
     replicas: Replicas
@@ -44,17 +44,17 @@ class ClusterPartition:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFile:
-    """Brokers that are there, and partitions; replicas may sit on brokers that are gone."""
+    """The brokers and partitions; replicas may be on brokers that are gone."""
 
     brokers: tuple[Broker, ...]
     partitions: tuple[ClusterPartition, ...]
 
 
 def parse_cluster(data: bytes, limit: int = MAX_BYTES) -> ClusterFile:
-    """The cluster in the file, which unpacked is not larger than ``limit`` bytes.
+    """The cluster in the file, at most ``limit`` bytes unpacked.
 
-    Raises ValueError with the JSON path where the shape is wrong, Refused (DuplicateBroker, DuplicatePartition,
-    DuplicateReplica) where the shape is right but no cluster can be like that.
+    Raises ValueError with the JSON path if the shape is wrong, Refused (DuplicateBroker, DuplicatePartition,
+    DuplicateReplica) if a broker or partition occurs twice.
     """
     document = decode_object(data, limit)
     known_keys(document, _DOCUMENT_KEYS, "$")

@@ -1,7 +1,6 @@
-"""JSON from files that people and other tools write: unpacked, bounded, and checked so that errors name the JSON path.
+"""JSON from files of users and other tools: unpacked, limited in size, and checked. Parses bytes and opens no files.
 
-Every function raises ValueError saying where the value is and what was expected there. Parses bytes; opening files is
-the command line's business.
+Every function raises ValueError with the JSON path of the value and what was expected there.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from kafka_rebalance.units import format_bytes
 MAX_INT32 = 2**31 - 1
 MAX_INT64 = 2**63 - 1
 MAX_BYTES = 4 * 2**30
-"""No cluster fills this much; what does is endless, or a gzip bomb."""
+"""Larger than the file of any cluster: an endless stream or a gzip bomb."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _CHUNK_BYTES = 2**20
 
 
 class Readable(Protocol):
-    """What bytes can be read from."""
+    """A stream of bytes."""
 
     def read(self, size: int, /) -> bytes:
         """At most ``size`` bytes; none at the end."""
@@ -35,7 +34,7 @@ class Readable(Protocol):
 
 
 def read_limited(stream: Readable, limit: int = MAX_BYTES) -> bytes:
-    """All bytes of the stream. Raises ValueError where there are more than ``limit``, without reading on."""
+    """All bytes of the stream. Raises ValueError as soon as there are more than ``limit``."""
     read = io.BytesIO()
     while chunk := stream.read(_CHUNK_BYTES):
         if read.tell() + len(chunk) > limit:
@@ -45,7 +44,7 @@ def read_limited(stream: Readable, limit: int = MAX_BYTES) -> bytes:
 
 
 def decode_object(data: bytes, limit: int = MAX_BYTES) -> dict[str, Any]:
-    """The one JSON object in these bytes, gzip'd (known by its first bytes) or not, unpacked at most ``limit``."""
+    """The JSON object in these bytes, which may be gzip'd; at most ``limit`` bytes unpacked."""
     try:
         if data.startswith(_GZIP_MAGIC):
             with gzip.open(io.BytesIO(data)) as unpacked:
@@ -63,7 +62,7 @@ def decode_object(data: bytes, limit: int = MAX_BYTES) -> dict[str, Any]:
 
 
 def _decode(data: bytes) -> Any:
-    """Equal names share one string. What that parser does not take (UTF-16, say) the slower one does, or explains."""
+    """Equal strings are shared. What the fast parser refuses (UTF-16, say) the slower one reads or explains."""
     try:
         return from_json(data, cache_strings="all")
     except ValueError:
@@ -71,14 +70,14 @@ def _decode(data: bytes) -> Any:
 
 
 def known_keys(value: Any, known: AbstractSet[str], path: str) -> None:
-    """Refuse an object with any other key: a typo must not quietly switch off what the key stands for."""
+    """Refuse an object with any other key: a typo must not silently disable what the key sets."""
     if isinstance(value, dict) and not value.keys() <= known:
         unknown = min(value.keys() - known)
         raise ValueError(f"{path}: unknown key {unknown!r:.60}; known are {', '.join(sorted(known))}")
 
 
 def member(value: Any, key: str, path: str) -> Any:
-    """What an object has under a key that must be there."""
+    """The value of a required key of an object."""
     if not isinstance(value, dict):
         raise ValueError(f"{path}: expected an object, found {value!r:.60}")
     if key not in value:

@@ -1,4 +1,4 @@
-"""What is known about how much a partition holds and takes in."""
+"""The known load of partitions: sizes and produce rates."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class LoadModel:
     samples: int = 0
 
     def knows(self, tp: TopicPartition, topic_id: str) -> bool:
-        """Whether the load is of that very topic, and not of an earlier one of its name. An empty id tells nothing."""
+        """Whether the load is of this topic, not of an earlier one of the same name. An empty id matches any topic."""
         load = self.partitions.get(tp)
         return load is not None and (not load.topic_id or not topic_id or load.topic_id == topic_id)
 

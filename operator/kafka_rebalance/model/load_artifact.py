@@ -1,7 +1,7 @@
-"""The load model as bytes: what the pipeline writes and the planner reads, without Spark or Arrow on either side.
+"""The load model as bytes: written by the pipeline, read by the planner, without Spark or Arrow.
 
-The artefact is gzip'd JSON of one object; ``partitions`` holds one row per partition in the order of ``columns``. The
-same model always gives the same bytes. Nothing here opens files or knows the time.
+The artefact is one gzip'd JSON object; ``partitions`` has one row per partition in the order of ``columns``. The same
+model always gives the same bytes. Opens no files and reads no clock.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _COLUMNS = (
 
 
 def render_load_model(model: LoadModel) -> bytes:
-    """The artefact. Raises ValueError for a model without a cluster or a time: nobody could judge it later."""
+    """The artefact. Raises ValueError for a model without a cluster or a time: its age could not be checked."""
     if model.cluster_id is None or model.measured_at is None:
         raise ValueError("a load model is stored with its cluster id and the time of its newest sample")
     document = {
@@ -51,7 +51,7 @@ def render_load_model(model: LoadModel) -> bytes:
 
 
 def parse_load_model(data: bytes) -> LoadModel:
-    """The model of an artefact, gzip'd or plain. Raises Refused (LoadModelInvalid) saying what is wrong with it."""
+    """The model of an artefact, gzip'd or plain. Raises Refused (LoadModelInvalid) with what is wrong."""
     document = _decode(data)
     version = document.get("version")
     if version != VERSION:
@@ -74,9 +74,9 @@ def parse_load_model(data: bytes) -> LoadModel:
 
 
 def check_fresh(model: LoadModel, now: datetime, max_age: timedelta) -> None:
-    """Raise Refused (LoadModelStale) with the numbers where the newest sample is older than ``max_age``.
+    """Raise Refused (LoadModelStale) with the numbers if the newest sample is older than ``max_age``.
 
-    A model from the future, beyond what clocks differ by, is refused as well: its age cannot be told.
+    A model from the future, beyond a clock skew, is also refused: its age is not known.
     """
     if model.measured_at is None:
         raise Refused(Reason.LOAD_MODEL_STALE, "the load model does not say when it was measured")
@@ -143,7 +143,7 @@ def _count(value: Any) -> int:
 def _rate(value: Any) -> float | None:
     if value is None:
         return None
-    # NaN fails the comparison too; Python's JSON would let it through.
+    # NaN, which Python's JSON accepts, also fails the comparison.
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
         raise ValueError(f"{value!r} is not a rate")
     return float(value)

@@ -1,4 +1,4 @@
-"""What a plan is: for each partition that changes, the list it was planned from and the list it shall have."""
+"""A plan: for each partition that changes, the list that it was planned from and its target."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 class PlannedPartition:
     """One partition that the plan is about. ``topic_id`` is empty in plans made from files.
 
-    ``elects``: the list stays as it is; another than its first replica leads, and the first is to be elected.
+    ``elects``: the list does not change; its first replica does not lead now and is to be elected.
     """
 
     tp: TopicPartition
@@ -48,7 +48,7 @@ class SkippedPartition:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The fewest and the most replicas that any target broker holds of what is balanced."""
+    """The fewest and the most counted replicas of any target broker."""
 
     fewest: int
     most: int
@@ -67,14 +67,14 @@ class Certificate:
 
     @classmethod
     def of(cls, moves: int, lower_bound: int) -> Certificate:
-        """Of a plan that balances as well as possible with so many replica moves."""
+        """The certificate of a plan with full balance and this number of replica moves."""
         return cls(lower_bound, optimal=moves == lower_bound)
 
 
 @dataclass(frozen=True, slots=True)
 class Imbalance:
-    """What a movement budget left: the sum of the target brokers' squared replica counts (of each topic's, where these
-    are balanced first), and a sum that is proved to be the least within the budget, or less."""
+    """The imbalance within a movement budget: ``squares``, the sum of the target brokers' squared replica counts (of
+    each topic's, if these are balanced first), and ``least``, a lower bound on it for any plan within the budget."""
 
     squares: int
     least: int
@@ -82,7 +82,7 @@ class Imbalance:
 
 @dataclass(frozen=True, slots=True)
 class BrokerChange:
-    """What a plan does to one broker: replicas, their bytes and preferred leaderships that it gets and gives up."""
+    """The replicas, their bytes and the preferred leaderships that a broker gets and gives."""
 
     broker: BrokerId
     replicas_in: int
@@ -97,18 +97,18 @@ class BrokerChange:
 class Plan:
     """A plan with its certificate.
 
-    ``before`` and ``after`` are the spreads it starts from and ends with (None in plans stored by earlier versions).
-    ``reason`` says in one CamelCase word why a plan is empty, where the cluster is not just as asked for;
-    ``data_source`` where the sizes come from (LoadModel, LogDirs; empty where that is not known).
+    ``before`` and ``after`` are the spreads at its start and end (None: unknown). ``reason`` is the CamelCase reason of
+    an empty plan for a cluster that does not meet the goals; ``data_source`` the source of the sizes (LoadModel,
+    LogDirs; empty: unknown).
 
     ``partitions`` holds the changed ones, sorted, and those that only get another leader; in a run that superseded an
     earlier plan also those that the earlier plan moved and this one leaves. Of both kinds current = target.
     ``imbalance`` is None unless a movement budget was reached.
 
-    ``uneven_topics`` is how many topics are less even than they could be alone, because totals come first (Both).
+    ``uneven_topics`` is the number of topics that are less even than they could be alone, as totals come first (Both).
 
-    ``in_place`` are the partitions that given lists name (strategy Assignment) and that have these lists already: when
-    the run is planned again, one of them that is gone by then was deleted, and never misspelt.
+    ``in_place`` are the partitions of an assignment (strategy Assignment) that already have their lists: if one of them
+    is gone when the run is planned again, it was deleted and is no typing error.
     """
 
     partitions: tuple[PlannedPartition, ...]
@@ -150,9 +150,9 @@ class Plan:
 
     @cached_property
     def broker_changes(self) -> tuple[BrokerChange, ...]:
-        """Of each broker that gets or gives up anything; those of which most replicas, then leaderships, change first.
+        """The changes of each broker, most replicas, then most leaderships, first.
 
-        Differences: what a broker holds in all is not in a plan, which has only the partitions that change.
+        These are differences: a plan has only the partitions that change, not all that a broker holds.
         """
         tally: defaultdict[BrokerId, list[int]] = defaultdict(lambda: [0, 0, 0, 0, 0, 0])
         for p in self.partitions:
@@ -171,7 +171,7 @@ class Plan:
 
     @cached_property
     def about(self) -> frozenset[TopicPartition]:
-        """Every partition that it names, whether it changes it or not."""
+        """Every partition that the plan names, changed or not."""
         named = ((p.tp for p in self.partitions), (row.tp for row in self.skipped), self.in_place)
         return frozenset(chain.from_iterable(named))
 

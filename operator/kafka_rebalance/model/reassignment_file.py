@@ -1,9 +1,9 @@
-"""Kafka's reassignment file, as its tool, `kafka-rebalance plan` and KIP-236 write it. Opens nothing.
+"""Kafka's reassignment file, as its tool, `kafka-rebalance plan` and KIP-236 write it. Opens no files.
 
     {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [0, 1], "original_replicas": [0, 2]}]}
 
-``original_replicas`` is KIP-236's, and optional: what the partition has before, and what it is rolled back to.
-``log_dirs``, which Kafka's tool writes, is not read: in which of its directories a broker puts a copy is its choice.
+``original_replicas`` is KIP-236's, and optional: the list before the reassignment, and the target of a rollback.
+``log_dirs``, which Kafka's tool writes, is not read: brokers choose the directory of a copy.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ANY = "any"
 
 @dataclass(frozen=True, slots=True)
 class Reassigned:
-    """One row: the list that a partition shall have; ``original`` is None where the file does not say."""
+    """One row: the target list of a partition; ``original`` is None if the file has none."""
 
     tp: TopicPartition
     replicas: Replicas
@@ -34,8 +34,8 @@ class Reassigned:
 def read_reassignment(data: bytes) -> tuple[Reassigned, ...]:
     """The rows of the file, sorted by partition.
 
-    Raises ValueError with the JSON path where the shape is wrong, Refused (DuplicatePartition, DuplicateReplica) where
-    a partition or a broker is named twice.
+    Raises ValueError with the JSON path if the shape is wrong, Refused (DuplicatePartition, DuplicateReplica) if a
+    partition or a broker is named twice.
     """
     document = decode_object(data)
     known_keys(document, _DOCUMENT_KEYS, "$")
@@ -57,14 +57,14 @@ def parse_reassignment(data: bytes) -> dict[TopicPartition, Replicas]:
 
 
 def render_reassignment(rows: Iterable[Reassigned]) -> str:
-    """One line, in the order given, with ``original_replicas`` where they are known."""
+    """One line, in the order given, with ``original_replicas`` if known."""
     return _compact({"version": 1, "partitions": [_plain(row) | _original(row) for row in rows]})
 
 
 def render_assignment(
     lists: Iterable[tuple[TopicPartition, Replicas]], log_dirs: Mapping[tuple[TopicPartition, BrokerId], str]
 ) -> str:
-    """One line, sorted, just as Kafka's tool prints an assignment: with the directories that are known."""
+    """One line, sorted, as Kafka's tool prints an assignment: with the known log directories."""
     rows = [
         _plain(Reassigned(tp, replicas)) | {"log_dirs": [log_dirs.get((tp, b), _ANY) for b in replicas]}
         for tp, replicas in sorted(lists)

@@ -1,4 +1,4 @@
-"""What must survive the operator's death beside the plan: the run and what each partition was before it.
+"""What is stored beside the plan: the run, and each partition as it was before the run.
 
 A *run* opens with the first submission after creation or after success and closes at success, or when its rollback is
 over. Superseding the plan within a run keeps its origins.
@@ -27,10 +27,10 @@ class RunOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """One partition as it was before the run first touched it. The preferred leader is the first of ``replicas``.
+    """One partition as it was before the run first changed it. The preferred leader is the first of ``replicas``.
 
-    ``leader`` led the partition when this was recorded; None: nobody did, or it is not known. A rollback elects the
-    preferred leader only where it led before.
+    ``leader`` led the partition when this was recorded; None: no leader, or not known. A rollback elects the preferred
+    leader only if it led before.
     """
 
     tp: TopicPartition
@@ -41,7 +41,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a run has used of its movement budget: replica moves, and the bytes that their copies fetched."""
+    """The used part of a run's movement budget: replica moves, and the bytes that their copies fetched."""
 
     replica_moves: int = 0
     data_bytes: int = 0
@@ -76,10 +76,10 @@ class Run:
 
     @property
     def started(self) -> bool:
-        """Whether it may have changed anything in Kafka."""
+        """Whether the run may have changed anything in Kafka."""
         return self.started_at is not None or bool(self.cordoned)
 
     @property
     def open(self) -> bool:
-        """Whether something may have been submitted that is neither finished nor undone."""
+        """Whether something submitted may be neither finished nor undone."""
         return self.closed_at is None

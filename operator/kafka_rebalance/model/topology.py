@@ -1,4 +1,4 @@
-"""Brokers, partitions and what Kafka says about them at one moment."""
+"""Brokers, partitions and their state in Kafka at one moment."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Pure planning: from where replicas are to where they should be. No I/O, no clock, no randomness.
 
-``plan`` (planner.py) is the one entry point; it reads top down: instance -> balance -> placement -> order.
+``plan`` (planner.py) is the only entry point. The steps are: instance -> balance -> placement -> order.
 """
 
 from kafka_rebalance.planning.planner import plan

@@ -1,6 +1,6 @@
-"""Whether a plan that nothing forces is worth its moves.
+"""Whether a plan that nothing forces gains enough to be worth its moves (``minimumGain``).
 
-Judged is the plan that would be made: with a movement budget what the budget buys, however much more would gain.
+The plan that would be carried out is judged: with a movement budget, the plan within the budget.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from kafka_rebalance.planning.strategies.forced import forced_moves
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """What the fullest target broker holds before and after: in all or, ``by_topic``, of each topic that may move,
-    added up over these."""
+    """Replicas on the fullest target broker before and after: of all topics or, ``by_topic``, the sum over the topics
+    that may move of the replicas on the fullest broker of each."""
 
     by_topic: bool
     before: int
     after: int
 
     def reaches(self, percent: int) -> bool:
-        """Whether at least so much is taken off it."""
+        """Whether the fullest broker loses at least this share of its replicas."""
         return (self.before - self.after) * 100 >= percent * self.before
 
 
 def gains_of(request: PlanRequest, made: Plan) -> tuple[Gain, ...]:
-    """The gains that a MinimalMovement plan is judged by, one of which has to be enough; none where something is
-    forced. ``made`` is a plan of ``request`` that no minimum gain has emptied."""
+    """The gains that a MinimalMovement plan is judged by; one of them must be enough. Empty when a move is forced.
+    ``made`` is a plan of ``request`` without a minimum gain."""
     encoded = build(request)
     if not encoded.partitions or _forced(encoded.instance):
         return ()
@@ -43,14 +43,14 @@ def gains_of(request: PlanRequest, made: Plan) -> tuple[Gain, ...]:
 
 
 def gains_too_little(instance: Instance, solution: Solution, goals: Goals) -> bool:
-    """Whether nothing is forced and all that is balanced gains less than ``minimum_gain`` percent.
+    """Whether no move is forced and everything that is balanced gains less than ``minimum_gain`` percent.
 
-    A replication factor that changes is forced, too: somebody asked for it.
+    A change of the replication factor counts as forced: the user requested it.
     """
     if not goals.minimum_gain or _forced(instance):
         return False
     if np.array_equal(solution.lists, instance.broker_of_slot):
-        return False  # there is nothing to gain, and nothing to be told about it
+        return False  # the plan is empty anyway and needs no reason
     return not any(gain.reaches(goals.minimum_gain) for gain in _gains(instance, solution.lists, goals.balance))
 
 
@@ -59,14 +59,14 @@ def _forced(instance: Instance) -> bool:
 
 
 def _gains(instance: Instance, lists: Indices, balance: Balance) -> tuple[Gain, ...]:
-    """Of what is balanced: of the totals, of the topics, or of both."""
+    """The gains of what is balanced: totals, topics, or both."""
     total = Gain(False, *(spread_of(instance, at).most for at in (instance.broker_of_slot, lists)))
     topics = Gain(True, *(_fullest_of_topics(instance, at) for at in (instance.broker_of_slot, lists)))
     return {Balance.TOTAL: (total,), Balance.PER_TOPIC: (topics,), Balance.BOTH: (total, topics)}[balance]
 
 
 def _fullest_of_topics(instance: Instance, lists: Indices) -> int:
-    """The sum over the topics that may move of what the fullest broker of each holds of it."""
+    """The sum over the topics that may move of the replicas on the fullest broker of each."""
     here = instance.eligible[lists]
     cell = instance.topic[instance.partition_of_slot[here]] * instance.brokers + lists[here]
     cells, held = np.unique(cell, return_counts=True)

@@ -1,15 +1,12 @@
-"""The planner: the order of objectives of the design, one line each. Everything is decided by what it is given.
+"""The planner: the objectives of a plan, in order of priority. The same request always gives the same plan.
 
-1. hard rules and the rack rule, 2. fair replica counts  -> balance.fair_counts
-3. fewest moves among all placements with such counts    -> sets.fewest_moves; where lists shrink narrowing.narrow
-                                                            comes before; where topics are balanced 2. and 3. are
-                                                            topics.balanced_by_topic; what a movement budget leaves of
-                                                            them: budget.buy
-4. leaders, 5. follower order, 6. fewest leader changes  -> order.arrange, exact for the replica sets of 3;
-                                                            joint.better_sets chooses among those in small clusters;
-                                                            spread.spread in large ones, exact for 4 and then 6
+1. Hard rules and the rack rule, 2. fair replica counts: ``fair_counts``.
+3. Fewest moves at these counts: ``fewest_moves``. When the replication factor shrinks ``shrink`` comes first. When
+   topics are balanced ``balanced_by_topic`` does 2 and 3. ``best_within_budget`` applies a movement budget.
+4. Leaders, 5. follower order, 6. fewest leader changes: ``arrange``, exact for given replica sets; in small clusters
+   ``better_replica_sets`` also chooses among equally good sets. In large clusters ``spread``: exact for 4, then 6.
 
-That is the strategy MinimalMovement; each other one is a module of its own.
+This is the strategy MinimalMovement; each other strategy is a module in ``strategies``.
 """
 
 from __future__ import annotations
@@ -24,7 +21,7 @@ from kafka_rebalance.model.goals import Balance, Strategy
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition, SkippedPartition
 from kafka_rebalance.planning.budget.movement_budget import best_within_budget, exceeds
 from kafka_rebalance.planning.gain import gains_too_little
-from kafka_rebalance.planning.ordering.arranging import EXACT_ORDER, arranged
+from kafka_rebalance.planning.ordering.arranging import EXACT_ORDER
 from kafka_rebalance.planning.ordering.cp_sat_tiebreak import better_replica_sets
 from kafka_rebalance.planning.ordering.replica_order import arrange
 from kafka_rebalance.planning.ordering.spread import spread
@@ -45,7 +42,7 @@ from kafka_rebalance.reasons import Reason
 
 
 def plan(request: PlanRequest) -> Plan:
-    """The plan that the strategy makes, with its certificate. Raises Refused where the request contradicts itself."""
+    """The plan of the requested strategy, with its certificate. Raises Refused when the request contradicts itself."""
     if request.strategy is Strategy.ASSIGNMENT:
         check_assignment(request)
     encoded = build(request)
@@ -75,7 +72,7 @@ def plan(request: PlanRequest) -> Plan:
 
 
 def solve(instance: Instance, goals: Goals) -> Solution:
-    """MinimalMovement in arrays. The instance has at least one partition; a wide one has no budget."""
+    """MinimalMovement on arrays. The instance has at least one partition; one that shrinks has no budget."""
     if instance.shrinks:
         shrunk = shrink(instance)
         lists = _best_order(instance, fewest_moves(shrunk.instance).copies, goals)
@@ -85,42 +82,36 @@ def solve(instance: Instance, goals: Goals) -> Solution:
     if not goals.limited or not exceeds(Copies.of_lists(instance, whole.lists), goals):
         return whole
     result = best_within_budget(instance, chosen.copies, goals)
-    lists = order_around_stranded(result.copies, goals, _in_order)
-    return Solution(lists, result.certificate, result.imbalance)
+    return Solution(order_around_stranded(result.copies, goals), result.certificate, result.imbalance)
 
 
 def choose_replica_sets(instance: Instance, goals: Goals) -> ReplicaSets:
-    """Which brokers hold each partition, without a budget."""
+    """Which brokers hold each partition, ignoring the movement budget."""
     total = goals.balance is Balance.TOTAL
     return fewest_moves(instance) if total else balanced_by_topic(instance, goals.balance)
 
 
 def _best_order(present: Instance, copies: Copies, goals: Goals) -> Indices:
-    """The lists in order, of these copies or, in small clusters, of equally good ones. ``present`` may be wide."""
+    """The ordered lists of these copies or, in small clusters, of equally good ones. ``present`` may shrink."""
     instance = copies.instance
     if len(instance.broker_of_slot) > EXACT_ORDER:
         return spread(copies, goals)
-    lists = arrange(present, copies.replica_sets(), goals)
-    better = (
-        better_replica_sets(instance, copies.replica_sets(), lists, goals) if goals.balance is Balance.TOTAL else None
-    )
+    placed = copies.replica_sets()
+    lists = arrange(present, placed, goals)
+    better = better_replica_sets(instance, placed, lists, goals) if goals.balance is Balance.TOTAL else None
     if better is not None:
         lists = arrange(present, better, goals)
     return np.fromiter(chain.from_iterable(lists), dtype=np.int32, count=len(instance.broker_of_slot))
 
 
-def _in_order(copies: Copies, goals: Goals) -> Indices:
-    return arranged(copies.instance, copies, goals)
-
-
 def _uneven(instance: Instance, solution: Solution, goals: Goals) -> int:
-    """How many topics had to give way, where totals come first."""
+    """Number of topics that are less even than they could be because totals come first."""
     both = goals.balance is Balance.BOTH and solution.imbalance is None
     return len(uneven_topics(Copies.of_lists(instance, solution.lists))) if both else 0
 
 
 def _given(encoded: Encoded, lists: Indices) -> Solution:
-    """Lists that were not chosen for their moves: the certificate is what they need."""
+    """A solution of lists that were not chosen for their moves."""
     moves = new_copies(encoded.instance, lists)
     return Solution(lists, Certificate(moves, optimal=not moves))
 
@@ -140,7 +131,7 @@ _STRATEGIES: Mapping[Strategy, Callable[[PlanRequest, Encoded], Solution]] = {
 
 
 def _changed(encoded: Encoded, lists: Indices) -> tuple[PlannedPartition, ...]:
-    """The partitions whose list is another one now."""
+    """The partitions whose list changes."""
     instance = encoded.instance
     begin = np.cumsum(instance.rf) - instance.rf
     if instance.shrinks:

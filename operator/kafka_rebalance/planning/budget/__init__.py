@@ -1,1 +1,1 @@
-"""Movement budgets: the best plan within so many moves or bytes."""
+"""Movement budgets: the best plan within a limit on moves or bytes."""

@@ -1,11 +1,11 @@
-"""The outline of a plan that may move only so many copies: which counts so many moves can reach, and which never.
+"""The outline of a plan with a limited number of moves: the counts that can be reached, and bounds on any counts.
 
-The network is that of ``outline``, where what is moved has a price. From a high price down to none its optimum goes
-from "only what has to move" to "fully balanced": each price gives counts that no plan with as few moves betters, and,
-by duality, a bound of the imbalance for any number of moves. The imbalance is the sum of the squared counts.
+The network is that of ``outline`` with a price per move. As the price falls to zero its optimum goes from "only forced
+moves" to "fully balanced". Each price gives counts that no plan with as few moves improves and, by duality, a lower
+bound on the imbalance for any number of moves. The imbalance is the sum of the squared counts.
 
-What must move comes first, and needs no price: copies on brokers that may hold nothing, then copies beyond the rack
-rule. Each takes exactly one move, so as many of them as the budget allows are moved, and nothing else.
+Forced moves come first and have no price: copies on brokers that are not eligible, then rack violations. Each takes
+exactly one move; if the budget does not cover them all nothing else moves.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kafka_rebalance.planning.replicas.outline import Outline, corners, crowds_o
 class Point:
     """Counts ``target`` [B] that the outline reaches by ``moves``; ``kept`` of the crowded copies [corners].
 
-    ``squares`` is the imbalance: of these counts and what stays as it is.
+    ``squares`` is the imbalance: of these counts, fixed replicas included.
     """
 
     target: Ints
@@ -38,23 +38,23 @@ class BudgetOutline:
 
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
-        kind, group = instance.kind[instance.partition_of_slot], instance.group[instance.broker_of_slot]
         self._stays: Bools = instance.eligible[instance.broker_of_slot]
-        crowded = self._stays & (instance.crowd(instance.broker_of_slot) > instance.rack_capacity[kind, group])
-        self._crowds = crowds_of(instance, np.flatnonzero(crowded))
+        crowded, _ = instance.overfull(instance.broker_of_slot)
+        self._crowds = crowds_of(instance, crowded)
         self._corner, self._corner_broker = corners(instance, self._crowds)
-        ordinary = self._stays & ~crowded
+        ordinary = self._stays.copy()
+        ordinary[crowded] = False
+        partition_of, broker_of = instance.replicas(np.flatnonzero(ordinary))
         kinds = len(instance.kinds)
-        cell = kind[ordinary] * instance.brokers + instance.broker_of_slot[ordinary]
+        cell = instance.kind[partition_of] * instance.brokers + broker_of
         self._keepable = np.bincount(cell, minlength=kinds * instance.brokers).reshape(kinds, instance.brokers)
         self._capacity = instance.rack_capacity[self._crowds.kind, self._crowds.group]
-        size = np.bincount(self._crowds.which, minlength=len(self._capacity)) // np.maximum(self._crowds.count, 1)
-        self._beyond = (size - self._capacity) * self._crowds.count
+        self._beyond = (self._crowds.size - self._capacity) * self._crowds.count
         self._departing = _by_size(instance, np.flatnonzero(~self._stays))
         self.forced = len(self._departing)
-        """How many copies are on brokers that may hold nothing."""
+        """Number of copies on brokers that are not eligible."""
         self.repairs = int(self._beyond.sum())
-        """How many copies are beyond the rack rule."""
+        """Number of copies that violate the rack rule."""
         self._centre = self._counts_now()
         self._bounds: dict[int, int] = {}
         self._memory: dict[tuple[int, int], Point] = {}
@@ -64,7 +64,7 @@ class BudgetOutline:
         return np.where(self._instance.eligible, counts, 0).astype(np.int64)
 
     def point(self, moves: int) -> Point:
-        """Of the counts that the outline reaches within so many moves (nearly) the most even ones."""
+        """The most even counts, or nearly, that the outline reaches within ``moves``."""
         if moves < self.forced + self.repairs:
             stuck = max(0, self.forced - moves)
             return self._solve(self._dear(), 1, stuck=stuck, beyond=self.forced + self.repairs - moves - stuck)
@@ -73,14 +73,14 @@ class BudgetOutline:
         return high if high.moves <= moves else self._between(price, low, high, moves)
 
     def least_squares(self, moves: int) -> int:
-        """An imbalance that no plan within so many moves goes below."""
+        """A lower bound on the imbalance of any plan within ``moves``."""
         if moves < self.forced + self.repairs:
             return self.point(moves).squares
         self._price(moves)
         return self._bound(moves)
 
     def lower_bound(self, squares: int, moves: int) -> int:
-        """A number of moves, at most ``moves``, that no plan with so little imbalance is below."""
+        """A lower bound, at most ``moves``, on the moves of any plan with at most this imbalance."""
         low, high = min(moves, self.forced + self.repairs), moves
         self._price(moves)
         while low < high:
@@ -94,7 +94,7 @@ class BudgetOutline:
         return bound + (bound - counted) % 2  # a sum of squares is as odd as the sum
 
     def outline(self, point: Point, moves: int) -> Outline:
-        """The same in single copies: who leaves, for ``moves`` moves at most, smallest partitions first."""
+        """The same as single copies that leave, for at most ``moves`` moves, smallest partitions first."""
         stuck = self._departing[moves:]
         target = point.target + np.bincount(self._instance.broker_of_slot[stuck], minlength=self._instance.brokers)
         keeps = deal_crowds(self._crowds, self._corner, point.kept)
@@ -102,11 +102,11 @@ class BudgetOutline:
         return Outline(target, np.sort(leaving), point.moves)
 
     def _dear(self) -> int:
-        """A price at which nothing moves for balance only."""
+        """A price at which no copy moves for balance."""
         return 4 * self._instance.highest + 4
 
     def _price(self, moves: int) -> int:
-        """The least price at which no more than so many move."""
+        """The least price at which at most ``moves`` copies move."""
         low, high = 0, self._dear()
         while low < high:
             middle = (low + high) // 2
@@ -114,7 +114,7 @@ class BudgetOutline:
         return low
 
     def _at(self, price: int, sign: int) -> Point:
-        """An optimum at that price: of equally good ones that with the fewest (1) or the most moves (-1)."""
+        """An optimum at this price, with the fewest (sign 1) or the most moves (sign -1)."""
         key = (price, sign)
         if key not in self._memory:
             self._memory[key] = point = self._solve(price, sign)
@@ -122,7 +122,7 @@ class BudgetOutline:
         return self._memory[key]
 
     def _between(self, price: int, low: Point, high: Point, moves: int) -> Point:
-        """On the way from one optimum at that price to another: as many brokers as need be get more copies."""
+        """A point between two optima at this price: only some of the brokers get more copies."""
         gains = np.maximum(high.target - low.target, 0)
         order = np.argsort(self._instance.fixed_replicas + low.target, kind="stable")
         least, most, best = 0, int(gains.sum()), low
@@ -143,7 +143,7 @@ class BudgetOutline:
         return best
 
     def _solve(self, price: int, sign: int, limit: Ints | None = None, stuck: int = 0, beyond: int = 0) -> Point:
-        """Squares and price times moves least. ``stuck`` departing copies and up to ``beyond`` crowded ones stay."""
+        """Minimise squares + price * moves. ``stuck`` departing copies and up to ``beyond`` crowded ones stay."""
         brokers = np.flatnonzero(self._instance.eligible)
         most = np.full(self._instance.brokers, len(self._instance.rf)) if limit is None else limit
         best: int | None = None
@@ -188,7 +188,7 @@ class _BudgetNetwork:
         self._net.add_arcs(self._inner[kind, group], self._crowd, capacity * count)
 
     def add_beyond(self, kind: Ints, beyond: Ints, allowed: int) -> None:
-        """Up to so many crowded copies may stay."""
+        """Up to ``allowed`` crowded copies may stay."""
         if not allowed:
             return
         entry, gate = self._net.add_nodes(2)
@@ -219,5 +219,5 @@ class _BudgetNetwork:
 
 
 def _by_size(instance: Instance, slots: Ints) -> Ints:
-    """The slots, those of the smallest partitions first, then broker by broker."""
+    """The slots, smallest partitions first, then broker by broker."""
     return slots[np.lexsort((slots, instance.broker_of_slot[slots], instance.size[instance.partition_of_slot[slots]]))]

@@ -1,8 +1,8 @@
-"""For small clusters: what a movement budget buys, exactly, by a constraint solver with a fixed amount of work.
+"""For small clusters: the best plan within a movement budget, by a constraint solver with a fixed amount of work.
 
-A limit on all moves together takes away what makes the flow's optimum integer, and a limit in bytes is a knapsack. So
-where the outline's bound is not met, and the cluster is small, this decides, level by level, from the best that was
-found. Its answer does not depend on the machine's speed.
+With a limit on all moves the optimum of the flow need not be integer, and a limit in bytes is a knapsack. When the
+outline's bound is not met and the cluster is small this decides level by level, starting from the best plan found
+(decision 16). The result does not depend on the machine's speed.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from kafka_rebalance.model.goals import RackAwareness
 from kafka_rebalance.planning.problem.copies import Copies
 
 SMALL = 300
-"""Number of (partition, broker) choices up to which it is tried: 50 partitions on 6 brokers."""
+"""Number of (partition, broker) choices up to which it is used: 50 partitions on 6 brokers."""
 
 EFFORT = 0.5
-"""The solver's deterministic time per level, about so many seconds."""
+"""The solver's deterministic time per level, about seconds."""
 
 
 def exactly(found: Copies, moves: int, data: int | None) -> Copies | None:
-    """Proved to be the best within so many moves and bytes (None: any); None where it is too much work."""
+    """The proved best within ``moves`` and ``data`` bytes (None: no limit); None if it is too much work."""
     instance = found.instance
     if len(instance.rf) * int(instance.eligible.sum()) > SMALL:
         return None
@@ -31,7 +31,7 @@ def exactly(found: Copies, moves: int, data: int | None) -> Copies | None:
 
 
 class _Model:
-    """Boolean choices: is partition p on broker b."""
+    """Boolean variables: partition p is on broker b."""
 
     def __init__(self, found: Copies, moves: int, data: int | None) -> None:
         from ortools.sat.python import cp_model
@@ -56,14 +56,14 @@ class _Model:
             self._model.add_hint(var, key in replica_sets)
 
     def solve(self) -> Copies | None:
-        """Level by level, most important first."""
+        """Optimise level by level, most important first."""
         instance = self._instance
         stuck = sum(var for (_, b), var in self._on.items() if not instance.eligible[b])
         levels = [stuck, self._violations(), sum(map(self._square, self._brokers)), self._moves]
         if instance.rack_awareness is RackAwareness.PREFERRED:
             levels[1:3] = levels[2], levels[1]
         solver = self._cp.CpSolver()
-        solver.parameters.num_workers = 1  # several would race, and the winner would depend on the day
+        solver.parameters.num_workers = 1  # several workers race, and the result would not be deterministic
         solver.parameters.random_seed = 0
         solver.parameters.max_deterministic_time = EFFORT
         for level in levels:

@@ -1,7 +1,7 @@
-"""Where so many copies go that leave brokers which may hold nothing, when nothing else can be moved: exactly.
+"""Moves a limited number of copies off brokers that are not eligible, exactly, when nothing else can be moved.
 
-Which of the departing copies go first is open, so this decides both at once, as a flow: partition -> (partition, group)
--> broker -> sink, with square costs for counts and a cost for what exceeds the rack rule.
+One flow decides which of the departing copies move first, and to which brokers: partition -> (partition, group) ->
+broker -> sink, with square costs for counts and a cost for rack violations.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from kafka_rebalance.planning.problem.flow import Network, convex_segments, leve
 from kafka_rebalance.planning.problem.instance import Instance, Ints
 
 MOST_CHOICES = 1_000_000
-"""Up to so many (partition, broker) choices it is tried: some seconds."""
+"""Number of (partition, broker) choices up to which it is used: some seconds."""
 
 
 def drain(instance: Instance, moves: int) -> Copies | None:
-    """The copies after so many moves, no more than there are departing copies; None if there are too many choices."""
+    """The copies after ``moves`` moves, at most the number of departing copies; None if there are too many choices."""
     departing = np.flatnonzero(~instance.eligible[instance.broker_of_slot])
     partitions, number = np.unique(instance.partition_of_slot[departing].astype(np.int64), return_inverse=True)
     if len(partitions) * int(instance.eligible.sum()) > MOST_CHOICES:

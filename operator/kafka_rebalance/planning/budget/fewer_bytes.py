@@ -8,41 +8,34 @@ from kafka_rebalance.planning.problem.copies import Copies
 from kafka_rebalance.planning.problem.instance import Ints
 
 _TURNS = 8
-"""So often the brokers change places before those that are left over are served one by one."""
+"""Rounds of swaps before the greedy fallback."""
 
 
 def fewer_bytes(copies: Copies) -> Copies:
-    """The copies with as many moves between any two brokers, of smaller partitions where they fit as well.
+    """The copies with as many moves between any two brokers, of smaller partitions if they fit as well.
 
-    What moves because it has to is left alone: copies on departing brokers, and partitions that the rack rule changes.
+    Forced moves are not changed: copies on departing brokers, and partitions with rack violations.
     """
     instance = copies.instance
     moved = copies.moved()
-    touched = np.bincount(instance.partition_of_slot[moved], minlength=len(instance.rf))
+    partition_of, home = instance.replicas(moved)
+    touched = np.bincount(partition_of, minlength=len(instance.rf))
     crowded = np.zeros(len(instance.rf), dtype=np.bool_)
-    capacity = instance.rack_capacity[
-        instance.kind[instance.partition_of_slot], instance.group[instance.broker_of_slot]
-    ]
-    crowded[instance.partition_of_slot[instance.crowd(instance.broker_of_slot) > capacity]] = True
-    home = instance.broker_of_slot[moved]
-    free = (
-        instance.eligible[home]
-        & (touched[instance.partition_of_slot[moved]] == 1)
-        & ~crowded[instance.partition_of_slot[moved]]
-    )
+    crowded[instance.partition_of_slot[instance.overfull(instance.broker_of_slot)[0]]] = True
+    free = instance.eligible[home] & (touched[partition_of] == 1) & ~crowded[partition_of]
     moved = moved[free]
-    # Whatever moves for balance stays for now, and the smallest go instead.
+    # Take back what moves for balance, and move the smallest partitions instead.
     found = Copies(instance, np.zeros(0, dtype=np.int64))
     found.broker_of_slot = copies.broker_of_slot.copy()
     found.broker_of_slot[moved] = instance.broker_of_slot[moved]
     idle = np.ones(len(instance.rf), dtype=np.bool_)
     idle[instance.partition_of_slot[found.moved()]] = False
     idle &= ~crowded
-    by_holder = np.argsort(instance.broker_of_slot, kind="stable")
-    begin = np.searchsorted(instance.broker_of_slot[by_holder], np.arange(instance.brokers + 1))
+    by_broker = np.argsort(instance.broker_of_slot, kind="stable")
+    begin = np.searchsorted(instance.broker_of_slot[by_broker], np.arange(instance.brokers + 1))
     home = home[free]
     for a in np.unique(home).tolist():
-        slots = by_holder[begin[a] : begin[a + 1]]
+        slots = by_broker[begin[a] : begin[a + 1]]
         slots = slots[idle[instance.partition_of_slot[slots]]]
         slots = slots[np.lexsort((slots, instance.size[instance.partition_of_slot[slots]]))]
         if not _swap_in(found, slots, copies.broker_of_slot[moved[home == a]].astype(np.int64)):
@@ -52,7 +45,7 @@ def fewer_bytes(copies: Copies) -> Copies:
 
 
 def _swap_in(copies: Copies, slots: Ints, brokers: Ints) -> bool:
-    """Put one of these slots' copies, the first that fits, on each of the brokers; False if some broker gets none."""
+    """Move to each broker the first of these slots' copies that fits; False if some broker gets none."""
     for turn in range(_TURNS):
         first, brokers = slots[: len(brokers)], np.roll(brokers, turn)
         if len(first) < len(brokers):

@@ -1,8 +1,8 @@
-"""A movement budget: the best that so many moves, or so many bytes, buy.
+"""The best plan within a movement budget of moves, bytes or both.
 
-First as many copies as possible leave the brokers that may hold nothing, then as many as possible leave racks that hold
-too many of a partition; what is left of the budget makes the sum of squared counts as small as it can, with the fewest
-moves. Where the budget outline's counts are filled with no more moves than allowed, that is the proof.
+First as many copies as possible leave brokers that are not eligible, then as many rack violations as possible are
+repaired; the rest of the budget minimises the sum of squared counts, with the fewest moves. The plan is proved when it
+reaches the counts of the budget outline within the budget.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from kafka_rebalance.planning.replicas.construct import construct
 from kafka_rebalance.planning.replicas.exchange import GivenCounts
 
 _EFFORT = 200
-"""How many looks for a chain are taken at most, for counts that are given."""
+"""Maximum number of searches for chains, for given counts."""
 
 _ATTEMPTS = 4
-"""So many smaller numbers of moves are tried where the outline's counts take more moves than it says."""
+"""How many smaller numbers of moves are tried when the outline's counts take more moves than it says."""
 
 _DATA_ATTEMPTS = 8
-"""So many numbers of moves are tried, each smaller than the last, until one keeps to the bytes."""
+"""How many decreasing numbers of moves are tried until one is within the bytes."""
 
 _UNLIMITED = 2**200
 
@@ -50,14 +50,14 @@ class BudgetResult:
 
 
 def exceeds(full: Copies, goals: Goals) -> bool:
-    """Whether the whole plan is more than the budget."""
+    """Whether the whole plan exceeds the budget."""
     too_many = goals.max_replica_moves is not None and full.moves() > goals.max_replica_moves
     return too_many or (goals.max_data_to_move is not None and data_of(full) > goals.max_data_to_move)
 
 
 def best_within_budget(instance: Instance, full: Copies, goals: Goals) -> BudgetResult:
     """The best within the budget, which the whole plan exceeds."""
-    # Bytes may buy more moves of small copies than the whole plan has.
+    # A budget of bytes may allow more moves of small copies than the whole plan has.
     most = full.moves() if goals.max_data_to_move is None else len(instance.broker_of_slot)
     moves = most if goals.max_replica_moves is None else min(max(0, goals.max_replica_moves), most)
     if goals.balance is not Balance.TOTAL:
@@ -69,7 +69,7 @@ def best_within_budget(instance: Instance, full: Copies, goals: Goals) -> Budget
 
 
 def trimmed(full: Copies, goals: Goals, moves: int) -> BudgetResult:
-    """The most useful moves of the plan: where topics are balanced nothing better is known."""
+    """The most useful moves of the plan; used when topics are balanced, where no better method is known."""
     data = _UNLIMITED if goals.max_data_to_move is None else max(0, goals.max_data_to_move)
     copies = Trim(full, goals.balance).within(Budget(moves, data))
     squares = topic_squares_of if goals.balance is Balance.PER_TOPIC else squares_of
@@ -79,7 +79,7 @@ def trimmed(full: Copies, goals: Goals, moves: int) -> BudgetResult:
 
 
 def _as_repaired(copies: Copies, full: Copies) -> bool:
-    """Whether all that comes before evenness is done: only then nothing within the budget is evener than ``full``."""
+    """Whether all objectives before balance are met; only then ``full`` bounds how even a plan can be."""
     instance = full.instance
     if copies.counts()[~instance.eligible].any():
         return False
@@ -88,19 +88,19 @@ def _as_repaired(copies: Copies, full: Copies) -> bool:
 
 
 class BudgetSolver:
-    """What any number of moves buys of ``full``, the whole plan, where counts are over all topics together."""
+    """Plans for any budget less than ``full``, the whole plan, with counts over all topics together."""
 
     def __init__(self, instance: Instance, full: Copies) -> None:
         self._instance = instance
         self._full = Copies.of_lists(instance, full.broker_of_slot)
         aware = instance.rack_awareness
         plain = aware is RackAwareness.PREFERRED or bool(instance.rack_excess.any())
-        # Where racks give way, what can be said without them still bounds the imbalance.
+        # When racks may be violated, the outline without racks still bounds the imbalance.
         self._strict = without_racks(instance) if plain else instance
         self._outline = BudgetOutline(self._strict)
 
     def within(self, moves: int) -> BudgetResult:
-        """The best within so many moves, fewer than the whole plan's."""
+        """The best plan within ``moves``, fewer than the whole plan's."""
         candidates = self._candidates(moves)
         found = next(candidates)
         while not self._certified(found, moves).certificate.optimal and (other := next(candidates, None)) is not None:
@@ -108,7 +108,7 @@ class BudgetSolver:
         return self._or_exact(found, self._certified(found, moves), moves, None)
 
     def within_data(self, moves: int, data: int) -> BudgetResult:
-        """The best that was found within so many moves and bytes; not both are enough for the whole plan."""
+        """The best plan found within ``moves`` and ``data`` bytes, which the whole plan exceeds."""
         affordable = min(moves, self._affordable(data))
         found = self._topped_up(Copies.of_lists(self._instance, self._instance.broker_of_slot), moves, data)
         asked = self._estimate(min(affordable, self._full.moves()), data)
@@ -118,14 +118,14 @@ class BudgetSolver:
             if taken <= moves and spent <= data:
                 found = min(found, self._topped_up(copies, moves, data), key=value_of)
                 break
-            # As many fewer as are above the budget, at the size of the average move.
+            # Reduce by the excess, at the average bytes of a move.
             asked -= max(1, taken - moves, (spent - data) * taken // max(1, spent))
             if asked < 0:
                 break
         return self._or_exact(found, self._certified(found, affordable), moves, data)
 
     def _or_exact(self, found: Copies, result: BudgetResult, moves: int, data: int | None) -> BudgetResult:
-        """Decided by the exact model where the bound is not met and the cluster is small."""
+        """The exact result if the bound is not met and the cluster is small, else ``result``."""
         best = None if result.certificate.optimal else exactly(found, moves, data)
         if best is None:
             return result
@@ -134,7 +134,7 @@ class BudgetSolver:
         return BudgetResult(kept, Certificate.of(moves, moves), Imbalance(squares, squares))
 
     def _estimate(self, most: int, data: int) -> int:
-        """For how many moves the bytes are about enough, if brokers give away their smallest copies."""
+        """About the number of moves that the bytes allow, if brokers give their smallest copies."""
         instance, outline = self._instance, self._outline
         size = instance.size[instance.partition_of_slot]
         order = np.lexsort((size, instance.broker_of_slot))
@@ -149,12 +149,12 @@ class BudgetSolver:
         return low
 
     def _affordable(self, data: int) -> int:
-        """No plan moves more copies than so many bytes are enough for, the smallest first."""
+        """The most copies that any plan can move within these bytes."""
         size = np.sort(self._instance.size[self._instance.partition_of_slot])
         return next((i for i, total in enumerate(accumulate(size.tolist())) if total > data), len(size))
 
     def _certified(self, copies: Copies, moves: int) -> BudgetResult:
-        """With its proof, where no plan within the budget takes more than so many moves."""
+        """The copies with their certificate, when no plan within the budget has more than ``moves``."""
         squares, least = squares_of(copies), self._outline.least_squares(moves)
         bound = self._outline.lower_bound(squares, copies.moves())
         if not self._repaired(copies, moves):
@@ -165,7 +165,7 @@ class BudgetSolver:
         return BudgetResult(copies, Certificate(bound, optimal), Imbalance(squares, least))
 
     def _repaired(self, copies: Copies, moves: int) -> bool:
-        """Whether as many copies as possible left where they must not be."""
+        """Whether as many forced moves as possible are made."""
         outline, instance = self._outline, self._instance
         if int(copies.counts()[~instance.eligible].sum()) > max(0, outline.forced - moves):
             return False
@@ -196,7 +196,7 @@ class BudgetSolver:
         return Trim(self._full, Balance.TOTAL, copies).within(budget) if budget.moves else copies
 
     def _filled(self, moves: int) -> Copies:
-        """The counts that the outline reaches with so many moves; it may take more."""
+        """Copies with the counts of the outline for ``moves``; they may take more moves."""
         plan = self._outline.outline(self._outline.point(moves), moves)
         filled = construct(self._strict, plan)
         if filled.moves() > plan.lower_bound or (filled.counts() != plan.target).any():

@@ -1,6 +1,6 @@
-"""Copies beyond the rack rule leave, one by one: from the fullest broker first, to the emptiest that may take them.
+"""Repairs rack violations one by one: from the fullest broker first, to the emptiest broker that may take the copy.
 
-Used where a budget does not mend all of them: the whole plan's own choice of brokers would be uneven half way.
+Used when a budget does not cover all violations: the whole plan's choice of brokers would be uneven half way.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _Cell = tuple[int, int]
 
 
 def repair_racks(copies: Copies, moves: int) -> Copies:
-    """The copies after at most so many more moves, each of which takes away a violation of the rack rule."""
+    """The copies after at most ``moves`` more moves, each of which removes a rack violation."""
     return _RackRepair(copies).after(moves)
 
 
@@ -27,9 +27,7 @@ class _RackRepair:
         instance = self._instance = copies.instance
         self._copies = Copies.of_lists(instance, copies.broker_of_slot)
         broker_of, group = copies.broker_of_slot, instance.group
-        crowd, kind = instance.crowd(broker_of), instance.kind[instance.partition_of_slot]
-        capacity = instance.rack_capacity[kind, np.maximum(group[broker_of], 0)]
-        over = np.flatnonzero((crowd > capacity) & instance.eligible[broker_of])
+        over, _ = instance.overfull(broker_of)
         self._partitions = set(instance.partition_of_slot[over].tolist())
         self._held: defaultdict[_Cell, int] = defaultdict(int)
         self._on: defaultdict[int, set[int]] = defaultdict(set)
@@ -45,7 +43,7 @@ class _RackRepair:
             self._slots[int(broker_of[slot])].append(slot)
 
     def after(self, moves: int) -> Copies:
-        """Mend until nothing can be mended, or so many copies have moved."""
+        """Repair until nothing can be repaired, or ``moves`` copies have moved."""
         fullest = [(-self._counts[b], b) for b in self._slots]
         heapify(fullest)
         while fullest and moves > 0:
@@ -65,7 +63,7 @@ class _RackRepair:
         if self._held[p, group] <= self._capacity(p, group):
             return False
         if b != int(instance.broker_of_slot[slot]):
-            return False  # it has moved already: moving it again mends nothing that is new
+            return False  # it has moved already: moving it again repairs nothing
         for _, d in self._emptiest:
             to = int(instance.group[d])
             if d not in self._on[p] and to != group and self._held[p, to] < self._capacity(p, to):

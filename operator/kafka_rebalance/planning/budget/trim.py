@@ -1,8 +1,8 @@
-"""Carrying out only part of a plan's moves: always within the budget, whatever the rules, and never proved.
+"""Carries out part of a plan's moves: always within the budget, without a proof.
 
-One move at a time: copies on brokers that may hold nothing, smallest partitions first; then copies beyond the rack
-rule; then whatever makes counts the most even. What a move is worth is the difference of two counts, so the moves wait
-in one queue per pair of brokers, smallest partition first, and a pair's worth only falls.
+One move at a time: copies on brokers that are not eligible, smallest partitions first; then rack violations; then the
+move that makes counts the most even. The gain of a move is the difference of two counts, so moves wait in one queue per
+pair of brokers, smallest partition first, and the gain of a pair only falls.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ Gain = tuple[int, int]
 
 @dataclass
 class Budget:
-    """What may still be moved: replicas, and bytes."""
+    """The replicas and bytes that may still be moved."""
 
     moves: int
     data: int
 
     def takes(self, size: int) -> bool:
-        """Whether one more copy of that size is within it."""
+        """Whether one more copy of this size is within the budget."""
         return self.moves > 0 and size <= self.data
 
     def spend(self, size: int) -> None:
-        """One copy moves."""
+        """Subtract one copy of this size."""
         self.moves -= 1
         self.data -= size
 
@@ -59,7 +59,7 @@ class Trim:
         self._open.sort(key=lambda slot: (self._size[self._owner[slot]], slot))
 
     def within(self, budget: Budget) -> Copies:
-        """The copies after the moves that the budget allows."""
+        """The copies after as many moves as the budget allows."""
         self._drain(budget)
         if self._instance.rack_awareness is not RackAwareness.PREFERRED:
             self._repair(budget)
@@ -76,7 +76,7 @@ class Trim:
                 self._move(slot, self._least_harm(slot), budget)
 
     def _least_harm(self, slot: int) -> int:
-        """Where the plan wants it, unless that breaks the rack rule at this moment; then where it does least harm."""
+        """The planned broker, unless it violates the rack rule now; then the one with the fewest violations."""
         wanted, here = self._wanted[slot], self._brokers(slot)
         if wanted not in here and not self._harm(slot, wanted):
             return wanted
@@ -115,7 +115,7 @@ class Trim:
         return -1 if self._balance is Balance.TOTAL else self._topic[self._owner[slot]]
 
     def _loss(self, here: int, there: int, topic: int) -> Gain:
-        """By how much half the sums of squares rise when a copy goes from here to there, the important sum first."""
+        """Half the change of the sums of squares by a move from here to there, the more important sum first."""
         total = self._count[there] - self._count[here] + 1
         own = self._of_topic[topic, there] - self._of_topic[topic, here] + 1 if topic >= 0 else 0
         return (own, total) if self._balance is Balance.PER_TOPIC else (total, own)
@@ -129,7 +129,7 @@ class Trim:
         return self._wanted[slot] not in self._brokers(slot)
 
     def _harm(self, slot: int, there: int) -> int:
-        """By how many the copies beyond the rack rule rise when this one goes there."""
+        """The change in rack violations when this copy moves there."""
         group, here = self._group[there], self._group[self._now[slot]]
         if group == here:
             return 0
@@ -150,8 +150,8 @@ class Trim:
 
 
 def value_of(copies: Copies) -> tuple[int, int, int, int]:
-    """What a budget is spent on, most important first: copies still on departing brokers, copies beyond the rack rule,
-    sum of squared counts, moves (Preferred: squares before racks). Less is better."""
+    """The objectives within a budget, most important first: copies on departing brokers, rack violations, sum of
+    squared counts, moves (Preferred: squares before racks). Less is better."""
     instance = copies.instance
     stuck = int(copies.counts()[~instance.eligible].sum())
     violations, squares = instance.violations(copies.broker_of_slot), squares_of(copies)
@@ -161,12 +161,12 @@ def value_of(copies: Copies) -> tuple[int, int, int, int]:
 
 
 def squares_of(copies: Copies) -> int:
-    """The sum of the squared counts of the brokers that may hold copies, with what stays as it is."""
+    """The sum of the squared counts of the eligible brokers, fixed replicas included."""
     return square_sum((copies.instance.fixed_replicas + copies.counts())[copies.instance.eligible])
 
 
 def topic_squares_of(copies: Copies) -> int:
-    """The same with each topic counted for itself; the topics that stay as they are would only add a constant."""
+    """The same with counts per topic; fixed topics would only add a constant."""
     instance = copies.instance
     here = instance.eligible[copies.broker_of_slot]
     cell = instance.topic[instance.partition_of_slot[here]] * instance.brokers + copies.broker_of_slot[here]
@@ -174,6 +174,6 @@ def topic_squares_of(copies: Copies) -> int:
 
 
 def data_of(copies: Copies) -> int:
-    """Bytes that the moved copies fetch."""
+    """Bytes that new copies have to fetch."""
     sizes: list[int] = copies.instance.size[copies.instance.partition_of_slot[copies.moved()]].tolist()
     return sum(sizes)

@@ -1,7 +1,7 @@
-"""What an explanation is made of: the reasons there are, and accounts of brokers, topics and partitions.
+"""The values of an explanation: reasons, and accounts of brokers, topics and partitions.
 
-Counts are over the partitions that were planned. A copy *leaves* a broker that does not hold the partition any more,
-and *arrives* at one that did not hold it. How they are found is said in ``explain``.
+Counts are over the planned partitions. A copy *leaves* a broker that no longer holds the partition, and *arrives* at
+one that did not hold it. ``explanation`` computes them.
 """
 
 from __future__ import annotations
@@ -16,44 +16,44 @@ from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 class Why(StrEnum):
     """Why a copy leaves a broker; the first that applies."""
 
-    GONE = "Gone"  # the broker is not there
-    NOT_TARGET = "NotTarget"  # the broker shall hold nothing
-    ASSIGNED = "Assigned"  # the assignment was given, or made from scratch: what is there does not count
-    FEWER_REPLICAS = "FewerReplicas"  # the partition shall have fewer replicas
+    GONE = "Gone"  # the broker does not exist
+    NOT_TARGET = "NotTarget"  # the broker is not a target
+    ASSIGNED = "Assigned"  # the assignment was given, or made from scratch
+    FEWER_REPLICAS = "FewerReplicas"  # the replication factor shrinks
     RACK_RULE = "RackRule"  # its rack holds more copies of the partition than the rack rule allows
-    TOPIC_SHARE = "TopicShare"  # the broker holds more than the least share of the topic, and ends with fewer of it
-    TOPIC_EXCHANGE = "TopicExchange"  # the broker gives it, and gets as many others of the topic as it gives, or more
+    TOPIC_SHARE = "TopicShare"  # the broker has more than the low share of the topic, and ends with fewer
+    TOPIC_EXCHANGE = "TopicExchange"  # the broker gets at least as many other replicas of the topic as it gives
     SHARE = "Share"  # the broker ends with fewer replicas than it had
-    EXCHANGE = "Exchange"  # the broker gives it, and gets as many others as it gives, or more
+    EXCHANGE = "Exchange"  # the broker gets at least as many other replicas as it gives
 
 
 class Fit(StrEnum):
-    """What a broker is for a new copy of a partition; the first that applies."""
+    """How a broker suits a new copy of a partition; the first that applies."""
 
-    NOT_TARGET = "NotTarget"  # shall hold nothing
+    NOT_TARGET = "NotTarget"  # is not a target
     HELD = "Held"  # held a copy before
     CHOSEN = "Chosen"  # gets it
     RACK_FULL = "RackFull"  # its rack has as many copies as the rack rule allows, without this one
-    TOPIC_FULL = "TopicFull"  # ends with its share of the topic, the most of it, without this one
-    GETS_NOTHING = "GetsNothing"  # could have got it, and gets no copy of anything
-    GETS_OTHERS = "GetsOthers"  # could have got it, gets copies of other partitions
+    TOPIC_FULL = "TopicFull"  # ends with the high share of the topic, without this one
+    GETS_NOTHING = "GetsNothing"  # suits, and gets no copy of any partition
+    GETS_OTHERS = "GetsOthers"  # suits, and gets copies of other partitions
 
 
 class WhyLed(StrEnum):
     """Why the preferred leader changes; the first that applies."""
 
-    COPY_LEAVES = "CopyLeaves"  # the former one holds no copy any more
-    NOT_TARGET = "NotTarget"  # the former one shall hold nothing; its copy stays, and does not lead
-    SHARE = "Share"  # the former one ends with fewer leaderships than it had
-    EXCHANGE = "Exchange"  # the former one gives this leadership and gets another
+    COPY_LEAVES = "CopyLeaves"  # the former leader no longer holds a copy
+    NOT_TARGET = "NotTarget"  # the former leader is not a target; its copy stays as a follower
+    SHARE = "Share"  # the former leader ends with fewer leaderships than it had
+    EXCHANGE = "Exchange"  # the former leader gives this leadership and gets another
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
     """Replicas spread evenly over all target brokers, or those of a rack: each holds ``low`` or ``high``.
 
-    With ``everyone`` False and no ``rack`` the brokers are those without one. ``pinned_full`` more are left out: they
-    hold nothing but pinned replicas, and of those ``low`` or more.
+    With ``everyone`` False and no ``rack`` the brokers are those without a rack. ``pinned_full`` more brokers are left
+    out: they hold only pinned replicas, at least ``low`` of them.
     """
 
     replicas: int
@@ -64,27 +64,27 @@ class Share:
 
     @property
     def low(self) -> int:
-        """What each has at least."""
+        """The fewest replicas of each broker."""
         return self.replicas // self.brokers
 
     @property
     def high(self) -> int:
-        """What each has at most."""
+        """The most replicas of each broker."""
         return -(-self.replicas // self.brokers)
 
     @property
     def at_high(self) -> int:
-        """How many of the brokers can have ``high``."""
+        """Number of brokers that have ``high``."""
         return self.replicas - self.low * self.brokers or self.brokers
 
     def beyond(self, count: int) -> int:
-        """How many replicas ``count`` is above ``high``; below ``low`` it is negative."""
+        """Replicas of ``count`` above ``high``; negative below ``low``."""
         return max(0, count - self.high) - max(0, self.low - count)
 
 
 @dataclass(frozen=True, slots=True)
 class TopicAccount:
-    """The replicas of one topic on one broker. ``share`` is None where the topic gives way to the totals."""
+    """The replicas of one topic on one broker. ``share`` is None if the topic gives way to the totals."""
 
     topic: str
     before: int
@@ -94,7 +94,7 @@ class TopicAccount:
 
 @dataclass(frozen=True, slots=True)
 class TopicsOutside:
-    """Of how many topics a broker (or any broker) holds less or more than its share, before and after."""
+    """Number of topics of which a broker (or any broker) holds less or more than its share, before and after."""
 
     before: int
     after: int
@@ -102,10 +102,10 @@ class TopicsOutside:
 
 @dataclass(frozen=True, slots=True)
 class BrokerAccount:
-    """One broker before and after, ``pinned`` being the replicas that stay on it whatever is planned.
+    """One broker before and after; ``pinned`` is the number of its pinned replicas.
 
-    ``share`` is None where the plan does not even the counts around it out. ``topics`` is None where topics are not
-    balanced, and for a broker that shall hold nothing.
+    ``share`` is None if the plan does not make its count even with others. ``topics`` is None if topics are not
+    balanced, and for a broker that is not a target.
     """
 
     broker: BrokerId
@@ -124,7 +124,7 @@ class BrokerAccount:
 
     @property
     def beyond(self) -> int:
-        """How many replicas it ends with above its share; below it is negative. 0 without a share."""
+        """Replicas above its share in the end; negative below it. 0 without a share."""
         return self.share.beyond(self.after) if self.share else 0
 
 
@@ -141,10 +141,10 @@ class Departure:
 
 @dataclass(frozen=True, slots=True)
 class PartitionAccount:
-    """One partition: what leaves, what arrives, and what each known broker is for its new copies (empty: none new).
+    """One partition: what leaves, what arrives, and how each known broker suits its new copies (empty: none new).
 
-    ``led`` is why the preferred leader changes, None where it does not. ``skipped`` is why it was not planned.
-    ``whole`` is the list that the plan gives it that nothing cuts short.
+    ``led`` is why the preferred leader changes, None if it does not. ``skipped`` is why it was not planned. ``whole``
+    is its list in the plan without a movement budget or minimum gain.
     """
 
     tp: TopicPartition

@@ -1,6 +1,6 @@
-"""What balance costs: from the moves that have to be to the whole plan, how even so many moves make a cluster.
+"""The cost of balance: how even a cluster is after each number of moves, from the forced moves to the whole plan.
 
-Leaders and the order of followers cost no data, so they are left out. A budget among the goals is not looked at.
+Leaders and follower order cost no data and are left out. A budget in the goals is ignored.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from kafka_rebalance.planning.strategies.forced import forced_moves
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """After so many replica ``moves``: the fewest and most replicas of a target broker, the sum of the target brokers'
-    squared counts (PerTopic: of each topic's), the bytes that were fetched; ``optimal``: proved to be the best."""
+    """After this number of replica ``moves``: the fewest and most replicas of a target broker, the sum of the target
+    brokers' squared counts (PerTopic: of each topic's), the bytes fetched; ``optimal``: proved to be the best."""
 
     moves: int
     spread: Spread
@@ -33,8 +33,8 @@ class CurvePoint:
 
 
 def curve(request: PlanRequest, points: int = 11) -> tuple[CurvePoint, ...]:
-    """From the moves that have to be (copies on brokers that may hold nothing, avoidable rack violations) to the whole
-    plan, in up to ``points`` (two at least) even steps. Raises Refused where the request contradicts itself."""
+    """From the forced moves (copies on brokers that are not targets, avoidable rack violations) to the whole plan, in
+    up to ``points`` (at least two) even steps. Raises Refused when the request contradicts itself."""
     encoded = build(request)
     instance, goals = encoded.instance, request.goals
     if not encoded.partitions:
@@ -49,11 +49,13 @@ def curve(request: PlanRequest, points: int = 11) -> tuple[CurvePoint, ...]:
     solver = BudgetSolver(instance, full) if goals.balance is Balance.TOTAL and steps else None
     found = [solver.within(k) if solver else trimmed(full, Goals(balance=goals.balance), k) for k in steps]
     result = [*(_point(each.copies, goals, optimal=each.certificate.optimal) for each in found), last]
-    return tuple({point.moves: point for point in result}.values())  # a larger budget may buy no more than a smaller
+    return tuple(
+        {point.moves: point for point in result}.values()
+    )  # a larger budget may allow no more than a smaller one
 
 
 def _least_moves(instance: Instance) -> int:
-    """How many copies have to leave where they are, whatever the counts (Preferred racks force nothing)."""
+    """Number of forced moves (Preferred racks force none)."""
     if instance.rack_awareness is RackAwareness.PREFERRED:
         return int((~instance.eligible[instance.broker_of_slot]).sum())
     return int(forced_moves(instance).sum())

@@ -1,7 +1,7 @@
-"""Why a plan moves what it moves: facts that anyone can check by counting, no guess at what a solver had in mind.
+"""Why a plan moves what it moves, as facts that can be checked by counting.
 
-Counts are over the partitions that were planned, the pinned ones among them. Shares are what a plan ends with; where a
-movement budget or the minimum gain cuts a plan short, those of the plan without (``whole``).
+Counts are over the planned partitions, pinned ones included. Shares are those at the end of the plan; if a movement
+budget or the minimum gain cuts it short, those of the plan without (``whole``).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Lists = Mapping[TopicPartition, Replicas]
 
 
 class Explanation:
-    """The plan that was made of a request, in facts."""
+    """The facts about a plan of a request."""
 
     def __init__(self, request: PlanRequest, made: Plan) -> None:
         self.request = request
@@ -56,7 +56,7 @@ class Explanation:
 
     @cached_property
     def whole(self) -> Plan:
-        """The plan that nothing cuts short: this one, or the one without the budget or the minimum gain."""
+        """This plan or, if it was cut short, the plan without a budget and minimum gain."""
         if not self.cut_short:
             return self.plan
         goals = replace(self.request.goals, max_replica_moves=None, max_data_to_move=None, minimum_gain=0)
@@ -64,7 +64,7 @@ class Explanation:
 
     @cached_property
     def judged(self) -> Plan:
-        """The plan whose gain counts: this one or, where that gains too little, the one that it would be otherwise."""
+        """The plan whose gain is judged: this one or, if it gains too little, the plan without a minimum gain."""
         if self.plan.reason != Reason.GAIN_TOO_SMALL:
             return self.plan
         goals = replace(self.request.goals, minimum_gain=0)
@@ -72,17 +72,17 @@ class Explanation:
 
     @property
     def budget_reached(self) -> bool:
-        """Whether the movement budget allows less than full balance takes, a plan that gains too little included."""
+        """Whether full balance exceeds the movement budget, also if the plan gains too little."""
         return self.judged.imbalance is not None
 
     @cached_property
     def gains(self) -> tuple[Gain, ...]:
-        """What the plan is judged by; empty where something is forced."""
+        """The gains that the plan is judged by; empty if a move is forced."""
         return gains_of(self.request, self.judged)
 
     @cached_property
     def topics(self) -> TopicCounts | None:
-        """The counts of each topic; None where topics are not balanced."""
+        """The counts of each topic; None if topics are not balanced."""
         if self.request.goals.balance is Balance.TOTAL:
             return None
         gives_way = giving_way(self.request, self.whole)
@@ -96,7 +96,7 @@ class Explanation:
 
     @cached_property
     def brokers(self) -> tuple[BrokerAccount, ...]:
-        """Every broker that is known or held something, by id."""
+        """Every broker that is known or held a replica, by id."""
         leaving: dict[BrokerId, Counter[Why]] = {}
         for departure in self.departures:
             leaving.setdefault(departure.broker, Counter())[departure.why] += 1
@@ -120,7 +120,7 @@ class Explanation:
         )
 
     def broker(self, broker: int) -> BrokerAccount:
-        """One broker. Refused (UnknownBroker) where it is not there and holds nothing."""
+        """One broker. Raises Refused (UnknownBroker) if it is not in the cluster and holds nothing."""
         at = bisect_left(self.brokers, broker, key=lambda account: account.broker)
         if at == len(self.brokers) or self.brokers[at].broker != broker:
             known = [account.broker for account in self.brokers]
@@ -130,7 +130,7 @@ class Explanation:
         return self.brokers[at]
 
     def partition(self, tp: TopicPartition) -> PartitionAccount:
-        """One partition. Refused (UnknownPartition) where it is not among those that were asked for."""
+        """One partition. Raises Refused (UnknownPartition) if the request does not have it."""
         asked = next((p for p in self.request.partitions if p.tp == tp), None)
         if asked is None:
             raise Refused(Reason.UNKNOWN_PARTITION, f"topic-partition {tp} is not among those that the plan is about")
@@ -151,7 +151,7 @@ class Explanation:
         )
 
     def led(self, p: PlannedPartition) -> WhyLed:
-        """Why the preferred leader of a changed partition changes, which it does."""
+        """Why the preferred leader changes, for a partition whose preferred leader changes."""
         former = p.current[0]
         rules = (
             (WhyLed.COPY_LEAVES, former not in p.target),
@@ -162,11 +162,11 @@ class Explanation:
 
     @cached_property
     def _at_end(self) -> Lists:
-        """Every list of the plan that nothing cuts short."""
+        """Every list at the end of ``whole``."""
         return self._lists | {p.tp: p.target for p in self.whole.partitions}
 
     def _may_move(self, lists: Lists) -> Lists:
-        """Without what is pinned."""
+        """The lists without pinned partitions."""
         if not self._pinned:
             return lists
         pinned = {p.tp for p in self.planned if p.pinned}
@@ -178,7 +178,7 @@ class Explanation:
 
     @cached_property
     def _shares(self) -> FairShares | None:
-        """None where totals are no goal: PerTopic evens them only as far as that costs nothing."""
+        """None if totals are no goal: PerTopic evens them only where that costs no moves."""
         if self.request.goals.balance is Balance.PER_TOPIC:
             return None
         return FairShares(_held(self._at_end), self._target_racks, self._pinned)
@@ -199,7 +199,7 @@ class Explanation:
         for b in gone:
             held, capacity = self._racks.beside(p.current, b), self._racks.capacity(len(p.target), b)
             rack = self._racks.rack(b)
-            # As many as the rack has fewer in the end, down to what the rule allows.
+            # As many as the rack loses, down to what the rule allows.
             over = held - max(capacity, self._racks.beside(p.target, b))
             crowded = rack is not None and b in self.request.targets and left[rack] < over
             why = self._why(p.tp.topic, b, crowded=crowded, fewer=fewer > 0)

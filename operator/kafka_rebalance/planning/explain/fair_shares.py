@@ -1,4 +1,4 @@
-"""What is even in counts of replicas: over all target brokers, or else over those of a rack."""
+"""Even replica counts: over all target brokers, or else over those of a rack."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from kafka_rebalance.planning.explain.accounts import Share
 
 
 class FairShares:
-    """The shares that counts at the end amount to, of one topic or of everything.
+    """The shares in counts at the end of a plan, of one topic or in total.
 
-    ``racks`` has the rack of each target broker (None: it has none). Of ``counts`` so many are ``pinned``.
+    ``racks`` has the rack of each target broker (None: no rack). ``pinned`` replicas are included in ``counts``.
     """
 
     def __init__(
@@ -22,11 +22,11 @@ class FairShares:
     ) -> None:
         self._counts, self._racks, self._pinned = counts, racks, pinned or {}
         self.of_all = self._even(racks, everyone=True)
-        """The share of every broker, where the counts differ by one at most."""
+        """The share of every broker if the counts differ by at most one."""
         self._of_rack: dict[str | None, Share | None] = {}
 
     def of(self, broker: BrokerId) -> Share | None:
-        """The share of a target broker; None for another one, and where the counts around it are not even."""
+        """The share of a target broker; None for other brokers, and if the counts are not even."""
         if broker not in self._racks:
             return None
         share = self.of_all or self._in_rack(self._racks[broker])
@@ -39,7 +39,7 @@ class FairShares:
         return self._of_rack[rack]
 
     def _even(self, brokers: Iterable[BrokerId], *, everyone: bool, rack: str | None = None) -> Share | None:
-        """Pinned replicas cannot be evened out: who holds nothing else, and no fewer than the others, is left out."""
+        """Pinned replicas cannot move: brokers with only those, no fewer than the others have, are left out."""
         counts = {b: self._counts.get(b, 0) for b in brokers}
         full = {b: count for b, count in counts.items() if self._full(b)}
         for among in (counts, {b: count for b, count in counts.items() if b not in full}):

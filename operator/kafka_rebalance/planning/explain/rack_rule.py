@@ -1,4 +1,4 @@
-"""The rack rule as an explanation needs it: how many copies of a partition a broker's rack may have, and has."""
+"""The rack rule for explanations: how many copies of a partition a broker's rack has, and may have."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class RackRule:
         self._kinds = kinds
 
     def rack(self, broker: BrokerId) -> str | None:
-        """The rack that the rule looks at."""
+        """The broker's rack; None if racks are disabled."""
         return None if self._awareness is RackAwareness.DISABLED else self._rack.get(broker)
 
     def beside(self, brokers: Iterable[BrokerId], broker: BrokerId) -> int:
-        """How many of these the rule counts as in the rack of ``broker``: target brokers only, itself included.
+        """How many of these brokers are in the rack of ``broker``: target brokers only, itself included.
 
-        A broker without a rack is one by itself.
+        A broker without a rack is its own rack.
         """
         rack = self.rack(broker)
         if rack is None:
@@ -38,11 +38,11 @@ class RackRule:
         return sum(b in self._targets and self._rack.get(b) == rack for b in brokers)
 
     def capacity(self, replicas: int, broker: BrokerId) -> int:
-        """How many copies of a partition of so many replicas may be in a target broker's rack; 0 for another one."""
+        """The most copies of a partition with this many replicas in a target broker's rack; 0 for other brokers."""
         return self._capacity.get((replicas, broker), 0)
 
     def has_capacity(self, p: PlannedPartition, broker: BrokerId) -> bool:
-        """Whether the rule lets this broker have one of the new copies instead of the one that gets it."""
+        """Whether the rule allows this broker to get a new copy instead of one that gets it."""
         capacity = self.capacity(len(p.target), broker)
         return any(self.beside([b for b in p.target if b != chosen], broker) < capacity for chosen in p.added)
 
@@ -51,7 +51,7 @@ class RackRule:
         kinds, brokers = sorted(set(self._kinds)), sorted(self._rack)
         eligible = np.array([b in self._targets for b in brokers], dtype=np.bool_)
         rf = np.array(kinds, dtype=np.int64)
-        # An instance of one partition for each replication factor, wherever it is: the rule depends on nothing else.
+        # An instance with one partition for each replication factor: the rule depends on nothing else.
         nowhere = np.zeros(int(rf.sum()), dtype=np.int64)
         rule = encode([self._rack[b] for b in brokers], eligible, rf, nowhere, self._awareness)
         return {

@@ -1,6 +1,6 @@
-"""What a plan that balances topics (PerTopic, Both) makes of each of them: counts per broker, and shares.
+"""Counts per broker and shares of each topic, for plans that balance topics (PerTopic, Both).
 
-A topic has shares where it is as even as it could be alone. With Both the others give way to the totals.
+A topic has shares if it is as even as it could be alone. With Both the other topics give way to the totals.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Lists = Mapping[TopicPartition, Replicas]
 
 @dataclass(frozen=True, slots=True)
 class Evenness:
-    """How many topics have shares over all brokers, shares within racks only, and none, for they give way."""
+    """Number of topics with shares over all brokers, with shares within racks only, and with none."""
 
     over_all: int
     in_racks: int
@@ -31,9 +31,8 @@ class Evenness:
 
 
 class TopicCounts:
-    """Replicas of each topic on each broker: before, after, and ``whole``, at the end of the plan that nothing cuts
-    short, which is what shares are of. The topics ``giving_way`` have none. The lists are of partitions that may move:
-    what is pinned is planned around, and counts in no topic."""
+    """Replicas of each topic on each broker: before, after, and ``whole``, at the end of the plan without a budget or
+    minimum gain, which determines the shares. The topics ``giving_way`` have none. Pinned partitions are left out."""
 
     def __init__(
         self,
@@ -61,12 +60,12 @@ class TopicCounts:
         return TopicAccount(topic, self._before[topic][broker], self._after[topic][broker], share)
 
     def outside(self, broker: BrokerId) -> TopicsOutside:
-        """Of how many topics a target broker holds less or more than its share."""
+        """Number of topics of which a target broker holds less or more than its share."""
         return TopicsOutside(len(self._outside_before[broker]), len(self._outside_after[broker]))
 
     @property
     def outside_anywhere(self) -> TopicsOutside:
-        """Of how many topics some target broker holds less or more than its share."""
+        """Number of topics of which some target broker holds less or more than its share."""
         before, after = (set[str]().union(*of.values()) for of in (self._outside_before, self._outside_after))
         return TopicsOutside(len(before), len(after))
 

@@ -1,4 +1,4 @@
-"""The order within replica lists whose brokers are decided: exact for small clusters, a fast search for large ones."""
+"""The order within replica lists for given replica sets: exact for small clusters, a fast search for large ones."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kafka_rebalance.planning.problem.instance import Indices, Instance
 from kafka_rebalance.planning.problem.request import Goals
 
 EXACT_ORDER = 9_000
-"""Up to so many replicas leaders and pairs are decided together, by a flow: some tenths of a second."""
+"""Number of replicas up to which a flow decides leaders and pairs together: some tenths of a second."""
 
 
 def arranged(present: Instance, copies: Copies, goals: Goals) -> Indices:
-    """The lists of these copies in the order that the goals ask for. ``present`` is their instance, wide or not."""
+    """The lists of these copies, ordered by the goals. ``present`` is their instance and may shrink."""
     if len(copies.instance.broker_of_slot) > EXACT_ORDER:
         return spread(copies, goals)
     lists = arrange(present, copies.replica_sets(), goals)

@@ -1,8 +1,8 @@
-"""The evenest pairs (leader, broker at a place) for given leaders, along chains of swaps.
+"""The most even pairs (leader, broker at a position) for given leaders, by chains of swaps.
 
-Partitions with one leader are independent of all others. Where no single swap of two followers makes pairs evener, a
-chain may: one pair loses a partition to a second, that one another to a third, and the last of them had at least two
-fewer than the first. A leader's pairs are the evenest there are when no chain is left. Leaders go side by side.
+Partitions with different leaders are independent. When no single swap of two followers makes pairs more even a chain
+may: one pair gives a partition to a second, which gives another one to a third, and so on; the last pair had at least
+two fewer than the first. A leader's pairs are optimal when no chain is left. All leaders are searched at once.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class PairChains:
         self._of = np.zeros(len(pairs.counts), dtype=np.int32)  # the leader of each node
         self._of[pairs.here] = pairs.leader
         self._of[pairs.other] = pairs.leader[:, None]
-        self._real = np.zeros(len(pairs.counts), dtype=np.bool_)  # nodes that partitions can come to or leave
+        self._real = np.zeros(len(pairs.counts), dtype=np.bool_)  # nodes that partitions can join or leave
         self._real[pairs.here] = self._real[pairs.other] = True
 
     def run(self, lists: Indices) -> None:
-        """Carry out every chain. Changes ``lists``."""
+        """Carry out chains until none is left. Changes ``lists``."""
         leaders = int(self._pairs.leader.max(initial=-1)) + 1
         real = np.flatnonzero(self._real)
         fewest = np.full(leaders, np.iinfo(np.int32).max // 2, dtype=np.int32)
@@ -39,16 +39,16 @@ class PairChains:
             ends, via = self._search(np.flatnonzero(active[self._pairs.leader]), real, level)
             self._carry_out(ends, via, lists)
             active[self._of[ends]] = False
-            # Where no chain began at this count any more, those of the next lower one are asked.
+            # Leaders without a chain at this count continue with the next lower count.
             below = real[self._counts[real] < level[self._of[real]]]
             below = below[active[self._of[below]]]
             level[active] = 0
             np.maximum.at(level, self._of[below], self._counts[below])
 
     def _search(self, partitions: Ints, real: Ints, level: Nodes) -> tuple[Ints, Nodes]:
-        """Nodes at the level from which a chain leads to one with two fewer, and the swap to make at each node.
+        """Nodes at the level from which a chain leads to a node with two fewer, and the swap to make at each node.
 
-        A swap is partition * A + which of its others. No two of the chains share a node.
+        A swap is partition * A + the index of the other. Chains share no node.
         """
         via = np.full(len(self._counts), NONE, dtype=np.int32)
         low = real[self._counts[real] <= level[self._of[real]] - 2]

@@ -1,9 +1,8 @@
-"""For small clusters: the choice among equally cheap replica sets that leaves leaders and pairs the most even.
+"""For small clusters: among equally good replica sets, those that allow the most even leaders and pairs.
 
-Several placements often share the fewest moves, and which of them is taken decides how even leaders and pairs can
-become. Deciding sets and order together is no flow any more, so this asks a constraint solver, only where the cluster
-is small enough, and stops after a fixed amount of work: its answer never depends on the machine's speed. It must never
-change what the levels above decided (rack rule, counts, moves).
+Several placements often have the fewest moves, and their choice limits how even leaders and pairs can be. Sets and
+order together are no flow, so small clusters use a constraint solver (decision 16), with a fixed amount of work: the
+result does not depend on the machine's speed. It must not change the rack rule, counts or moves.
 """
 
 from __future__ import annotations
@@ -22,20 +21,20 @@ from kafka_rebalance.planning.problem.request import Goals
 from kafka_rebalance.planning.replicas.placement import Placed
 
 SMALL = 800
-"""Number of (partition, leader, second) choices up to which it is tried: 25 partitions on 6 brokers."""
+"""Number of (partition, leader, second) choices up to which it is used: 25 partitions on 6 brokers."""
 
 EFFORT = 0.5
-"""The solver's deterministic time per level, about so many seconds."""
+"""The solver's deterministic time per level, about seconds."""
 
 _CHANGES = 2
-"""The level whose bound rests on another one's."""
+"""The level whose bound depends on another level."""
 
 Score = tuple[int, int, int]
 """Sum of squared leader counts, of squared (leader, second) counts, and leader changes: smaller is better."""
 
 
 def score(instance: Instance, lists: Sequence[Sequence[int]], goals: Goals) -> Score:
-    """What an arrangement is worth on levels 4 to 6."""
+    """The score of ordered lists."""
     leaders = Counter(row[0] for row in lists)
     pairs = Counter((row[0], row[1]) for row in lists if len(row) > 1)
     changes = sum(row[0] != first for row, first in zip(lists, _first(instance), strict=True))
@@ -46,10 +45,9 @@ def score(instance: Instance, lists: Sequence[Sequence[int]], goals: Goals) -> S
 def better_replica_sets(
     instance: Instance, placed: Placed, lists: Sequence[Sequence[int]], goals: Goals
 ) -> Placed | None:
-    """Replica sets as fair and as cheap as ``placed`` whose best order beats ``lists``; None where there are none.
+    """Replica sets as fair as ``placed``, with as many moves, whose best order beats ``lists``; None if there are none.
 
-    None, too, where the cluster is not small, other partitions stay as they are and count, or ``lists`` meets the
-    bounds that hold for any sets.
+    Also None if the cluster is not small, has fixed replicas, or ``lists`` meets the bounds that hold for any sets.
     """
     brokers = int(instance.eligible.sum())
     if not goals.leaders or len(instance.rf) * brokers * (brokers - 1) > SMALL or instance.fixed_replicas.any():
@@ -70,7 +68,7 @@ def _first(instance: Instance) -> list[int]:
 
 
 def _bounds(instance: Instance, goals: Goals) -> Score:
-    """No arrangement of any sets is below these (the last: none whose leaders are as even as the first says)."""
+    """Lower bounds for any sets; the last one only if leaders are as even as the first one says."""
     brokers = int(instance.eligible.sum())
     pairs = int((instance.rf > 1).sum()) if goals.follower_order else 0
     current = Counter(_first(instance))
@@ -81,7 +79,7 @@ def _bounds(instance: Instance, goals: Goals) -> Score:
 
 
 class _TiebreakModel:
-    """Boolean choices: is partition p on broker b, does it lead there, is (a, b) its first pair."""
+    """Boolean variables: partition p is on broker b, is led by b, has (a, b) as its first pair."""
 
     def __init__(self, instance: Instance, placed: Placed, lists: Sequence[Sequence[int]], goals: Goals) -> None:
         from ortools.sat.python import cp_model
@@ -121,7 +119,7 @@ class _TiebreakModel:
                 model.add(sum(self._pair[p, b, a] for b in others) + self._leads[p, a] <= self._on[p, a])
 
     def _hold_upper_levels(self, placed: Placed) -> None:
-        """Rack violations, the counts' sum of squares and the moves stay what they are."""
+        """Keep rack violations, the sum of squared counts, and moves."""
         instance, model = self._instance, self._model
         partition_of, broker_of = placed
         violations: list[Any] = []
@@ -143,7 +141,7 @@ class _TiebreakModel:
         model.add(sum(moved) <= moves)
 
     def _square(self, chosen: list[Any]) -> Any:
-        """The square of how many are chosen, as a sum of odd numbers 1 + 3 + 5 …"""
+        """The square of the number chosen, as a sum of odd numbers 1 + 3 + 5 …"""
         steps = [self._model.new_bool_var("") for _ in chosen]
         self._model.add(sum(steps) == sum(chosen))
         for before, after in pairwise(steps):
@@ -159,7 +157,7 @@ class _TiebreakModel:
             self._model.add_hint(var, [a, b] == list(lists[p][:2]))
 
     def improve(self, have: Score, bound: Score) -> Placed | None:
-        """Level by level; the sets behind the first levels that got better, None if none did."""
+        """Optimise level by level; the sets of the last improvement, None if no level improved."""
         partitions = range(len(self._instance.rf))
         pairs = [(a, b) for a in self._brokers for b in self._brokers if a != b] if self._pair else []
         first = _first(self._instance)
@@ -173,7 +171,7 @@ class _TiebreakModel:
         for level, expression in enumerate(levels):
             if isinstance(expression, int):
                 continue
-            # The bound on changes takes leaders for granted that are as even as numbers allow.
+            # The bound on changes holds only for the most even leaders.
             floor = bound[level] if level < _CHANGES or reached[0] == bound[0] else 0
             self._model.add(expression >= floor)
             if found is not None or reached[level] > floor:
@@ -189,7 +187,7 @@ class _TiebreakModel:
     def _minimise(self, expression: Any) -> int | None:
         self._model.minimize(expression)
         self._solver = self._cp.CpSolver()
-        self._solver.parameters.num_workers = 1  # several workers would race, and the winner would depend on the day
+        self._solver.parameters.num_workers = 1  # several workers race, and the result would not be deterministic
         self._solver.parameters.random_seed = 0
         self._solver.parameters.max_deterministic_time = EFFORT
         status = self._solver.solve(self._model)

@@ -1,9 +1,9 @@
-"""The fewest leader changes by maximum flows: leaderships go from brokers that lead too many to others with too few.
+"""The fewest leader changes, by maximum flows from brokers that lead too many partitions to brokers that lead too few.
 
-A leader stays where its broker leads no more than its share, so only what is above the shares has to change hands, and
-the partitions whose leader's copy has gone need one. If all of that finds a taker at one step, no arrangement that is
-as even changes fewer. What finds none goes over a third broker, which hands on another leadership in its turn: one more
-change each, which is the least that it can cost, as the flow of single steps was a maximum.
+A leader stays if its broker leads no more than its share, so only the leaderships above the shares move, and those of
+partitions whose leader's copy leaves. If one step can hand over all of them, no equally even arrangement has fewer
+changes. The others go by way of a third broker, which hands on another leadership: one more change each, which is the
+minimum, as the flow of single steps was a maximum.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ortools.graph.python import max_flow
 from kafka_rebalance.planning.problem.instance import Bools, Ints
 
 NOBODY = -1
-"""Leads where the leader's copy has gone."""
+"""The leader of a partition whose leader's copy leaves."""
 
 
 @dataclass(frozen=True)
 class LeaderShares:
-    """How many each broker shall lead: ``least`` [B], and one more on ``spare`` of those that ``may`` [B] have it."""
+    """Leaderships per broker: ``least`` [B], plus one on ``spare`` of the brokers that ``may`` [B] have it."""
 
     least: Ints
     may: Bools
@@ -30,9 +30,9 @@ class LeaderShares:
 
 @dataclass(frozen=True)
 class Needs:
-    """Who leads too many and too few: ``gives`` and ``takes`` [B] for sure.
+    """Leaderships that brokers must give and take: ``gives`` and ``takes`` [B].
 
-    Of those that ``may_give`` or ``may_take`` [B] one more each, ``give`` and ``take`` do altogether.
+    In addition ``give`` of the brokers that ``may_give`` [B] give one, and ``take`` of those that ``may_take`` get one.
     """
 
     gives: Ints
@@ -44,22 +44,22 @@ class Needs:
 
     @property
     def givers(self) -> Bools:
-        """Who may hand on a leadership [B]."""
+        """Brokers that may give a leadership [B]."""
         return (self.gives > 0) | self.may_give
 
     @property
     def takers(self) -> Bools:
-        """Who may come to lead [B]."""
+        """Brokers that may take a leadership [B]."""
         return (self.takes > 0) | self.may_take
 
     @property
     def total(self) -> int:
-        """How many leaderships are to be taken."""
+        """Number of leaderships to be taken."""
         return int(self.takes.sum()) + self.take
 
 
 def needs(led: Ints, shares: LeaderShares) -> Needs:
-    """What lies between the leaders per broker [B] and the shares; who leads more than the least keeps a spare one."""
+    """The difference between leaders per broker [B] and shares; brokers above the least keep the spare ones first."""
     above = shares.may & (led > shares.least)
     free = shares.spare - int(above.sum())
     return Needs(
@@ -73,10 +73,10 @@ def needs(led: Ints, shares: LeaderShares) -> Needs:
 
 
 def one_step(need: Needs, partition: Ints, giver: Ints, taker: Ints) -> Ints:
-    """Which of these handovers [E] to carry out, as many as can be: ``partition`` from ``giver`` to ``taker``.
+    """A largest choice of these handovers [E] of ``partition`` from ``giver`` to ``taker``.
 
-    They come in the order of partitions. A giver is NOBODY where the partition needs a leader. Those that do not
-    concern the needs must have been left out.
+    They are sorted by partition. The giver is NOBODY if the partition needs a leader. Only handovers between givers and
+    takers of ``need`` are allowed.
     """
     net = _HandoverNetwork(need)
     of, which = _numbered(partition)
@@ -87,9 +87,9 @@ def one_step(need: Needs, partition: Ints, giver: Ints, taker: Ints) -> Ints:
 
 
 def two_steps(need: Needs, one: tuple[Ints, Ints, Ints], two: tuple[Ints, Ints, Ints]) -> tuple[Ints, Ints]:
-    """Which of the handovers ``one``, to brokers between, and ``two``, from these on, to carry out: as many as can be.
+    """A largest choice of the handovers ``one``, to intermediate brokers, and ``two``, from these to takers.
 
-    Both are (partition, giver, taker). No partition is in both; a broker between gets as many as it hands on.
+    Both are (partition, giver, taker). No partition is in both; an intermediate broker gets as many as it hands on.
     """
     net = _HandoverNetwork(need)
     between = net.nodes(len(need.gives))
@@ -106,7 +106,7 @@ def two_steps(need: Needs, one: tuple[Ints, Ints, Ints], two: tuple[Ints, Ints, 
 
 
 class _HandoverNetwork:
-    """Givers on one side and takers on the other; what lies between is added."""
+    """Givers on one side and takers on the other; callers add the nodes and arcs between them."""
 
     def __init__(self, need: Needs) -> None:
         self._solver = max_flow.SimpleMaxFlow()
@@ -134,7 +134,7 @@ class _HandoverNetwork:
         return np.asarray(self._solver.add_arcs_with_capacity(tail, head, capacity))
 
     def give(self, giver: Ints, partition: Ints) -> None:
-        """Arcs from the givers to the nodes of the partitions that they lead."""
+        """Add arcs from the givers to the partitions that they lead."""
         self.arcs(np.where(giver == NOBODY, self._source, self._giving[giver]), partition)
 
     def solve(self) -> Ints:
@@ -145,12 +145,12 @@ class _HandoverNetwork:
 
 
 def _numbered(partition: Ints) -> tuple[Ints, Ints]:
-    """The partitions, each once, and which of them each handover is of. They must come in order."""
+    """The distinct partitions, and the index of each handover's partition. The input is sorted."""
     begins = np.ones(len(partition), dtype=np.bool_)
     begins[1:] = partition[1:] != partition[:-1]
     return partition[begins], np.cumsum(begins) - 1
 
 
 def _first(which: Ints, count: int) -> Ints:
-    """The first of the handovers of each partition."""
+    """The first handover of each partition."""
     return np.searchsorted(which, np.arange(count))

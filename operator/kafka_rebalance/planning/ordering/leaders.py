@@ -1,7 +1,7 @@
-"""Who leads in large clusters: evenest first, the fewest changes among those.
+"""The leaders of large clusters: as even as possible, then with the fewest changes.
 
-Leaderships are handed over by flows (``handover``), which nearly always is proved to be the best there is. Where it is
-not, chains of single exchanges improve it and prove it, within an effort that is counted (``cycles``).
+Flows hand leaderships over (``handover``), which nearly always is proved optimal. Otherwise chains of exchanges improve
+and prove the result, within a counted effort (``cycles``).
 """
 
 from __future__ import annotations
@@ -17,27 +17,28 @@ from kafka_rebalance.planning.problem.request import Goals
 _ROUNDS = 40
 
 _EFFORT = 10_000_000
-"""Looks for fewer changes of leaders, in pairs of brokers: 1,000 looks for 100 brokers, 10 for 1,000."""
+"""Searches for fewer leader changes, times pairs of brokers: 1,000 searches for 100 brokers, 10 for 1,000."""
 
 _PATIENCE = 20
-"""How many times that effort is spent while leaders could still be more even."""
+"""Number of times that the effort is spent while leaders could be more even."""
 
 
 class Leaders(Exchanges):
-    """Leaderships going from broker to broker. A leader stays at no cost, any other costs a change."""
+    """Exchanges of leaderships. Keeping the present leader costs nothing, any other leader costs a change."""
 
     def __init__(self, copies: Copies, goals: Goals) -> None:
         instance = self._instance = copies.instance
         self.lists: Indices = copies.broker_of_slot.copy()
-        self._start = instance.start
+        self._start, self._partition = instance.start, instance.partition_of_slot
         self._first = instance.broker_of_slot[self._start]
-        self._fresh = np.zeros(len(self.lists), dtype=np.bool_)  # moves with the lists
+        self._fresh = np.zeros(len(self.lists), dtype=np.bool_)  # kept in step with the lists
         self._fresh[copies.moved()] = True
         self._brokers = np.flatnonzero(instance.eligible)
         self._number = np.full(instance.brokers, -1, dtype=np.int32)
         self._number[self._brokers] = np.arange(len(self._brokers))
         follower = instance.position > 0
-        gone = self._fresh[self._start]  # kept copies are in their slots, so a new one means that the leader has gone
+        # Kept copies are in their slots, so a new copy in the leader's slot means that the leader's copy leaves.
+        gone = self._fresh[self._start]
         if not goals.leaders:
             follower &= gone[instance.partition_of_slot]
         self._followers = np.flatnonzero(follower)
@@ -48,13 +49,13 @@ class Leaders(Exchanges):
         self._came: dict[int, list[int]] = {}
 
     def _lead(self, slots: Ints) -> None:
-        """The brokers at these slots change places with their partitions' leaders."""
-        first = self._start[self._instance.partition_of_slot[slots]]
+        """Swap the brokers at these slots with the leaders of their partitions."""
+        first = self._start[self._partition[slots]]
         for values in (self.lists, self._fresh):
             values[slots], values[first] = values[first], values[slots]
 
     def _led(self) -> Ints:
-        """Leaders per broker, with those that stay as they are [B]."""
+        """Leaders per broker, fixed ones included [B]."""
         return self._instance.fixed_leaders + np.bincount(self.lists[self._start], minlength=self._instance.brokers)
 
     def balance(self) -> None:
@@ -68,14 +69,14 @@ class Leaders(Exchanges):
         if len(self._brokers) <= MOST_BROKERS and not (self._even() and self._changes() == fewest):
             self._price_all()
             effort = max(1, _EFFORT // len(self._brokers) ** 2)
-            for _ in range(_PATIENCE):  # evenness is worth more effort than fewer changes
+            for _ in range(_PATIENCE):  # even leaders are worth more effort than fewer changes
                 if self.improve(effort) or self._even():
                     break
 
     def _hand_over(self) -> int | None:
-        """From those who lead too many to those who lead too few; gives what no even arrangement changes fewer of.
+        """Hand over leaderships to brokers that lead too few; returns a lower bound on the changes of even leaders.
 
-        None: not known, for other partitions stay as they are.
+        None: not known, because of fixed leaders.
         """
         leader = np.where(self._gone & self._free, NOBODY, self.lists[self._start]).astype(np.int64)
         stays = self._counted(leader)
@@ -84,7 +85,7 @@ class Leaders(Exchanges):
         before = self.lists.copy(), self._fresh.copy(), leader.copy()
         done = self._one_step(leader, shares, retained=True)
         done += self._one_step(leader, shares, retained=False)
-        if done < wanted:  # those that only retained copies were asked for may stand in the way of more
+        if done < wanted:  # handovers to retained copies may block others
             self.lists, self._fresh, leader = before
             done = self._one_step(leader, shares, retained=False)
         if done < wanted:
@@ -97,28 +98,28 @@ class Leaders(Exchanges):
         return len(leader) - int(kept) + wanted - done
 
     def _one_step(self, leader: Ints, shares: LeaderShares, *, retained: bool) -> int:
-        """Hand over what can be at one step, to retained copies only or to any; how many were. Changes ``leader``."""
+        """Hand over in one step, to retained copies only or to any; returns how many. Changes ``leader``."""
         need = needs(self._counted(leader), shares)
         if not need.total:
             return 0
         slots = self._candidates[need.takers[self.lists[self._candidates]]]
         if retained:
             slots = slots[~self._fresh[slots]]
-        partition_of = self._instance.partition_of_slot[slots]
+        partition_of = self._partition[slots]
         slots = slots[
             np.append(need.givers, True)[leader[partition_of]] & self._may_lead(slots, leader)
         ]  # NOBODY is the last
         return self._take(slots[one_step(need, *self._handovers(slots, leader))], leader)
 
     def _two_steps(self, leader: Ints, shares: LeaderShares) -> None:
-        """Hand over what can be by way of a third broker. Changes ``leader``."""
+        """Hand over by way of a third broker. Changes ``leader``."""
         need = needs(self._counted(leader), shares)
         givers = np.append(need.givers, True)
         slots = self._candidates[self._may_lead(self._candidates, leader)]
-        gives = givers[leader[self._instance.partition_of_slot[slots]]]
+        gives = givers[leader[self._partition[slots]]]
         last = slots[~gives & need.takers[self.lists[slots]]]
         between = np.zeros(self._instance.brokers, dtype=np.bool_)
-        between[leader[self._instance.partition_of_slot[last]]] = True
+        between[leader[self._partition[last]]] = True
         first = slots[gives]
         first = first[between[self.lists[first]]]
         one, two = two_steps(need, self._handovers(first, leader), self._handovers(last, leader))
@@ -128,24 +129,22 @@ class Leaders(Exchanges):
         return self._instance.fixed_leaders + np.bincount(leader[leader >= 0], minlength=self._instance.brokers)
 
     def _may_lead(self, slots: Ints, leader: Ints) -> Bools:
-        """All but the leaders themselves."""
-        return np.asarray(
-            (self._instance.position[slots] > 0) | (leader[self._instance.partition_of_slot[slots]] == NOBODY)
-        )
+        """All slots except the leaders' own."""
+        return np.asarray((self._instance.position[slots] > 0) | (leader[self._partition[slots]] == NOBODY))
 
     def _handovers(self, slots: Ints, leader: Ints) -> tuple[Ints, Ints, Ints]:
-        partition_of = self._instance.partition_of_slot[slots].astype(np.int64)
+        partition_of = self._partition[slots].astype(np.int64)
         return partition_of, leader[partition_of], self.lists[slots].astype(np.int64)
 
     def _take(self, slots: Ints, leader: Ints) -> int:
-        leader[self._instance.partition_of_slot[slots]] = self.lists[slots]
+        leader[self._partition[slots]] = self.lists[slots]
         self._lead(slots)
         return len(slots)
 
     def _appoint(self, partitions: Ints) -> None:
-        """Somebody leads: a retained copy if there is one."""
-        slots = self._candidates[np.isin(self._instance.partition_of_slot[self._candidates], partitions)]
-        partition_of = self._instance.partition_of_slot[slots]
+        """Give these partitions a leader, a retained copy if there is one."""
+        slots = self._candidates[np.isin(self._partition[self._candidates], partitions)]
+        partition_of = self._partition[slots]
         order = np.lexsort((scramble(slots, 0), self._fresh[slots], partition_of))
         self._lead(slots[order[first_of_each(partition_of[order], len(self._start))]])
 
@@ -157,28 +156,28 @@ class Leaders(Exchanges):
         return bool(led.max() - led.min() <= 1)
 
     def _shares(self) -> LeaderShares:
-        """Even counts between what each broker has to lead and what it can."""
+        """The most even counts between what each broker must lead and what it can lead."""
         brokers, led, free = self._instance.brokers, self._instance.fixed_leaders, self._free
         partitions = len(self._start) + int(led.sum())
         least = led + np.bincount(self.lists[self._start[~free]], minlength=brokers)
         copies = np.bincount(self.lists[self._followers], minlength=brokers)
         most = least + copies + np.bincount(self.lists[self._start[free]], minlength=brokers)
         low, high = 0, partitions
-        while low < high:  # the highest level that does not need more leaders than there are
+        while low < high:  # the highest level that needs no more leaders than there are
             level = (low + high + 1) // 2
             low, high = (level, high) if np.clip(level, least, most).sum() <= partitions else (low, level - 1)
         even = np.clip(low, least, most)
         return LeaderShares(even, np.clip(low + 1, least, most) > even, partitions - int(even.sum()))
 
     def _downhill(self, turn: int) -> int:
-        """Hand leaderships to brokers that lead at least two fewer, wherever the targets are."""
+        """Hand leaderships to brokers that lead at least two fewer, ignoring the shares; returns how many."""
         led = self._led()
         slots = self._followers
         if led.max() - led[self._brokers].min() < 2:
             return 0
-        gain = (led[self.lists[self._start]])[self._instance.partition_of_slot[slots]] - led[self.lists[slots]]
+        gain = (led[self.lists[self._start]])[self._partition[slots]] - led[self.lists[slots]]
         slots, gain = slots[gain >= 2], gain[gain >= 2]
-        partition_of = self._instance.partition_of_slot[slots]
+        partition_of = self._partition[slots]
         order = np.lexsort((scramble(slots, turn), -gain))
         order = order[first_of_each(partition_of[order], len(self._start))]
         leader, target, gain = self.lists[self._start[partition_of[order]]], self.lists[slots[order]], gain[order]
@@ -197,7 +196,7 @@ class Leaders(Exchanges):
         self._begin = np.searchsorted(leader[self._by_leader], np.arange(self._instance.brokers + 1))
 
     def _price(self, slots: Ints) -> None:
-        partition_of = self._instance.partition_of_slot[slots]
+        partition_of = self._partition[slots]
         leader, target, first = self.lists[self._start[partition_of]], self.lists[slots], self._first[partition_of]
         price = (target != first).astype(np.int32) - (leader != first)
         a, d = self._number[leader], self._number[target]
@@ -207,19 +206,16 @@ class Leaders(Exchanges):
             self.cost[a[at], d[at]] = np.minimum(table, value)
 
     def counts(self) -> Ints:
-        """Leaders per broker that may hold copies."""
+        """Leaders per eligible broker."""
         return self._led()[self._brokers]
 
     def reprice(self, slots: Ints) -> None:
-        """Price the partitions of these slots anew."""
-        rows = [
-            self._start[p] + np.arange(1, self._instance.rf[p])
-            for p in np.unique(self._instance.partition_of_slot[slots])
-        ]
+        """Price the partitions of these slots again."""
+        rows = [self._start[p] + np.arange(1, self._instance.rf[p]) for p in np.unique(self._partition[slots])]
         self._price(np.concatenate(rows))
 
     def cheapest(self, a: int, d: int, turn: int) -> tuple[int, int]:
-        """The follower slot on d of a partition led by a, retained ones first."""
+        """The cheapest follower slot on d of a partition led by a, retained copies first, and its cost."""
         here, there = int(self._brokers[a]), int(self._brokers[d])
         led = self._by_leader[self._begin[here] : self._begin[here + 1]]
         led = np.unique(np.concatenate([led, np.array(self._came.get(here, []), dtype=np.int64)]))
@@ -228,13 +224,13 @@ class Leaders(Exchanges):
         slots = self._start[led[row]] + place
         if not len(slots):
             return -1, NEVER
-        first = self._first[self._instance.partition_of_slot[slots]]
+        first = self._first[self._partition[slots]]
         price = (first != there).astype(np.int64) - (first != here)
         best = np.lexsort((scramble(slots, turn), self._fresh[slots], price))[0]
         return int(slots[best]), int(price[best])
 
-    def exchange(self, slot: int, d: int) -> None:  # noqa: ARG002 - an exchange of two is its own way back
-        """The slot's broker and the leader of its partition change places."""
+    def exchange(self, slot: int, d: int) -> None:  # noqa: ARG002 - a swap undoes itself
+        """Swap the slot's broker and the leader of its partition."""
         self._lead(np.array([slot]))
-        partition = int(self._instance.partition_of_slot[slot])
+        partition = int(self._partition[slot])
         self._came.setdefault(int(self.lists[self._start[partition]]), []).append(partition)

@@ -1,6 +1,6 @@
-"""The pairs (leader, broker at a later place of the list) of large clusters, and what swaps make them evener.
+"""The pairs (leader, broker at a later position) of large clusters, and swaps that make them more even.
 
-What is fair already is left as it is.
+Pairs that are even already are not changed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kafka_rebalance.planning.problem.instance import Indices, Instance, Ints
 Nodes = NDArray[np.int32]
 
 _TABLE = 2**25
-"""Up to so many possible pairs each has a number of its own: 5,800 brokers. Beyond, only those that could occur."""
+"""Up to this number of possible pairs (5,800 brokers) each has a node; above, only those that can occur."""
 
 
 class Pairs:
@@ -57,7 +57,7 @@ class Pairs:
         return (counts + np.bincount(self._fixed, minlength=possible)).astype(np.int32)
 
     def even(self, lists: Indices) -> None:
-        """Swap while a single swap makes pairs evener. Changes ``lists``."""
+        """Swap while a single swap makes pairs more even. Changes ``lists``."""
         for turn in count():  # ends: every round lowers the sum of squares
             rows = np.flatnonzero(self.counts[self.here] >= 2)  # below that no other can have two fewer
             now = self.counts[self.here[rows]]

@@ -29,27 +29,26 @@ class _SetTable:
     ``first`` and ``second`` [P] are the brokers now in these places (-1 where there is no second).
     """
 
-    table: Ints
+    brokers: Ints
     retained: Ints
     first: Ints
     second: Ints
 
 
 def arrange(instance: Instance, placed: Placed, goals: Goals) -> list[list[int]]:
-    """An ordered list of broker indices per partition. Takes a wide instance, and sets of its replication factors."""
-    replica_sets = _set_table(instance, placed)
-    leaders, counts = _leaders(instance, replica_sets, goals)
+    """An ordered list of broker indices per partition. The instance may shrink; the sets have target sizes."""
+    table = _set_table(instance, placed)
+    leaders, counts = _leaders(instance, table, goals)
     if not goals.follower_order:
         return [
-            _with_front(row, (leader,))
-            for row, leader in zip(replica_sets.table.tolist(), leaders.tolist(), strict=True)
+            _with_front(row, (leader,)) for row, leader in zip(table.brokers.tolist(), leaders.tolist(), strict=True)
         ]
-    leaders, seconds = _pairs(instance, replica_sets, goals, counts)
+    leaders, seconds = _pairs(instance, table, goals, counts)
     front = [leaders, seconds]
-    for place in range(2, int(instance.rf.max(initial=0)) - 1):  # the last place has no choice left
-        front.append(_place(instance, replica_sets, front, place))
+    for place in range(2, int(instance.rf.max(initial=0)) - 1):  # the last position has no choice left
+        front.append(_place(instance, table, front, place))
     fronts = np.stack(front, axis=1).tolist()
-    return [_with_front(row, chosen) for row, chosen in zip(replica_sets.table.tolist(), fronts, strict=True)]
+    return [_with_front(row, chosen) for row, chosen in zip(table.brokers.tolist(), fronts, strict=True)]
 
 
 def _with_front(row: list[int], front: tuple[int, ...] | list[int]) -> list[int]:
@@ -60,18 +59,12 @@ def _with_front(row: list[int], front: tuple[int, ...] | list[int]) -> list[int]
 def _set_table(instance: Instance, placed: Placed) -> _SetTable:
     partition_of, broker_of = placed
     partitions, brokers = len(instance.rf), instance.brokers
-    present = dict(
-        zip(
-            (instance.partition_of_slot.astype(np.int64) * brokers + instance.broker_of_slot).tolist(),
-            instance.position.tolist(),
-            strict=True,
-        )
-    )
+    cells = instance.partition_of_slot.astype(np.int64) * brokers + instance.broker_of_slot
+    present = dict(zip(cells.tolist(), instance.position.tolist(), strict=True))
     widest = int(instance.rf.max(initial=0))
     new = int(instance.list_length.max(initial=0))
-    rank = np.array(
-        [present.get(k, new) for k in (partition_of.astype(np.int64) * brokers + broker_of).tolist()], dtype=np.int64
-    )
+    cells = partition_of.astype(np.int64) * brokers + broker_of
+    rank = np.array([present.get(cell, new) for cell in cells.tolist()], dtype=np.int64)
     order = np.lexsort((broker_of, rank, partition_of))
     partition_of, broker_of, rank = partition_of[order], broker_of[order], rank[order]
     start = np.cumsum(instance.rf) - instance.rf
@@ -84,23 +77,23 @@ def _set_table(instance: Instance, placed: Placed) -> _SetTable:
     return _SetTable(table, retained, now[:, 0], now[:, 1])
 
 
-def _candidates(replica_sets: _SetTable, goals: Goals) -> tuple[Ints, Ints, Ints]:
-    """Every (partition, broker) that may lead, and its cost: 0 leads now, 1 retained (so in sync already), 2 new."""
-    p, k = np.nonzero(replica_sets.table >= 0)
-    b = replica_sets.table[p, k]
-    stays = b == replica_sets.first[p]
-    cost = np.where(stays, 0, np.where(k < replica_sets.retained[p], 1, 2))
+def _candidates(table: _SetTable, goals: Goals) -> tuple[Ints, Ints, Ints]:
+    """Every (partition, broker) that may lead, and its cost: 0 leads now, 1 retained (already in sync), 2 new."""
+    p, k = np.nonzero(table.brokers >= 0)
+    b = table.brokers[p, k]
+    stays = b == table.first[p]
+    cost = np.where(stays, 0, np.where(k < table.retained[p], 1, 2))
     if not goals.leaders:
-        keeps = np.zeros(len(replica_sets.first), dtype=np.bool_)
+        keeps = np.zeros(len(table.first), dtype=np.bool_)
         keeps[p[stays]] = True
         allowed = stays | ~keeps[p]
         p, b, cost = p[allowed], b[allowed], cost[allowed]
     return p, b, cost
 
 
-def _leaders(instance: Instance, replica_sets: _SetTable, goals: Goals) -> tuple[Ints, Ints]:
+def _leaders(instance: Instance, table: _SetTable, goals: Goals) -> tuple[Ints, Ints]:
     """Leaders [P] with the least sum of squares, fewest changes among those, and leaders per broker [B]."""
-    p, b, cost = _candidates(replica_sets, goals)
+    p, b, cost = _candidates(table, goals)
     partitions, brokers = len(instance.rf), instance.brokers
     limit = np.bincount(b, minlength=brokers).astype(np.int64)
     level = (partitions + int(instance.fixed_leaders.sum())) // max(1, int(instance.eligible.sum()))
@@ -127,12 +120,12 @@ def _leaders(instance: Instance, replica_sets: _SetTable, goals: Goals) -> tuple
         centre, best = counts, square_sum(instance.fixed_leaders + counts)
 
 
-def _pairs(instance: Instance, replica_sets: _SetTable, goals: Goals, leader_counts: Ints) -> tuple[Ints, Ints]:
+def _pairs(instance: Instance, table: _SetTable, goals: Goals, leader_counts: Ints) -> tuple[Ints, Ints]:
     """Leaders and seconds [P] (-1 where there is none): leader balance, then pair balance, then fewest changes."""
-    p, a, leader_cost = _candidates(replica_sets, goals)
-    width = replica_sets.table.shape[1]
+    p, a, leader_cost = _candidates(table, goals)
+    width = table.brokers.shape[1]
     rows = np.repeat(np.arange(len(p)), width)
-    b = replica_sets.table[p].ravel()
+    b = table.brokers[p].ravel()
     p, a, leader_cost = p[rows], a[rows], leader_cost[rows]
     real = (b >= 0) & (b != a)
     alone = (instance.rf[p] == 1) & (np.tile(np.arange(width), len(rows) // max(width, 1)) == 0)
@@ -144,7 +137,7 @@ def _pairs(instance: Instance, replica_sets: _SetTable, goals: Goals, leader_cou
     limit = np.bincount(pair, minlength=len(key)).astype(np.int64)
     per_leader = np.bincount(pair_leader[counted], minlength=brokers)
     centre = np.minimum(leader_counts[pair_leader] // np.maximum(per_leader[pair_leader], 1), limit)
-    second_cost = (b != replica_sets.second[p]).astype(np.int64)
+    second_cost = (b != table.second[p]).astype(np.int64)
     best: int | None = None
     while True:
         net = Network()
@@ -154,13 +147,8 @@ def _pairs(instance: Instance, replica_sets: _SetTable, goals: Goals, leader_cou
         sink = net.add_nodes(1, -len(instance.rf))
         visits = 2 * min(len(instance.rf), len(key) + 1)
         # A simple cycle passes each leader once, so at most two pairs of it.
-        gains = [
-            len(fair_steps(instance.fixed_leaders + leader_counts)),
-            4 * brokers * int(limit.max(initial=0)),
-            visits,
-            visits,
-            visits,
-        ]
+        steps = len(fair_steps(instance.fixed_leaders + leader_counts))
+        gains = [steps, 4 * brokers * int(limit.max(initial=0)), visits, visits, visits]
         w_leader, w_pair, w_change, w_new, w_second = level_weights(gains, net.nodes, soft=2)
         price = np.where(leader_cost > 0, w_change, 0) + np.where(leader_cost > 1, w_new, 0) + second_cost * w_second
         arcs = net.add_arcs(partition[p], pair_node[pair], 1, price)
@@ -179,10 +167,10 @@ def _pairs(instance: Instance, replica_sets: _SetTable, goals: Goals, leader_cou
         centre, best = counts, value
 
 
-def _place(instance: Instance, replica_sets: _SetTable, front: list[Ints], place: int) -> Ints:
-    """The broker at ``place`` [P] (-1 where the list is shorter): pairs (leader, it) spread evenly."""
-    p, k = np.nonzero((replica_sets.table >= 0) & (instance.rf > place)[:, None])
-    b = replica_sets.table[p, k]
+def _place(instance: Instance, table: _SetTable, front: list[Ints], place: int) -> Ints:
+    """The broker at ``place`` [P] (-1 if the list is shorter), with even pairs (leader, broker)."""
+    p, k = np.nonzero((table.brokers >= 0) & (instance.rf > place)[:, None])
+    b = table.brokers[p, k]
     taken = np.zeros(len(p), dtype=np.bool_)
     for chosen in front:
         taken |= chosen[p] == b

@@ -1,4 +1,4 @@
-"""The order within the lists of large clusters: leaders first, then each later place."""
+"""The order within the lists of large clusters: leaders first, then each later position."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kafka_rebalance.planning.problem.request import Goals
 
 
 def spread(copies: Copies, goals: Goals) -> Indices:
-    """The lists of all partitions, one behind the other [N]: the same copies, ordered by the goals."""
+    """The flat lists of all partitions [N]: the same copies, ordered by the goals."""
     leaders = Leaders(copies, goals)
     leaders.balance()
     if not goals.follower_order:
@@ -26,7 +26,7 @@ def spread(copies: Copies, goals: Goals) -> Indices:
 
 
 def _in_present_order(copies: Copies, lists: Indices) -> Indices:
-    """Behind the leaders followers stay in their present order, then new ones by id."""
+    """Keep the leaders; followers stay in their present order, then new ones by id."""
     instance = copies.instance
     lists = lists.copy()
     changed = np.unique(instance.partition_of_slot[np.flatnonzero(lists != instance.broker_of_slot)])

@@ -1,8 +1,8 @@
-"""The fairest replica counts per broker that the rack rule allows: water-filling over racks, exactly, as a flow.
+"""The fairest replica counts per broker that the rack rule allows: exact water-filling over racks, as a flow.
 
-Partitions of one replication factor are alike here, so the network has a node per replication factor and group and
-not per partition: what it finds can always be dealt out to single partitions, since dealing each count out evenly is
-feasible in fractions and the constraints are laminar.
+Partitions with the same replication factor are interchangeable here, so the network has a node per replication factor
+and group, not per partition. The counts can always be assigned to single partitions: spreading each count evenly is a
+fractional solution, and the constraints are laminar, so an integer solution exists.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ Ints = NDArray[np.int64]
 
 
 def fair_counts(instance: Instance) -> Ints:
-    """One vector [B] of counts that, with what stays, has the least sum of squares (0 for brokers not eligible).
+    """Counts [B] that, with the fixed replicas, have the least sum of squares (0 for brokers that are not eligible).
 
-    All such vectors are max-min fair, and differ from each other by at most 1 per broker. Takes a wide instance.
+    All such vectors are max-min fair, and differ from each other by at most 1 per broker. The instance may shrink.
     """
     brokers = np.flatnonzero(instance.eligible)
     fixed = instance.fixed_replicas[brokers]
@@ -31,7 +31,7 @@ def fair_counts(instance: Instance) -> Ints:
     while True:
         found = _solve(instance, brokers, counts, limit)
         near = bool((np.abs(found - counts) <= 1).all())
-        # The pieces never undercut k*k and meet it at the centre, so equal value means the centre was optimal.
+        # The pieces are never below k*k and equal it at the centre: an equal value means that the centre was optimal.
         if near or square_sum(fixed + found) == best:
             break
         counts, best = found, square_sum(fixed + found)
@@ -48,9 +48,8 @@ def _solve(instance: Instance, brokers: Ints, centre: Ints, limit: Ints) -> Ints
     out = net.add_arcs(broker_node[which], sink, width, slope + 2 * instance.fixed_replicas[brokers][which])
     group = instance.group[brokers]
     members = np.bincount(instance.kind)
-    for rf, count, capacity, excess in zip(
-        instance.kinds, members, instance.rack_capacity, instance.rack_excess, strict=True
-    ):
+    rules = instance.rack_capacity, instance.rack_excess
+    for rf, count, capacity, excess in zip(instance.kinds, members, *rules, strict=True):
         source = net.add_nodes(1, rf * count)
         group_node = net.add_nodes(len(instance.group_size))
         if instance.rack_awareness is RackAwareness.PREFERRED:
@@ -68,10 +67,10 @@ def _solve(instance: Instance, brokers: Ints, centre: Ints, limit: Ints) -> Ints
 
 
 def add_fair_counts(net: Network, nodes: Ints, sink: Ints, fair: Ints, fixed: Ints, weight: int, tie: Ints) -> None:
-    """Arcs from the brokers' nodes to the sink that only counts as fair as ``fair``, on top of ``base``, use cheaply.
+    """Add arcs from the brokers' nodes to the sink that are cheapest for counts as fair as ``fair``, above ``fixed``.
 
-    Fair vectors differ by at most 1 per broker and any increasing step cost leads to the same vectors. ``tie`` [B] is
-    added to the steps: of equally fair vectors the one with the least of it is taken.
+    Fair vectors differ by at most 1 per broker, and any increasing step cost leads to the same vectors. ``tie`` [B] is
+    added to the steps and decides between equally fair vectors: the least sum wins.
     """
     steps = fair_steps(fixed + fair)
     net.add_arcs(nodes, sink, np.maximum(fair - 1, 0), 0)
@@ -87,7 +86,7 @@ def fair_steps(fair: Ints) -> Ints:
 
 
 def spare_ranks(instance: Instance) -> Ints:
-    """The order [B] in which brokers get a spare copy: the favoured or largest current count first, then lowest id."""
+    """The order [B] in which brokers get a spare copy: highest ``tie_break`` or current count first, then lowest id."""
     brokers = np.flatnonzero(instance.eligible)
     current = instance.fixed_replicas + np.bincount(instance.broker_of_slot, minlength=instance.brokers)
     current = current if instance.tie_break is None else instance.tie_break

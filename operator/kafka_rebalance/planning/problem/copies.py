@@ -1,7 +1,7 @@
-"""The working state of the fast planner: who holds each slot now, against who held it at first.
+"""The working state of the fast planner: the broker of each slot now, compared with the instance's.
 
-A slot is a place in the flat array of all lists. Homeless slots (their copy has to leave where it was and has no new
-broker yet) hold ``HOMELESS``. Every placement is checked here, by one rule: ``fits``.
+A slot is an index into the flat array of all lists. A slot whose copy must leave its broker and has no new one yet is
+``UNASSIGNED``. One rule checks every placement: ``fits``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NO_GROUP = -9
 
 
 def scramble(numbers: NDArray[np.integer], salt: int) -> NDArray[np.uint32]:
-    """Evenly spread 32-bit values, the same on every machine: what stands in for chance here."""
+    """Evenly spread 32-bit values, the same on every machine; used in place of random numbers."""
     mixed = numbers.astype(np.uint32)
     mixed = mixed + np.uint32((salt * 0x9E3779B9 + 0x7F4A7C15) & 0xFFFFFFFF)
     for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
@@ -27,9 +27,9 @@ def scramble(numbers: NDArray[np.integer], salt: int) -> NDArray[np.uint32]:
 
 
 def in_order(keys: NDArray[np.integer]) -> Ints:
-    """The places of the keys from the least to the greatest, equal ones as they stand; they span 32 bits at most.
+    """The indices that sort the keys, stable. The keys span 32 bits at most.
 
-    Numbers of 16 bits are sorted by counting, which is several times as fast as comparing, twice as well.
+    NumPy sorts 16-bit integers by counting: sorting two halves is still several times as fast as comparing.
     """
     above = keys - keys.min(initial=0)
     halves = [above.astype(np.uint16)]
@@ -39,14 +39,14 @@ def in_order(keys: NDArray[np.integer]) -> Ints:
 
 
 def first_of_each(keys: NDArray[np.integer], numbers: int) -> Ints:
-    """The places, in order, where each of the keys stands first; they are below ``numbers``."""
+    """The indices, in order, of the first occurrence of each key. Keys are below ``numbers``."""
     first = np.empty(numbers, dtype=np.int64)
-    first[keys[::-1]] = np.arange(len(keys))[::-1]  # what is written last stays
+    first[keys[::-1]] = np.arange(len(keys))[::-1]  # the last write wins
     return np.flatnonzero(first[keys] == np.arange(len(keys)))
 
 
 def rank_within(keys: NDArray[np.integer]) -> Ints:
-    """For each element how many equal ones stand before it."""
+    """For each element the number of equal elements before it."""
     order = in_order(keys)
     sorted_keys = keys[order]
     first = np.ones(len(keys), dtype=np.bool_)
@@ -58,18 +58,18 @@ def rank_within(keys: NDArray[np.integer]) -> Ints:
 
 
 class Copies:
-    """``holder`` [N] is the only thing that changes."""
+    """Only ``broker_of_slot`` [N] changes."""
 
     def __init__(self, instance: Instance, unassigned: Ints) -> None:
         self.instance = instance
         self.broker_of_slot: Indices = instance.broker_of_slot.copy()
         self.broker_of_slot[unassigned] = UNASSIGNED
-        # The two values below 0 (homeless, no slot) index these from the end.
+        # The two values below 0 (unassigned, no slot) index the last two.
         self._group = np.concatenate([instance.group, [_NO_GROUP, _NO_GROUP]])
 
     @classmethod
     def placed(cls, instance: Instance, replica_sets: tuple[Ints, Ints]) -> Copies:
-        """The copies of these sets, (partition, broker) sorted by partition: what was kept in its slot."""
+        """The copies of these sets, (partition, broker) sorted by partition; kept copies stay in their slots."""
         partition_of, broker_of = (column.astype(np.int64) for column in replica_sets)
         now = partition_of * instance.brokers + broker_of
         before = instance.partition_of_slot.astype(np.int64) * instance.brokers + instance.broker_of_slot
@@ -80,13 +80,13 @@ class Copies:
 
     @classmethod
     def of_lists(cls, instance: Instance, lists: Indices) -> Copies:
-        """The copies in these lists, one behind the other, in whatever slots."""
+        """The copies of these lists [N], in the slots of the lists."""
         copies = cls(instance, np.zeros(0, dtype=np.int64))
         copies.broker_of_slot = lists.copy()
         return copies
 
     def tidy(self) -> None:
-        """Put every copy that stays, or came home by a detour, into the slot that it had."""
+        """Put every copy that stays, or has returned, into its original slot."""
         changed = np.flatnonzero(self.broker_of_slot != self.instance.broker_of_slot)
         astray = changed[self.held_before(changed, self.broker_of_slot[changed])]
         for p in np.unique(self.instance.partition_of_slot[astray]).tolist():
@@ -106,16 +106,16 @@ class Copies:
         return np.bincount(self.broker_of_slot + 1, minlength=self.instance.brokers + 1)[1:]
 
     def moved(self) -> Ints:
-        """The slots whose copy is on a broker that did not hold the partition, in order."""
+        """The slots, in order, whose copy is on a broker that did not hold the partition."""
         changed = np.flatnonzero(self.broker_of_slot != self.instance.broker_of_slot)
         return changed[~self.held_before(changed, self.broker_of_slot[changed])]
 
     def moves(self) -> int:
-        """How many replicas are on brokers that did not hold the partition."""
+        """The number of replica moves."""
         return len(self.moved())
 
     def held_before(self, slots: Ints, brokers: NDArray[np.integer]) -> Bools:
-        """Whether the broker held the slot's partition at first."""
+        """Whether the broker originally held the slot's partition."""
         partitions = self.instance.partition_of_slot[slots]
         found = np.zeros(len(slots), dtype=np.bool_)
         for piece in self.instance.chunks(partitions):
@@ -124,7 +124,7 @@ class Copies:
         return found
 
     def fits(self, slots: Ints, brokers: Ints) -> Bools:
-        """Whether the slot's copy may be on that broker: no copy there yet, and room in its group."""
+        """Whether the slot's copy may be on that broker: it holds no other copy, and its group has capacity."""
         instance = self.instance
         partitions = instance.partition_of_slot[slots]
         found = np.zeros(len(slots), dtype=np.bool_)
@@ -139,7 +139,7 @@ class Copies:
         return found
 
     def open_groups(self, slots: Ints) -> Bools:
-        """Which groups have room for the slots' copies [slots, G], the slot itself not counted."""
+        """Which groups have capacity for the slots' copies [slots, G], not counting the slot itself."""
         instance = self.instance
         partitions = instance.partition_of_slot[slots]
         groups = np.arange(len(instance.group_size))

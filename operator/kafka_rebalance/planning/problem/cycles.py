@@ -1,8 +1,8 @@
-"""Negative cycles between brokers: what proves a plan optimal, or names the exchanges that improve it.
+"""Negative cycles between brokers: they name the exchanges that improve a plan; without any the plan is optimal.
 
-The nodes are brokers. An arc (a, d) with a cost says that one copy (or one leadership) can go from a to d for that
-change of the plan's cost. Counts are changed by paths; a path that ends where the count is lower than where it began
-makes the plan fairer, which outranks every cost. A plan is optimal when no closed walk pays.
+The nodes are brokers. An arc (a, d) says that one copy (or leadership) can go from a to d, and how that changes the
+plan's cost. A path from a broker to one with a lower count makes the plan fairer, which outranks every cost. A plan
+is optimal when no closed walk has a negative cost.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ NEVER = 2**20
 """The cost of an exchange that does not exist."""
 
 MOST_BROKERS = 3_000
-"""Up to so many nodes the tables of arcs fit into memory: 24 bytes for each two brokers."""
+"""Number of nodes up to which the tables of arcs fit into memory: 24 bytes per pair of brokers."""
 
 _NO_ARC = 2**60
 
 _NOISE = 16
 
 _ENOUGH = 12
-"""After so many steps a search that has found cycles gives them and does not look for more."""
+"""Steps after which a search that has found cycles stops looking for more."""
 
 Cycle = list[tuple[int, int]]
-"""The exchanges along a cycle, as (from, to); where it jumps between counts nothing is exchanged."""
+"""The exchanges along a cycle, as (from, to); steps that only change counts are left out."""
 
 
 def negative_cycles(cost: Costs, counts: Ints, turn: int = 0) -> list[Cycle]:
-    """Some cycles that improve fairness or, at equal fairness, cost; none: there are none, so the plan is optimal.
+    """Cycles that improve fairness or, at equal fairness, cost. Empty: the plan is optimal.
 
-    ``cost`` [B, B] is -1, 0, 1 or ``NEVER``; ``counts`` [B] are what fairness is about. No two of the cycles share a
-    broker. A little noise, too little to hide a cycle, lets equally good arcs be used evenly, so that there are many.
+    ``cost`` [B, B] is -1, 0, 1 or ``NEVER``; fairness is that of ``counts`` [B]. The cycles share no broker. Noise, too
+    small to hide a cycle, spreads the search over equally good arcs, so that it finds many cycles at once.
     """
     brokers = len(counts)
     unit = 2 * _NOISE * brokers  # more than the noise along a simple cycle
     fairer = 4 * (brokers + 1) * unit  # more than any cost along a simple cycle
     noise = scramble(np.arange(brokers * brokers), turn).reshape(brokers, brokers) % _NOISE
     arc = np.where(cost == NEVER, _NO_ARC, cost.astype(np.int64) * unit)
-    lower = counts[:, None] - counts[None, :]  # a unit more at d and one less at e: is it fairer, or equally fair?
+    lower = counts[:, None] - counts[None, :]  # is one more at d and one less at e fairer, or equally fair?
     arc[lower < -1] = -fairer
     arc[lower == -1] = np.minimum(arc[lower == -1], 0)
     arc += noise
@@ -71,7 +71,7 @@ def negative_cycles(cost: Costs, counts: Ints, turn: int = 0) -> list[Cycle]:
 
 
 def _cycles(parent: Ints, begins: Ints) -> list[list[int]]:
-    """The cycles through some of these nodes where every node has at most one parent, in the direction of the arcs."""
+    """Cycles through these nodes, in the direction of the arcs; every node has at most one parent."""
     seen: dict[int, int] = {}
     found = []
     for begin in begins.tolist():
@@ -91,16 +91,16 @@ def _exchanges(cycle: list[int], cost: Costs, lower: Ints) -> Cycle:
 
 
 class Exchanges(ABC):
-    """Something that brokers have counts of and that can go from one to another, for a cost of -1, 0 or 1.
+    """Copies or leaderships that brokers have counts of and can exchange, for a cost of -1, 0 or 1.
 
-    ``cost`` [B, B] is the least cost of an exchange, or less. It rises only by looking at who could carry the exchange
-    out (``cheapest``), and falls when partitions change (``reprice``): always a bound, so "no cycle" is a proof.
+    ``cost`` [B, B] is a lower bound on the cost of an exchange. It rises when ``cheapest`` finds the actual cost, and
+    falls when partitions change (``reprice``). As it always is a bound, "no cycle" is a proof.
     """
 
     cost: Costs
 
     def improve(self, effort: int) -> bool:
-        """Carry out paying cycles until none is left (True: proved optimal) or ``effort`` looks were taken."""
+        """Carry out negative cycles until none is left (True: proved optimal), in at most ``effort`` searches."""
         for turn in range(effort):
             cycles = negative_cycles(self.cost, self.counts(), turn)
             if not cycles:
@@ -111,14 +111,14 @@ class Exchanges(ABC):
         return False
 
     def _carry_out(self, cycle: Cycle, turn: int) -> list[int]:
-        """Every exchange of the cycle, whose slots are given, or none: then the one that is not to be had is priced."""
+        """Carry out the whole cycle and return its slots; or nothing, and correct the cost that was too low."""
         done: list[tuple[int, int]] = []
         for a, d in cycle:
             slot, price = self.cheapest(a, d, turn)
             if price > self.cost[a, d]:
                 for undone, back in reversed(done):
                     self.exchange(undone, back)
-                # Two exchanges of one partition can be in each other's way: without the others it is asked again.
+                # Exchanges of one partition can block each other: price this one again without the others.
                 self.raise_cost(a, d, self.cheapest(a, d, turn)[1] if done else price)
                 return []
             done.append((slot, a))
@@ -126,24 +126,24 @@ class Exchanges(ABC):
         return [slot for slot, _ in done]
 
     def raise_cost(self, a: int, d: int, price: int) -> None:
-        """What an exchange from a to d turned out to cost."""
+        """Correct the cost of an exchange from a to d."""
         self.cost[a, d] = price
 
     @abstractmethod
     def counts(self) -> Ints:
-        """How many each broker has [B]."""
+        """Count of each broker [B]."""
 
     @abstractmethod
     def cheapest(self, a: int, d: int, turn: int) -> tuple[int, int]:
-        """What can go from a to d at the least cost, and that cost; ``NEVER`` if nothing can.
+        """The slot that can go from a to d at the least cost, and that cost; ``NEVER`` if there is none.
 
-        Equally cheap ones take turns.
+        ``turn`` decides between equal costs.
         """
 
     @abstractmethod
     def exchange(self, slot: int, d: int) -> None:
-        """Carry out what ``cheapest`` named, or take it back by naming the broker where it was."""
+        """Move the slot to d; undone by moving it back to its former broker."""
 
     @abstractmethod
     def reprice(self, slots: Ints) -> None:
-        """Lower the costs to what the partitions of these slots now offer."""
+        """Lower the costs to those of the partitions of these slots."""

@@ -1,8 +1,8 @@
-"""Turns a request into an instance: checked, sorted, counted. Says which partition or broker is at fault.
+"""Checks a request and encodes it as an instance. Errors name the partition or broker at fault.
 
-A replica that a larger replication factor asks for stands in the list as one on a broker that is not there: it has to
-leave it, like any replica of a broker that is gone. A smaller one makes the instance wide. Pinned partitions are no
-part of the instance; what they hold and lead, now or when their leader is back, is its ``base`` and ``led``.
+A larger replication factor adds replicas on a broker that does not exist: they must move, like those of any broker
+that is gone. A smaller one makes an instance that shrinks. Pinned partitions are not part of the instance; their
+replicas and preferred leaders are its ``fixed_replicas`` and ``fixed_leaders``.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _INT32 = range(-(2**31), 2**31)
 """Broker ids are 32 bits wide in Kafka's protocol."""
 
 _LARGEST = 2**50
-"""A partition is taken to have no more bytes than a pebibyte."""
+"""Sizes are capped at one pebibyte."""
 
 _NOWHERE = 2**31
-"""The first id of the brokers that are not there, on which new replicas stand."""
+"""The first id of the brokers that do not exist, for added replicas."""
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """The instance, and what its indices stand for."""
+    """The instance, and the partitions and brokers of its indices."""
 
     instance: Instance
     partitions: tuple[PartitionInput, ...]
@@ -45,7 +45,7 @@ class Encoded:
         return tuple(map(self.brokers.__getitem__, indices.tolist()))
 
     def flat(self, lists: Mapping[TopicPartition, Replicas]) -> Indices:
-        """The partitions' lists, as they are where ``lists`` does not have them, one behind the other as indices."""
+        """The lists of all partitions as flat indices [N]; partitions missing from ``lists`` keep theirs."""
         rows = (lists.get(p.tp, p.replicas) for p in self.partitions)
         ids = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(self.instance.rf.sum()))
         return np.searchsorted(np.array(self.brokers, dtype=np.int64), ids).astype(np.int32)
@@ -88,13 +88,13 @@ def build(request: PlanRequest) -> Encoded:
 
 
 def _topics(partitions: list[PartitionInput]) -> Ints:
-    """The number of each partition's topic; they are sorted by topic."""
+    """The topic number of each partition [P]; partitions are sorted by topic."""
     begins = (before.tp.topic != after.tp.topic for before, after in pairwise(partitions))
     return np.cumsum(np.fromiter(chain((0,), begins), dtype=np.int64, count=max(1, len(partitions)))[: len(partitions)])
 
 
 def _replication_factors(request: PlanRequest, partitions: list[PartitionInput]) -> Ints:
-    """How many replicas each partition shall have [P]."""
+    """The target replication factor of each partition [P]."""
     listed = np.fromiter((len(p.replicas) for p in partitions), dtype=np.int64, count=len(partitions))
     if request.strategy is Strategy.PREFERRED_LEADERS or request.replication_factor is None:
         return listed
@@ -105,7 +105,7 @@ def _replication_factors(request: PlanRequest, partitions: list[PartitionInput])
 
 
 def _lists(partitions: list[PartitionInput], rf: Ints) -> tuple[Ints, Ints]:
-    """How long each list is [P], and all of them one behind the other, those that grow filled up with nowhere."""
+    """The length of each list [P], and all lists flat; those that grow get brokers that do not exist."""
     listed = np.fromiter((len(p.replicas) for p in partitions), dtype=np.int64, count=len(partitions))
     lists = (p.replicas for p in partitions)
     grow = np.maximum(rf - listed, 0)
@@ -118,27 +118,20 @@ def _lists(partitions: list[PartitionInput], rf: Ints) -> tuple[Ints, Ints]:
 
 
 def _check_goals(request: PlanRequest) -> None:
-    """What cannot be planned together."""
+    """Refuse goals that cannot be combined."""
     goals = request.goals
-    asked = [
-        name
-        for name, given in (
-            ("balance", goals.balance is not Balance.TOTAL),
-            ("maxReplicaMoves", goals.max_replica_moves is not None),
-            ("maxDataToMove", goals.max_data_to_move is not None),
-        )
-        if given
-    ]
-    others = [
-        name
-        for name, given in (
-            (f"the strategy {request.strategy}", request.strategy is not Strategy.MINIMAL_MOVEMENT),
-            ("a replicationFactor", request.replication_factor is not None),
-        )
-        if given
-    ]
-    if asked and others:
-        raise Refused(Reason.GOALS_NOT_COMBINED, f"goals.{asked[0]} cannot be combined with {others[0]}")
+    asked = {
+        "balance": goals.balance is not Balance.TOTAL,
+        "maxReplicaMoves": goals.max_replica_moves is not None,
+        "maxDataToMove": goals.max_data_to_move is not None,
+    }
+    others = {
+        f"the strategy {request.strategy}": request.strategy is not Strategy.MINIMAL_MOVEMENT,
+        "a replicationFactor": request.replication_factor is not None,
+    }
+    goal, other = (next((name for name, given in of.items() if given), None) for of in (asked, others))
+    if goal and other:
+        raise Refused(Reason.GOALS_NOT_COMBINED, f"goals.{goal} cannot be combined with {other}")
 
 
 def _check_brokers(request: PlanRequest) -> None:
@@ -148,7 +141,7 @@ def _check_brokers(request: PlanRequest) -> None:
         raise Refused(Reason.DUPLICATE_BROKER, f"broker {doubled[0]} is listed more than once")
     unknown = sorted(request.targets - known.keys())
     if unknown:
-        raise Refused(Reason.UNKNOWN_BROKER, f"broker {unknown[0]} is to hold replicas but is not in the cluster")
+        raise Refused(Reason.UNKNOWN_BROKER, f"broker {unknown[0]} may hold replicas but is not in the cluster")
     impossible = sorted(b for b in known if b not in _INT32)
     if impossible:
         raise Refused(Reason.INVALID_BROKER, f"broker {impossible[0]} has an id of more than 32 bits")
@@ -169,7 +162,7 @@ def _check_ids(partitions: list[PartitionInput]) -> None:
 
 
 def _check_factors(partitions: list[PartitionInput], rf: Ints, request: PlanRequest) -> None:
-    """Enough brokers for all replicas of a partition, and none taken that min.insync.replicas needs."""
+    """Refuse more replicas than eligible brokers, and fewer than min.insync.replicas."""
     targets = len(request.targets)
     places = request.strategy not in (Strategy.PREFERRED_LEADERS, Strategy.ASSIGNMENT)
     for p, factor in zip(partitions, rf.tolist(), strict=True):
@@ -185,7 +178,7 @@ def _check_factors(partitions: list[PartitionInput], rf: Ints, request: PlanRequ
 
 
 def _check_lists(partitions: list[PartitionInput], rf: Ints, broker_of: NDArray[np.integer]) -> None:
-    """No list names a broker twice."""
+    """Refuse a list that names a broker twice."""
     partition_of = np.repeat(np.arange(len(rf)), rf)
     sign = np.sort(partition_of * (int(broker_of.max(initial=0)) + 1) + broker_of)
     same = np.flatnonzero(sign[1:] == sign[:-1])

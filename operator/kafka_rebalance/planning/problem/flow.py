@@ -1,8 +1,8 @@
-"""Integer min-cost flow: a thin, array-minded face of OR-tools' solver, and convex costs on top of it.
+"""Integer min-cost flow: OR-tools' solver with arrays, and convex costs.
 
-Costs here are lexicographic. Every optimum is one where no *simple* cycle of the residual network pays, so a level's
-weight only has to outweigh what the levels below it can gain along one simple cycle, not over the whole network
-(``level_weights``). That keeps the numbers small enough for 64 bits at any size that fits into memory.
+Costs are lexicographic. A flow is optimal when no *simple* cycle of the residual network has a negative cost, so the
+weight of a level only has to exceed what the lower levels can gain along one simple cycle, not over the whole network
+(``level_weights``). That keeps costs within 64 bits at any size that fits into memory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ COST_LIMIT = 2**58
 
 
 class Network:
-    """Nodes are handed out in blocks, arcs are added as arrays; ``solve`` gives the flow of every arc."""
+    """Nodes are added in blocks and arcs as arrays; ``solve`` returns the flow of every arc."""
 
     def __init__(self) -> None:
         self._solver = min_cost_flow.SimpleMinCostFlow()
@@ -30,25 +30,25 @@ class Network:
 
     @property
     def arcs(self) -> int:
-        """How many arcs there are: the number that the next one gets."""
+        """Number of arcs, which is the number of the next one."""
         return int(self._solver.num_arcs())
 
     def add_nodes(self, count: int, supply: ArrayLike = 0) -> Ints:
-        """A block of new nodes, with what they supply (negative: demand)."""
+        """A block of new nodes with this supply (negative: demand)."""
         block = np.arange(self.nodes, self.nodes + count, dtype=np.int64)
         self.nodes += count
         self._supply.append((block, np.broadcast_to(np.asarray(supply, dtype=np.int64), block.shape)))
         return block
 
     def add_arcs(self, tail: ArrayLike, head: ArrayLike, capacity: ArrayLike, cost: ArrayLike = 0) -> Ints:
-        """Arcs from arrays of one shape (scalars are repeated); the numbers of the new arcs in that shape, flat."""
+        """Arcs from arrays that broadcast to one shape; returns the numbers of the new arcs, flat."""
         columns = np.broadcast_arrays(*(np.asarray(c, dtype=np.int64) for c in (tail, head, capacity, cost)))
         flat = [np.ascontiguousarray(c).ravel() for c in columns]
         arcs = self._solver.add_arcs_with_capacity_and_unit_cost(*flat)
         return np.asarray(arcs, dtype=np.int64)
 
     def solve(self) -> Ints:
-        """Flow of every arc, in the order they were added. Everything supplied must be able to arrive."""
+        """The flow of every arc, in the order of adding. The network must have room for the whole supply."""
         for block, supply in self._supply:
             self._solver.set_nodes_supplies(block, np.ascontiguousarray(supply))
         status = self._solver.solve()
@@ -58,11 +58,11 @@ class Network:
 
 
 def level_weights(gains: Sequence[int], nodes: int, soft: int = 0) -> list[int]:
-    """Weights, most important level first, so that no level can be bought with lower ones.
+    """Weights, most important level first, so that gains in lower levels never outweigh a higher level.
 
-    ``gains[0]`` bounds one arc's cost at the top level, every other ``gains[i]`` what level i can change along a
-    simple cycle, each in its level's own unit. Where 64 bits do not hold that, the bounds of the last ``soft`` levels
-    are lowered, from the end: these then are preferences and no longer strict.
+    ``gains[0]`` bounds the cost of one arc at the top level, every other ``gains[i]`` the change of level i along a
+    simple cycle, in the unit of its level. When the weights exceed 64 bits the bounds of the last ``soft`` levels are
+    lowered, from the end: these levels then are preferences and no longer strict.
     """
     bounds = [max(1, gain) for gain in gains]
     for i in reversed(range(len(bounds))):
@@ -76,7 +76,7 @@ def level_weights(gains: Sequence[int], nodes: int, soft: int = 0) -> list[int]:
 
 
 def all_strict(gains: Sequence[int], nodes: int, levels: int) -> bool:
-    """Whether the first so many levels outweigh all below them, the others being lowered as far as need be."""
+    """Whether the first ``levels`` levels can be strict, when all others are lowered as far as necessary."""
     bounds = [max(1, gain) for gain in gains[:levels]] + [1] * (len(gains) - levels)
     return math.prod(bound + 1 for bound in bounds) * nodes < COST_LIMIT
 
@@ -84,8 +84,8 @@ def all_strict(gains: Sequence[int], nodes: int, levels: int) -> bool:
 def convex_segments(centre: Ints, limit: Ints) -> tuple[Ints, Ints, Ints]:
     """The function k*k on 0..limit as linear pieces: unit steps around the centre, doubling away from it.
 
-    Gives (which, width, slope), flat over all centres. Where a solution ends within 1 of its centre the pieces on
-    both its sides are exact, so it is optimal for k*k itself.
+    Returns (which, width, slope), flat over all centres. The pieces next to the centre are exact, so a solution within
+    1 of its centre is optimal for k*k itself.
     """
     reach = [0, 1, 2]
     while reach[-1] < int(limit.max(initial=0)):
@@ -100,11 +100,11 @@ def convex_segments(centre: Ints, limit: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def square_sum(counts: Ints) -> int:
-    """Sum of squares: what max-min fair counts minimise."""
+    """Sum of squares, which max-min fair counts minimise."""
     return int((counts * counts).sum())
 
 
 def even_square_sum(total: int, parts: int) -> int:
-    """The least sum of squares of so many parts with that total."""
+    """The least sum of squares of ``parts`` integers with this total."""
     low, more = divmod(total, parts)
     return (parts - more) * low * low + more * (low + 1) * (low + 1)

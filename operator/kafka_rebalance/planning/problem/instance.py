@@ -1,12 +1,12 @@
-"""The request as sorted integer arrays: validated once, the same whatever order things were listed in.
+"""The request as sorted integer arrays, independent of the order in which brokers and partitions were listed.
 
-Brokers and partitions become indices in sorted order; the replica lists lie one behind the other in one flat array, a
-*slot* being an index into it. A *group* is what the rack rule counts in: every rack is one group; the brokers without
-a rack share one more group, which has no cap (each of them is its own rack, exempt from anti-affinity). With racks
-disabled all brokers are in that group. Partitions of one replication factor are of one *kind*.
+Brokers and partitions are indices in sorted order. The replica lists are concatenated into one flat array; a *slot* is
+an index into it. The rack rule counts replicas per *group*: every rack is a group; brokers without a rack share one
+more group, which has no cap (each is its own rack, exempt from anti-affinity). With racks disabled all brokers are in
+that group. Partitions with the same replication factor have the same *kind*.
 
-An instance is *wide* where some list is longer than the replication factor its partition shall have: which of its
-replicas go is still to be decided (``narrowing``). Only what says so takes a wide one.
+An instance *shrinks* when some list is longer than its target replication factor: ``shrink_replication_factor`` decides
+which replicas to drop. A function takes such an instance only if its docstring says so.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ Indices = NDArray[np.int32]
 Bools = NDArray[np.bool_]
 
 UNPLACED = -1
-"""The group of a broker that may hold nothing."""
+"""The group of a broker that is not eligible."""
 
 _NOBODY = -2
-"""Fills the rows of partitions with fewer replicas than the widest in ``rows``."""
+"""Pads the rows of partitions with fewer replicas in ``rows``."""
 
 _CHUNK = 2**16
-"""How many cells of ``rows`` exist at a time; it bounds the memory, whatever the replication factors."""
+"""Cells of ``rows`` that exist at a time: bounds the memory at any replication factor."""
 
 
 @dataclass(frozen=True)
 class Instance:
     """P partitions with N replicas on B brokers in G groups, K replication factors.
 
-    ``rf`` [P]; ``holder`` [N] the lists, one behind the other; ``eligible`` [B]; ``group`` [B] (UNPLACED where not
-    eligible); ``group_size`` [G]; ``kind`` [P] of ``kinds`` [K], the replication factors there are; ``room_of`` [K, G]
-    is how many replicas of a partition a group takes without violating the rack rule; ``excess_of`` [K] how many of a
-    partition's replicas cannot be placed without. ``topic`` [P] numbers the topics, whose partitions are neighbours;
-    ``size`` [P] are the bytes of one replica. ``listed`` [P] is how long the lists are: ``rf`` unless wide.
-    ``base`` and ``led`` [B] are replicas and leaders of partitions that stay as they are: counts are fair with them.
-    ``favour`` [B]: the higher, the sooner a broker gets a spare copy (None: the most copies now).
+    ``rf`` [P] target replication factors; ``broker_of_slot`` [N] the flat lists; ``eligible`` [B]; ``group`` [B]
+    (UNPLACED if not eligible); ``group_size`` [G]; ``kind`` [P] the index into ``kinds`` [K], the distinct replication
+    factors; ``rack_capacity`` [K, G] the most replicas of a partition in a group by the rack rule; ``rack_excess`` [K]
+    how many of a partition's replicas must violate it. ``topic`` [P] numbers the topics, whose partitions are adjacent;
+    ``size`` [P] the bytes of one replica; ``list_length`` [P] equals ``rf`` unless the instance shrinks.
+    ``fixed_replicas`` and ``fixed_leaders`` [B] are those of partitions that are not moved; counts include them.
+    ``tie_break`` [B]: brokers with higher values get spare copies first (None: those with the most copies now).
     """
 
     brokers: int
@@ -77,19 +77,19 @@ class Instance:
 
     @cached_property
     def shrinks(self) -> bool:
-        """Whether some list is longer than the replication factor its partition shall have."""
+        """Whether some list is longer than its target replication factor."""
         return bool((self.list_length != self.rf).any())
 
     @cached_property
     def position(self) -> Indices:
-        """The place of each slot in its list [N]."""
+        """The position of each slot in its list [N]."""
         return np.arange(len(self.broker_of_slot), dtype=np.int32) - np.repeat(
             self.start.astype(np.int32), self.list_length
         )
 
     @property
     def highest(self) -> int:
-        """No broker that may hold copies can come to more of them, those that stay included."""
+        """The most replicas that an eligible broker can have, fixed ones included."""
         return len(self.rf) + int(self.fixed_replicas[self.eligible].max(initial=0))
 
     @property
@@ -102,8 +102,12 @@ class Instance:
         """``excess_of`` for each partition [P]."""
         return self.rack_excess[self.kind]
 
+    def replicas(self, slots: Ints) -> tuple[Ints, Ints]:
+        """Partition and broker of these slots, as 64-bit columns."""
+        return self.partition_of_slot[slots].astype(np.int64), self.broker_of_slot[slots].astype(np.int64)
+
     def part(self, chosen: Bools) -> Instance:
-        """Only the chosen [P] partitions; the others stay as they are and count."""
+        """Only the chosen [P] partitions; the others become fixed replicas and leaders."""
         slots = chosen[self.partition_of_slot]
         others, leads = self.broker_of_slot[~slots], self.broker_of_slot[self.start[~chosen]]
         return replace(
@@ -119,7 +123,7 @@ class Instance:
         )
 
     def rows(self, values: Indices, partitions: NDArray[np.integer]) -> NDArray[np.int32]:
-        """The slots' values of these partitions, a row each; short rows are filled up with a negative number."""
+        """The slots' values of these partitions, a row each; short rows are padded with a negative number."""
         if len(self.kinds) == 1:
             found: Indices = values.reshape(len(self.rf), -1)[partitions]
             return found
@@ -129,7 +133,7 @@ class Instance:
         return np.where(places < lengths[:, None], values[slots], np.int32(_NOBODY))
 
     def put(self, values: Indices, partitions: NDArray[np.integer], rows: Indices) -> None:
-        """Write what ``rows`` would read."""
+        """The reverse of ``rows``: write the rows into ``values``."""
         if len(self.kinds) == 1:
             values.reshape(len(self.rf), -1)[partitions] = rows
             return
@@ -138,7 +142,7 @@ class Instance:
         values[(self.start[partitions][:, None] + places)[inside]] = rows[inside]
 
     def chunks(self, partitions: NDArray[np.integer]) -> Iterator[Ints]:
-        """Positions in ``partitions``, in pieces whose rows are of like width and fit into memory."""
+        """Positions in ``partitions``, in pieces whose rows have similar widths and fit into memory."""
         one_kind = len(self.kinds) == 1
         order = np.arange(len(partitions)) if one_kind else np.argsort(self.kind[partitions], kind="stable")
         at = 0
@@ -166,18 +170,16 @@ class Instance:
         return found
 
     def overfull(self, broker_of_slot: Indices) -> tuple[Ints, Ints]:
-        """The slots whose group holds more of their partition than it has room for, and how many more."""
+        """The slots whose group exceeds its capacity for their partition, and by how many replicas."""
         crowd = self.crowd(broker_of_slot)
         least = int(self.rack_capacity[:, self.group_size > 0].min(initial=crowd.max(initial=0)))
-        slots = np.flatnonzero(crowd > least)  # few; only for these it matters which room is theirs
-        over = (
-            crowd[slots]
-            - self.rack_capacity[self.kind[self.partition_of_slot[slots]], self.group[broker_of_slot[slots]]]
-        )
+        slots = np.flatnonzero(crowd > least)  # few; only these need their own capacity
+        kind, group = self.kind[self.partition_of_slot[slots]], self.group[broker_of_slot[slots]]
+        over = crowd[slots] - self.rack_capacity[kind, group]
         return slots[over > 0], over[over > 0]
 
     def violations(self, broker_of_slot: Indices) -> int:
-        """How many replicas are above their group's room in these lists, one behind the other."""
+        """Number of replicas above the capacity of their groups in these flat lists."""
         slots, over = self.overfull(broker_of_slot)
         cell = self.partition_of_slot[slots] * np.int64(len(self.group_size)) + self.group[broker_of_slot[slots]]
         _, first = np.unique(cell, return_index=True)
@@ -197,9 +199,9 @@ def encode(
     fixed_replicas: Ints | None = None,
     fixed_leaders: Ints | None = None,
 ) -> Instance:
-    """The instance of brokers 0..B-1, whose racks and eligibility are given, and lists of them.
+    """The instance of brokers 0..B-1 with these racks, eligibility and flat lists.
 
-    None: ``topic`` one topic, ``size`` no bytes, ``listed`` as ``rf``, ``base`` and ``led`` nothing stays as it is.
+    None: one topic, no bytes, ``list_length`` as ``rf``, no fixed replicas or leaders.
     """
     nothing = np.zeros(len(racks), dtype=np.int64)
     group, group_size = _groups(racks, eligible, rack_awareness)
@@ -230,7 +232,7 @@ def encode(
 
 
 def without_racks(instance: Instance) -> Instance:
-    """The same, racks not looked at."""
+    """The same instance with racks disabled."""
     size = np.array([int(instance.eligible.sum())])
     return replace(
         instance,
@@ -243,7 +245,7 @@ def without_racks(instance: Instance) -> Instance:
 
 
 def _groups(racks: Sequence[str | None], eligible: Bools, rack_awareness: RackAwareness) -> tuple[Ints, Ints]:
-    """The group of each broker and the groups' sizes; racks are counted over the target brokers only."""
+    """The group of each broker, and the groups' sizes; only racks of eligible brokers count."""
     enforce = rack_awareness is not RackAwareness.DISABLED
     names = [rack if enforce else None for rack in racks]
     used = sorted({name for name, target in zip(names, eligible, strict=True) if target and name is not None})

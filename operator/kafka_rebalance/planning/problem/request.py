@@ -1,4 +1,4 @@
-"""What the planner is asked: which partitions, which brokers may hold them, and what counts as good."""
+"""The input of the planner: partitions, the brokers that may hold them, and the goals."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from kafka_rebalance.reasons import Reason
 
 @dataclass(frozen=True, slots=True)
 class Goals:
-    """What is optimised beyond replica counts. ``leaders`` False: leaders stay wherever their replica stays.
+    """The objectives. ``leaders`` False: a leader stays where its replica stays.
 
-    ``max_replica_moves`` and ``max_data_to_move`` (bytes) are the movement budget, None: none. ``minimum_gain`` is in
-    percent of what the fullest broker holds of what is balanced: a plan that forces nothing and lowers it by less,
-    within the budget, is empty.
+    ``max_replica_moves`` and ``max_data_to_move`` (bytes) are the movement budget; None: no limit. ``minimum_gain`` is
+    in percent of the replicas on the fullest broker: a plan without forced moves that removes less is empty.
     """
 
     rack_awareness: RackAwareness = RackAwareness.ENFORCED
@@ -36,9 +35,9 @@ class Goals:
 
 @dataclass(frozen=True, slots=True)
 class PartitionInput:
-    """One selected partition. Without a leader it is skipped, and does not count: its data cannot be copied.
+    """One selected partition. Without a leader it is skipped and not counted: its data cannot be copied.
 
-    A ``pinned`` one stays as it is and counts, with a leader or without: the others are balanced around it.
+    A ``pinned`` partition is not changed, but counts, with or without a leader: the others are balanced around it.
     """
 
     tp: TopicPartition
@@ -51,17 +50,17 @@ class PartitionInput:
 
     @property
     def counts(self) -> bool:
-        """Whether its replicas are among those that are balanced, or balanced around."""
+        """Whether its replicas are counted."""
         return self.has_leader or self.pinned
 
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """``brokers`` are the known ones (racks are read from them), ``targets`` those that may hold replicas.
+    """``brokers`` are the known ones, with their racks; ``targets`` those that may hold replicas.
 
-    Replicas on any other broker, known or not, have to leave it. Only the partitions given are moved, and balance
-    counts over them. ``replication_factor`` (None: as it is) is what each partition that is not pinned shall have;
-    ``assignment`` is the target of the strategy Assignment.
+    Replicas on any other broker, known or not, must move. Only these partitions are moved and counted.
+    ``replication_factor`` (None: no change) applies to each partition that is not pinned; ``assignment`` is the target
+    of the strategy Assignment.
     """
 
     brokers: tuple[Broker, ...]
@@ -81,8 +80,8 @@ def eligible_brokers(
 ) -> frozenset[BrokerId]:
     """The brokers that may hold replicas: ``include`` (empty: every known broker) without ``decommission``.
 
-    A broker that is dead but still holds replicas (``holding``) may be decommissioned. Raises Refused(UnknownBroker)
-    for any other id that nobody knows, Refused(InsufficientBrokers) when nothing is left.
+    A dead broker that still holds replicas (``holding``) may be decommissioned. Raises Refused(UnknownBroker) for any
+    other unknown id, Refused(InsufficientBrokers) when no broker is left.
     """
     known = frozenset(b.id for b in brokers)
     _refuse_unknown("brokers.include", set(include) - known, known)

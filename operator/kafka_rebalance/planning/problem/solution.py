@@ -12,7 +12,7 @@ from kafka_rebalance.planning.problem.instance import Indices, Instance
 
 @dataclass(frozen=True)
 class Solution:
-    """All lists one behind the other [N], each of its replication factor. ``imbalance``: what a movement budget left.
+    """The flat lists [N] with their target lengths. ``imbalance``: what a movement budget left.
 
     The certificate of lists that were not chosen for their moves has the moves of these very lists as lower bound.
     """
@@ -23,13 +23,13 @@ class Solution:
 
 
 def new_copies(present: Instance, lists: Indices) -> int:
-    """How many replicas of these lists are on brokers that do not hold the partition."""
+    """Number of replicas in these lists on brokers that do not hold the partition now."""
     partition_of = np.repeat(np.arange(len(present.rf)), present.rf)
     held = present.partition_of_slot.astype(np.int64) * present.brokers + present.broker_of_slot
     return int((~np.isin(partition_of * present.brokers + lists, held)).sum())
 
 
 def spread_of(instance: Instance, broker_of: Indices) -> Spread:
-    """The fewest and the most copies of a broker that may hold some, in these lists and what stays as it is."""
+    """The fewest and the most replicas of an eligible broker, fixed replicas included."""
     counts = (instance.fixed_replicas + np.bincount(broker_of, minlength=instance.brokers))[instance.eligible]
     return Spread(int(counts.min()), int(counts.max())) if len(counts) else Spread(0, 0)

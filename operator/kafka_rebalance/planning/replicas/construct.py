@@ -1,8 +1,8 @@
-"""Fast construction: fills the outline with copies, many at a time, in rounds.
+"""Fast construction: assigns copies to the counts of the outline, many at a time, in rounds.
 
-Each round offers every copy that has to go somewhere one broker that lacks copies, and carries out what the rack rule
-allows. A copy leaves its group only when nothing in its group wants one. What a few rounds leave undone is a handful;
-``exchange`` finishes it with chains of moves.
+Each round offers every copy that must move one broker that lacks copies, and carries out what the rack rule allows. A
+copy leaves its group only when no broker in its group lacks one. A few rounds leave a handful of copies, which
+``exchange`` places with chains of moves.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from kafka_rebalance.planning.replicas.outline import Outline
 
 _ROUNDS = 40
 _STALLED = 3
-"""So many rounds in a row that place less than one copy in fifty, and the rest is left to chains."""
+"""After this many rounds in a row that place less than 2 % of the copies, chains do the rest."""
 
 
 def construct(instance: Instance, plan: Outline) -> Copies:
-    """Copies with (nearly) the outline's counts and moves; no copy is homeless and no rule broken afterwards."""
+    """Copies with (nearly) the outline's counts and moves; every copy has a broker and no rule is violated."""
     copies = Copies(instance, plan.leaving)
     _assign(copies, plan)
     _shed(copies, plan)
@@ -27,7 +27,7 @@ def construct(instance: Instance, plan: Outline) -> Copies:
 
 
 def _assign(copies: Copies, plan: Outline) -> None:
-    """Give the homeless copies a broker that lacks some; in the end any broker that may take them."""
+    """Give each unassigned copy a broker that lacks copies; as a last resort any broker that may take it."""
     slots = plan.leaving
     lack = plan.target - copies.counts()
     stalled = 0
@@ -42,7 +42,7 @@ def _assign(copies: Copies, plan: Outline) -> None:
 
 
 def _assign_anywhere(copies: Copies, slot: int, target: Ints) -> None:
-    """The broker that may take it and is the least above its target; its own surplus leaves it later."""
+    """The broker that may take it and is the least above its target; ``_shed`` moves the surplus on."""
     brokers = np.flatnonzero(copies.instance.eligible)
     open_to = brokers[copies.fits(np.full(len(brokers), slot), brokers)]
     above = (copies.counts() - target)[open_to]
@@ -50,7 +50,7 @@ def _assign_anywhere(copies: Copies, slot: int, target: Ints) -> None:
 
 
 def _shed(copies: Copies, plan: Outline) -> None:
-    """Move what brokers have too many of to brokers that lack some, within groups first."""
+    """Move surplus copies to brokers that lack copies, within groups first."""
     instance = copies.instance
     groups = len(instance.group_size)
     lack = plan.target - copies.counts()
@@ -71,16 +71,16 @@ def _shed(copies: Copies, plan: Outline) -> None:
 
 
 def _candidates(copies: Copies, surplus: Ints, turn: int) -> Ints:
-    """About as many slots per broker as its surplus, one of a partition at most: followers rather than leaders."""
+    """About as many slots per broker as its surplus, at most one per partition, followers before leaders."""
     instance = copies.instance
     slots = np.flatnonzero((surplus > 0)[copies.broker_of_slot])
     cell = 2 * copies.broker_of_slot[slots] + (instance.position[slots] == 0)
     followers, leaders = np.bincount(cell, minlength=2 * instance.brokers).reshape(-1, 2).T
-    patience = turn // 4  # a broker whose followers found no place offers leaders too
+    patience = turn // 4  # a broker whose followers found no broker offers leaders too
     want_leaders = np.maximum(surplus - followers, 0) + patience * surplus // 4
     odds_follower = surplus * 1.1 / np.maximum(followers, 1)
     odds_leader = want_leaders * 1.1 / np.maximum(leaders, 1)
-    few = surplus <= 4  # where few are wanted, all are candidates and the luckiest are taken
+    few = surplus <= 4  # with a small surplus all are candidates, and the lowest draws are taken
     odds_follower[few] = 1
     odds_leader[few & (odds_leader > 0)] = 1
     below = np.stack((odds_follower, odds_leader), axis=1).ravel() * 2.0**32
@@ -95,9 +95,9 @@ def _candidates(copies: Copies, surplus: Ints, turn: int) -> Ints:
 
 
 def _offer(copies: Copies, slots: Ints, lack: Ints, turn: int, *, own_group: bool = False) -> Bools:
-    """Give each slot's copy to one of the brokers that lack copies, if the rules allow; which were given.
+    """Move each slot's copy to a broker that lacks copies, if the rules allow; returns which were moved.
 
-    Changes ``lack`` [B], how many each broker lacks; below 0: has too many.
+    Updates ``lack`` [B], the copies that each broker lacks (negative: its surplus).
     """
     instance = copies.instance
     done = np.zeros(len(slots), dtype=np.bool_)
@@ -107,7 +107,7 @@ def _offer(copies: Copies, slots: Ints, lack: Ints, turn: int, *, own_group: boo
         return done
     lacking = np.bincount(instance.group[brokers], wanted[brokers], minlength=len(instance.group_size)).astype(np.int64)
     group = instance.group[copies.broker_of_slot[slots]] if own_group else _choose_group(copies, slots, lacking, turn)
-    # The places that want a copy, group by group, the brokers of a group taking turns.
+    # The places that lack a copy, group by group, brokers of a group in scrambled order.
     places = np.repeat(brokers, wanted[brokers])
     place_group = instance.group[places]
     places = places[np.lexsort((scramble(np.arange(len(places)), turn), place_group))]
@@ -116,7 +116,7 @@ def _offer(copies: Copies, slots: Ints, lack: Ints, turn: int, *, own_group: boo
     served = np.flatnonzero((group >= 0) & (rank < lacking[group]))
     target = places[(begin[group] + rank)[served]]
     fits = copies.fits(slots[served], target)
-    # A partition's copies are judged one at a time: only its first is carried out in this round.
+    # ``fits`` looks at one copy at a time, so only the first copy of each partition moves in this round.
     accepted = served[fits]
     first = first_of_each(instance.partition_of_slot[slots[accepted]], len(instance.rf))
     accepted, target = accepted[first], target[fits][first]
@@ -129,7 +129,7 @@ def _offer(copies: Copies, slots: Ints, lack: Ints, turn: int, *, own_group: boo
 
 
 def _choose_group(copies: Copies, slots: Ints, lacking: Ints, turn: int) -> Ints:
-    """For each slot a group with room for it, likelier the more copies the group lacks; -1 where there is none."""
+    """For each slot a group with capacity, weighted by the copies that it lacks; -1 if there is none."""
     chosen = np.full(len(slots), UNASSIGNED, dtype=np.int64)
     wants = np.flatnonzero(lacking)
     size = max(1, 2**22 // len(lacking))

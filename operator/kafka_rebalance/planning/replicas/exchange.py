@@ -1,9 +1,9 @@
-"""Exact improvement and proof of replica sets: chains of single exchanges, found as negative cycles between brokers.
+"""Exact improvement and proof of replica sets: chains of exchanges, found as negative cycles between brokers.
 
-An exchange takes one copy of a partition from a broker to another one. It costs 1 where a copy that was kept now
-moves, pays 1 where a copy comes home, and is free otherwise. A placement from which no chain of exchanges pays is
-optimal: this is the residual network of the whole flow, seen from the brokers. The arcs assumed here are all that
-exist and maybe more; one that nobody can carry out is priced by looking, so "none" is a proof.
+An exchange moves one copy of a partition from one broker to another. It costs 1 if a kept copy now moves, -1 if a
+copy returns to a broker that held it, else 0. A placement without a negative chain is optimal: this is the residual
+network of the whole flow, reduced to brokers. The arcs here are a superset of the real ones, and an arc that turns out
+to be impossible is repriced; so "no cycle" is a proof.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from kafka_rebalance.planning.problem.cycles import NEVER, Exchanges
 from kafka_rebalance.planning.problem.instance import Bools, Ints
 
 _FEW_GROUPS = 24
-"""With more groups than that every copy is taken to find room in every other group, until one is looked at."""
+"""Above this number of groups every copy is assumed to fit into every other group until it is checked."""
 
 
 class CopyExchanges(Exchanges):
-    """Copies going from broker to broker; the rack rule is kept at every step."""
+    """Exchanges of copies; every step keeps the rack rule."""
 
     def __init__(self, copies: Copies) -> None:
         self._copies = copies
@@ -35,22 +35,22 @@ class CopyExchanges(Exchanges):
         self._price(np.arange(len(broker_of)))
 
     def counts(self) -> Ints:
-        """Copies per broker that may hold some, with what stays as it is."""
+        """Copies per eligible broker, fixed replicas included."""
         return (self._instance.fixed_replicas + self._copies.counts())[self._brokers]
 
     def reprice(self, slots: Ints) -> None:
-        """Price the slots' whole partitions anew."""
+        """Price all copies of the slots' partitions again."""
         instance = self._instance
         rows = [instance.start[p] + np.arange(instance.rf[p]) for p in np.unique(instance.partition_of_slot[slots])]
         self._price(np.concatenate(rows))
 
     def exchange(self, slot: int, d: int) -> None:
-        """Put the slot's copy on d."""
+        """Move the slot's copy to d."""
         self._copies.broker_of_slot[slot] = self._brokers[d]
         self._came.setdefault(d, []).append(slot)
 
     def _price(self, slots: Ints) -> None:
-        """Lower the costs to what these slots' copies, of whole partitions, can be exchanged for, or less."""
+        """Lower the costs to a bound for these slots' copies, which are those of whole partitions."""
         copies = self._copies
         changed = copies.broker_of_slot[slots] != self._instance.broker_of_slot[slots]
         new = np.zeros(len(slots), dtype=np.bool_)
@@ -63,14 +63,14 @@ class CopyExchanges(Exchanges):
         np.fill_diagonal(self.cost, NEVER)
 
     def _leaves(self, slots: Ints) -> Bools:
-        """From which brokers some of these slots' copies can go into which groups [brokers, G], or more."""
+        """Into which groups some of these slots' copies can move from each broker [brokers, G]; a superset."""
         groups = len(self._instance.group_size)
         found = np.zeros((len(self._brokers), groups), dtype=np.bool_)
         holders = self._number[self._copies.broker_of_slot[slots]]
         if groups > _FEW_GROUPS:
             found[holders] = True
             return found
-        # A sample usually shows all there is; the rest is looked at only where something is missing.
+        # A sample usually finds all; the rest is checked only for brokers with something missing.
         lucky = scramble(slots, 0) < 2**32 * min(1.0, 64 * len(self._brokers) / max(1, len(slots)))
         for sample in (lucky, ~lucky):
             part = np.flatnonzero(sample)
@@ -83,7 +83,7 @@ class CopyExchanges(Exchanges):
         return found
 
     def _price_returns(self, moved: Ints) -> None:
-        """Exchanges onto a broker that held the partition at first: they cost one less."""
+        """Price exchanges to a broker that originally held the partition: they cost one less."""
         instance, copies = self._instance, self._copies
         is_new = np.zeros(len(copies.broker_of_slot), dtype=np.int32)
         is_new[moved] = 1
@@ -107,7 +107,7 @@ class CopyExchanges(Exchanges):
                     self.cost[a[at], d[at]] = np.minimum(self.cost[a[at], d[at]], value)
 
     def raise_cost(self, a: int, d: int, price: int) -> None:
-        """Where nothing can go from a into the group of d, nothing can go to any of that group."""
+        """If no copy can move from a into the group of d, none can move to any broker of that group."""
         super().raise_cost(a, d, price)
         group = self._instance.group[self._brokers]
         if price == NEVER and not self._copies.open_groups(self._on(a))[:, group[d]].any():
@@ -121,7 +121,7 @@ class CopyExchanges(Exchanges):
         return np.asarray(slots[self._copies.broker_of_slot[slots] == here])
 
     def cheapest(self, a: int, d: int, turn: int) -> tuple[int, int]:
-        """The slot whose copy goes from a to d at the least cost, followers first."""
+        """The slot that can move from a to d at the least cost, followers first, and the cost."""
         copies, here, there = self._copies, int(self._brokers[a]), int(self._brokers[d])
         slots = self._on(a)
         slots = slots[copies.fits(slots, np.full(len(slots), there))]
@@ -135,12 +135,12 @@ class CopyExchanges(Exchanges):
 
 
 class GivenCounts(CopyExchanges):
-    """The fewest moves for counts that are given [B]: fairness is being near to them."""
+    """The fewest moves for given counts [B]: fairness is the distance from them."""
 
     def __init__(self, copies: Copies, target: Ints) -> None:
         super().__init__(copies)
         self._target = (copies.instance.fixed_replicas + target)[self._brokers]
 
     def counts(self) -> Ints:
-        """How far above the given counts the brokers are."""
+        """Copies of each broker above the given counts."""
         return super().counts() - self._target

@@ -1,14 +1,15 @@
-"""The plan in outline: how many copies each broker keeps and gets, and which of a crowded group's copies leave it.
+"""The outline of a plan: how many copies each broker keeps and gets, and which copies of a crowded group leave.
 
-Partitions of one replication factor are taken together, so the network has a node per replication factor and group
-and not per partition; only where a group holds more of a partition than the rack rule allows the copies in question
-are told apart, by the brokers they are on. Taking together only widens the choice, so the moves of the cheapest
-outline are a bound that no placement goes below: the *kept-in-place* bound. A placement that moves no more is optimal.
+Partitions with the same replication factor are aggregated: the network has a node per replication factor and group,
+not per partition. Only where a group holds more copies of a partition than the rack rule allows (a *crowd*) are copies
+distinguished, by broker. Aggregation is a relaxation, so the moves of the cheapest outline are a lower bound for every
+placement: the *kept-in-place* bound. A placement with as many moves is optimal.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ from kafka_rebalance.planning.problem.instance import Instance, Ints
 
 @dataclass(frozen=True)
 class Outline:
-    """``target`` [B] are fair counts; ``leaving`` the slots that leave for sure; ``lower_bound`` in moves."""
+    """``target`` [B] are fair counts; ``leaving`` the slots that must leave; ``lower_bound`` in moves."""
 
     target: Ints
     leaving: Ints
@@ -30,10 +31,10 @@ class Outline:
 
 @dataclass(frozen=True)
 class Crowds:
-    """The groups that hold too many of a partition, those on the same brokers taken together.
+    """Groups with too many copies of a partition; crowds on the same brokers are one kind of crowd.
 
-    ``members`` [C] are their slots, crowd by crowd, ``which`` [C] is the kind of crowd; ``kind`` and ``group``,
-    ``count`` (how many partitions) per kind of crowd.
+    ``members`` [C] are their slots, crowd by crowd, and ``which`` [C] their kinds of crowd. Per kind of crowd: ``kind``
+    of partition, ``group`` and ``count`` of partitions.
     """
 
     members: Ints
@@ -42,15 +43,20 @@ class Crowds:
     group: Ints
     count: Ints
 
+    @cached_property
+    def size(self) -> Ints:
+        """Copies in a crowd, per kind of crowd."""
+        return np.bincount(self.which, minlength=len(self.count)) // np.maximum(self.count, 1)
+
 
 def outline(instance: Instance, fair: Ints) -> Outline:
-    """Targets and bound for an instance in which every partition can meet the rack rule."""
+    """Targets and lower bound of an instance in which every partition can meet the rack rule."""
     brokers, groups = np.flatnonzero(instance.eligible), len(instance.group_size)
     kinds, members = len(instance.kinds), np.bincount(instance.kind)
     stays = instance.eligible[instance.broker_of_slot]
     crowded, _ = instance.overfull(instance.broker_of_slot)
     crowds = crowds_of(instance, crowded)
-    # Copies that can stay as far as the rack rule goes, per kind and broker.
+    # Copies that the rack rule allows to stay, per kind and broker.
     alone = stays.copy()
     alone[crowded] = False
     cell = instance.kind[instance.partition_of_slot[alone]] * instance.brokers + instance.broker_of_slot[alone]
@@ -88,11 +94,8 @@ def outline(instance: Instance, fair: Ints) -> Outline:
 
 
 def crowds_of(instance: Instance, slots: Ints) -> Crowds:
-    """Groups the crowded slots by partition and group, and equal crowds together."""
-    partition_of, broker_of = (
-        instance.partition_of_slot[slots].astype(np.int64),
-        instance.broker_of_slot[slots].astype(np.int64),
-    )
+    """The crowds of these slots."""
+    partition_of, broker_of = instance.replicas(slots)
     group = instance.group[broker_of]
     order = np.lexsort((broker_of, group, partition_of))
     slots, partition_of, broker_of, group = slots[order], partition_of[order], broker_of[order], group[order]
@@ -101,7 +104,7 @@ def crowds_of(instance: Instance, slots: Ints) -> Crowds:
     crowd = np.cumsum(begins) - 1
     begin = np.flatnonzero(begins)
     size = np.diff(np.append(begin, len(slots)))
-    # Equal crowds have equal kinds and brokers: number the prefixes of their broker lists, place by place.
+    # Equal crowds have equal kinds and brokers: number the prefixes of their broker lists, position by position.
     name = instance.kind[partition_of[begin]]
     for place in range(int(size.max(initial=0))):
         reaches = size > place
@@ -117,22 +120,20 @@ def crowds_of(instance: Instance, slots: Ints) -> Crowds:
 
 def corners(instance: Instance, crowds: Crowds) -> tuple[Ints, Ints]:
     """The brokers of each kind of crowd, as (kind of crowd, broker)."""
-    size = np.bincount(crowds.which, minlength=len(crowds.count)) // np.maximum(crowds.count, 1)
-    first = rank_within(crowds.which) < size[crowds.which]
+    first = rank_within(crowds.which) < crowds.size[crowds.which]
     return crowds.which[first], instance.broker_of_slot[crowds.members[first]].astype(np.int64)
 
 
 def deal_crowds(crowds: Crowds, corner: Ints, kept: Ints) -> NDArray[np.bool_]:
-    """Which crowded members stay, so that each broker keeps its number and no crowd more than its share.
+    """Which members stay, so that each broker keeps ``kept`` copies and no crowd more than its capacity.
 
-    The crowds of a kind are a circle: each broker keeps its copies of as many crowds as are next on it.
+    The crowds of a kind form a circle: each broker keeps its copies of the next crowds on it.
     """
-    size = np.bincount(crowds.which, minlength=len(crowds.count)) // np.maximum(crowds.count, 1)
     before = np.cumsum(kept) - kept
     first_corner = np.flatnonzero(rank_within(corner) == 0)
     offset = before - before[first_corner][corner] if len(corner) else before
     place = rank_within(crowds.which)
-    at, column = place // size[crowds.which], place % size[crowds.which]
+    at, column = np.divmod(place, crowds.size[crowds.which])
     corner_of = first_corner[crowds.which] + column if len(corner) else place
     turn = (at - offset[corner_of]) % crowds.count[crowds.which]
     return np.asarray(turn < kept[corner_of])

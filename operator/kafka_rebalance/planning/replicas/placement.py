@@ -1,11 +1,11 @@
 """The fewest moves: which brokers hold each partition, exactly, by one min-cost flow.
 
-Constraints are laminar (a broker in a group in a partition; a broker in the total), so the integer optimum is the
-flow's. A copy kept costs nothing, a new copy costs a move. To keep the network small a new copy first goes to its
-group's *pool* and from there to any broker of the group. The pool forgets whose copy it is, so this network is a
-relaxation: dealing the pool's copies out to brokers that do not hold the partition yet either works, which proves
-the optimum, or names partitions for which the next network has an arc to every broker. That ends, at the latest when
-every partition is spelled out.
+Constraints are laminar (a broker in a group in a partition; a broker in the total), so the integer optimum is that
+of the flow. A kept copy costs nothing, a new copy costs a move. To keep the network small a new copy first goes to its
+group's *pool* and from there to any broker of the group. The pool does not know the partitions of its copies, so this
+network is a relaxation: assigning the pool's copies to brokers that do not hold the partition either succeeds, which
+proves the optimum, or names partitions that the next network expands, with an arc to every broker. It ends at the
+latest when every partition is expanded.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from kafka_rebalance.planning.problem.instance import Instance
 
 Ints = NDArray[np.int64]
 Placed = tuple[Ints, Ints]
-"""(owner, holder): every replica as (partition, broker), kept or new."""
+"""Partition and broker of every replica, kept or new, as two columns."""
 
 _PATIENT_ROUNDS = 6
-"""After so many rounds all partitions with pooled copies are spelled out at once."""
+"""After this many rounds all partitions are expanded at once."""
 
 
 def place(instance: Instance, fair: Ints) -> Placed:
-    """Replica sets with the counts of ``fair`` (or an equally fair vector) and the fewest moves, sorted by owner.
+    """Replica sets with the counts of ``fair`` (or an equally fair vector) and the fewest moves, sorted by partition.
 
-    Takes a wide instance: of a list that is too long those stay that make the others move the least.
+    The instance may shrink: the replicas that stay are those that leave the fewest moves.
     """
     spelled = np.zeros(len(instance.rf), dtype=np.bool_)
     rounds = 0
@@ -62,7 +62,7 @@ class _PlacementNetwork:
         self._kept = instance.eligible[instance.broker_of_slot]
         held[instance.partition_of_slot[self._kept], instance.group[instance.broker_of_slot[self._kept]]] = True
         wanted = (instance.group_size > 0)[None, :] & np.ones((partitions, 1), dtype=np.bool_)
-        # A node of its own where a group holds something already; elsewhere the partition goes straight to the pool.
+        # A node for each group that already holds a copy; otherwise the partition has an arc straight to the pool.
         inner = wanted & (held | spelled[:, None] | (instance.partition_excess > 0)[:, None])
         self._inner = np.full((partitions, groups), -1, dtype=np.int64)
         self._inner[inner] = self._net.add_nodes(int(inner.sum()))
@@ -77,7 +77,7 @@ class _PlacementNetwork:
     def _set_weights(self, fair: Ints) -> None:
         instance = self._instance
         self._tie = spare_ranks(instance)
-        # A simple cycle passes every broker, pool and the sink once: at most this many arcs that cost anything.
+        # A simple cycle passes every broker, every pool and the sink once: at most this many arcs with a cost.
         arcs = 2 * (len(self._brokers) + len(instance.group_size) + 1)
         gains = [
             len(fair_steps((instance.fixed_replicas + fair)[self._brokers])),
@@ -109,7 +109,7 @@ class _PlacementNetwork:
             net.add_arcs(self._partition[forced], beyond[forced], instance.partition_excess[forced])
             over = beyond[p] >= 0
             net.add_arcs(beyond[p[over]], inner[over], beyond_room[over])
-        # Which arcs enter a pool, and whose copies they carry.
+        # The arcs into a pool, and the partitions of their copies.
         pooled = [(p[direct], g[direct], arcs[direct]) for p, g, arcs in parts]
         has_pool = ~direct & ~self._spelled[p]
         size = instance.group_size[g[has_pool]]
@@ -119,9 +119,7 @@ class _PlacementNetwork:
 
     def _add_broker_arcs(self) -> None:
         instance, net = self._instance, self._net
-        partition_of, broker_of = (
-            column[self._kept].astype(np.int64) for column in (instance.partition_of_slot, instance.broker_of_slot)
-        )
+        partition_of, broker_of = instance.replicas(np.flatnonzero(self._kept))
         leads = instance.position[self._kept] == 0
         tail = self._inner[partition_of, instance.group[broker_of]]
         arcs = [net.add_arcs(tail, self._broker[broker_of], 1, np.where(leads, -self._w_leader, 0))]
@@ -143,7 +141,7 @@ class _PlacementNetwork:
         self._given = net.add_arcs(self._pool[instance.group[eligible]], self._broker[eligible], limit)
 
     def deal(self) -> tuple[Ints, Placed]:
-        """Partitions whose pooled copies found no broker (none: done), and every replica."""
+        """Partitions whose pooled copies found no broker (empty: done), and every replica."""
         instance, flow = self._instance, self._flow
         partition_of, broker_of, arcs = self._single
         used = flow[arcs] > 0
@@ -164,7 +162,7 @@ class _PlacementNetwork:
 
 
 def _deal_group(instance: Instance, needs: Ints, brokers: Ints, takes: Ints) -> tuple[Ints, Ints, Ints]:
-    """Deal pooled copies to brokers that do not hold the partition: (stuck partitions, owners, holders)."""
+    """Assign pooled copies to brokers that do not hold the partition: (stuck partitions, partitions, brokers)."""
     nobody = np.zeros(0, dtype=np.int64)
     wanting = np.flatnonzero(needs)
     if not len(wanting):

@@ -1,9 +1,9 @@
 """Which brokers hold each partition: the fewest moves at the fairest counts, with the proof.
 
-Small clusters ask the flow over every partition (``placement``) at once. Larger ones get a fast construction, which is
-optimal when it moves no more than the kept-in-place bound (``outline``), and else is improved along chains of
-exchanges until none pays, which is a proof as well. Should that take too long, the flow decides again, up to a size.
-Effort is counted and never timed, so the same cluster has the same plan on every machine.
+Small clusters use the flow over every partition (``placement``). Larger ones get a fast construction, which is optimal
+when it makes no more moves than the kept-in-place bound (``outline``); otherwise chains of exchanges improve it until
+no negative one is left, which is also a proof. If that takes too long the flow decides, up to a size. Effort is
+counted and never timed, so the same cluster has the same plan on every machine.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from kafka_rebalance.planning.replicas.outline import outline
 from kafka_rebalance.planning.replicas.placement import place
 
 SMALL = 1_000
-"""Up to so many replicas the flow is as fast, and its choice among equally good placements is the most careful."""
+"""Number of replicas up to which the flow is as fast; it chooses best among equally good placements."""
 
 EXACT = 60_000
-"""Up to so many replicas the plan is always proved: 20,000 partitions of three replicas."""
+"""Number of replicas up to which the plan is always proved: 20,000 partitions of three replicas."""
 
 _EFFORT = 2_000
-"""How many looks for a chain are taken at most; each is some brokers x brokers steps."""
+"""Maximum number of searches for chains; each takes some brokers x brokers steps."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +62,11 @@ def _by_flow(instance: Instance, fair: Ints) -> ReplicaSets:
 
 
 def _fast(instance: Instance, fair: Ints) -> ReplicaSets | None:
-    """None where the fast way does not know the rules that matter, or does not come to an end."""
+    """None if the fast way does not support the rules of the instance, or did not finish."""
     if instance.rack_awareness is RackAwareness.PREFERRED:
         strict = replace(instance, rack_awareness=RackAwareness.ENFORCED)
         if square_sum(strict.fixed_replicas + fair_counts(strict)) != square_sum(strict.fixed_replicas + fair):
-            return None  # balance and racks are at odds: violations have to be weighed
+            return None  # balance and racks conflict: violations must be minimised
         instance = strict
     if instance.rack_excess.any() or int(instance.eligible.sum()) > MOST_BROKERS:
         return None
@@ -80,13 +80,13 @@ def _fast(instance: Instance, fair: Ints) -> ReplicaSets | None:
     if not proved and (len(instance.broker_of_slot) <= EXACT or not as_fair):
         return None
     copies.tidy()
-    # Beside partitions that stay as they are an outline can be fairer than any placement: its moves are no bound then.
+    # With fixed replicas an outline can be fairer than any placement; its moves then are no bound.
     reached = square_sum(instance.fixed_replicas + plan.target) == square_sum(instance.fixed_replicas + fair)
     return ReplicaSets.of(copies, None if proved else plan.lower_bound if reached else 0)
 
 
 def _nothing_to_do(instance: Instance, fair: Ints) -> bool:
-    """Whether all copies may stay: on brokers that may hold them, as fair as can be, no rack rule broken."""
+    """Whether all copies may stay: on eligible brokers, with fair counts and no rack violation."""
     counts = np.bincount(instance.broker_of_slot, minlength=instance.brokers)
     fixed = instance.fixed_replicas
     if counts[~instance.eligible].any() or square_sum(fixed + counts) != square_sum(fixed + fair):

@@ -1,9 +1,9 @@
-"""Which replicas of a list go where the replication factor shrinks: those without which the rest moves the least.
+"""Which replicas to drop when the replication factor shrinks: those that leave the fewest moves for the rest.
 
-Dropping a replica moves nothing, so the choice is only about what stays. Up to ``EXACT`` replicas the flow over all
-partitions chooses what stays together with where the rest goes: the fewest moves there are. Larger clusters keep the
-largest choice of replicas that fair counts and the rack rule have room for; what that leaves to move is a bound that
-no plan goes below, and where the plan moves more the gap is told.
+Dropping a replica moves nothing, so only the choice of what stays matters. Up to ``EXACT`` replicas the flow over all
+partitions decides what stays together with where the rest moves: the fewest moves. Larger clusters keep as many
+replicas as fair counts and the rack rule allow; the replicas still missing are a lower bound on the moves, and the
+certificate shows the gap.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _SOURCE, _SINK = 0, 1
 
 @dataclass(frozen=True)
 class Shrunk:
-    """An instance whose lists have their replication factors; no plan of the wide one moves less than the bound."""
+    """The instance after dropping replicas, and a lower bound on the moves of the instance before."""
 
     instance: Instance
     lower_bound: int
 
 
 def shrink(instance: Instance) -> Shrunk:
-    """Decide which replicas go from lists that are too long."""
+    """Drop replicas from the lists that are too long."""
     fair = fair_counts(instance)
     exact = len(instance.broker_of_slot) <= EXACT
     stays = _among(instance, place(instance, fair)) if exact else _most_kept(instance, fair)
@@ -39,12 +39,12 @@ def shrink(instance: Instance) -> Shrunk:
 
 
 def shrink_to(instance: Instance, placed: Placed) -> Instance:
-    """The instance in which these sets are reached with as many moves as in the wide one."""
+    """The instance without the replicas that are not in these sets: it reaches them with equally many moves."""
     return keep_only(instance, _among(instance, placed)) if instance.shrinks else instance
 
 
 def keep_only(instance: Instance, stays: Bools) -> Instance:
-    """Lists of the replication factors: of each partition what ``stays`` [N], filled up with the first of the rest."""
+    """Keep of each list the replicas that stay [N], then the first of the rest, up to the replication factor."""
     order = np.lexsort((instance.position, ~stays, instance.partition_of_slot))
     rank = np.empty(len(stays), dtype=np.int64)
     rank[order] = np.arange(len(stays))
@@ -61,13 +61,10 @@ def _among(instance: Instance, placed: Placed) -> Bools:
 
 
 def _most_kept(instance: Instance, fair: Ints) -> Bools:
-    """A largest choice of listed replicas [N] that fair counts and the rack rule have room for: a maximum flow."""
+    """A largest set of listed replicas [N] that fair counts and the rack rule allow: a maximum flow."""
     groups = len(instance.group_size)
     slots = np.flatnonzero(instance.eligible[instance.broker_of_slot])
-    partition_of, broker_of = (
-        instance.partition_of_slot[slots].astype(np.int64),
-        instance.broker_of_slot[slots].astype(np.int64),
-    )
+    partition_of, broker_of = instance.replicas(slots)
     cell, which = np.unique(partition_of * groups + instance.group[broker_of], return_inverse=True)
     capacity = instance.rack_capacity + instance.rack_excess[:, None]
     if instance.rack_awareness is RackAwareness.PREFERRED:
@@ -89,10 +86,10 @@ def _most_kept(instance: Instance, fair: Ints) -> Bools:
 
 
 def _add_fair_capacity(solver: max_flow.SimpleMaxFlow, instance: Instance, fair: Ints, broker: Ints) -> None:
-    """Arcs to the sink with room for what any fair vector gives.
+    """Add arcs to the sink with the capacity of any fair vector.
 
-    Fair vectors are one vector in different orders, a broker's count differing by at most 1. So all but its last copy
-    is sure; of the brokers that have room for a copy more at some level only as many get one as have that level.
+    Fair vectors are permutations of one vector in which a broker's count differs by at most 1. So all copies of a
+    broker but the last are certain, and each level is reached by a fixed number of brokers.
     """
     eligible = np.flatnonzero(instance.eligible)
     fixed, fair = instance.fixed_replicas[eligible], fair[eligible]

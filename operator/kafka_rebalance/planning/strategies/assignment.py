@@ -1,4 +1,4 @@
-"""The strategy Assignment: the user's own lists, checked. Partitions that they do not name stay as they are."""
+"""The strategy Assignment: the user's lists, checked. Partitions without a list do not change."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kafka_rebalance.reasons import Reason
 
 
 def check_assignment(request: PlanRequest) -> Mapping[TopicPartition, Replicas]:
-    """The lists of ``request.assignment``. Refused names the first partition, in order, whose list cannot be given."""
+    """The lists of ``request.assignment``. Refused names the first partition, in order, with an invalid list."""
     known = {p.tp: p for p in request.partitions}
     brokers = frozenset(b.id for b in request.brokers)
     for tp, replicas in sorted(request.assignment.items()):
@@ -32,11 +32,11 @@ def _check_list(p: PartitionInput, replicas: Replicas, brokers: frozenset[Broker
             raise Refused(Reason.UNKNOWN_BROKER, f"{where} names broker {broker}; known brokers: {sorted(brokers)}")
     for broker in replicas:
         if broker not in request.targets:
-            told = f"{where} names broker {broker}, which may hold nothing; eligible: {sorted(request.targets)}"
-            raise Refused(Reason.INELIGIBLE_BROKER, told)
+            message = f"{where} names broker {broker}, which is not eligible; eligible: {sorted(request.targets)}"
+            raise Refused(Reason.INELIGIBLE_BROKER, message)
     asked = request.replication_factor or len(p.replicas)
     if len(replicas) != asked:
-        told = f"{where} has {len(replicas)} replicas where it shall have {asked}"
-        raise Refused(Reason.REPLICATION_FACTOR_CHANGE, f"{told}; replicationFactor says what it shall be")
+        message = f"{where} has {len(replicas)} replicas instead of {asked}; set replicationFactor to change the number"
+        raise Refused(Reason.REPLICATION_FACTOR_CHANGE, message)
     if p.pinned and replicas != p.replicas:
         raise Refused(Reason.PINNED_PARTITION, f"{where} would change it, and its topic is pinned")

@@ -1,10 +1,9 @@
-"""The strategy ForcedMovesOnly: repair what is broken, move nothing else.
+"""The strategy ForcedMovesOnly: repair what violates a rule, move nothing else.
 
-Forced are replicas on brokers that may hold nothing, replicas beyond the rack rule where it can be met, and replicas
-that a larger replication factor asks for. How many that is follows from each partition by itself, so the number of
-moves is proved. Where they go is a flow over the partitions concerned: fewest moves, then leaders that stay, then
-counts as even as they can get on top of everything that stays. Very many are dealt with in portions, each exact on
-top of the ones before.
+Forced moves are those of replicas on brokers that are not eligible, of avoidable rack violations, and of replicas that
+a larger replication factor adds. Their number follows from each partition alone, so it is proved. A flow over these
+partitions chooses the brokers: fewest moves, then leaders that stay, then counts as even as possible with all other
+replicas. Very many partitions are placed in portions, each exact given the ones before.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from kafka_rebalance.planning.replicas.placement import Placed
 from kafka_rebalance.planning.replicas.shrink_replication_factor import shrink_to
 
 _PORTION = 300_000
-"""Partitions times brokers that are decided together: about a second."""
+"""Partitions times brokers that are placed together: about a second."""
 
 _AS_IT_IS = Goals(leaders=False, follower_order=False)
 
 
 def repair(instance: Instance) -> Solution:
-    """The fewest moves after which nothing is broken that can be mended. Takes a wide instance."""
+    """The fewest moves that repair every avoidable violation. The instance may shrink."""
     needs = forced_moves(instance)
     broken = (needs > 0) | (instance.list_length != instance.rf)
     lists = np.empty(int(instance.rf.sum()), dtype=np.int32)
@@ -45,11 +44,11 @@ def repair(instance: Instance) -> Solution:
 
 
 def forced_moves(instance: Instance) -> Ints:
-    """How many replicas of each partition have to be new [P], whatever is done."""
+    """Number of forced moves of each partition [P]."""
     slots = np.flatnonzero(instance.eligible[instance.broker_of_slot])
     groups = len(instance.group_size)
-    partition_of = instance.partition_of_slot[slots].astype(np.int64)
-    cell, held = np.unique(partition_of * groups + instance.group[instance.broker_of_slot[slots]], return_counts=True)
+    partition_of, broker_of = instance.replicas(slots)
+    cell, held = np.unique(partition_of * groups + instance.group[broker_of], return_counts=True)
     of, group = cell // groups, cell % groups
     within = np.minimum(held, instance.rack_capacity[instance.kind[of], group])
     partitions = len(instance.rf)
@@ -78,7 +77,7 @@ def _place(instance: Instance) -> Placed:
 
 
 def _place_portion(instance: Instance, portion: Bools, fixed: Ints) -> Placed:
-    """The same for some partitions, on top of ``base`` [B]; numbered from 0, sorted by partition."""
+    """The same for a portion, in addition to ``fixed`` [B] replicas; partitions numbered from 0 and sorted."""
     part = instance.part(portion)
     eligible = np.flatnonzero(part.eligible)
     limit = np.full(len(eligible), len(part.rf), dtype=np.int64)
@@ -96,7 +95,7 @@ def _place_portion(instance: Instance, portion: Bools, fixed: Ints) -> Placed:
 
 
 def _flow(instance: Instance, fixed: Ints, centre: Ints, limit: Ints) -> Placed:
-    """Partition -> group, within its room or beyond it where it has to -> broker -> sink, with square costs there."""
+    """Partition -> group, within or if necessary above its capacity -> broker -> sink, with square costs."""
     partitions, groups = len(instance.rf), len(instance.group_size)
     eligible = np.flatnonzero(instance.eligible)
     net = Network()

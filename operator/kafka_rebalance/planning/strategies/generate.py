@@ -2,9 +2,9 @@
 
 Kafka 4 places each topic anew with the controller's StripedReplicaPlacer: partitions begin at the next rack each time,
 replicas go round the racks from there, and within a rack round its brokers; after as many partitions as there are
-brokers all orders are shuffled. Where a list begins and how it is shuffled is drawn at random there. Here every number
-that is drawn below a bound is the remainder of the topic's number, the CRC-32 of its name: the same plan every time,
-and one that Kafka's own class makes from the same numbers.
+brokers all orders are shuffled. Kafka draws the first broker and the shuffles at random. Here every draw below a bound
+is the CRC-32 of the topic's name modulo the bound: the plan is always the same, and is the one that Kafka's class makes
+from the same numbers.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ Draw = Callable[[int], int]
 def generate(request: PlanRequest, factors: Mapping[TopicPartition, int]) -> dict[TopicPartition, Replicas]:
     """A list for every partition given, skipped and pinned ones too: each topic is placed as a whole.
 
-    ``factors`` are the replication factors of those that change. Where they differ within a topic, lists are made for
-    the largest, and the others take the first of theirs: the rule knows one per topic. Raises Refused(RackUnknown)
-    where some brokers have a rack and some have none, as Kafka's tool does.
+    ``factors`` are the replication factors of those that change. If they differ within a topic the lists are made for
+    the largest and cut for the others: Kafka's rule has one per topic. Raises Refused(RackUnknown) if only some brokers
+    have a rack, as Kafka's tool does.
     """
     racks = _racks(request)
     lists: dict[TopicPartition, Replicas] = {}
@@ -46,7 +46,7 @@ def generate(request: PlanRequest, factors: Mapping[TopicPartition, int]) -> dic
 
 
 def drawn_for(topic: str) -> Draw:
-    """What stands in for chance: the topic's number below the bound."""
+    """Replaces random draws: the topic's number modulo the bound."""
     number = zlib.crc32(topic.encode())
     return lambda bound: number % bound
 

@@ -1,7 +1,7 @@
 """The strategy PreferredLeaders: only the order within lists changes, no data moves.
 
-Leaders, and followers where the goals ask for it, get as even as the sets allow, with the fewest leader changes.
-Replicas on brokers that may hold nothing stay where they are, and lead only where no other replica could.
+Leaders, and followers if the goals say so, become as even as the sets allow, with the fewest leader changes. Replicas
+on brokers that are not eligible keep their positions, and lead only if no other replica can.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kafka_rebalance.planning.replicas.shrink_replication_factor import keep_onl
 
 
 def elect(instance: Instance, goals: Goals) -> Solution:
-    """The present replicas in another order; no moves."""
+    """The present replicas in another order, without moves."""
     able = instance.eligible[instance.broker_of_slot]
     choice = np.bincount(instance.partition_of_slot[able], minlength=len(instance.rf)) > 0
     if not choice.any():
@@ -33,7 +33,7 @@ def elect(instance: Instance, goals: Goals) -> Solution:
 
 
 def _of_able(instance: Instance) -> Instance:
-    """The wide instance that asks for the order among the replicas that may lead, whatever racks they are in."""
+    """The instance that shrinks to the replicas that may lead, ignoring racks."""
     able = instance.eligible[instance.broker_of_slot]
     rf = np.bincount(instance.partition_of_slot[able], minlength=len(instance.rf)).astype(np.int64)
     kinds, kind = np.unique(rf, return_inverse=True)
@@ -42,13 +42,10 @@ def _of_able(instance: Instance) -> Instance:
 
 
 def _filled_in(instance: Instance, able: Bools, ordered: Indices) -> Indices:
-    """The lists with those that may lead in their new order; the others keep their places, but not the first."""
-    first_steps_back = ~able[instance.start] & (
-        np.bincount(instance.partition_of_slot[able], minlength=len(instance.rf)) > 0
-    )
-    order = np.lexsort(
-        (instance.position, ~able & first_steps_back[instance.partition_of_slot], instance.partition_of_slot)
-    )
+    """The lists with the replicas that may lead in their new order; the others keep their positions but the first."""
+    partition_of = instance.partition_of_slot
+    first_steps_back = ~able[instance.start] & (np.bincount(partition_of[able], minlength=len(instance.rf)) > 0)
+    order = np.lexsort((instance.position, ~able & first_steps_back[partition_of], partition_of))
     lists = instance.broker_of_slot[order]
     lists[able[order]] = ordered
     return lists

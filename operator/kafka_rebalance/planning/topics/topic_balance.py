@@ -1,9 +1,9 @@
 """Balance of each topic: which brokers hold each partition, with the proof.
 
-PerTopic decides racks, each topic's counts and moves topic by topic: they have nothing to do with each other, except
-that of equally good choices the one is taken that makes the totals even. Both is about totals and topics at once.
-Small clusters ask the flow over every partition (``topic_placement``), and so do larger ones whose partitions cannot
-all meet the rack rule. The others get counts from an outline (``topic_outline``), filled topic by topic.
+PerTopic decides racks, counts and moves of each topic independently; only ties are decided by even totals. Both
+balances totals and topics together. Small clusters use the flow over every partition (``topic_placement``), as do
+larger ones in which some partitions cannot meet the rack rule. The others get counts from an outline
+(``topic_outline``), which are filled topic by topic.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from kafka_rebalance.planning.topics.topic_outline import outline_by_topic
 from kafka_rebalance.planning.topics.topic_placement import place_by_topic
 
 SMALL = 1_000
-"""Up to so many replicas the flow decides."""
+"""Number of replicas up to which the flow decides."""
 
 MOST_CHOICES = 2_000_000
-"""Up to so many (partition, broker) choices it decides as well where nothing else proves the fewest moves: about a
-minute."""
+"""Number of (partition, broker) choices up to which the flow also decides when nothing else proves the fewest moves:
+about a minute."""
 
 MOST_CELLS = 20_000
-"""Up to so many (topic, broker) cells PerTopic's totals are evened with all topics in sight: some seconds."""
+"""Number of (topic, broker) cells up to which PerTopic evens totals over all topics at once: some seconds."""
 
 _EFFORT = 200
-"""How many looks for a chain are taken at most, for each topic."""
+"""Maximum number of searches for chains, for each topic."""
 
 
 def balanced_by_topic(instance: Instance, balance: Balance) -> ReplicaSets:
@@ -45,9 +45,8 @@ def balanced_by_topic(instance: Instance, balance: Balance) -> ReplicaSets:
     if not instance.topic[-1] and not instance.fixed_replicas.any():
         return fewest_moves(instance)
     odd = instance.rack_awareness is RackAwareness.PREFERRED or bool(instance.rack_excess.any())
-    if len(instance.broker_of_slot) <= SMALL or (
-        odd and (balance is Balance.BOTH or _choices(instance) <= MOST_CHOICES)
-    ):
+    by_flow = odd and (balance is Balance.BOTH or _choices(instance) <= MOST_CHOICES)
+    if by_flow or len(instance.broker_of_slot) <= SMALL:
         return _by_flow(instance, balance)
     if balance is Balance.PER_TOPIC and (odd or _cells(instance) > MOST_CELLS):
         return _each_alone(instance)
@@ -58,7 +57,7 @@ def balanced_by_topic(instance: Instance, balance: Balance) -> ReplicaSets:
 
 
 def uneven_topics(copies: Copies) -> list[int]:
-    """The numbers of the topics that are less even than they could be, each for itself."""
+    """The numbers of the topics that are less even than they could be alone."""
     instance = copies.instance
     brokers = int(instance.eligible.sum())
     uneven = []
@@ -84,7 +83,7 @@ def _by_flow(instance: Instance, balance: Balance) -> ReplicaSets:
 
 
 def _each_alone(instance: Instance) -> ReplicaSets:
-    """Each topic for itself, its spare copies on the brokers that have the fewest copies by then."""
+    """Each topic alone, its spare copies on the brokers with the fewest copies so far."""
     broker_of, lower_bound = instance.broker_of_slot.copy(), 0
     totals = instance.fixed_replicas + np.bincount(broker_of, minlength=instance.brokers)
     for slots, part in _parts(instance):
@@ -115,7 +114,7 @@ def _by_outline(instance: Instance, balance: Balance) -> ReplicaSets:
 
 
 def _filled(part: Instance, plan: Outline) -> Copies:
-    """A topic's copies with the counts of its outline, and (nearly always) as few moves."""
+    """A topic's copies with the counts of its outline, and nearly always its moves."""
     if not len(plan.leaving) and (np.bincount(part.broker_of_slot, minlength=part.brokers) == plan.target).all():
         return Copies(part, plan.leaving)
     copies = construct(part, plan)
@@ -126,7 +125,7 @@ def _filled(part: Instance, plan: Outline) -> Copies:
 
 
 def _parts(instance: Instance) -> Iterator[tuple[slice, Instance]]:
-    """Each topic's slots, and its partitions as an instance of their own, without anything that stays beside it."""
+    """Each topic's slots, and its partitions as an instance without fixed replicas."""
     first = np.flatnonzero(np.diff(instance.topic, prepend=-1))
     for begin, end in zip(first.tolist(), [*first[1:].tolist(), len(instance.rf)], strict=True):
         slots = slice(int(instance.start[begin]), int(instance.start[end - 1] + instance.rf[end - 1]))

@@ -1,8 +1,8 @@
 """The outline of a plan that balances each topic: how many copies of each topic every broker keeps and gets.
 
-As in ``outline``, partitions of one topic and replication factor are taken together. The network has a *cell* per topic
-and broker, from which copies go on to the broker's total. The moves of the cheapest outline are a bound again, and its
-counts are to be had: no cell has more copies of a replication factor than the topic has partitions of it.
+As in ``outline``, partitions of one topic and replication factor are aggregated. The network has a *cell* per topic and
+broker, from which copies go to the broker's total. The moves of the cheapest outline are a lower bound, and its counts
+can be reached: no cell has more copies of a replication factor than the topic has partitions of it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from kafka_rebalance.planning.replicas.outline import corners, crowds_of, deal_c
 
 @dataclass(frozen=True)
 class TopicOutline:
-    """``targets`` [topics, B]; ``leaving`` the slots that leave for sure; ``lower_bounds`` in moves [topics], 0 where
-    the numbers are too large for a proof."""
+    """``targets`` [topics, B]; ``leaving`` the slots that must leave; ``lower_bounds`` in moves [topics], 0 if the
+    numbers are too large for a proof."""
 
     targets: Ints
     leaving: Ints
@@ -29,7 +29,7 @@ class TopicOutline:
 
 
 def outline_by_topic(instance: Instance, balance: Balance) -> TopicOutline:
-    """Targets and bounds for an instance in which every partition can meet the rack rule."""
+    """Targets and lower bounds of an instance in which every partition can meet the rack rule."""
     network = _CellNetwork(instance, balance)
     brokers = np.flatnonzero(instance.eligible)
     copies = np.bincount(instance.topic, instance.rf).astype(np.int64)
@@ -49,21 +49,14 @@ def outline_by_topic(instance: Instance, balance: Balance) -> TopicOutline:
 
 
 def _by_topic(instance: Instance) -> tuple[Instance, Ints]:
-    """Partitions of one topic and replication factor as one kind; and the kinds' topics."""
+    """Partitions of one topic and replication factor as one kind, and the topic of each kind."""
     topics = int(instance.topic[-1]) + 1
     cell, kind = np.unique(instance.rf * topics + instance.topic, return_inverse=True)
     rf, topic = cell // topics, cell % topics
     old = np.searchsorted(instance.kinds, rf)
-    return (
-        replace(
-            instance,
-            kind=kind.astype(np.int64),
-            kinds=rf,
-            rack_capacity=instance.rack_capacity[old],
-            rack_excess=instance.rack_excess[old],
-        ),
-        topic,
-    )
+    capacity, excess = instance.rack_capacity[old], instance.rack_excess[old]
+    kind = kind.astype(np.int64)
+    return replace(instance, kind=kind, kinds=rf, rack_capacity=capacity, rack_excess=excess), topic
 
 
 class _CellNetwork:
@@ -78,20 +71,20 @@ class _CellNetwork:
         self._brokers = np.flatnonzero(instance.eligible)
         self._number = np.full(instance.brokers, -1, dtype=np.int64)
         self._number[self._brokers] = np.arange(len(self._brokers))
-        kind, group = self._instance.kind[instance.partition_of_slot], instance.group[instance.broker_of_slot]
-        crowd = instance.crowd(instance.broker_of_slot)
         self._stays = instance.eligible[instance.broker_of_slot]
-        crowded = self._stays & (crowd > self._instance.rack_capacity[kind, group])
-        self._crowds = crowds_of(self._instance, np.flatnonzero(crowded))
-        ordinary = self._stays & ~crowded
-        cell = kind[ordinary] * instance.brokers + instance.broker_of_slot[ordinary]
+        crowded, _ = instance.overfull(instance.broker_of_slot)
+        self._crowds = crowds_of(self._instance, crowded)
+        ordinary = self._stays.copy()
+        ordinary[crowded] = False
+        partition_of, broker_of = instance.replicas(np.flatnonzero(ordinary))
+        cell = self._instance.kind[partition_of] * instance.brokers + broker_of
         self._cells, self._keepable = np.unique(cell, return_counts=True)
         self._fair = fair_counts(instance)[self._brokers] if self._both else None
 
     def solve(self, cells: Ints) -> tuple[Ints, Ints, Ints]:
         """Copies per cell [topics, brokers], moves per topic, leaving slots; square costs are exact around ``cells``.
 
-        Moves are 0 where the numbers are too large for a proof.
+        Moves are 0 if the numbers are too large for a proof.
         """
         instance, crowds, brokers = self._instance, self._crowds, self._brokers
         groups = len(instance.group_size)
@@ -155,7 +148,7 @@ class _CellNetwork:
         return [w_topic, w_move, w_total, w_tie]
 
     def _add_entries(self, net: Network, cell: Ints) -> Ints:
-        """Where copies of each kind come into the cells [kinds, brokers]: no more than the kind has partitions."""
+        """The nodes through which copies of each kind enter the cells [kinds, brokers]: at most one per partition."""
         entry = cell[self._topic]
         several = np.bincount(self._topic)[self._topic] > 1
         entry[several] = net.add_nodes(entry[several].size).reshape(-1, cell.shape[1])
@@ -164,7 +157,7 @@ class _CellNetwork:
         return entry
 
     def _add_cells(self, net: Network, cell: Ints, broker: Ints, centre: Ints, weight: int) -> tuple[Ints, Ints]:
-        """Square costs; the arcs, and the cells that they are from."""
+        """Add square costs; returns the arcs and their cells."""
         limit = np.bincount(self._instance.topic)[:, None].repeat(centre.shape[1], axis=1)
         which, width, slope = convex_segments(centre.ravel(), limit.ravel())
         head = np.broadcast_to(broker, cell.shape).ravel()

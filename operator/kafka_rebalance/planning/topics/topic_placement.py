@@ -1,11 +1,11 @@
-"""Balance of each topic, exactly: which brokers hold each partition, by one min-cost flow over all partitions.
+"""Exact balance of each topic: which brokers hold each partition, by one min-cost flow over all partitions.
 
-A topic's copies on a broker are a *cell*, of which a broker has one per topic. Constraints are laminar still (a broker
-lies in a group in a partition; a cell in the broker's total), so the integer optimum is the flow's: partition ->
-(partition, group) -> cell -> broker -> sink, with square costs for cells and for brokers.
+A topic's copies on a broker are a *cell*. Constraints are laminar (a broker in a group in a partition; a cell in the
+broker's total), so the integer optimum is that of the flow: partition -> (partition, group) -> cell -> broker -> sink,
+with square costs for cells and for brokers.
 
-PerTopic: racks, each topic's squares, moves, then the squares of the totals. Both: racks, the totals' squares, the
-topics', moves. Preferred racks come right before moves.
+Order of costs, PerTopic: racks, squares of each topic, moves, squares of the totals. Both: racks, squares of the
+totals, squares of each topic, moves. Preferred racks come right before moves.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kafka_rebalance.planning.replicas.placement import Placed
 
 
 def place_by_topic(instance: Instance, balance: Balance) -> tuple[Placed, bool]:
-    """The replica sets, sorted by owner; whether they are proved: numbers can be too large for that."""
+    """The replica sets, sorted by partition, and whether they are proved: numbers can be too large for a proof."""
     topics, brokers = int(instance.topic[-1]) + 1, np.flatnonzero(instance.eligible)
     copies = np.bincount(instance.topic, instance.rf).astype(np.int64)
     members = np.bincount(instance.topic)
@@ -43,7 +43,7 @@ def place_by_topic(instance: Instance, balance: Balance) -> tuple[Placed, bool]:
 
 
 class _TopicNetwork:
-    """``cells`` [topics, brokers] and ``totals`` [brokers] are where the square costs are exact."""
+    """Square costs are exact around ``cells`` [topics, brokers] and ``totals`` [brokers]."""
 
     def __init__(self, instance: Instance, balance: Balance, cells: Ints, totals: Ints) -> None:
         self._instance = instance
@@ -65,7 +65,7 @@ class _TopicNetwork:
         self._add_totals(totals)
 
     def _set_weights(self, largest: int) -> None:
-        """The order of the levels; a simple cycle passes the sink and each broker once."""
+        """Weights of the levels in order; a simple cycle passes the sink and each broker once."""
         count = len(self._brokers)
         arcs = 2 * (self._cell.size + 1)
         gains = {
@@ -84,7 +84,7 @@ class _TopicNetwork:
             bounds[0] = 1
         strict = order.index("move") + 1
         self.strict = all_strict(bounds, self._net.nodes, strict)
-        """Whether no level above and including moves was bought with a lower one."""
+        """Whether no level down to moves was traded for a lower one."""
         weights = level_weights(bounds, self._net.nodes, soft=len(bounds) - strict + 1)
         self._weight = dict(zip(order, weights, strict=True))
 
@@ -92,23 +92,17 @@ class _TopicNetwork:
         instance, net = self._instance, self._net
         rack = self._weight["rack"]
         net.add_arcs(self._partition[:, None], self._inner, instance.partition_capacity)
+        above = instance.group_size - instance.partition_capacity
         if instance.rack_awareness is RackAwareness.PREFERRED:
-            net.add_arcs(
-                self._partition[:, None], self._inner, instance.group_size[None, :] - instance.partition_capacity, rack
-            )
+            net.add_arcs(self._partition[:, None], self._inner, above, rack)
             return
         forced = np.flatnonzero(instance.partition_excess)
         beyond = net.add_nodes(len(forced))
         net.add_arcs(self._partition[forced], beyond, instance.partition_excess[forced])
-        net.add_arcs(
-            beyond[:, None],
-            self._inner[forced],
-            instance.group_size[None, :] - instance.partition_capacity[forced],
-            rack,
-        )
+        net.add_arcs(beyond[:, None], self._inner[forced], above[forced], rack)
 
     def _add_choices(self) -> None:
-        """Every partition may be on every broker, for a move where it was not."""
+        """Every partition may be on every broker; one that did not hold it costs a move."""
         instance = self._instance
         price = np.full((len(instance.rf), instance.brokers), self._weight["move"], dtype=np.int64)
         price[instance.partition_of_slot, instance.broker_of_slot] = 0
@@ -134,7 +128,7 @@ class _TopicNetwork:
         self._net.add_arcs(self._broker[which], self._sink, width, square + tie[which])
 
     def solve(self) -> tuple[Ints, Ints]:
-        """Every copy as (partition, number of the broker among those that may hold some)."""
+        """Every copy as (partition, index of the broker among the eligible ones)."""
         flow = self._net.solve()[self._chosen]
         partition_of, number = np.nonzero(flow.reshape(len(self._instance.rf), -1))
         return partition_of.astype(np.int64), number.astype(np.int64)
