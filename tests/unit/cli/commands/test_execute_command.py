@@ -211,7 +211,7 @@ class TestUsage:
         """The rules over several fields count too."""
         code, out, err = world.run("--decommission-broker", "4", "--broker-list", "3,4")
         assert (code, out) == (2, "")
-        assert "spec.brokers: a broker cannot be in include and in decommission at once" in err
+        assert "spec.brokers: a broker cannot be in both include and decommission" in err
 
     def test_a_long_name(self, world: World) -> None:
         """The name of the ConfigMap ends in a digest, and is as long as Kubernetes allows at most."""

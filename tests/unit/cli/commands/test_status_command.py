@@ -20,6 +20,7 @@ from kafka_rebalance.api.v1alpha1 import (
     ProgressStatus,
     ReplicaProgress,
     SkippedRow,
+    StepProgress,
     ThrottleStatus,
     parse_rebalance,
 )
@@ -53,6 +54,7 @@ def full_status(**more):
             percent=37,
             partitions=PartitionProgress(total=30, completed=5, in_flight=21, waiting=3, skipped=1),
             replica_moves=ReplicaProgress(total=40, completed=7),
+            steps=StepProgress(completed=0, in_flight=0),
             bytes=ByteProgress(total=3 * 2**30, moved=2**30),
             rate=10 * 2**20,
             above_replication_factor=2,
