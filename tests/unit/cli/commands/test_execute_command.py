@@ -232,4 +232,4 @@ class TestUsage:
         config.write_text(login)
         code, out, err = world.run("--decommission-broker", "1", "--command-config", str(config))
         assert (code, out) == (2, "")
-        assert "name these in the spec.kafka" in err
+        assert "refer to them in spec.kafka" in err
