@@ -160,7 +160,7 @@ class TestAllNamespaces:
         helm(*upgrade, kubeconfig=admin)
         helm(*test, kubeconfig=admin)
         assert "FAIL" not in pods.said(f"{NAME}-test")
-        assert "(server-side dry run) is taken" in pods.said(f"{NAME}-test")
+        assert "(server-side dry run) is accepted" in pods.said(f"{NAME}-test")
         apply_rebalance(cluster, "default", "a", priority=1)
         assert cluster.get(REBALANCE, "a")["spec"]["priority"] == 1
 

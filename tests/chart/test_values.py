@@ -114,8 +114,8 @@ class TestRefusals:
         [
             (("--set", "serviceAccount.create=false"), "serviceAccount.name has to be given"),
             (("--set-json", LONG_NAME), "more than 52 characters"),
-            (("--set-json", SAME_NAME), "pipeline.clusters has prod twice"),
-            (("--set", "leaseDuration=2s"), "none below 3s"),
+            (("--set-json", SAME_NAME), "pipeline.clusters contains prod twice"),
+            (("--set", "leaseDuration=2s"), "it must be at least 3s"),
             (("--kube-version", "1.28.0"), "chart requires kubeVersion"),
         ],
     )

@@ -44,7 +44,7 @@ class TestApply:
         assert spec["throttle"] == {"leaderRate": "50Mi", "followerRate": "50Mi"}
         again = command(namespace, *order)
         assert (again.returncode, again.stderr) == (0, "")
-        assert "is there already, and asks for just this" in again.stdout
+        assert "already exists with the same spec" in again.stdout
         other = command(namespace, "--decommission-broker", "5", "--name", "a", "--apply")
         assert other.returncode == 3
         assert other.stderr.startswith(f"refused (AlreadyThere): KafkaRebalance {namespace.name}/a exists with")

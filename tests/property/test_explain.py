@@ -195,7 +195,7 @@ class TestTopics:
             assert before > after
             assert before > min(shares)
             lines = words.of_partition(told.explained, told.explained.partition(d.tp))
-            line = next(line for line in lines if line.startswith(f"The copy on broker {d.broker} leaves: "))
+            line = next(line for line in lines if line.startswith(f"The replica on broker {d.broker} leaves: "))
             assert ("above its share" in line) == (before > max(shares))
             if "above its share" not in line:
                 few = f"only {shares.count(before)} of {len(shares)} brokers can have {before}."

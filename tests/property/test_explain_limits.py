@@ -85,7 +85,7 @@ class TestBudget:
         value, best = check_budget(asked, told.made), best_within_budget(asked)
         least = re.search(r"no better use of the budget has less than (\d+)\.", squares)
         if least is None:
-            assert squares.endswith("Proved: the budget buys nothing better.")
+            assert squares.endswith("Proven: no better plan is within the budget.")
             assert value == best
         elif value != best:
             assert int(least[1]) <= best[1 if asked.goals.rack_awareness is RackAwareness.PREFERRED else 2]
@@ -105,7 +105,7 @@ class TestPartitions:
                 assert lines == [f"{p.tp} is pinned: it stays on {','.join(map(str, p.replicas))}, {AROUND}."]
                 assert told.after[p.tp] == p.replicas
                 continue
-            without, same = line_of(lines, "Not carried out: "), line_of(lines, "On the same brokers in ")
+            without, same = line_of(lines, "Not done: "), line_of(lines, "The plan without the ")
             assert (without is None) == (not told.explained.cut_short or set(told.after[p.tp]) == set(whole))
             assert (same is None) == (not told.explained.cut_short or without is not None)
             if without is not None:
@@ -126,7 +126,7 @@ class TestPartitions:
         assert any(line.startswith(f"{stuck} of these replicas ") for line in lines) == bool(stuck)
 
 
-AROUND = "and the others are planned around it"
+AROUND = "and the other partitions are balanced around it"
 
 
 class TestGain:
@@ -135,7 +135,7 @@ class TestGain:
         """Too small: nothing moves, and the fullest broker would give too little. Met: it gives enough."""
         told = Told(request_)
         lines, gain = words.of_plan(told.explained), request_.goals.minimum_gain
-        too_small = line_of(lines, "Nothing moves, for too little is gained: ")
+        too_small = line_of(lines, "Nothing moves, because the gain is too small: ")
         met, forced = (line_of(lines, f"The minimum gain of {gain} % {said}") for said in ("is met", "does not count"))
         assert (too_small is not None) == (told.made != told.full)
         assert sum(said is not None for said in (too_small, met, forced)) == bool(gain and told.full.partitions)
@@ -168,7 +168,7 @@ class TestGain:
         """The figures are of what the budget buys and of what is balanced, and one of them decides."""
         told = Told(request_)
         goals, lines = request_.goals, words.of_plan(told.explained)
-        small = line_of(lines, "Nothing moves, for too little is gained: ")
+        small = line_of(lines, "Nothing moves, because the gain is too small: ")
         met = line_of(lines, f"The minimum gain of {goals.minimum_gain} % is met: ")
         line = small or met
         if line is None:

@@ -206,7 +206,7 @@ class TestPreferredLeaders:
     def test_leaders_get_as_even_as_the_sets_allow(
         self, size: type, request_: PlanRequest, follower_order: bool
     ) -> None:
-        """No data moves; leaders are on brokers that may hold something wherever one does, and as even as can be."""
+        """No data moves; leaders are on brokers that may hold something wherever one does, and as even as possible."""
         goals = replace(request_.goals, leaders=False, follower_order=follower_order)
         asked = replace(request_, strategy=Strategy.PREFERRED_LEADERS, goals=goals)
         with size():

@@ -2,7 +2,7 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 40 | trimAll "-." }}
 {{- end }}
 
-{{/* A Service's name has no dots, a release's may. At most 40 characters: a CronJob's name has 52, and the longest of ours adds 11. */}}
+{{/* Without dots, which a release name may have and a Service name may not. At most 40 characters: the limit of a CronJob is 52, and our longest suffix has 11. */}}
 {{- define "kro.fullname" -}}
 {{- if .Values.fullnameOverride }}
 {{- .Values.fullnameOverride | replace "." "-" | trunc 40 | trimAll "-" }}
@@ -17,8 +17,8 @@ app.kubernetes.io/name: {{ include "kro.name" . | quote }}
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
-{{/* Of every object; {"top": $, "component": "operator", "more": .Values.podLabels}. Each once, whoever else gives it: what
-selectors look at is the chart's, the rest is the user's. */}}
+{{/* The labels of every object; {"top": $, "component": "operator", "more": .Values.podLabels}. On conflicts, those that
+selectors use are the chart's, the others the user's. */}}
 {{- define "kro.labels" -}}
 {{- $labels := dict "app.kubernetes.io/version" .top.Chart.AppVersion "app.kubernetes.io/part-of" "kafka-rebalance" }}
 {{- $labels = mergeOverwrite $labels (default dict .top.Values.commonLabels) (default dict .more) }}
@@ -45,7 +45,7 @@ selectors look at is the chart's, the rest is the user's. */}}
 {{- end }}
 {{- end }}
 
-{{/* What the operator watches, for every command that asks. */}}
+{{/* The options for the namespaces to watch. */}}
 {{- define "kro.scope" -}}
 {{- range .Values.watchNamespaces }}
 - --namespace={{ . }}
@@ -55,7 +55,7 @@ selectors look at is the chart's, the rest is the user's. */}}
 - --own-namespace={{ .Release.Namespace }}
 {{- end }}
 
-{{/* What all Pods have in common. */}}
+{{/* The fields that all Pods share. */}}
 {{- define "kro.pod" -}}
 securityContext:
   {{- toYaml .Values.podSecurityContext | nindent 2 }}
@@ -76,7 +76,7 @@ tolerations:
 {{- end }}
 {{- end }}
 
-{{/* What all containers have in common; {"top": $, "image": .Values.image} */}}
+{{/* The fields that all containers share; {"top": $, "image": .Values.image} */}}
 {{- define "kro.container" -}}
 image: {{ include "kro.image" . }}
 imagePullPolicy: {{ .image.pullPolicy }}
@@ -84,13 +84,13 @@ securityContext:
   {{- toYaml .top.Values.securityContext | nindent 2 }}
 {{- end }}
 
-{{/* The root filesystem cannot be written to, and the account has no home. */}}
+{{/* The root filesystem is read-only, and the account has no home directory. */}}
 {{- define "kro.home" -}}
 - name: HOME
   value: /tmp
 {{- end }}
 
-{{/* Of a duration as the commands take it: 1h30m. */}}
+{{/* The seconds of a duration like 1h30m. */}}
 {{- define "kro.seconds" -}}
 {{- $seconds := 0 }}
 {{- range $unit, $length := dict "h" 3600 "m" 60 "s" 1 }}

@@ -1,6 +1,6 @@
-{{/* The operator's rights: those of deploy/rbac.yaml and of kafka_rebalance.kube.rights, which a test holds equal. */}}
+{{/* The rights of the operator, equal to deploy/rbac.yaml and kafka_rebalance.kube.rights (checked by a test). */}}
 
-{{/* In every namespace that is watched. */}}
+{{/* In every watched namespace. */}}
 {{- define "kro.rules.watched" -}}
 # patch: our finalizer
 - apiGroups: [kafkarebalance.dev]
@@ -12,29 +12,29 @@
 - apiGroups: [""]
   resources: [events]
   verbs: [create]
-# Only those that a resource names; their names are the users' choice.
+# Secrets that a resource refers to; their names are not known in advance.
 - apiGroups: [""]
   resources: [secrets]
   verbs: [get]
-# Likewise: the lists of the strategy Assignment.
+# ConfigMaps with the assignment of the strategy Assignment.
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [get]
-# Whether one is being deleted, and our resources with it.
+# To see whether the namespace is being deleted, and our resources with it.
 - apiGroups: [""]
   resources: [namespaces]
   verbs: [get]
 {{- end }}
 
-{{/* Where all namespaces are watched. */}}
+{{/* If all namespaces are watched. */}}
 {{- define "kro.rules.everywhere" -}}
-# get: a deletion that takes our resources with it; by the others kopf notices that our kinds come and go.
+# get: to see a deletion that includes our resources. list, watch: kopf watches whether our CRDs exist.
 - apiGroups: [apiextensions.k8s.io]
   resources: [customresourcedefinitions]
   verbs: [get, list, watch]
 {{- end }}
 
-{{/* In the operator's own namespace: plans, origins, runs and throttle ledgers; the Lease of the one that leads. */}}
+{{/* In the operator's own namespace: plans, origins, runs, throttle ledgers, and the leader Lease. */}}
 {{- define "kro.rules.own" -}}
 - apiGroups: [""]
   resources: [configmaps]
@@ -44,7 +44,7 @@
   verbs: [get, create, update]
 {{- end }}
 
-{{/* There, where single namespaces are watched: about what was left of a resource whose namespace takes nothing new. */}}
+{{/* There, if single namespaces are watched: events about a resource whose namespace accepts no new objects. */}}
 {{- define "kro.rules.ownAlone" -}}
 - apiGroups: [""]
   resources: [events]

@@ -1,6 +1,6 @@
-"""Condition types, their reasons, and the one setter that writes conditions.
+"""Condition types, and the only functions that write conditions.
 
-There is no stored phase: the reason of Ready is computed each time from the spec, the stored plan and the cluster.
+There is no stored phase: the reason of Ready is computed each round from the spec, the stored plan and the cluster.
 No clock here: ``now`` is an argument.
 """
 
@@ -15,24 +15,24 @@ from kafka_rebalance.reasons import Reason
 
 
 class ConditionType(StrEnum):
-    """The types, in the order in which they are written."""
+    """The types, in the order of the list in the status."""
 
     READY = "Ready"
-    """Reports the state in one word, as its reason; True when what was asked for is done."""
+    """Reports the state as its reason; True when the desired state is reached."""
     RECONCILING = "Reconciling"
-    """Reports that the operator is working, or waits for something that will come by itself (kstatus)."""
+    """Reports that the operator is working, or waits for something that needs no intervention (kstatus)."""
     STALLED = "Stalled"
-    """Reports that it will not go on without help (kstatus); never True together with Reconciling."""
+    """Reports that the resource needs intervention (kstatus); never True together with Reconciling."""
     PLANNED = "Planned"
     """Reports that a plan for this spec is stored."""
     REBALANCING = "Rebalancing"
     """Reports that steps are being submitted or are in flight."""
     THROTTLE_APPLIED = "ThrottleApplied"
-    """Reports that the throttle in force was read back from the brokers."""
+    """Reports that the throttle was read back from the brokers."""
     SUCCEEDED = "Succeeded"
     """Reports that every partition of the plan was read back at its target."""
     APPROVED = "Approved"
-    """Reports that the stored plan is the one that spec.approval.planHash names."""
+    """Reports that spec.approval.planHash is the hash of the stored plan."""
     DRAINED = "Drained"
     """Reports that the brokers to decommission were read back without a replica."""
 
@@ -40,11 +40,11 @@ class ConditionType(StrEnum):
 NO_CONNECTION_REASONS = frozenset(
     {Reason.KAFKA_UNREACHABLE, Reason.KAFKA_AUTHENTICATION_FAILED, Reason.SECRET_NOT_FOUND}
 )
-"""Problems with which no request can be sent to Kafka, as opposed to a request that failed."""
+"""Problems that prevent any request to Kafka, as opposed to a request that failed."""
 
 
 class ReadySummary(Enum):
-    """How Ready, Reconciling and Stalled go together; no other combination exists."""
+    """The only combinations of the statuses of Ready, Reconciling and Stalled."""
 
     DONE = ("True", "False", "False")
     IN_PROGRESS = ("False", "True", "False")
@@ -66,7 +66,7 @@ def set_condition(
 ) -> tuple[Condition, ...]:
     """The conditions with this one set, in their fixed order.
 
-    ``status`` None is Unknown. ``lastTransitionTime`` stays while the status does.
+    ``status`` None is Unknown. ``lastTransitionTime`` changes only with the status.
     """
     others = {condition.type: condition for condition in conditions}
     before = others.get(kind)
@@ -84,18 +84,18 @@ def set_condition(
 
 
 def summarise(
-    conditions: Iterable[Condition], verdict: ReadySummary, reason: str, message: str, *, generation: int, now: datetime
+    conditions: Iterable[Condition], ready: ReadySummary, reason: str, message: str, *, generation: int, now: datetime
 ) -> tuple[Condition, ...]:
     """Set Ready, Reconciling and Stalled together, so that they never contradict each other."""
     result = tuple(conditions)
     kinds = (ConditionType.READY, ConditionType.RECONCILING, ConditionType.STALLED)
-    for kind, status in zip(kinds, verdict.value, strict=True):
+    for kind, status in zip(kinds, ready.value, strict=True):
         result = set_condition(result, kind, status == "True", reason, message, generation=generation, now=now)
     return result
 
 
 def remove_condition(conditions: Iterable[Condition], kind: ConditionType) -> tuple[Condition, ...]:
-    """The conditions without this one: it no longer applies."""
+    """The conditions without this one."""
     return tuple(condition for condition in conditions if condition.type != kind)
 
 

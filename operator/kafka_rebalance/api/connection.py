@@ -1,6 +1,6 @@
-"""How to reach a Kafka cluster: the part that both resources share.
+"""The connection to a Kafka cluster, which both resources share.
 
-Secrets are referred to, never contained. Nothing here opens a connection.
+It refers to Secrets and never contains them. Nothing here opens a connection.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _ADDRESS = r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}"
 
 
 class SaslMechanism(StrEnum):
-    """How the operator proves who it is."""
+    """The SASL mechanisms that the operator supports."""
 
     PLAIN = "PLAIN"
     SCRAM_SHA_256 = "SCRAM-SHA-256"
@@ -37,25 +37,27 @@ class SecretKeyRef(ApiModel):
 
 
 class Tls(ApiModel):
-    """Encryption, and the operator's certificate where brokers ask for one."""
+    """TLS encryption and, with a client certificate, mutual TLS."""
 
     ca_secret_ref: SecretKeyRef | None = Field(
-        default=None, description="Certificates that the brokers' are checked against. Absent: the system's."
+        default=None,
+        description="CA certificates that the brokers' certificates are verified with. Absent: those of the system.",
     )
     client_secret_ref: SecretRef | None = Field(
-        default=None, description="Secret of type kubernetes.io/tls (tls.crt, tls.key) to present to the brokers."
+        default=None,
+        description="Secret of type kubernetes.io/tls (tls.crt, tls.key) with the client certificate for the brokers.",
     )
 
 
 class Sasl(ApiModel):
-    """User name and password."""
+    """SASL authentication with a user name and password."""
 
     mechanism: SaslMechanism = Field(description="SASL mechanism of the brokers' listener.")
     secret_ref: SecretRef = Field(description="Secret with the keys username and password.")
 
 
 class Kafka(ApiModel):
-    """One Kafka cluster. It cannot be changed: a plan belongs to the cluster that it was made for."""
+    """The connection to one Kafka cluster. Immutable, because a plan belongs to the cluster that it was made for."""
 
     model_config = ConfigDict(
         json_schema_extra=rules(
@@ -64,7 +66,7 @@ class Kafka(ApiModel):
     )
 
     bootstrap_servers: Annotated[str, Field(min_length=3, max_length=4096, pattern=f"^{_ADDRESS}(,{_ADDRESS})*$")] = (
-        Field(description="Brokers to begin with, as host:port, separated by commas.")
+        Field(description="Bootstrap brokers as host:port, separated by commas.")
     )
-    tls: Tls | None = Field(default=None, description="Present: connect with TLS.")
-    sasl: Sasl | None = Field(default=None, description="Present: authenticate with SASL.")
+    tls: Tls | None = Field(default=None, description="TLS settings. Absent: connect without TLS.")
+    sasl: Sasl | None = Field(default=None, description="SASL settings. Absent: connect without authentication.")

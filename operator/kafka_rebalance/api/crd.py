@@ -1,8 +1,8 @@
-"""The CustomResourceDefinitions, from the models: ``python -m kafka_rebalance.api.crd crds`` writes them.
+"""Generates the CustomResourceDefinitions from the models: ``python -m kafka_rebalance.api.crd crds`` writes them.
 
-pydantic speaks JSON Schema; the API server wants *structural* OpenAPI v3: no references, no titles, no unions with
-null, no ``additionalProperties`` beside ``properties``. The translation knows only what our models use and refuses
-the rest, so that nothing is dropped unnoticed.
+pydantic produces JSON Schema; the API server requires *structural* OpenAPI v3: no references, no titles, no unions
+with null, no ``additionalProperties`` beside ``properties``. The translation supports only what our models use and
+refuses the rest, so that nothing is dropped unnoticed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Resource:
 
 
 _STATE = '.status.conditions[?(@.type=="Ready")].reason'
-_AGE = ("Age", "date", ".metadata.creationTimestamp", "Time since it was created.")
+_AGE = ("Age", "date", ".metadata.creationTimestamp", "Time since the resource was created.")
 
 _RESOURCES = (
     _Resource(
@@ -55,10 +55,10 @@ _RESOURCES = (
         short_name="krb",
         columns=(
             ("State", "string", _STATE, "Reason of the Ready condition."),
-            ("Progress", "string", ".status.display.progress", "Share of the work done."),
-            ("Moved", "string", ".status.display.moved", "Bytes moved of bytes to move."),
+            ("Progress", "string", ".status.display.progress", "Percentage of the work that is done."),
+            ("Moved", "string", ".status.display.moved", "Bytes copied of the bytes to copy."),
             # Text, not a date: kubectl shows a date in the future as <invalid>.
-            ("ETA", "string", ".status.display.eta", "Time left."),
+            ("ETA", "string", ".status.display.eta", "Estimated time left."),
             ("Throttle", "string", ".status.display.throttle", "Throttle in force."),
             _AGE,
         ),
@@ -70,10 +70,10 @@ _RESOURCES = (
         short_name="krt",
         columns=(
             ("State", "string", _STATE, "Reason of the Ready condition."),
-            ("Leader", "string", ".status.display.leader", "Rate of each broker, sending side."),
-            ("Follower", "string", ".status.display.follower", "Rate of each broker, fetching side."),
-            ("Brokers", "integer", ".status.brokersTotal", "Brokers on which reassignments are limited."),
-            ("Foreign", "integer", ".status.foreignReassignments", "Reassignments of others that are limited."),
+            ("Leader", "string", ".status.display.leader", "Throttle rate of each leader (sending side)."),
+            ("Follower", "string", ".status.display.follower", "Throttle rate of each follower (fetching side)."),
+            ("Brokers", "integer", ".status.brokersTotal", "Number of throttled brokers."),
+            ("Foreign", "integer", ".status.foreignReassignments", "Throttled reassignments that other tools started."),
             _AGE,
         ),
     ),
@@ -81,19 +81,19 @@ _RESOURCES = (
 
 
 class _PlainDumper(yaml.SafeDumper):
-    """YAML without anchors: a schema that occurs twice is written twice."""
+    """YAML without anchors: a schema that is used twice is written twice."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - yaml's signature
         return True
 
 
 def definitions() -> dict[str, Schema]:
-    """Every CustomResourceDefinition, by its name (plural.group)."""
+    """Every CustomResourceDefinition by name (plural.group)."""
     return {f"{resource.plural}.{GROUP}": _definition(resource) for resource in _RESOURCES}
 
 
 def render(definition: Schema) -> str:
-    """One definition as the file that is committed."""
+    """The text of the committed file of one definition."""
     text: str = yaml.dump(definition, Dumper=_PlainDumper, sort_keys=False, width=120, allow_unicode=True)
     return f"# Generated from operator/kafka_rebalance/api by `make crds`; do not edit.\n{text}"
 
@@ -142,7 +142,7 @@ def _root(model: type[BaseModel]) -> Schema:
     raw = model.model_json_schema(by_alias=True, mode="validation")
     definitions_ = raw.get("$defs", {})
     status = _without_defaults(structural(raw["properties"]["status"], definitions_))
-    # kstatus takes a resource without a status for done; with this one nobody sees it as done before we wrote.
+    # kstatus considers a resource without a status done. With this default it waits for the first status.
     status["default"] = {"observedGeneration": -1}
     return {
         "type": "object",
@@ -159,7 +159,7 @@ def _root(model: type[BaseModel]) -> Schema:
 
 
 def structural(schema: Schema, definitions_: dict[str, Schema]) -> Schema:
-    """A JSON schema of pydantic's as structural OpenAPI v3; ValueError for a keyword that is not known here."""
+    """A JSON schema from pydantic as structural OpenAPI v3. ValueError for an unknown keyword."""
     merged = _without_null(_resolved(schema, definitions_), definitions_)
     unknown = set(merged) - _KEPT - _DROPPED
     if unknown:
@@ -175,7 +175,7 @@ def structural(schema: Schema, definitions_: dict[str, Schema]) -> Schema:
 
 
 def _resolved(schema: Schema, definitions_: dict[str, Schema]) -> Schema:
-    """The schema with its reference replaced by what it refers to; what stands beside the reference wins."""
+    """The schema with its reference resolved; keywords beside the reference win."""
     if "$ref" not in schema:
         return schema
     beside = {key: value for key, value in schema.items() if key != "$ref"}
@@ -183,19 +183,19 @@ def _resolved(schema: Schema, definitions_: dict[str, Schema]) -> Schema:
 
 
 def _without_null(schema: Schema, definitions_: dict[str, Schema]) -> Schema:
-    """``X | None`` as X: absent is how None is written."""
+    """``X | None`` as X: in a resource, None is an absent field."""
     arms = schema.get("anyOf", [])
     present = [arm for arm in arms if arm != {"type": "null"}]
     if len(present) == len(arms):
         return schema
     if len(present) != 1:
-        raise ValueError(f"a union of several kinds has no structural form: {schema}")
+        raise ValueError(f"a union of several types has no structural form: {schema}")
     beside = {key: value for key, value in schema.items() if key not in {"anyOf", "default"}}
     return {**_resolved(present[0], definitions_), **beside}
 
 
 def _with_default(result: Schema, merged: Schema) -> Schema:
-    """Defaults of plain values as they are; of objects ``{}``, where that fills in something; of lists none."""
+    """Keeps defaults of plain values. An object gets ``{}`` if a field of it has a default; a list gets none."""
     default = merged.get("default")
     if result.get("type") == "object":
         if "default" in merged and any("default" in part for part in result["properties"].values()):
@@ -206,7 +206,7 @@ def _with_default(result: Schema, merged: Schema) -> Schema:
 
 
 def _without_defaults(schema: Schema) -> Schema:
-    """A status is what the operator wrote; the API server adds nothing to it."""
+    """Removes the defaults: the API server must not add anything to what the operator wrote."""
     result = {key: value for key, value in schema.items() if key != "default"}
     if "properties" in result:
         result["properties"] = {name: _without_defaults(part) for name, part in result["properties"].items()}

@@ -1,6 +1,6 @@
-"""Reads a KafkaRebalance that is being deleted and whose spec cannot be read as a whole.
+"""Reads a KafkaRebalance that is being deleted and whose spec is not valid as a whole.
 
-A later version wrote it, say, and the operator was put back to an earlier one. Its deletion must not wait for that.
+For example, a later version wrote it before the operator was downgraded. Its deletion must not wait for that.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from kafka_rebalance.errors import Refused
 
 
 def parse_deleted_rebalance(body: Mapping[str, Any]) -> KafkaRebalance:
-    """As much as can be read: a field that cannot be counts as absent, so that its default holds.
+    """The resource without its invalid fields: their defaults apply.
 
-    Refused("InvalidSpec") where not even the cluster can be read.
+    Refused("InvalidSpec") where ``spec.kafka`` is invalid.
     """
     parse_metadata(body)
     spec = copy.deepcopy(dict(body.get("spec", {})))
@@ -29,7 +29,7 @@ def parse_deleted_rebalance(body: Mapping[str, Any]) -> KafkaRebalance:
             found = refused.__cause__
             if not isinstance(found, ValidationError):
                 raise
-            # One at a time: what is wrong together may be so because of one field.
+            # One at a time: several problems may come from one field.
             loc = found.errors(include_url=False, include_context=False, include_input=False)[0]["loc"]
             if loc[:1] == ("kafka",) or spec.keys() <= {"kafka"}:
                 raise
@@ -37,7 +37,7 @@ def parse_deleted_rebalance(body: Mapping[str, Any]) -> KafkaRebalance:
 
 
 def _leave_out(spec: dict[str, Any], loc: tuple[int | str, ...]) -> None:
-    """Take out the field at ``loc``, as far as that leads through objects; else all but the cluster."""
+    """Remove the field at ``loc`` if objects lead to it, else everything but ``kafka``."""
     within, path = spec, list(loc)
     while len(path) > 1 and isinstance(within.get(str(path[0])), dict) and path[1] in within[str(path[0])]:
         within = within[str(path.pop(0))]

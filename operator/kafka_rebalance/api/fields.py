@@ -1,7 +1,7 @@
-"""The kinds of values that both resources are made of, each with the schema the API server enforces for it.
+"""The field types of both resources, each with the schema that the API server enforces for it.
 
-Every kind is checked twice by the same rule: by the API server (pattern, bounds, CEL) when a person writes, and here
-when the operator reads, since a client may have been let through by an older CRD. Nothing here knows a resource.
+Every type is checked twice by the same rule: by the API server (pattern, bounds, CEL) when a resource is written, and
+here when the operator reads it or a command reads a file. Nothing here depends on a resource.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from pydantic.alias_generators import to_camel
 from kafka_rebalance.units import parse_duration, parse_quantity
 
 MAX_RATE = 2**50
-"""1 Pi bytes per second: more than any broker does, and sums of a few still fit Kafka's 64 bits."""
+"""1 Pi bytes per second: more than any broker reaches; the sum of several still fits into Kafka's 64 bits."""
 MAX_INT32 = 2**31 - 1
 MAX_BYTES = 2**63 - 1
-"""What an integer of a resource can be. To this Kubernetes caps binary quantities that are larger."""
+"""The largest integer of a resource. Kubernetes caps larger binary quantities to it."""
 MAX_REGEX = 512
-"""Characters of one regular expression."""
+"""Maximum length of a regular expression."""
 MAX_REGEXES = 100
-"""Regular expressions of one list."""
+"""Maximum number of regular expressions in a list."""
 UNSET = -1
-"""A rate that is explicitly none, where an absent one means something else."""
+"""A rate that is explicitly unset, where an absent field means something else."""
 
 _RE2_OPTIONS = re2.Options()
 _RE2_OPTIONS.log_errors = False
 
 
 class ApiModel(BaseModel):
-    """A part of a resource: camelCase outside, unknown fields refused, never changed after it was read."""
+    """A part of a resource: camelCase names in YAML, unknown fields refused, immutable."""
 
     model_config = ConfigDict(
         alias_generator=to_camel, extra="forbid", frozen=True, validate_by_alias=True, validate_by_name=True
@@ -51,12 +51,12 @@ class ApiModel(BaseModel):
 
 
 def rule(expression: str, message: str, **more: str) -> dict[str, str]:
-    """One CEL validation rule. ``message`` reads after the field's path."""
+    """One CEL validation rule. The API server prints ``message`` after the field's path."""
     return {"rule": expression, "message": message, **more}
 
 
 def rules(*validations: dict[str, str]) -> dict[str, Any]:
-    """CEL rules, as a schema's extra keys."""
+    """CEL rules as extra keys of a schema."""
     return {"x-kubernetes-validations": list(validations)}
 
 
@@ -95,9 +95,9 @@ def _rate_override(value: object) -> int:
 def _bytes(value: object) -> int:
     count = _quantity(value)
     if count < 1:
-        raise ValueError("must be a quantity of at least 1 byte")
+        raise ValueError("must be at least 1 byte")
     if count > MAX_BYTES:
-        raise ValueError(f"must be {MAX_BYTES} bytes at most")
+        raise ValueError(f"must be at most {MAX_BYTES} bytes")
     return count
 
 
@@ -122,7 +122,7 @@ def _unique(values: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def format_time(moment: datetime) -> str:
-    """Kubernetes' form: UTC, whole seconds, ``Z``."""
+    """The time as Kubernetes writes it: UTC, whole seconds, ``Z``."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -162,7 +162,7 @@ ByteCount = Annotated[
         _rate_schema(
             f"^{_QUANTITY}$",
             "self >= 1",
-            # Below, and not at most: CEL caps binary quantities to this, which no string of the pattern is.
+            # Strictly below: CEL caps larger binary quantities to this value, which no string of the pattern equals.
             "isQuantity(self) && quantity(self).compareTo(quantity('1')) >= 0"
             f" && quantity(self).compareTo(quantity('{MAX_BYTES}')) < 0",
             f"must be a quantity of 1 to {MAX_BYTES} bytes, like 5Ti or 1048576",
@@ -180,10 +180,10 @@ _RATE_OR_UNSET = WithJsonSchema(
     )
 )
 RateOrUnset = Annotated[int | None, BeforeValidator(_rate_or_unset), _RATE_OR_UNSET]
-"""KIP-542's rates: as ``Rate``, and -1 means unset, which is None here."""
+"""A KIP-542 rate: as ``Rate``; -1 means unset and becomes None."""
 
 RateOverride = Annotated[int, BeforeValidator(_rate_override), _RATE_OR_UNSET]
-"""As ``RateOrUnset``, but unset stays ``UNSET``: absent means that the general rate holds."""
+"""As ``RateOrUnset``, but -1 stays ``UNSET``: an absent override means that the general rate applies."""
 
 Seconds = Annotated[
     int,
@@ -210,7 +210,7 @@ Regex = Annotated[
             "type": "string",
             "minLength": 1,
             "maxLength": MAX_REGEX,
-            # Both arms are true on purpose: the expression fails, and so refuses, only where matches() cannot compile.
+            # Both arms are true on purpose: evaluation fails, and so refuses, only where matches() cannot compile.
             **rules(rule("''.matches(self) ? true : true", "is not a valid RE2 regular expression")),
         }
     ),
@@ -224,10 +224,10 @@ Regexes = Annotated[
 BrokerNumber = Annotated[int, Field(ge=0, le=MAX_INT32)]
 _SET = {"x-kubernetes-list-type": "set"}
 BrokerSet = Annotated[tuple[BrokerNumber, ...], Field(max_length=1000, json_schema_extra=_SET), AfterValidator(_unique)]
-"""Broker ids, none twice."""
+"""Distinct broker ids."""
 
 FewBrokers = Annotated[tuple[BrokerNumber, ...], Field(max_length=200, json_schema_extra=_SET), AfterValidator(_unique)]
-"""As ``BrokerSet``, but short enough to be compared with one: CEL may spend a million units of work on an object."""
+"""A ``BrokerSet`` that is short enough for a CEL rule to compare it with another one within the cost limit."""
 
 PositiveInt = Annotated[int, Field(ge=1, le=MAX_INT32)]
 

@@ -1,6 +1,6 @@
-"""spec of KafkaRebalance: what a person asks for.
+"""spec of KafkaRebalance: the desired state.
 
-A field is here only if something acts on it. No decision is taken here.
+A field exists only if something acts on it. No decisions are made here.
 """
 
 from __future__ import annotations
@@ -29,23 +29,29 @@ from kafka_rebalance.model.goals import Balance, RackAwareness, Strategy
 
 
 class OfflinePolicy(StrEnum):
-    """What a partition without a leader means for the plan."""
+    """How the plan treats a partition without a leader."""
 
     SKIP = "Skip"
     REFUSE = "Refuse"
 
 
 class Topics(ApiModel):
-    """Which topics may be touched, and which of them stay as they are all the same."""
+    """Selects the topics, and pins some of them."""
 
     include: Regexes = Field(
-        default=(), description="RE2 expressions that match whole topic names. Empty: every topic, internal ones too."
+        default=(),
+        description="RE2 expressions for the topics to rebalance; each must match the whole name. Empty: all topics, "
+        "including internal ones.",
     )
-    exclude: Regexes = Field(default=(), description="RE2 expressions that match whole topic names. Wins over include.")
+    exclude: Regexes = Field(
+        default=(),
+        description="RE2 expressions for the topics to leave out; each must match the whole name. Takes precedence "
+        "over include.",
+    )
     pinned: Regexes = Field(
         default=(),
-        description="RE2 expressions that match whole topic names. Those selected stay as they are, and count: the "
-        "others are balanced around them.",
+        description="RE2 expressions for selected topics that must not move; each must match the whole name. Their "
+        "replicas count: the other topics are balanced around them.",
     )
 
 
@@ -57,76 +63,86 @@ class ConfigMapKeyRef(ApiModel):
 
 
 class Assignment(ApiModel):
-    """The lists of the strategy Assignment."""
+    """The target assignment of the strategy Assignment."""
 
     config_map_ref: ConfigMapKeyRef = Field(
-        description="Kafka's reassignment JSON. It is read when the plan is made: a change of the ConfigMap alone does "
-        "not plan anew, naming another one does."
+        description="ConfigMap key with Kafka's reassignment JSON. It is read when the plan is made. A change to the "
+        "ConfigMap does not start a new plan; a reference to another ConfigMap does."
     )
 
 
 class Brokers(ApiModel):
-    """Which brokers may hold replicas."""
+    """Selects the brokers that may hold replicas."""
 
     model_config = ConfigDict(
         json_schema_extra=rules(
             rule(
                 "!has(self.include) || !has(self.decommission) || !self.decommission.exists(b, b in self.include)",
-                "a broker cannot be in include and in decommission at once",
+                "a broker cannot be in both include and decommission",
             )
         )
     )
 
     include: BrokerSet = Field(
-        default=(), description="Ids of the brokers that shall hold replicas. Empty: every live broker."
+        default=(), description="Ids of the brokers that may hold replicas. Empty: all live brokers."
     )
-    decommission: FewBrokers = Field(default=(), description="Ids of brokers that shall hold nothing at the end.")
+    decommission: FewBrokers = Field(
+        default=(), description="Ids of the brokers to drain: they hold no replicas at the end."
+    )
 
     @model_validator(mode="after")
     def _disjoint(self) -> Self:
         if not disjoint(self.include, self.decommission):
-            raise ValueError("a broker cannot be in include and in decommission at once")
+            raise ValueError("a broker cannot be in both include and decommission")
         return self
 
 
 class GoalsSpec(ApiModel):
-    """What a good assignment is, beyond equal replica counts."""
+    """The goals of the plan."""
 
     rack_awareness: RackAwareness = Field(
         default=RackAwareness.ENFORCED,
-        description="Enforced: the replicas of a partition are spread over racks wherever possible. "
-        "Preferred: as far as the fairest counts allow. Disabled: racks are ignored.",
+        description="Enforced: the replicas of a partition are spread over as many racks as possible. "
+        "Preferred: they are, as far as the best replica balance allows. Disabled: racks are ignored.",
     )
     balance: Balance = Field(
         default=Balance.TOTAL,
-        description="Total: every broker holds the same number of replicas, give or take one. PerTopic: of each topic. "
-        "Both: in total, and of each topic as far as that allows.",
+        description="Total: every broker holds the same number of replicas, give or take one. PerTopic: the same "
+        "number of replicas of each topic. Both: in total first, then per topic as far as the total allows.",
     )
-    leaders: bool = Field(default=True, description="Spread preferred leaders evenly. Costs no data.")
+    leaders: bool = Field(
+        default=True, description="Balance the number of preferred leaders per broker. Copies no data."
+    )
     follower_order: bool = Field(
-        default=True, description="Spread the first followers of each broker's leaders evenly. Costs no data."
+        default=True,
+        description="Spread the first followers of each broker's leaders evenly over the other brokers. Copies no "
+        "data.",
     )
     max_replica_moves: Annotated[int, Field(ge=0, le=MAX_INT32)] | None = Field(
-        default=None, description="A run moves at most so many replicas: the best within that. Absent: no limit."
+        default=None,
+        description="Movement budget: maximum number of replica moves. The plan is the best one within it. Absent: no "
+        "limit.",
     )
     max_data_to_move: ByteCount | None = Field(
-        default=None, description="A run copies at most so many bytes: the best within that. Absent: no limit."
+        default=None,
+        description="Movement budget: maximum number of bytes to copy. The plan is the best one within it. Absent: no "
+        "limit.",
     )
     minimum_gain: Annotated[int, Field(ge=0, le=100)] = Field(
         default=0,
-        description="Percent of the fullest broker's replicas. A plan that forces nothing and takes less than that off "
-        "it is empty. 0: any gain will do.",
+        description="Minimum reduction of the fullest broker's replica count, in percent. A plan without forced moves "
+        "that gains less is empty. 0: any gain is enough.",
     )
 
 
-_ONLY_BALANCING = "goals.balance, maxReplicaMoves, maxDataToMove and minimumGain are for the strategy MinimalMovement"
-_LISTS_FOR_ASSIGNMENT = "assignment is needed by the strategy Assignment, and by no other"
-_NO_COPIES = "replicationFactor needs copies, and the strategy PreferredLeaders makes none"
-_LEADERS_WANTED = "goals.leaders: false leaves the strategy PreferredLeaders nothing to do"
+_ONLY_BALANCING = "goals.balance, maxReplicaMoves, maxDataToMove and minimumGain require the strategy MinimalMovement"
+_LISTS_FOR_ASSIGNMENT = "assignment is required with the strategy Assignment and not allowed with others"
+_NO_COPIES = "replicationFactor is not allowed with the strategy PreferredLeaders, which copies nothing"
+_LEADERS_WANTED = "goals.leaders cannot be false with the strategy PreferredLeaders"
 
 
 class KafkaRebalanceSpec(ApiModel):
-    """What shall be where, and how to get there."""
+    """The desired assignment, and how to reach it."""
 
     model_config = ConfigDict(
         json_schema_extra=rules(
@@ -141,47 +157,50 @@ class KafkaRebalanceSpec(ApiModel):
         )
     )
 
-    kafka: Kafka = Field(description="The Kafka cluster. Cannot be changed.")
+    kafka: Kafka = Field(description="Connection to the Kafka cluster. Immutable.")
     strategy: Strategy = Field(
         default=Strategy.MINIMAL_MOVEMENT,
-        description="MinimalMovement: of all balanced assignments the one that moves the fewest replicas. "
-        "ForcedMovesOnly: only what is broken: replicas on brokers that shall hold none, or against the rack rule. "
-        "Generate: anew, by the rule of Kafka's own tool. Assignment: the lists of spec.assignment. "
-        "PreferredLeaders: only the order within lists; no data moves.",
+        description="How targets are chosen. MinimalMovement: the balanced assignment that moves the fewest replicas. "
+        "ForcedMovesOnly: move only replicas on brokers that must not hold any, or that break the rack rule. "
+        "Generate: a new assignment by the algorithm of Kafka's own tool. Assignment: the one in spec.assignment. "
+        "PreferredLeaders: reorder replicas only; no data is copied.",
     )
-    topics: Topics = Field(default=Topics(), description="Which topics may be touched. Absent: all.")
-    brokers: Brokers = Field(default=Brokers(), description="Which brokers may hold replicas. Absent: all live ones.")
+    topics: Topics = Field(default=Topics(), description="The topics to rebalance. Absent: all.")
+    brokers: Brokers = Field(
+        default=Brokers(), description="The brokers that may hold replicas. Absent: all live brokers."
+    )
     replication_factor: Annotated[int, Field(ge=1, le=32767)] | None = Field(
         default=None,
-        description="Replicas that each selected partition shall have. Absent: as many as it has. Refused where it "
-        "would fall below min.insync.replicas.",
+        description="New replication factor of every selected partition. Absent: unchanged. Refused if it is less than "
+        "min.insync.replicas.",
     )
-    assignment: Assignment | None = Field(default=None, description="The lists of the strategy Assignment.")
+    assignment: Assignment | None = Field(default=None, description="The target assignment of the strategy Assignment.")
     offline_policy: OfflinePolicy = Field(
         default=OfflinePolicy.SKIP,
-        description="Skip: a partition without a leader is left alone and named. Refuse: nothing is planned meanwhile.",
+        description="Skip: a partition without a leader is skipped and listed in status.skipped. Refuse: there is no "
+        "plan while such a partition exists.",
     )
-    goals: GoalsSpec = Field(default=GoalsSpec(), description="What a good assignment is.")
+    goals: GoalsSpec = Field(default=GoalsSpec(), description="The goals of the plan.")
     execution: Execution = Field(
-        default=Execution(), description="How fast it may go. Changes act on the running rebalance."
+        default=Execution(), description="Limits and timing of the execution. Changes act on the running rebalance."
     )
     throttle: Throttle | None = Field(
         default=None,
-        description="Rates of the moving replicas. Absent: those of the cluster's KafkaReassignmentThrottle, "
-        "and 50Mi where there is none.",
+        description="Throttle rates of this rebalance. Absent: those of the cluster's KafkaReassignmentThrottle; "
+        "without one, 50Mi per second.",
     )
     deletion_policy: DeletionPolicy = Field(
         default=DeletionPolicy.ROLLBACK,
-        description="What deleting a running rebalance does. Rollback: cancel, and move everything back. "
-        "Revert: cancel only what is in flight. Abandon: let go at once; what is in flight finishes under its "
-        "throttle, which goes with it. May be changed while the deletion runs.",
+        description="What deleting a running rebalance does. Rollback: cancel what is in flight and move everything "
+        "back. Revert: only cancel what is in flight. Abandon: delete at once; what is in flight finishes under the "
+        "throttle, which is then removed. May be changed while the resource is being deleted.",
     )
-    approval: Approval = Field(default=Approval(), description="Whether a person has to agree to the plan.")
-    rollback: Rollback = Field(default=Rollback(), description="Bounds of the rollback that a deletion starts.")
+    approval: Approval = Field(default=Approval(), description="Whether the plan requires approval.")
+    rollback: Rollback = Field(default=Rollback(), description="Limits of the rollback that a deletion starts.")
     priority: Annotated[int, Field(ge=-1000, le=1000)] = Field(
         default=0,
-        description="Of two rebalances that want the same partitions the higher goes first. A running one gives way "
-        "at its next rest points. Each whole hour of waiting counts as one more among those that wait.",
+        description="Of two rebalances with common partitions, the one with the higher priority goes first. A running "
+        "one yields when its partitions complete their steps. Among waiting ones, each full hour of waiting adds 1.",
     )
 
     @model_validator(mode="after")

@@ -1,6 +1,6 @@
-"""The field reference in docs/, from the CRDs: ``python -m kafka_rebalance.api.reference docs/reference.md`` writes it.
+"""Generates the field reference: ``python -m kafka_rebalance.api.reference docs/reference.md`` writes it.
 
-Pure but for that last line; what a field means is said once, in the models.
+The descriptions come from the CRDs, and so from the models.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from kafka_rebalance.api.crd import definitions
 _HEAD = """\
 # Reference
 
-Generated from `operator/kafka_rebalance/api` by `make crds`; do not edit. `kubectl explain krb.spec` says the same.
-Rates and sizes are bytes, written as whole Kubernetes quantities (`50Mi`); durations are written like `15m` or `1h30m`.
+Generated from `operator/kafka_rebalance/api` by `make crds`; do not edit. `kubectl explain krb.spec` prints the same.
+Sizes are in bytes and rates in bytes per second, as whole Kubernetes quantities (`50Mi`). Durations look like `15m`
+or `1h30m`.
 """
 
 
@@ -36,7 +37,7 @@ def _resource(definition: dict[str, Any]) -> str:
         lines += [
             f"### {names['kind']} {part}",
             "",
-            "| Field | Type | Default | Meaning |",
+            "| Field | Type | Default | Description |",
             "| --- | --- | --- | --- |",
         ]
         lines += [_row(path, field, needed=needed) for path, field, needed in _fields(schema["properties"][part])]

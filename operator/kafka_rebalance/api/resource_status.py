@@ -1,7 +1,7 @@
-"""status of both resources: small and bounded whatever the size of the cluster, written by the operator alone.
+"""status of both resources: bounded in size whatever the size of the cluster, and written by the operator only.
 
-``as_patch`` gives a merge patch that *replaces* the status: a None becomes null and removes what was there. The status
-is for people and tools; the operator never takes a decision from one that it reads back.
+``as_patch`` returns a merge patch that *replaces* the status: None becomes null and removes the old value. The status
+is for people and tools; the operator never bases a decision on it.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ BrokerList = Annotated[tuple[int, ...], Field(max_length=200, json_schema_extra=
 class Condition(ApiModel):
     """One condition, as in metav1.Condition."""
 
-    type: Annotated[str, Field(min_length=1, max_length=316)] = Field(description="What the condition is about.")
+    type: Annotated[str, Field(min_length=1, max_length=316)] = Field(description="Type of the condition.")
     status: Literal["True", "False", "Unknown"] = Field(description="True, False or Unknown.")
-    observed_generation: int = Field(default=-1, description="Generation of the spec that the condition is about.")
-    last_transition_time: Timestamp = Field(description="When the status last changed.")
+    observed_generation: int = Field(default=-1, description="Generation of the spec that the condition is based on.")
+    last_transition_time: Timestamp = Field(description="When the status of the condition last changed.")
     reason: Annotated[str, Field(min_length=1, max_length=1024, pattern=r"^[A-Za-z]([A-Za-z0-9_]*[A-Za-z0-9])?$")] = (
-        Field(description="Why, in one CamelCase word.")
+        Field(description="Reason, as one CamelCase word.")
     )
-    message: Annotated[str, Field(max_length=MAX_MESSAGE)] = Field(default="", description="Why, for a person.")
+    message: Annotated[str, Field(max_length=MAX_MESSAGE)] = Field(default="", description="Explanation for people.")
 
 
 class ResourceStatus(ApiModel):
-    """What every resource reports."""
+    """The status fields of every resource."""
 
-    # A status written by a newer operator must not stop this one: what is not known is left out.
+    # The status of a newer operator must not stop this one after a downgrade: unknown fields are ignored.
     model_config = ConfigDict(extra="ignore")
 
-    observed_generation: int = Field(default=-1, description="Generation of the spec that this status is about.")
+    observed_generation: int = Field(default=-1, description="Generation of the spec that this status is based on.")
     cluster_id: Annotated[str, Field(max_length=128)] | None = Field(
-        default=None, description="Id of the Kafka cluster, as the brokers tell it."
+        default=None, description="Id of the Kafka cluster, as reported by the brokers."
     )
     conditions: Annotated[
         tuple[Condition, ...],
@@ -54,183 +54,194 @@ class ResourceStatus(ApiModel):
             max_length=20,
             json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
         ),
-    ] = Field(default=(), description="Conditions; the reason of Ready is the state.")
+    ] = Field(default=(), description="Conditions. The reason of Ready is the state of the resource.")
 
     def as_patch(self) -> dict[str, Any]:
-        """The body of a merge patch on /status that leaves exactly this status behind."""
+        """The body of a merge patch on /status that results in exactly this status."""
         return {"status": self.model_dump(mode="json", by_alias=True)}
 
 
 class SpreadStatus(ApiModel):
-    """How far apart brokers are."""
+    """Range of the replica counts of the brokers."""
 
-    fewest: Count = Field(description="The fewest replicas that a broker holds of what is balanced.")
-    most: Count = Field(description="The most replicas that a broker holds of what is balanced.")
+    fewest: Count = Field(description="Replica count of the broker with the fewest, counting what is balanced.")
+    most: Count = Field(description="Replica count of the broker with the most, counting what is balanced.")
 
 
 class BrokerPlanRow(ApiModel):
-    """What the plan does to one broker."""
+    """Changes to one broker."""
 
     broker: Count = Field(description="Id of the broker.")
-    replicas_in: Count = Field(description="Replicas that it gets.")
-    replicas_out: Count = Field(description="Replicas that it gives up.")
-    bytes_in: Count = Field(description="Bytes that its new replicas have to fetch.")
-    bytes_out: Count = Field(description="Bytes of the replicas that it gives up.")
-    leaders_in: Count = Field(description="Partitions whose preferred leader it becomes.")
-    leaders_out: Count = Field(description="Partitions whose preferred leader it is no more.")
+    replicas_in: Count = Field(description="Replicas that the broker gets.")
+    replicas_out: Count = Field(description="Replicas that the broker gives up.")
+    bytes_in: Count = Field(description="Bytes that the new replicas on the broker fetch.")
+    bytes_out: Count = Field(description="Bytes of the replicas that the broker gives up.")
+    leaders_in: Count = Field(description="Partitions whose preferred leader the broker becomes.")
+    leaders_out: Count = Field(description="Partitions whose preferred leader the broker ceases to be.")
 
 
 class PlanStatus(ApiModel):
-    """The plan being carried out."""
+    """The current plan."""
 
-    hash: Annotated[str, Field(max_length=80)] = Field(description="Hash of the changed partitions.")
+    hash: Annotated[str, Field(max_length=80)] = Field(
+        description="Hash of the changed partitions, for spec.approval.planHash."
+    )
     ref: Annotated[str, Field(max_length=253)] | None = Field(
-        default=None, description="ConfigMap in the operator's namespace that the stored plan begins with."
+        default=None, description="Name of the index ConfigMap of the stored plan, in the operator's namespace."
     )
-    partitions: Count = Field(description="Partitions that change.")
-    replica_moves: Count = Field(description="Replicas placed on a broker that did not hold the partition.")
+    partitions: Count = Field(description="Partitions that the plan changes.")
+    replica_moves: Count = Field(description="Replicas to place on a broker that does not hold the partition.")
     lower_bound: Count = Field(
-        description="Moves that no plan that does what the strategy asks can be below. Of Generate and Assignment: the "
-        "moves that these very lists need."
+        description="Proven lower bound: no plan of this strategy has fewer replica moves. Generate and Assignment: "
+        "the moves that exactly this assignment takes."
     )
-    optimal: bool = Field(description="Whether replicaMoves is proved to be the optimum.")
-    before: SpreadStatus | None = Field(default=None, description="The brokers' replicas before the plan.")
-    after: SpreadStatus | None = Field(default=None, description="The same after it: what imbalance remains.")
+    optimal: bool = Field(description="true: replicaMoves is proven to be minimal.")
+    before: SpreadStatus | None = Field(default=None, description="Replicas per broker before the plan.")
+    after: SpreadStatus | None = Field(default=None, description="Replicas per broker after the plan.")
     budget_reached: bool | None = Field(
         default=None,
-        description="True where maxReplicaMoves or maxDataToMove left imbalance that more moves would mend.",
+        description="true: maxReplicaMoves or maxDataToMove leaves imbalance that more moves would remove.",
     )
     reason: ShortText | None = Field(
-        default=None, description="Why the plan is empty, where the cluster is not just as asked for, in one word."
+        default=None, description="Why the plan is empty although the cluster is not balanced, as one CamelCase word."
     )
     leader_moves: Count = Field(description="Partitions whose preferred leader changes.")
     elections: Count = Field(
-        default=0, description="Partitions whose list stays, and whose preferred leader is elected (PreferredLeaders)."
+        default=0,
+        description="Partitions whose replica list does not change and whose preferred leader is elected "
+        "(PreferredLeaders).",
     )
-    data_to_move: Count = Field(description="Bytes that new replicas have to fetch.")
+    data_to_move: Count = Field(description="Bytes to copy to new replicas.")
     data_source: ShortText | None = Field(
-        default=None, description="Where the sizes come from: LoadModel (the pipeline's) or LogDirs (read live)."
+        default=None,
+        description="Source of the partition sizes: LoadModel (from the pipeline) or LogDirs (read from the brokers).",
     )
     per_broker: Annotated[tuple[BrokerPlanRow, ...], Field(max_length=MAX_PLAN_BROKERS, json_schema_extra=_ATOMIC)] = (
-        Field(default=(), description="What each broker gets and gives up, those that change most first; the first 20.")
+        Field(default=(), description="Changes per broker, those with the most changes first; at most 20.")
     )
-    per_broker_count: Count = Field(default=0, description="Number of brokers that get or give up anything.")
-    eta: ShortText | None = Field(default=None, description="Expected duration at the throttle in force.")
+    per_broker_count: Count = Field(default=0, description="Number of brokers that the plan changes.")
+    eta: ShortText | None = Field(default=None, description="Estimated duration at the current throttle.")
 
 
 class PartitionProgress(ApiModel):
-    """Partitions of the plan by what became of them."""
+    """Partitions of the plan by state."""
 
     total: Count = Field(description="Partitions of the plan.")
     completed: Count = Field(description="Partitions at their target.")
-    in_flight: Count = Field(description="Partitions with a step under way.")
+    in_flight: Count = Field(description="Partitions with a step in flight.")
     waiting: Count = Field(description="Partitions that wait for their next step.")
-    skipped: Count = Field(default=0, description="Partitions left alone; see skipped.")
+    skipped: Count = Field(default=0, description="Partitions that are skipped; see status.skipped.")
 
 
 class ReplicaProgress(ApiModel):
     """Replica moves of the plan."""
 
-    total: Count = Field(description="Replicas to be placed on a new broker.")
-    completed: Count = Field(description="Those that are in sync there.")
+    total: Count = Field(description="Replica moves of the plan.")
+    completed: Count = Field(description="Replica moves whose new replica is in sync.")
 
 
 class StepProgress(ApiModel):
     """KIP-435's steps."""
 
     completed: Count = Field(
-        description="Steps that lie behind the partitions: counted from where each began and where it is, in steps of "
-        "the parallelReplicaCount of now. Partitions that are left alone do not count."
+        description="Completed steps, computed from the original and the current replicas of each partition with the "
+        "current parallelReplicaCount. Skipped partitions do not count."
     )
-    in_flight: Count = Field(description="Steps under way: at most one of each partition.")
+    in_flight: Count = Field(description="Steps in flight: at most one per partition.")
 
 
 class ByteProgress(ApiModel):
     """Bytes of the plan."""
 
-    total: Count = Field(description="Bytes that new replicas have to fetch.")
-    moved: Count = Field(description="Bytes that they hold.")
+    total: Count = Field(description="Bytes to copy to new replicas.")
+    moved: Count = Field(description="Bytes copied so far.")
 
 
 class ProgressStatus(ApiModel):
-    """How far it is."""
+    """Progress of the run."""
 
     percent: Annotated[int, Field(ge=0, le=100)] = Field(
-        description="Share of the bytes; of the partitions where nothing is to be copied. Back: of the way back."
+        description="Percentage of the bytes copied; if there is nothing to copy, of the partitions completed. In a "
+        "rollback or undo: progress of the way back."
     )
-    partitions: PartitionProgress = Field(description="Partitions by what became of them.")
-    replica_moves: ReplicaProgress = Field(description="Replica moves.")
-    # Not in statuses that earlier versions have written.
-    steps: StepProgress | None = Field(default=None, description="KIP-435's steps. Back: of the way back.")
-    bytes: ByteProgress = Field(description="Bytes.")
-    rate: Count | None = Field(default=None, description="Bytes per second, lately.")
-    estimated_completion: ShortText | None = Field(default=None, description="When it will be done at the pace seen.")
-    started_at: Timestamp | None = Field(
-        default=None, description="When the run submitted its first step; absent until then."
+    partitions: PartitionProgress = Field(description="Partitions of the plan by state.")
+    replica_moves: ReplicaProgress = Field(description="Replica moves of the plan.")
+    steps: StepProgress = Field(description="KIP-435's steps. In a rollback or undo: those of the way back.")
+    bytes: ByteProgress = Field(description="Bytes of the plan.")
+    rate: Count | None = Field(default=None, description="Recent copy rate in bytes per second.")
+    estimated_completion: ShortText | None = Field(
+        default=None, description="Estimated time of completion at the recent rate."
     )
+    started_at: Timestamp | None = Field(default=None, description="When the run submitted its first step.")
     above_replication_factor: Count = Field(
-        default=0, description="Partitions that have more replicas than their replication factor for now."
+        default=0, description="Partitions that temporarily have more replicas than their replication factor."
     )
 
 
 class BatchRow(ApiModel):
     """One partition in flight (a row of KIP-435's current batch)."""
 
-    topic: TopicName = Field(description="Topic.")
-    partition: Count = Field(description="Partition.")
+    topic: TopicName = Field(description="Name of the topic.")
+    partition: Count = Field(description="Number of the partition.")
     current: BrokerList = Field(description="Replicas before the step, preferred leader first.")
-    step: BrokerList = Field(description="Replicas that the step asked for.")
-    target: BrokerList = Field(description="Replicas at the end.")
-    adding: BrokerList = Field(default=(), description="Brokers that Kafka is adding.")
-    removing: BrokerList = Field(default=(), description="Brokers that Kafka will remove.")
+    step: BrokerList = Field(description="Target replicas of the step.")
+    target: BrokerList = Field(description="Target replicas of the plan.")
+    adding: BrokerList = Field(default=(), description="Replicas that Kafka is adding.")
+    removing: BrokerList = Field(default=(), description="Replicas that Kafka will remove.")
     since: Timestamp | None = Field(default=None, description="When the step was submitted.")
     bytes_remaining: Count | None = Field(
-        default=None, description="Bytes that the adding brokers still have to fetch."
+        default=None, description="Bytes that the adding replicas have not fetched yet."
     )
 
 
 class ThrottleStatus(ApiModel):
-    """The throttle in force."""
+    """The current throttle."""
 
-    leader_rate: Count | None = Field(default=None, description="Bytes per second per broker, sending side.")
-    follower_rate: Count | None = Field(default=None, description="Bytes per second per broker, fetching side.")
-    source: SourceName = Field(description="Which setting the rates come from.")
+    leader_rate: Count | None = Field(default=None, description="Bytes per second that each broker may send.")
+    follower_rate: Count | None = Field(default=None, description="Bytes per second that each broker may fetch.")
+    source: SourceName = Field(description="The setting that the rates come from.")
     bound_by: SourceName | None = Field(
         default=None,
-        description="Whose lower limit binds on some of these brokers. Absent: nobody's; the rates are in force.",
+        description="The setting with a lower limit that applies on some brokers instead. Absent: the rates apply on "
+        "all.",
     )
-    brokers: Count = Field(default=0, description="Brokers on which it is applied.")
+    brokers: Count = Field(default=0, description="Number of brokers on which the throttle is set.")
 
 
 class SkippedRow(ApiModel):
-    """A partition that is left alone."""
+    """A skipped partition."""
 
-    topic: TopicName = Field(description="Topic.")
-    partition: Count = Field(description="Partition.")
-    reason: ShortText = Field(description="Why, in one CamelCase word.")
+    topic: TopicName = Field(description="Name of the topic.")
+    partition: Count = Field(description="Number of the partition.")
+    reason: ShortText = Field(description="Reason, as one CamelCase word.")
 
 
 class Display(ApiModel):
-    """Ready-made text for the columns of kubectl get."""
+    """Text for the columns of kubectl get."""
 
-    progress: ShortText | None = Field(default=None, description="Percent done, like 37%.")
-    moved: ShortText | None = Field(default=None, description="Bytes moved of bytes to move, like 1.2 GiB/3.4 GiB.")
-    eta: ShortText | None = Field(default=None, description="Time left, from at best to at this pace, like 12m-25m.")
-    throttle: ShortText | None = Field(default=None, description="Throttle in force, like 50.0 MiB/s.")
+    progress: ShortText | None = Field(default=None, description="Percentage done, for example 37%.")
+    moved: ShortText | None = Field(
+        default=None, description="Bytes copied of the bytes to copy, for example 1.2 GiB/3.4 GiB."
+    )
+    eta: ShortText | None = Field(
+        default=None,
+        description="Estimated time left, from the full throttle rate to the recent rate, for example 12m-25m.",
+    )
+    throttle: ShortText | None = Field(default=None, description="Current throttle, for example 50.0 MiB/s.")
 
 
 class KafkaRebalanceStatus(ResourceStatus):
-    """How far a rebalance is."""
+    """Status of a rebalance."""
 
-    plan: PlanStatus | None = Field(default=None, description="The plan being carried out.")
-    progress: ProgressStatus | None = Field(default=None, description="How far it is.")
+    plan: PlanStatus | None = Field(default=None, description="The current plan.")
+    progress: ProgressStatus | None = Field(default=None, description="Progress of the run.")
     current_batch: Annotated[tuple[BatchRow, ...], Field(max_length=MAX_BATCH_ROWS, json_schema_extra=_ATOMIC)] = Field(
-        default=(), description="Partitions in flight; the first 20."
+        default=(), description="Partitions in flight; at most 20."
     )
     current_batch_size: Count = Field(default=0, description="Number of partitions in flight.")
-    throttle: ThrottleStatus | None = Field(default=None, description="The throttle in force.")
+    throttle: ThrottleStatus | None = Field(default=None, description="The current throttle.")
     skipped: Annotated[tuple[SkippedRow, ...], Field(max_length=MAX_SKIPPED_ROWS, json_schema_extra=_ATOMIC)] = Field(
-        default=(), description="Partitions that are left alone; the first 50."
+        default=(), description="Skipped partitions; at most 50."
     )
-    skipped_count: Count = Field(default=0, description="Number of partitions that are left alone.")
+    skipped_count: Count = Field(default=0, description="Number of skipped partitions.")
     display: Display | None = Field(default=None, description="Text for the columns of kubectl get.")

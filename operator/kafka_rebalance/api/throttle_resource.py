@@ -1,4 +1,4 @@
-"""spec and status of KafkaReassignmentThrottle: KIP-542's rates for one Kafka cluster, and KIP-236's freeze."""
+"""spec and status of KafkaReassignmentThrottle: KIP-542's rates of one Kafka cluster, and KIP-236's freeze."""
 
 from __future__ import annotations
 
@@ -24,38 +24,38 @@ from kafka_rebalance.execution.reassignment_throttle import Rates
 from kafka_rebalance.model.topology import BrokerId
 
 MAX_BROKER_ROWS = 50
-_NO_SIDE = "set leaderRate, followerRate or both: -1 is unset"
+_NO_SIDE = "set leaderRate, followerRate or both; -1 means unset"
 
 
 class ClusterLimits(ApiModel):
-    """KIP-435's limits over all rebalances of the cluster together. Absent: no ceiling."""
+    """KIP-435's limits for all rebalances of the cluster together. Absent: no limit."""
 
     parallel_partition_count: PositiveInt | None = Field(
         default=None,
-        description="Partitions in flight at once (KIP-435 reassignment.parallel.partition.count).",
+        description="Maximum number of partitions in flight (KIP-435 reassignment.parallel.partition.count).",
     )
     parallel_leader_movements: PositiveInt | None = Field(
         default=None,
-        description="Partitions in flight at once whose leader changes (KIP-435 "
+        description="Maximum number of partitions in flight whose leader changes (KIP-435 "
         "reassignment.parallel.leader.movements).",
     )
     max_concurrent_replica_movements: PositiveInt | None = Field(
         default=None,
-        description="Replicas being added at once (KIP-435 reassignment.max.concurrent.replica.movements).",
+        description="Maximum number of replicas being added (KIP-435 reassignment.max.concurrent.replica.movements).",
     )
 
 
 class WhenReplicationThrottled(StrEnum):
-    """What becomes of a replication throttle that a broker has already (KIP-542)."""
+    """How the rates combine with an existing replication throttle of a broker (KIP-542)."""
 
     ADDITIVE = "Additive"
     SEPARATE = "Separate"
 
 
 class BrokerRateOverride(ApiModel):
-    """The rates of one broker, where they differ from the general ones."""
+    """Rates of one broker that override the general ones."""
 
-    # An entry without a side is a slip: a misspelt field may have been pruned before anybody could refuse it.
+    # An entry without a rate is a mistake: a misspelt field may have been pruned by the API server.
     model_config = ConfigDict(json_schema_extra=rules(rule("has(self.leaderRate) || has(self.followerRate)", _NO_SIDE)))
 
     id: BrokerNumber = Field(description="Id of the broker.")
@@ -96,7 +96,7 @@ BrokerOverrides = Annotated[
 class KafkaReassignmentThrottleSpec(ApiModel):
     """Limits of all reassignment traffic of one Kafka cluster."""
 
-    kafka: Kafka = Field(description="The Kafka cluster. Cannot be changed.")
+    kafka: Kafka = Field(description="Connection to the Kafka cluster. Immutable.")
     leader_rate: RateOrUnset = Field(
         default=None,
         description="Bytes per second that each broker may send to reassigning replicas (KIP-542 "
@@ -108,24 +108,24 @@ class KafkaReassignmentThrottleSpec(ApiModel):
         "follower.reassignment.throttled.rate). Absent or -1: unset.",
     )
     brokers: BrokerOverrides = Field(
-        default=(), description="Brokers whose rates differ from leaderRate and followerRate."
+        default=(), description="Rates of single brokers that override leaderRate and followerRate."
     )
     when_replication_throttled: WhenReplicationThrottled = Field(
         default=WhenReplicationThrottled.ADDITIVE,
-        description="What holds on a broker that has a replication throttle already (KIP-542). Additive: its rate and "
-        "ours are added up, for what was throttled before and what is reassigned together. Separate: the lower of the "
-        "two holds for all of that. A rate of ours above its is refused either way.",
+        description="How the rates combine with an existing replication throttle of a broker (KIP-542). Additive: the "
+        "sum of both rates limits replicated and reassigning replicas together. Separate: the lower of the two rates "
+        "does. A reassignment rate above the replication rate is refused in both cases.",
     )
     limits: ClusterLimits = Field(
-        default=ClusterLimits(), description="Ceilings over all rebalances of the cluster together. Absent: none."
+        default=ClusterLimits(), description="Limits for all rebalances of the cluster together. Absent: no limits."
     )
     freeze: bool = Field(
         default=False,
-        description="true: no rebalance of this cluster submits a new step. Cancelling remains possible (KIP-236).",
+        description="true: no rebalance of this cluster submits new steps. Cancelling remains possible (KIP-236).",
     )
 
     def rates_on(self, brokers: Iterable[BrokerId]) -> dict[BrokerId, Rates]:
-        """Bytes per second that this resource allows each of the brokers; None: unset on that side."""
+        """Bytes per second that this resource allows each broker; None: unset on that side."""
         general = Rates(self.leader_rate, self.follower_rate)
         own = {
             row.id: Rates(_rate(row.leader_rate, general.leader), _rate(row.follower_rate, general.follower))
@@ -135,7 +135,7 @@ class KafkaReassignmentThrottleSpec(ApiModel):
 
     @property
     def sets_rates(self) -> bool:
-        """Whether it limits any broker at all; otherwise it is there for ``limits`` or ``freeze``."""
+        """Whether it limits any broker; otherwise only ``limits`` and ``freeze`` matter."""
         general = (self.leader_rate, self.follower_rate)
         own = (rate for row in self.brokers for rate in (row.leader_rate, row.follower_rate))
         return any(rate not in {None, UNSET} for rate in (*general, *own))
@@ -148,53 +148,61 @@ def _rate(own: int | None, general: int | None) -> int | None:
 
 
 class ThrottledBroker(ApiModel):
-    """What limits reassignments on one broker now, and what they take."""
+    """The current limits of one broker, and the traffic under them."""
 
     id: BrokerNumber = Field(description="Id of the broker.")
     leader_rate: Count | None = Field(
-        default=None, description="Bytes per second in force in Kafka, sending side. Absent: not limited by us."
+        default=None,
+        description="Current rate in Kafka for sending, in bytes per second. Absent: not limited by the operator.",
     )
-    leader_claim: SourceName | None = Field(default=None, description="Whose limit that is: the lowest of all.")
+    leader_claim: SourceName | None = Field(
+        default=None, description="The resource that the rate comes from: the one with the lowest limit."
+    )
     leader_bytes_per_second: Count | None = Field(
-        default=None, description="Bytes per second that it sends to reassigning replicas, as measured."
+        default=None, description="Measured bytes per second that the broker sends to reassigning replicas."
     )
     leader_utilisation_percent: Count | None = Field(
-        default=None, description="Share of leaderRate that is used. Absent: not known."
+        default=None, description="Percentage of leaderRate in use. Absent: unknown."
     )
     follower_rate: Count | None = Field(
-        default=None, description="Bytes per second in force in Kafka, fetching side. Absent: not limited by us."
+        default=None,
+        description="Current rate in Kafka for fetching, in bytes per second. Absent: not limited by the operator.",
     )
-    follower_claim: SourceName | None = Field(default=None, description="Whose limit that is: the lowest of all.")
+    follower_claim: SourceName | None = Field(
+        default=None, description="The resource that the rate comes from: the one with the lowest limit."
+    )
     follower_bytes_per_second: Count | None = Field(
-        default=None, description="Bytes per second that it fetches for reassigning replicas, as measured."
+        default=None, description="Measured bytes per second that the broker fetches for reassigning replicas."
     )
     follower_utilisation_percent: Count | None = Field(
-        default=None, description="Share of followerRate that is used. Absent: not known."
+        default=None, description="Percentage of followerRate in use. Absent: unknown."
     )
 
 
 class ThrottleDisplay(ApiModel):
-    """Ready-made text for the columns of kubectl get: one rate, from lowest to highest, or - where unset."""
+    """Text for the columns of kubectl get: one rate, a range from lowest to highest, or - if unset."""
 
     leader: ShortText = Field(
-        description="Sending side, like 50.0 MiB/s: what is in force; while nothing is, what the spec asks for."
+        description="Current rate for sending, for example 50.0 MiB/s; the rate in spec while none is set in Kafka."
     )
     follower: ShortText = Field(
-        description="Fetching side, like 50.0 MiB/s: what is in force; while nothing is, what the spec asks for."
+        description="Current rate for fetching, for example 50.0 MiB/s; the rate in spec while none is set in Kafka."
     )
 
 
 class KafkaReassignmentThrottleStatus(ResourceStatus):
-    """What became of the limits."""
+    """Status of the limits."""
 
     brokers: Annotated[
         tuple[ThrottledBroker, ...],
         Field(max_length=MAX_BROKER_ROWS, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
-    ] = Field(default=(), description="Brokers on which reassignments are limited, by id; the first 50.")
-    brokers_total: Count = Field(default=0, description="Number of brokers on which reassignments are limited.")
-    throttled_replicas: Count = Field(default=0, description="Reassigning replicas that are limited.")
+    ] = Field(default=(), description="Throttled brokers by id; at most 50.")
+    brokers_total: Count = Field(default=0, description="Number of throttled brokers.")
+    throttled_replicas: Count = Field(default=0, description="Number of throttled reassigning replicas.")
     foreign_reassignments: Count = Field(
-        default=0, description="Reassignments of others among them, by partitions: no KafkaRebalance started them."
+        default=0, description="Number of throttled partitions whose reassignment another tool started."
     )
-    reverts: Count = Field(default=0, description="How often somebody undid the limits, and they were put back.")
+    reverts: Count = Field(
+        default=0, description="Number of times that another client changed the limits and the operator restored them."
+    )
     display: ThrottleDisplay | None = Field(default=None, description="Text for the columns of kubectl get.")

@@ -1,6 +1,6 @@
-"""Which topics a rebalance may touch: RE2 expressions over whole names, as the CRD's CEL rules understand them.
+"""Selects topics by RE2 expressions that match whole names, in the dialect of the CRD's CEL rules.
 
-Pure. Internal topics are topics: a broker is not empty before they have left it, so an empty include means them too.
+An empty include selects internal topics too: a broker is not drained while it holds replicas of them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from kafka_rebalance.api.rebalance_spec import Topics
 
 
 class TopicFilter:
-    """Decides by name. ``exclude`` wins over ``include``; an empty ``include`` takes every topic.
+    """Selects by name. ``exclude`` wins over ``include``; an empty ``include`` selects every topic.
 
     Raises ValueError where an expression is not valid RE2.
     """
@@ -23,15 +23,15 @@ class TopicFilter:
 
     @classmethod
     def of(cls, topics: Topics) -> TopicFilter:
-        """The filter that a spec asks for."""
+        """The filter of a spec."""
         return cls(topics.include, topics.exclude)
 
     def matches(self, topic: str) -> bool:
-        """Whether the topic may be touched."""
+        """Whether the topic is selected."""
         if any(pattern.fullmatch(topic) for pattern in self._exclude):
             return False
         return not self._include or any(pattern.fullmatch(topic) for pattern in self._include)
 
     def select(self, topics: Iterable[str]) -> list[str]:
-        """Those that may be touched, in the order given."""
+        """The selected topics, in the order given."""
         return [topic for topic in topics if self.matches(topic)]

@@ -1,6 +1,6 @@
-"""The two resources of kafkarebalance.dev/v1alpha1, and how to read them from what the API server sends.
+"""The two resources of kafkarebalance.dev/v1alpha1, and how to parse what the API server sends.
 
-This is the module to import from; the parts live in modules by subject. Nothing here talks to the API server.
+Import from this module; the parts are in modules by subject. Nothing here talks to the API server.
 """
 
 from __future__ import annotations
@@ -118,15 +118,15 @@ API_VERSION = f"{GROUP}/{VERSION}"
 REBALANCES = "kafkarebalances"
 REASSIGNMENT_THROTTLES = "kafkareassignmentthrottles"
 FINALIZER = f"{GROUP}/rollback"
-"""Ours. It must differ from the one that kopf is configured with: kopf removes its own where it has no use for it."""
+"""The operator's own. It must differ from the finalizer of kopf, which kopf removes where it does not need it."""
 UNDO_ANNOTATION = f"{GROUP}/undo"
-"""Moves a succeeded run back to its origins; the value is the hash of its plan, so that it cannot undo another."""
+"""Undoes a succeeded run. The value is the hash of its plan, so that it cannot undo another one."""
 LET_GO_ANNOTATION = f"{GROUP}/let-go"
-"""``true`` on a resource that is being deleted: drop the finalizer now, whatever is left (Kafka is gone for good)."""
+"""``true`` on a resource that is being deleted: remove the finalizer at once (Kafka no longer exists)."""
 
 
 class ObjectMeta(ApiModel):
-    """What the operator needs of an object's metadata; the rest is ignored."""
+    """The metadata that the operator needs; the rest is ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -142,28 +142,28 @@ class ObjectMeta(ApiModel):
 
     @property
     def deleting(self) -> bool:
-        """Whether the object has been deleted and waits for its finalizers."""
+        """Whether the object is being deleted and waits for its finalizers."""
         return self.deletion_timestamp is not None
 
     @property
     def held(self) -> bool:
-        """Whether our finalizer is on the object."""
+        """Whether the object has our finalizer."""
         return FINALIZER in self.finalizers
 
     @property
     def let_go_ordered(self) -> bool:
-        """Whether somebody has said that its deletion shall end now, whatever is left."""
+        """Whether a person ordered the deletion to complete at once."""
         return self.annotations.get(LET_GO_ANNOTATION) == "true"
 
 
 class KafkaRebalance(ApiModel):
-    """A rebalance that a person asked for, and how far it is."""
+    """A rebalance of one Kafka cluster."""
 
     model_config = ConfigDict(extra="ignore")
 
     metadata: ObjectMeta
-    spec: KafkaRebalanceSpec = Field(description="What shall be where, and how to get there.")
-    status: KafkaRebalanceStatus = Field(default=KafkaRebalanceStatus(), description="How far it is.")
+    spec: KafkaRebalanceSpec = Field(description="The desired assignment, and how to reach it.")
+    status: KafkaRebalanceStatus = Field(default=KafkaRebalanceStatus(), description="Status of the rebalance.")
 
 
 class KafkaReassignmentThrottle(ApiModel):
@@ -174,10 +174,10 @@ class KafkaReassignmentThrottle(ApiModel):
     metadata: ObjectMeta
     spec: KafkaReassignmentThrottleSpec = Field(description="Limits of all reassignment traffic of one Kafka cluster.")
     status: KafkaReassignmentThrottleStatus = Field(
-        default=KafkaReassignmentThrottleStatus(), description="What became of the limits."
+        default=KafkaReassignmentThrottleStatus(), description="Status of the limits."
     )
     unread: str = ""
-    """Why the newest spec cannot be read: ``spec`` is the last one that could be. Empty: ``spec`` is the newest."""
+    """Why the newest spec is invalid; ``spec`` is then the last valid one. Empty: ``spec`` is the newest."""
 
     @property
     def name(self) -> str:
@@ -189,7 +189,7 @@ _Model = TypeVar("_Model", bound=ApiModel)
 
 
 def parse_metadata(body: Mapping[str, Any]) -> ObjectMeta:
-    """The metadata alone: enough to report that the rest cannot be read."""
+    """The metadata alone: enough to report that the spec is invalid."""
     return validate(ObjectMeta, body.get("metadata", {}), "metadata")
 
 
@@ -217,9 +217,9 @@ def parse_throttle(body: Mapping[str, Any]) -> KafkaReassignmentThrottle:
 
 
 def parse_deleted_throttle(body: Mapping[str, Any]) -> KafkaReassignmentThrottle:
-    """As much of one that is being deleted as it takes to give back what it changed: of its spec the cluster alone.
+    """A throttle that is being deleted, with only ``spec.kafka``: enough to restore what it changed in Kafka.
 
-    Refused("InvalidSpec") where not even that can be read.
+    Refused("InvalidSpec") where that is invalid.
     """
     kafka = validate(Kafka, body.get("spec", {}).get("kafka", {}), "spec.kafka")
     return KafkaReassignmentThrottle(
@@ -230,15 +230,15 @@ def parse_deleted_throttle(body: Mapping[str, Any]) -> KafkaReassignmentThrottle
 
 
 def lenient_conditions(status: Any) -> tuple[Condition, ...]:
-    """The conditions of either kind's status; none where it cannot be read."""
+    """The conditions of either resource's status; none where it is invalid."""
     return _lenient(ResourceStatus, status).conditions
 
 
 def planning_hash(spec: KafkaRebalanceSpec) -> str:
     """``sha256:…`` of the part of the spec that decides what is planned.
 
-    Only what differs from the defaults counts, and no order: a new field in a later version, or the same lists
-    written differently, must not supersede a plan that is being carried out.
+    Only values other than the defaults count, and the order of lists does not: a new field in a later version, or
+    the same lists in another order, must not supersede a running plan.
     """
     planned = {"strategy", "topics", "brokers", "goals", "replication_factor", "assignment", "offline_policy"}
     part = spec.model_dump(mode="json", by_alias=True, exclude_defaults=True, include=planned)
@@ -249,7 +249,7 @@ def planning_hash(spec: KafkaRebalanceSpec) -> str:
 
 
 def _lenient(model: type[_Model], value: Any) -> _Model:
-    """A status that cannot be read counts as none: it is ours to write and never decides anything."""
+    """An invalid status counts as empty: the operator writes it and bases no decision on it."""
     try:
         return model.model_validate(value or {}, by_alias=True, by_name=False)
     except ValidationError:

@@ -1,4 +1,4 @@
-"""kafka-rebalance: the commands, each loaded only when it is called (Kafka and Kubernetes clients are slow to import).
+"""kafka-rebalance: the entry point. Each command is imported only when it is called: the clients import slowly.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused (the reason on stderr, nothing on stdout).
 """
@@ -18,7 +18,7 @@ from kafka_rebalance.errors import RebalanceError, Refused
 EXIT_FAILED = 1
 EXIT_REFUSED = 3
 
-# What writing meets on a full or broken disk. A system error that names no file is a defect: its stack is worth seeing.
+# Errors of writing to a full or broken disk. Any other system error without a file name is a defect: show its stack.
 _UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 _COMMANDS = {
@@ -26,60 +26,60 @@ _COMMANDS = {
     "check-install": (
         "kafka_rebalance.cli.commands.check_install_command",
         "check_install",
-        "Whether an operator can work as it is installed.",
+        "Verify the installation of the operator.",
     ),
     "doctor": (
         "kafka_rebalance.cli.commands.doctor_command",
         "doctor",
-        "What is wrong in a cluster and does not mend by itself.",
+        "Find problems that a Kafka cluster does not recover from.",
     ),
     "execute": (
         "kafka_rebalance.cli.commands.execute_command",
         "execute",
-        "Have the operator carry out a reassignment file.",
+        "Execute a reassignment file or a decommission as a KafkaRebalance.",
     ),
     "explain": (
         "kafka_rebalance.cli.commands.explain_command",
         "explain",
-        "Why a plan moves what it moves, and nothing else.",
+        "Explain why a plan moves what it moves.",
     ),
     "operator": ("kafka_rebalance.cli.commands.operator_command", "operator", "Run the operator in the foreground."),
     "pipeline": (
         "kafka_rebalance.cli.commands.pipeline_command",
         "pipeline",
-        "Samples to Parquet, Spark to load model.",
+        "Sample a cluster, and compute load models with Spark.",
     ),
     "plan": (
         "kafka_rebalance.cli.commands.plan_command",
         "plan",
-        "Plan offline, from a cluster file; Kafka's JSON out.",
+        "Plan offline from a cluster file.",
     ),
-    "retire": ("kafka_rebalance.cli.commands.retire_command", "retire", "Make ready for the removal of the operator."),
+    "retire": ("kafka_rebalance.cli.commands.retire_command", "retire", "Prepare the removal of the operator."),
     "snapshot": (
         "kafka_rebalance.cli.commands.snapshot_command",
         "snapshot",
-        "A live cluster as the file that plan reads.",
+        "Write a live cluster to a file for plan.",
     ),
     "status": (
         "kafka_rebalance.cli.commands.status_command",
         "status",
-        "How far a KafkaRebalance is; --batch: all that is in flight.",
+        "Show the progress of a KafkaRebalance.",
     ),
-    "steps": ("kafka_rebalance.cli.commands.steps_command", "steps", "The small steps from one assignment to another."),
+    "steps": ("kafka_rebalance.cli.commands.steps_command", "steps", "List the steps from one assignment to another."),
     "undo": (
         "kafka_rebalance.cli.commands.undo_command",
         "undo",
-        "Move back what a KafkaRebalance that has succeeded moved.",
+        "Undo a KafkaRebalance that has succeeded.",
     ),
     "verify": (
         "kafka_rebalance.cli.commands.verify_command",
         "verify",
-        "Whether a reassignment file has been carried out.",
+        "Verify that a reassignment file has been executed.",
     ),
     "watch": (
         "kafka_rebalance.cli.commands.watch_command",
         "watch",
-        "Follow a running KafkaRebalance in the terminal.",
+        "Follow a KafkaRebalance until it ends.",
     ),
 }
 
@@ -104,13 +104,13 @@ class _LazyGroup(click.Group):
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="kafka-rebalance-operator")
 def cli() -> None:
-    """Move Kafka partition replicas: the fewest moves, in small steps, throttled, undoable."""
+    """Rebalance Kafka clusters with the fewest replica moves, in small steps, throttled and with rollback."""
 
 
 def main() -> None:
-    """Entry point: turn our own errors into exit codes and one line on stderr."""
+    """Entry point: turns our own errors into exit codes and one line on stderr."""
     if os.getpid() == 1:
-        # Process 1 of a container gets no signal that it has no handler for: it would be waited for, then killed.
+        # Process 1 of a container ignores signals without a handler, and would be killed after the grace period.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         cli(standalone_mode=False)
@@ -139,7 +139,7 @@ def main() -> None:
 
 
 def _drop_output() -> None:
-    """Let stdout lead nowhere: Python would try to write what is still buffered at exit, and fail with a traceback."""
+    """Redirect stdout to /dev/null: at exit Python would fail to flush its buffer and print a traceback."""
     if sys.stdout is None:  # closed by the shell: >&-
         return
     nowhere = os.open(os.devnull, os.O_WRONLY)

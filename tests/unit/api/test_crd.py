@@ -88,5 +88,5 @@ class TestStructural:
 
     def test_union_of_kinds(self) -> None:
         union = {"anyOf": [{"type": "integer"}, {"type": "string"}, {"type": "null"}]}
-        with pytest.raises(ValueError, match="several kinds"):
+        with pytest.raises(ValueError, match="several types"):
             structural(union, {})

@@ -39,7 +39,7 @@ def test_the_largest_number_of_bytes(goals: dict[str, Any]) -> None:
 @pytest.mark.parametrize("count", [2**63, "8388608Ti", "9223373T"])
 def test_more_than_64_bits_is_refused(count: int | str) -> None:
     """CEL would cap a binary quantity to the largest integer instead."""
-    with pytest.raises(Refused, match=r"^spec\.rollback\.maxData: must be 9223372036854775807 bytes at most"):
+    with pytest.raises(Refused, match=r"^spec\.rollback\.maxData: must be at most 9223372036854775807 bytes"):
         parse_spec({**KAFKA, "rollback": {"maxData": count}})
 
 

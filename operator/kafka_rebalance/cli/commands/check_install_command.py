@@ -1,7 +1,7 @@
-"""kafka-rebalance check-install: whether an operator can work as it is installed. ``helm test`` runs it in a Pod.
+"""kafka-rebalance check-install: verifies the installation of the operator. ``helm test`` runs it in a Pod.
 
-Asked of the API server, as the operator's own account: what is served, what is allowed, whether a resource would be
-taken, and who leads. Nothing is created.
+Asks the API server with the operator's service account: are the CRDs served, are the rights granted, would a resource
+be accepted, and which operator leads. Creates nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kafka_rebalance.kube.rights import needed
 
 EXIT_FOUND = 1
 _SKEW = timedelta(minutes=1)
-"""By how much the clocks of two machines may differ. What follows from it is told to people only: nobody acts on it."""
+"""Tolerated difference between the clocks of two machines. The result is only printed."""
 _PLURALS = (REBALANCES, REASSIGNMENT_THROTTLES)
 _SERVED = tuple(name for plural in _PLURALS for name in (plural, f"{plural}/status"))
 _SAMPLE = {
@@ -42,31 +42,32 @@ _SAMPLE = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One thing that was asked. ``well`` None: it could not be, which is no fault."""
+    """The result of one check. ``well`` None: not checked, which is not an error."""
 
     well: bool | None
     said: str
 
     def __str__(self) -> str:
-        """A line for people."""
+        """One line of output."""
         return f"{'-' if self.well is None else 'ok' if self.well else 'FAIL':<6}{self.said}"
 
 
 @click.command("check-install")
 @watched_namespaces
-@click.option("--own-namespace", help="Where the operator keeps its records; where this runs, unless given.")
-@click.option("--timeout", type=Duration(), default="0s", show_default=True, help="How long somebody may take to lead.")
+@click.option("--own-namespace", help="Namespace of the operator's records. [default: the namespace of this Pod]")
+@click.option("--timeout", type=Duration(), default="0s", show_default=True, help="How long to wait for a leader.")
 def check_install(namespaces: tuple[str, ...], own_namespace: str | None, timeout: int) -> None:
-    """Check the operator's installation, as the operator's account; exit 1 when something is missing.
+    """Verify the installation of the operator with its service account.
 
-    CRDs, every right that the operator needs, a KafkaRebalance as a server-side dry run, and whether an operator leads.
+    Checks the CRDs, every right that the operator needs, a server-side dry run of a KafkaRebalance, and the leader
+    lease. Exits with 1 if a check fails.
     """
     if not asyncio.run(_check(namespaces, own_namespace, timeout)):
         sys.exit(EXIT_FOUND)
 
 
 async def _check(namespaces: Sequence[str], own_namespace: str | None, seconds: int) -> bool:
-    """Ask, and say each answer as it comes; whether all are well."""
+    """Print each result as it arrives. Returns whether all checks passed."""
     good = True
     async with connected(own_namespace) as kube:
         async for answer in answers(kube, namespaces, seconds):
@@ -76,7 +77,7 @@ async def _check(namespaces: Sequence[str], own_namespace: str | None, seconds: 
 
 
 async def answers(kube: KubeClient, namespaces: Sequence[str], seconds: int = 0) -> AsyncIterator[Answer]:
-    """Everything that is asked, in the order in which somebody would mend it. ``seconds``: until somebody leads."""
+    """All checks, in the order in which one would fix them. ``seconds``: how long to wait for a leader."""
     installation = Installation(kube)
     yield await _served(installation)
     for plural in _PLURALS:
@@ -95,17 +96,17 @@ async def _served(installation: Installation) -> Answer:
 
 
 async def _same_definition(installation: Installation, plural: str) -> Answer:
-    """A CRD that is older prunes what a newer operator writes; one that is newer lets in what this one cannot read."""
+    """An older CRD prunes fields that this operator writes; a newer one accepts fields that it cannot read."""
     name = f"{plural}.{GROUP}"
     try:
         stored = await installation.definition(plural)
     except Forbidden:
-        return Answer(None, f"CRD {name}: not compared, for this account may not read it")
+        return Answer(None, f"CRD {name}: not compared: this account may not read it")
     except RebalanceError as error:
         return Answer(False, f"CRD {name}: {error.message}")
     if stored["spec"]["versions"] != definitions()[name]["spec"]["versions"]:
-        return Answer(False, f"CRD {name} is not the one of this version: apply the one that comes with it")
-    return Answer(True, f"CRD {name} is the one of this version")
+        return Answer(False, f"CRD {name} differs from the one of this version: apply that one")
+    return Answer(True, f"CRD {name} matches this version")
 
 
 async def _rights(kube: KubeClient, installation: Installation, namespaces: Sequence[str]) -> list[Answer]:
@@ -114,9 +115,8 @@ async def _rights(kube: KubeClient, installation: Installation, namespaces: Sequ
     missing = [right for right, may in zip(rights, allowed, strict=True) if not may]
     if missing:
         return [Answer(False, f"not allowed: {right}") for right in missing]
-    return [
-        Answer(True, f"all {len(rights)} rights are there, for {in_words(namespaces)} and {kube.namespace}'s records")
-    ]
+    scope = f"for {in_words(namespaces)} and the records in {kube.namespace}"
+    return [Answer(True, f"all {len(rights)} rights are granted, {scope}")]
 
 
 async def _dry_run(kube: KubeClient, installation: Installation) -> Answer:
@@ -124,16 +124,16 @@ async def _dry_run(kube: KubeClient, installation: Installation) -> Answer:
     try:
         await installation.dry_run(REBALANCES, _SAMPLE)
     except Forbidden:
-        return Answer(None, f"{what}: not tried, for this account may not create one")
+        return Answer(None, f"{what}: not tried: this account may not create one")
     except DryRunUnsupported as unheard:
         return Answer(None, f"{what}: not tried: {unheard.message}")
     except RebalanceError as error:
         return Answer(False, f"{what}: {error.message}")
-    return Answer(True, f"{what} is taken")
+    return Answer(True, f"{what} is accepted")
 
 
 async def _leader(kube: KubeClient, seconds: int) -> Answer:
-    """Between two operators, in an upgrade, nobody leads for a moment."""
+    """The leader lease. During an upgrade there is no leader for a moment."""
     where = f"lease {kube.namespace}/{LEASE_NAME}"
     for left in range(seconds, -1, -1):
         spec = (await kube.get_lease(LEASE_NAME) or {}).get("spec") or {}
@@ -142,13 +142,13 @@ async def _leader(kube: KubeClient, seconds: int) -> Answer:
             return Answer(True, f"{where} is held by {holder}")
         await asyncio.sleep(1 if left else 0)
     if holder:
-        said = f"{where} is held by {holder}, who has not renewed it since {silent_since}; does the operator run?"
+        said = f"{where} expired: {holder} last renewed it at {silent_since}; is the operator running?"
         return Answer(False, said)
-    return Answer(False, f"{where}: nobody holds it; does the operator run?")
+    return Answer(False, f"{where} has no holder; is the operator running?")
 
 
 def _silent_since(spec: Mapping[str, Any], now: datetime) -> str:
-    """When it was renewed last, where it has expired: who was killed leaves it behind in his name. Else empty."""
+    """When an expired lease was last renewed (a killed operator leaves it behind); empty if it is valid."""
     renewed = spec.get("renewTime")
     if not renewed:
         return ""

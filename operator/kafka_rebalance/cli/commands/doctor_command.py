@@ -1,6 +1,6 @@
-"""kafka-rebalance doctor: what is wrong in a cluster and does not mend by itself.
+"""kafka-rebalance doctor: finds problems that a cluster does not recover from.
 
-Each check is a function from the cluster to findings. Reads only, unless an option orders a cure.
+Each check is a function from the cluster to findings. Only reads, unless an option requests a repair.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ EXIT_FOUND = 1
 
 @click.command("doctor")
 @kafka_connection
-@click.option("--cancel-wedged", is_flag=True, help="Cancel the wedged reassignments, and no other ones.")
+@click.option("--cancel-wedged", is_flag=True, help="Cancel the stuck reassignments and no others.")
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def doctor(connection: ConnectionSettings, *, cancel_wedged: bool, output: str) -> None:
-    """Look for what is wrong in a cluster and does not mend by itself; exit 1 when something is left.
+    """Find problems that a Kafka cluster does not recover from. Exits with 1 if any is left.
 
-    Reassignments that add and remove the same broker, which Kafka 4.3 keeps for ever.
+    Finds stuck reassignments: those that add and remove the same broker, which Kafka 4.3 never completes.
     """
     findings = asyncio.run(_examine(connection, cancel_wedged=cancel_wedged))
     if output == "json":
@@ -35,7 +35,7 @@ def doctor(connection: ConnectionSettings, *, cancel_wedged: bool, output: str) 
     elif findings:
         print_findings(findings)
     else:
-        click.echo("nothing is wrong: no reassignment is wedged")
+        click.echo("no problems found: no reassignment is stuck")
     if not all(found.mended for found in findings):
         sys.exit(EXIT_FOUND)
 
@@ -44,7 +44,7 @@ async def _examine(connection: ConnectionSettings, *, cancel_wedged: bool) -> li
     admin = connect(connection)
     try:
         return [
-            *await wedged_reassignments(admin, cancel=cancel_wedged),  # adds and removes the same broker
+            *await wedged_reassignments(admin, cancel=cancel_wedged),  # add and remove the same broker
         ]
     finally:
         await admin.close()

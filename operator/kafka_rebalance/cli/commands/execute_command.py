@@ -1,7 +1,7 @@
-"""kafka-rebalance execute: KIP-6's step after the plan. The operator carries it out: small steps, throttled, undoable.
+"""kafka-rebalance execute: KIP-6's step after the plan. The operator executes it in small, throttled steps.
 
-Prints what to apply, or applies it. Nothing is sent to Kafka: what is not in a KafkaRebalance nobody could suspend,
-throttle or roll back.
+Prints a KafkaRebalance, or creates it. Sends nothing to Kafka: only a KafkaRebalance can be suspended, throttled and
+rolled back.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _BASE = "--rebalance"
 
 
 def _checked(check: Callable[[str], object]) -> Callable[..., str | None]:
-    """A callback that takes what ``check`` does not refuse, so that what is wrong is said of its option."""
+    """A callback that reports what ``check`` refuses as a wrong value of the option."""
 
     def callback(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
         try:
@@ -62,26 +62,46 @@ def _check_throttle(rate: str) -> None:
 
 @click.command("execute")
 @kafka_connection
-@click.option(_FILE, "file", type=click.File("rb"), help="The lists to bring about: plan's JSON, or Kafka's.")
-@click.option("--decommission-broker", "decommission", type=BrokerList(), help="Plan, and empty these brokers.")
-@click.option("--broker-list", "--brokers", "include", type=BrokerList(), help="Plan, and use these brokers only.")
-@click.option("--topics-to-move-json-file", "topics_file", type=click.File("rb"), help="Plan; Kafka's file of topics.")
-@click.option("--throttle", callback=_checked(_check_throttle), help="Bytes/s per broker, like 50Mi or 50000000.")
 @click.option(
-    _BASE, "rebalance", type=click.File("rb"), help="A KafkaRebalance to begin with: credentials, execution, …."
+    _FILE, "file", type=click.File("rb"), help="Target assignment: Kafka's reassignment JSON, or the output of plan."
+)
+@click.option("--decommission-broker", "decommission", type=BrokerList(), help="Brokers to drain.")
+@click.option(
+    "--broker-list",
+    "--brokers",
+    "include",
+    type=BrokerList(),
+    help="Brokers that may hold replicas. [default: all live brokers]",
+)
+@click.option(
+    "--topics-to-move-json-file",
+    "topics_file",
+    type=click.File("rb"),
+    help="Topics to rebalance, in Kafka's format. [default: all]",
+)
+@click.option(
+    "--throttle",
+    callback=_checked(_check_throttle),
+    help="Throttle rate per broker in bytes per second, for example 50Mi.",
+)
+@click.option(
+    _BASE,
+    "rebalance",
+    type=click.File("rb"),
+    help="KafkaRebalance file whose spec, labels and annotations are the base.",
 )
 @click.option(
     "--name",
     callback=_checked(lambda name: validate(FileMetadata, {"name": name}, "metadata")),
-    help="Of the KafkaRebalance; made from what it asks for unless given.",
+    help="Name of the KafkaRebalance. [default: derived from its content]",
 )
 @click.option(
     "-n",
     "--namespace",
     callback=_checked(lambda name: validate(FileMetadata, {"namespace": name}, "metadata")),
-    help="Of the KafkaRebalance.  [default: that of --rebalance, else default]",
+    help="Namespace of the KafkaRebalance. [default: that of --rebalance, else default]",
 )
-@click.option("--apply", is_flag=True, help="Create it, instead of printing it.")
+@click.option("--apply", is_flag=True, help="Create the KafkaRebalance instead of printing it.")
 @click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
 def execute(
     connection: ConnectionSettings,
@@ -97,29 +117,29 @@ def execute(
     apply: bool,
     output: str,
 ) -> None:
-    """Have the operator carry out a reassignment file; or plan with the fewest moves, and carry that out.
+    """Execute a reassignment file, or a plan with the fewest moves, as a KafkaRebalance.
 
-    Prints the KafkaRebalance that asks for it, for kubectl or Git; --apply creates it. For a file the present lists are
-    printed first, as Kafka's tool does.
+    Prints the KafkaRebalance for kubectl or Git; with --apply, creates it. For a reassignment file the current
+    assignment is printed first, as Kafka's tool does, to be saved for a rollback.
     """
     planning = decommission is not None or include is not None or topics_file is not None
     if (file is not None) == planning:
         raise click.UsageError(
-            f"give either {_FILE}, or some of --decommission-broker, --broker-list and --topics-to-move-json-file"
+            f"give either {_FILE} or some of --decommission-broker, --broker-list and --topics-to-move-json-file"
         )
     base = parsed(_BASE, rebalance, read_rebalance) if rebalance else {}
     wanted = ExecuteRequest(namespace, name, connection.bootstrap_servers, base, throttle)
     if planning and wanted.spec.get("strategy") == "Assignment":
-        raise click.BadParameter(f"its strategy is Assignment, which carries out lists: give {_FILE}", param_hint=_BASE)
+        raise click.BadParameter(f"its strategy is Assignment: give {_FILE}", param_hint=_BASE)
     _check_connection(wanted, connection)
     if file is not None:
         rows, log_dirs = asyncio.run(_present(connection, parsed(_FILE, file, read_reassignment)))
         manifests = _checked_manifests(wanted, of_assignment(wanted, rows))
-        # What is printed to be applied must not be mixed with what is printed to be read.
+        # stdout is for the manifests if they are printed.
         click.echo(rollback(render_assignment(lists_of(rows), log_dirs)) + "\n", err=not apply)
     else:
         topics = parsed("--topics-to-move-json-file", topics_file, parse_topics_to_move) if topics_file else ()
-        if topics_file and not topics:  # an empty topics.include means every topic
+        if topics_file and not topics:  # an empty topics.include would select all topics
             raise Refused(Reason.NOTHING_TO_DO, "the file of --topics-to-move-json-file lists no topic")
         manifests = _checked_manifests(wanted, of_brokers(wanted, decommission or (), include or (), topics))
     if apply:
@@ -129,11 +149,11 @@ def execute(
 
 
 def _check_connection(wanted: ExecuteRequest, connection: ConnectionSettings) -> None:
-    """What the resource will say of Kafka, where the options and not the file say it."""
+    """Check the connection of the resource where the options define it, not the file."""
     if "kafka" in wanted.spec:
         return
     if connection.security_protocol != "PLAINTEXT":
-        raise click.UsageError("credentials are in Secrets: name these in the spec.kafka of a file for --rebalance")
+        raise click.UsageError("credentials must be in Secrets: refer to them in spec.kafka of the file of --rebalance")
     try:
         parse_spec({"kafka": {"bootstrapServers": wanted.bootstrap_servers}})
     except Refused as invalid:
@@ -141,12 +161,12 @@ def _check_connection(wanted: ExecuteRequest, connection: ConnectionSettings) ->
 
 
 def _checked_manifests(wanted: ExecuteRequest, manifests: list[Manifest]) -> list[Manifest]:
-    """Such as the API server would take."""
+    """The manifests, if the spec is valid."""
     try:
         spec_of(manifests[-1]["spec"])
     except ValueError as wrong:
         if wanted.base:
-            raise click.BadParameter(f"{wrong} (with the options put in)", param_hint=_BASE) from wrong
+            raise click.BadParameter(f"{wrong} (merged with the options)", param_hint=_BASE) from wrong
         raise click.UsageError(str(wrong)) from wrong
     return manifests
 
@@ -154,7 +174,7 @@ def _checked_manifests(wanted: ExecuteRequest, manifests: list[Manifest]) -> lis
 async def _present(
     connection: ConnectionSettings, rows: Sequence[Reassigned]
 ) -> tuple[list[Reassigned], dict[tuple[TopicPartition, BrokerId], str]]:
-    """The rows, checked against the live cluster, with what the partitions have now, and where on which broker."""
+    """The rows with their current replicas, checked against the live cluster, and the log directories of these."""
     if not rows:
         raise Refused(Reason.NOTHING_TO_DO, "the file lists no partition")
     admin = connect(connection)
@@ -164,9 +184,9 @@ async def _present(
         present = with_originals(rows, states, live)
         holding = {b for row in present for b in row.original or ()}
         dirs = await admin.log_dirs(sorted(holding & live.keys()))
-        asked = {row.tp for row in present}
+        wanted = {row.tp for row in present}
         return present, {
-            (tp, b): of.path for b, each in dirs.items() for of in each for tp in asked & of.replica_bytes.keys()
+            (tp, b): of.path for b, each in dirs.items() for of in each for tp in wanted & of.replica_bytes.keys()
         }
     finally:
         await admin.close()
@@ -177,7 +197,7 @@ async def _apply(manifests: list[Manifest]) -> None:
     async with connected(None) as kube:
         submitted = await submit(kube, rebalance, *lists)
     if submitted.no_dry_run:
-        click.echo(f"the API server could not be asked before: {submitted.no_dry_run}", err=True)
+        click.echo(f"no dry run was possible before: {submitted.no_dry_run}", err=True)
     name, namespace = rebalance["metadata"]["name"], rebalance["metadata"]["namespace"]
-    done = "created" if submitted.created else "is there already, and asks for just this"
+    done = "created" if submitted.created else "already exists with the same spec"
     click.echo(f"KafkaRebalance {namespace}/{name} {done}; follow it with: kafka-rebalance watch {name} -n {namespace}")

@@ -1,4 +1,4 @@
-"""kafka-rebalance explain: why a plan moves what it moves, and nothing else. Takes what `plan` takes; asks nobody."""
+"""kafka-rebalance explain: explains why a plan moves what it moves. Takes the options of `plan`; works offline."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import click
 from rich.table import Table
 
-from kafka_rebalance.cli.commands.plan_command import asked_for
 from kafka_rebalance.cli.commands.plan_command import plan as plan_command
+from kafka_rebalance.cli.commands.plan_command import plan_options
 from kafka_rebalance.cli.explain import documents
 from kafka_rebalance.cli.explain import sentences as words
 from kafka_rebalance.cli.tables.console import plain_console, plain_table, print_document
@@ -29,7 +29,7 @@ _PARTITION = re.compile(r"(?P<topic>.+)-(?P<partition>\d{1,10})")
 
 
 class _Partition(click.ParamType[TopicPartition]):
-    """``orders-3``: the name of a topic, which may have hyphens itself, and a number."""
+    """``orders-3``: the name of a topic, which may contain hyphens, and a partition number."""
 
     name = "topic-partition"
 
@@ -41,22 +41,28 @@ class _Partition(click.ParamType[TopicPartition]):
 
 
 @click.command("explain")
-@click.option("--partition", type=_Partition(), metavar="TOPIC-PARTITION", help="Explain this one.")
-@click.option("--broker", type=click.IntRange(min=0), metavar="ID", help="Explain what this one gives and gets.")
-@click.option("--curve", "points", type=click.IntRange(2, 100), metavar="POINTS", help="What balance costs in moves.")
+@click.option("--partition", type=_Partition(), metavar="TOPIC-PARTITION", help="Explain this partition.")
+@click.option("--broker", type=click.IntRange(min=0), metavar="ID", help="Explain the changes to this broker.")
+@click.option(
+    "--curve",
+    "points",
+    type=click.IntRange(2, 100),
+    metavar="POINTS",
+    help="Show the balance for this number of movement budgets.",
+)
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
 @without_collector()
 def explain(
     *, partition: TopicPartition | None, broker: int | None, points: int | None, output: str, **given: Any
 ) -> None:
-    """Say why a plan moves what it moves: of the whole plan, of a partition or of a broker.
+    """Explain why a plan moves what it moves: the whole plan, one partition or one broker.
 
-    Takes the options of plan, and explains the plan that it makes of them.
+    Takes the options of plan, makes the same plan and explains it.
     """
     if sum(about is not None for about in (partition, broker, points)) > 1:
         raise click.UsageError("give one of --partition, --broker and --curve")
-    asked = asked_for(**given)
-    request = asked.request
+    options = plan_options(**given)
+    request = options.request
     if points:
         _check_curve(request)
     explained = Explanation(request, make_plan(request))
@@ -67,7 +73,7 @@ def explain(
     else:
         document = documents.of_plan(explained)
         if points:
-            document["why"] += words.of_curve(request, unknown_sizes=len(request.partitions) - len(asked.sizes))
+            document["why"] += words.of_curve(request, unknown_sizes=len(request.partitions) - len(options.sizes))
             document["curve"] = documents.of_curve(curve(request, points))
     if output == "table":
         _print(document)
@@ -75,23 +81,23 @@ def explain(
         print_document(document, output)
 
 
-# Whatever can be planned can be explained.
+# All options that define the plan.
 explain.params[:0] = [option for option in plan_command.params if option.name not in {"everything", "output"}]
 
 
 def _check_curve(request: PlanRequest) -> None:
-    """A curve is made of movement budgets, and these are for some plans only."""
+    """The curve varies the movement budget, which only some plans have."""
     beyond = [
         what
-        for what, asked in (
+        for what, given in (
             (f"the strategy {request.strategy}", request.strategy is not Strategy.MINIMAL_MOVEMENT),
             ("a replication factor", request.replication_factor is not None),
         )
-        if asked
+        if given
     ]
     if beyond:
-        told = f"there is no curve with {beyond[0]}, as there is no movement budget with it"
-        raise Refused(Reason.NOT_EXPLAINED, f"{told}; without --curve the plan is explained")
+        problem = f"--curve is not available with {beyond[0]}, which has no movement budget"
+        raise Refused(Reason.NOT_EXPLAINED, f"{problem}; omit --curve to explain the plan")
 
 
 def _print(document: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""kafka-rebalance operator: run the operator in the foreground."""
+"""kafka-rebalance operator: runs the operator in the foreground."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kafka_rebalance.telemetry.logs import configure_logging
 
 
 def _own_name() -> str:
-    """Another one at each start: who cannot know that its predecessor is dead waits until its lease has expired."""
+    """A new identity for each process, so that a restart waits until the lease of its predecessor has expired."""
     return f"{socket.gethostname()}-{secrets.token_hex(4)}"
 
 
@@ -25,8 +25,8 @@ def _own_name() -> str:
 @watched_namespaces
 @click.option(
     "--own-namespace",
-    help="Where plans, origins, ledgers and the lease are kept; where it runs, unless given. Of all operators that "
-    "keep theirs in one namespace, one acts and the others wait.",
+    help="Namespace of plans, origins, ledgers and the lease. Of all operators with the same namespace, one leads "
+    "and the others are on standby. [default: the namespace of this Pod]",
 )
 @click.option(
     "--identity",
@@ -34,7 +34,7 @@ def _own_name() -> str:
     show_envvar=True,
     default=_own_name,
     show_default="the host's name and a random suffix",
-    help="Name in the lease. It must belong to one process at a time: the lease in its own name is taken at once.",
+    help="Holder identity in the lease. It must be unique: a process takes over a lease with its own identity at once.",
 )
 @click.option(
     "--lease-duration",
@@ -42,19 +42,19 @@ def _own_name() -> str:
     type=Duration(minimum=3),
     default="30s",
     show_default=True,
-    help="Another operator takes over when the lease was not renewed for this long.",
+    help="A standby takes over when the lease was not renewed for this long.",
 )
 @click.option(
     "--load-models",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Directory with the pipeline's load models, one per cluster id.",
+    help="Directory with the load models of the pipeline, one per cluster id.",
 )
 @click.option(
     "--health-port",
     type=click.IntRange(0, 65535),
     default=0,
     show_default="0: none",
-    help="Answer GET /livez and GET /readyz on this port: 200, or 503 with the reasons.",
+    help="Port for GET /livez and GET /readyz, which answer 200, or 503 with the reasons.",
 )
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning"]), default="info", show_default=True)
 def operator(
@@ -66,8 +66,8 @@ def operator(
     health_port: int,
     log_level: str,
 ) -> None:
-    """Run the operator against the current kubeconfig, or the account of the Pod."""
-    # What follows imports for seconds, and process 1 of a container never gets a signal that it has no handler for.
+    """Run the operator with the current kubeconfig, or the service account of the Pod."""
+    # The imports take seconds, and process 1 of a container ignores signals without a handler.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     configure_logging(log_level)
     from kafka_rebalance.app.process import Settings, run_operator

@@ -1,4 +1,4 @@
-"""kafka-rebalance pipeline: sample a live cluster into a lake, turn a lake into load models.
+"""kafka-rebalance pipeline: samples a live cluster into a lake, and computes load models from a lake.
 
 Spark and Arrow come with the ``pipeline`` extra and are imported when a command runs.
 """
@@ -23,35 +23,42 @@ from kafka_rebalance.units import format_bytes, format_rate
 
 @click.group()
 def pipeline() -> None:
-    """Samples to Parquet, Spark to load model."""
+    """Sample a cluster, and compute load models with Spark."""
 
 
 @pipeline.command("sample")
 @kafka_connection
-@click.option("--lake", required=True, metavar="URI", help="Directory or s3://, gs://, hdfs:// URI to write to.")
+@click.option("--lake", required=True, metavar="URI", help="Directory or s3://, gs:// or hdfs:// URI to write to.")
 @click.option("--interval", type=Duration(minimum=1), default="10s", show_default=True, help="Time between samples.")
 @click.option(
-    "--count", type=click.IntRange(min=0), default=1, show_default=True, help="Samples to take; 0: until stopped."
+    "--count", type=click.IntRange(min=0), default=1, show_default=True, help="Number of samples; 0: until stopped."
 )
 def sample_command(connection: ConnectionSettings, lake: str, interval: int, count: int) -> None:
-    """Write sizes and offsets of every partition of a live cluster to the lake."""
+    """Write the sizes and offsets of all partitions of a live cluster to a lake."""
     _require_extra("pyarrow")
     asyncio.run(_sample(connection, lake, interval, count))
 
 
 @pipeline.command("load-model")
-@click.option("--lake", required=True, metavar="URI", help="Where the samples are; the model goes there too.")
-@click.option("--cluster", "clusters", multiple=True, metavar="ID", help="Only this cluster id; may be repeated.")
+@click.option(
+    "--lake",
+    required=True,
+    metavar="URI",
+    help="Directory or URI with the samples; the load models are written there too.",
+)
+@click.option("--cluster", "clusters", multiple=True, metavar="ID", help="Only this cluster id. May be repeated.")
 @click.option(
     "--window",
     type=Duration(minimum=1),
     default="24h",
     show_default=True,
-    help="Time before the newest sample.",
+    help="Use samples of this long before the newest one.",
 )
-@click.option("--master", default=None, metavar="URL", help="Spark master [default: spark-submit's, else local[*]]")
+@click.option(
+    "--master", default=None, metavar="URL", help="Spark master. [default: that of spark-submit, else local[*]]"
+)
 def load_model_command(lake: str, clusters: tuple[str, ...], window: int, master: str | None) -> None:
-    """Turn the samples of a lake into a load model per cluster, with Spark."""
+    """Compute a load model per cluster from the samples of a lake, with Spark."""
     _require_extra("pyarrow")
     _require_extra("pyspark")
     from kafka_rebalance.pipeline import job
@@ -86,9 +93,9 @@ def _report(outcome: Any, lake: str, seconds: float) -> None:
         f"{seconds:.1f} s -> {lake.partition('?')[0].rstrip('/')}/{outcome.artefact}"
     )
     notes = [
-        (outcome.unknown_rates, "partitions have no rate: not two samples that can be compared"),
-        (outcome.partial_batches, "samples are partial: a broker did not answer"),
-        (outcome.missing_files, "samples were left out: their file is gone or of another size"),
+        (outcome.unknown_rates, "partitions have no rate: fewer than two comparable samples"),
+        (outcome.partial_batches, "samples are incomplete: a broker did not answer"),
+        (outcome.missing_files, "samples were skipped: their file is missing or has another size"),
     ]
     for number, what in notes:
         if number:
@@ -106,7 +113,7 @@ async def _sample(connection: ConnectionSettings, lake: str, interval: float, co
 
 
 async def _sample_regularly(take: Callable[[], Any], interval: float, count: int) -> None:
-    """Keep the beat: a slow or failed sample does not shift the next ones. Raises the last failure if all failed."""
+    """Sample at a fixed rate: a slow or failed sample does not delay the next. Raises the last error if all failed."""
     loop = asyncio.get_running_loop()
     begin = loop.time()
     taken = stored = 0

@@ -1,4 +1,4 @@
-"""kafka-rebalance plan: plan offline from a cluster file (design section 10). Reads files, prints, decides nothing."""
+"""kafka-rebalance plan: plans offline from a cluster file. Parses the input and prints the result."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from kafka_rebalance.units import parse_quantity
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """What the command line says; None: it does not, so the resource's word or the default counts."""
+    """The options of the command line; None: not given, so the resource or the default applies."""
 
     brokers: Replicas | None
     decommission: Replicas | None
@@ -53,7 +53,7 @@ class _Options:
 
 
 class _Quantity(click.ParamType[int]):
-    """Bytes as a Kubernetes quantity."""
+    """A number of bytes as a Kubernetes quantity."""
 
     name = "quantity"
 
@@ -66,49 +66,73 @@ class _Quantity(click.ParamType[int]):
 
 
 @click.command("plan")
-@click.option("--cluster", type=click.File("rb"), required=True, help="The cluster as JSON, gzip'd or not; - is stdin.")
-@click.option("--rebalance", type=click.File("rb"), help="A KafkaRebalance: its topics, brokers and goals count.")
-@click.option("--brokers", "--broker-list", type=BrokerList(), help="Brokers that may hold replicas; else all.")
-@click.option("--decommission", type=BrokerList(), help="Brokers that shall hold nothing.")
-@click.option("--topics-to-move-json-file", "topics_file", type=click.File("rb"), help="Kafka's file; else all topics.")
+@click.option(
+    "--cluster",
+    type=click.File("rb"),
+    required=True,
+    help="Cluster file (JSON, may be gzipped) from snapshot; - is stdin.",
+)
+@click.option("--rebalance", type=click.File("rb"), help="KafkaRebalance file with topics, brokers and goals.")
+@click.option("--brokers", "--broker-list", type=BrokerList(), help="Brokers that may hold replicas. [default: all]")
+@click.option("--decommission", type=BrokerList(), help="Brokers to drain.")
+@click.option(
+    "--topics-to-move-json-file",
+    "topics_file",
+    type=click.File("rb"),
+    help="Topics to rebalance, in Kafka's format. [default: all]",
+)
 @click.option("--strategy", type=click.Choice([s.value for s in Strategy]), help="How targets are chosen.")
-@click.option("--balance", type=click.Choice([b.value for b in Balance]), help="Over what replicas are counted.")
-@click.option("--rack-awareness", type=click.Choice([r.value for r in RackAwareness]), help="What racks mean.")
-@click.option("--replication-factor", type=click.IntRange(1, 32767), help="Replicas of each partition; else as it is.")
-@click.option("--assignment-json-file", "assignment", type=click.File("rb"), help="Of --strategy Assignment.")
-@click.option("--max-replica-moves", type=click.IntRange(min=0), help="Movement budget: the best plan within it.")
-@click.option("--max-data-to-move", type=_Quantity(), help="The same in bytes, like 2Ti.")
-@click.option("--minimum-gain", type=click.IntRange(0, 100), help="Percent off the fullest broker; less: no plan.")
-@click.option("--pin-topics", multiple=True, help="RE2 expression: these topics stay, and count. May be repeated.")
-@click.option("--load-model", type=click.File("rb"), help="Sizes for partitions that the cluster file has none for.")
-@click.option("--all", "everything", is_flag=True, help="Print unchanged partitions as well.")
+@click.option(
+    "--balance",
+    type=click.Choice([b.value for b in Balance]),
+    help="What is balanced: replicas in total, per topic, or both.",
+)
+@click.option(
+    "--rack-awareness",
+    type=click.Choice([r.value for r in RackAwareness]),
+    help="How strictly replicas are spread over racks.",
+)
+@click.option(
+    "--replication-factor", type=click.IntRange(1, 32767), help="New replication factor. [default: unchanged]"
+)
+@click.option(
+    "--assignment-json-file", "assignment", type=click.File("rb"), help="Target assignment for --strategy Assignment."
+)
+@click.option(
+    "--max-replica-moves", type=click.IntRange(min=0), help="Movement budget: maximum number of replica moves."
+)
+@click.option("--max-data-to-move", type=_Quantity(), help="Movement budget in bytes, for example 2Ti.")
+@click.option("--minimum-gain", type=click.IntRange(0, 100), help="Minimum reduction of the fullest broker in percent.")
+@click.option("--pin-topics", multiple=True, help="RE2 expression for topics that must not move. May be repeated.")
+@click.option("--load-model", type=click.File("rb"), help="Load model with sizes that the cluster file lacks.")
+@click.option("--all", "everything", is_flag=True, help="Print unchanged partitions too.")
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
 @without_collector()
 def plan(*, everything: bool, output: str, **given: Any) -> None:
-    """Plan the fewest replica moves that balance the cluster; Kafka's reassignment JSON out.
+    """Plan the fewest replica moves that balance a cluster, and print Kafka's reassignment JSON.
 
-    Options given here win over the resource in --rebalance.
+    Options override the resource of --rebalance.
     """
-    asked = asked_for(**given)
+    options = plan_options(**given)
     started = time.perf_counter()
-    made = make_plan(asked.request)
-    shown = _shown(made, asked.request.partitions if everything else ())
-    document = _document(made, shown, asked.sizes, time.perf_counter() - started)
+    made = make_plan(options.request)
+    shown = _shown(made, options.request.partitions if everything else ())
+    document = _document(made, shown, options.sizes, time.perf_counter() - started)
     if output == "table":
-        print_plan(made, asked.request, shown, asked.sizes, document["summary"]["planningSeconds"])
+        print_plan(made, options.request, shown, options.sizes, document["summary"]["planningSeconds"])
     else:
         print_document(document, output)
 
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """What the files and options ask for. ``sizes`` in bytes lacks the partitions whose size nobody knows."""
+    """The request from files and options. ``sizes`` (bytes) lacks partitions of unknown size."""
 
     request: PlanRequest
     sizes: Mapping[TopicPartition, int]
 
 
-def asked_for(
+def plan_options(
     *,
     cluster: BinaryIO,
     rebalance: BinaryIO | None,
@@ -126,7 +150,7 @@ def asked_for(
     pin_topics: tuple[str, ...],
     load_model: BinaryIO | None,
 ) -> PlanOptions:
-    """The request that the options of `plan` and of `explain` describe. A file that is wrong is wrong usage."""
+    """The request from the options of `plan` and `explain`. An invalid file is wrong usage."""
     described = parsed("--cluster", cluster, parse_cluster)
     spec = parsed("--rebalance", rebalance, read_spec) if rebalance else None
     named = parsed("--topics-to-move-json-file", topics_file, parse_topics_to_move) if topics_file else None
@@ -141,7 +165,7 @@ def asked_for(
     )
     pinned = _pinned({p.tp.topic for p in selected}, spec, options)
     if options.pinned and not pinned:
-        click.echo("warning: nothing is pinned: --pin-topics matches no topic", err=True)
+        click.echo("warning: no topic is pinned: --pin-topics matches none", err=True)
     partitions = tuple(
         PartitionInput(p.tp, p.replicas, size_bytes=sizes.get(p.tp, 0), pinned=p.tp.topic in pinned) for p in selected
     )
@@ -157,8 +181,9 @@ def asked_for(
     )
     _check_options(request, given_lists=lists is not None)
     if request.goals.max_data_to_move is not None and (unknown := sorted(p.tp for p in selected if p.tp not in sizes)):
-        told = f"the sizes of {len(unknown)} partitions are not known, {unknown[0]} for one"
-        raise Refused(Reason.SIZES_UNKNOWN, f"a budget of bytes needs sizes, and {told}: add them, or --load-model")
+        missing = f"the sizes of {len(unknown)} partitions are unknown, for example {unknown[0]}"
+        needed = "a movement budget in bytes requires sizes"
+        raise Refused(Reason.SIZES_UNKNOWN, f"{needed}, and {missing}: add them, or use --load-model")
     return PlanOptions(request, sizes)
 
 
@@ -176,14 +201,14 @@ def _select(
 
 
 def _warn(described: ClusterFile, selected: list[ClusterPartition]) -> None:
-    """What is allowed and still most likely a mistake; on stderr, because stdout is the plan."""
+    """Warn on stderr about input that is valid but probably a mistake."""
     if not selected:
         topics = len({p.tp.topic for p in described.partitions})
-        why = f"has {topics} topics, none of them is asked for" if topics else "holds none"
+        why = f"has {topics} topics, and none of them is selected" if topics else "holds none"
         click.echo(f"warning: no partition is selected: the cluster file {why}", err=True)
     known = {b.id for b in described.brokers}
     for b in sorted({b for p in selected for b in p.replicas} - known):
-        click.echo(f"warning: broker {b} holds replicas but is not in brokers[]: treated as gone", err=True)
+        click.echo(f"warning: broker {b} holds replicas but is not in brokers[]: treated as removed", err=True)
 
 
 def _targets(described: ClusterFile, spec: KafkaRebalanceSpec | None, options: _Options) -> frozenset[BrokerId]:
@@ -227,21 +252,25 @@ def _pinned(topics: set[str], spec: KafkaRebalanceSpec | None, options: _Options
 
 
 def _check_options(request: PlanRequest, *, given_lists: bool) -> None:
-    """What the API server's rules refuse of a resource is wrong usage here."""
+    """Check the rules over several fields, which the CRD has as CEL rules."""
     goals, strategy = request.goals, request.strategy
     if given_lists != (strategy is Strategy.ASSIGNMENT):
-        raise click.UsageError("--assignment-json-file is needed by --strategy Assignment, and by no other")
+        raise click.UsageError(
+            "--assignment-json-file is required with --strategy Assignment and not allowed with others"
+        )
     if strategy is Strategy.PREFERRED_LEADERS and request.replication_factor is not None:
-        raise click.UsageError("--replication-factor needs copies, and --strategy PreferredLeaders makes none")
+        raise click.UsageError(
+            "--replication-factor is not allowed with --strategy PreferredLeaders, which copies nothing"
+        )
     balancing = goals.limited or goals.minimum_gain or goals.balance != Balance.TOTAL
     if strategy is not Strategy.MINIMAL_MOVEMENT and balancing:
         raise click.UsageError(
-            "--balance, --max-replica-moves, --max-data-to-move and --minimum-gain are for --strategy MinimalMovement"
+            "--balance, --max-replica-moves, --max-data-to-move and --minimum-gain require --strategy MinimalMovement"
         )
 
 
 def _shown(made: Plan, partitions: tuple[PartitionInput, ...]) -> list[PlannedPartition]:
-    """The changed partitions, and of ``partitions`` those that stay as they are, sorted."""
+    """The changed partitions, and the unchanged ones of ``partitions``, sorted."""
     unchanged = {p.tp: PlannedPartition(p.tp, p.replicas, p.replicas) for p in partitions}
     return sorted((unchanged | {p.tp: p for p in made.partitions}).values())
 
@@ -249,7 +278,7 @@ def _shown(made: Plan, partitions: tuple[PartitionInput, ...]) -> list[PlannedPa
 def _document(
     made: Plan, shown: list[PlannedPartition], sizes: Mapping[TopicPartition, int], seconds: float
 ) -> dict[str, Any]:
-    """Kafka's reassignment file, version 1, with our summary beside it."""
+    """Kafka's reassignment file, version 1, with our summary."""
     return {
         "version": 1,
         "partitions": [{"topic": p.tp.topic, "partition": p.tp.partition, "replicas": list(p.target)} for p in shown],

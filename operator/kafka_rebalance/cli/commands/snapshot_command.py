@@ -1,4 +1,4 @@
-"""kafka-rebalance snapshot: a live cluster as the file that plan reads. Reads Kafka only."""
+"""kafka-rebalance snapshot: writes a live cluster to a file for plan. Only reads from Kafka."""
 
 from __future__ import annotations
 
@@ -19,9 +19,14 @@ from kafka_rebalance.reconcile.runs.live_planning import live_sizes
 
 @click.command("snapshot")
 @kafka_connection
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file; gzip'd if named .gz.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File to write; gzipped if its name ends in .gz. [default: stdout]",
+)
 def snapshot(connection: ConnectionSettings, output: Path | None) -> None:
-    """Write brokers, racks, replicas and sizes of a live cluster as JSON, for plan to work on offline."""
+    """Write the brokers, racks, replicas and sizes of a live cluster as JSON, for offline planning."""
     text = json.dumps(asyncio.run(_read(connection)))
     if output is None:
         click.echo(text)
@@ -48,7 +53,7 @@ async def _cluster(admin: KafkaReader) -> dict[str, Any]:
         "partitions": [
             {"topic": tp.topic, "partition": tp.partition, "replicas": list(state.replicas)}
             | ({"size": sizes[tp].size_bytes} if tp in sizes else {})
-            # A list that is just being changed has copies too many; what is left out is not planned.
+            # A partition in flight has additional replicas; without it here it is not planned.
             for tp, state in sorted(partitions.items())
             if not state.in_flight
         ],

@@ -1,7 +1,7 @@
-"""kafka-rebalance status: one look at a KafkaRebalance; with --batch, at all that it has in flight.
+"""kafka-rebalance status: shows a KafkaRebalance; with --batch, all of its partitions in flight.
 
-The status of a resource is bounded, so it lists 20 partitions in flight at most. The whole batch is the stored plan
-held against what Kafka itself lists now. Reads only.
+The status of a resource is bounded and lists at most 20 partitions in flight. The whole batch is computed from the
+stored plan and the reassignments that Kafka lists. Only reads.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from kafka_rebalance.reconcile.state.records import OpenRun, load_open_run
 @click.command("status")
 @click.argument("name")
 @namespace_options
-@click.option("--batch", is_flag=True, help="All partitions in flight, from the stored plan and from Kafka itself.")
+@click.option("--batch", is_flag=True, help="Show all partitions in flight, from the stored plan and from Kafka.")
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
 def status(name: str, namespace: str, operator_namespace: str | None, *, batch: bool, output: str) -> None:
-    """Say how far KafkaRebalance NAME is, what waits, and why.
+    """Show the progress of KafkaRebalance NAME, and what it waits for.
 
-    With --batch, JSON and YAML have the shape of KIP-435's response; without, they are the resource's status.
+    JSON and YAML are the status of the resource; with --batch, they have the format of KIP-435's response.
     """
     if batch:
         found, on_disk = asyncio.run(_read_batch(namespace, name, operator_namespace, sizes=output == "table"))
@@ -67,8 +67,8 @@ async def _read_batch(
         except RebalanceError as error:
             raise Permanent(
                 error.reason,
-                f"{error.message} (--batch asks Kafka itself, with spec.kafka and from where you run it; without "
-                "--batch only the resource is read)",
+                f"{error.message} (--batch connects to Kafka from here, with spec.kafka; without --batch only the "
+                "resource is read)",
             ) from error
 
 
@@ -83,7 +83,7 @@ async def _open_run(kube: KubeClient, rebalance: KafkaRebalance) -> OpenRun | No
         raise Permanent(
             Reason.RUN_NOT_FOUND,
             f"{metadata.namespace}/{metadata.name} is running, but namespace {kube.namespace} has no record of it: "
-            "say with --operator-namespace where its operator keeps them",
+            "use --operator-namespace",
         )
     return None
 
@@ -97,8 +97,8 @@ async def _ask_kafka(
         if info.cluster_id != opened.run.cluster_id:
             raise Permanent(
                 Reason.OTHER_CLUSTER,
-                f"{rebalance.spec.kafka.bootstrap_servers} leads to cluster {info.cluster_id} from here, not to "
-                f"{opened.run.cluster_id}, which the plan is for",
+                f"{rebalance.spec.kafka.bootstrap_servers} connects to cluster {info.cluster_id} from here, but the "
+                f"plan is for {opened.run.cluster_id}",
             )
         partitions = await admin.describe_partitions({errand.tp.topic for errand in opened.errands})
         cluster = ClusterState(info.cluster_id, info.brokers, partitions)
@@ -110,12 +110,12 @@ async def _ask_kafka(
 
 
 async def _on_disk(admin: KafkaReader, batch: Batch) -> ReplicaBytes:
-    """Bytes of the copies in the making; brokers that do not answer are absent."""
+    """Bytes of the replicas being added; brokers that do not answer are absent."""
     copying = {broker for row in batch.current for broker in row.adding}
-    told = await admin.log_dirs(copying) if copying else {}
+    log_dirs = await admin.log_dirs(copying) if copying else {}
     return {
         (tp, broker): size
-        for broker, dirs in told.items()
+        for broker, dirs in log_dirs.items()
         for log_dir in dirs
         for tp, size in log_dir.replica_bytes.items()
     }

@@ -1,4 +1,4 @@
-"""kafka-rebalance steps: the list of assignments from one to another, start first (design section 10)."""
+"""kafka-rebalance steps: lists the steps from one assignment to another."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class BrokerList(click.ParamType[Replicas]):
     name = "brokers"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Replicas:
-        """Broker ids in the order given."""
+        """The broker ids in the given order."""
         try:
             ids = [int(part) for part in str(value).split(",")]
         except ValueError:
@@ -33,12 +33,20 @@ class BrokerList(click.ParamType[Replicas]):
 
 
 @click.command("steps")
-@click.option("--current", type=BrokerList(), required=True, help="Present replicas, preferred leader first.")
-@click.option("--target", type=BrokerList(), required=True, help="Replicas in the end, preferred leader first.")
-@click.option("--parallel-replicas", type=click.IntRange(min=1), default=1, show_default=True, help="KIP-435's R.")
-@click.option("--isr", type=BrokerList(), help="Replicas in sync now; all of them unless given.")
-@click.option("--min-insync", type=click.IntRange(min=1), default=1, show_default=True, help="min.insync.replicas.")
-@click.option("--calls", is_flag=True, help="Print the calls to Kafka instead of the assignments.")
+@click.option("--current", type=BrokerList(), required=True, help="Current replicas, preferred leader first.")
+@click.option("--target", type=BrokerList(), required=True, help="Target replicas, preferred leader first.")
+@click.option(
+    "--parallel-replicas",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Replicas that one step replaces (KIP-435's R).",
+)
+@click.option("--isr", type=BrokerList(), help="In-sync replicas. [default: all of --current]")
+@click.option(
+    "--min-insync", type=click.IntRange(min=1), default=1, show_default=True, help="min.insync.replicas of the topic."
+)
+@click.option("--calls", is_flag=True, help="Print the requests to Kafka instead of the assignments.")
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def steps(
     current: Replicas,
@@ -49,7 +57,7 @@ def steps(
     calls: bool,
     output: str,
 ) -> None:
-    """Print the assignments from CURRENT to TARGET, start first."""
+    """Print the assignments from --current to --target, in order."""
     in_sync = frozenset(isr or current)
     if not in_sync <= set(current):
         raise click.BadParameter("names brokers that are not in --current", param_hint="--isr")

@@ -1,7 +1,7 @@
-"""kafka-rebalance undo: back to where everything was before a run that has succeeded (design section 7).
+"""kafka-rebalance undo: moves the partitions of a succeeded run back to their original replicas.
 
-The operator moves it back, under the resource's own limits and throttle; this command checks that there is something
-to undo, says what it costs and asks for it by an annotation. ``--print`` leaves it to Kafka's own tool instead.
+The operator does it, under the limits and the throttle of the resource. This command checks that there is something to
+undo, prints the cost and requests the undo by an annotation. ``--print`` prints a file for Kafka's own tool instead.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _KEPT = {
     RunOutcome.ROLLED_BACK_PARTIALLY,
     RunOutcome.TAKEN_OVER,
 }
-"""Ends after which something may be elsewhere than before the run, and its origins are kept."""
+"""Outcomes after which partitions may differ from their origins, which are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class WayBack:
-    """What an undo takes. ``bytes_to_copy`` counts sizes as they were when the run was planned."""
+    """The cost of an undo. ``bytes_to_copy`` uses the sizes at planning time."""
 
     partitions: int
     copies: int
@@ -50,9 +50,11 @@ class WayBack:
 @click.command("undo")
 @click.argument("name", required=False)
 @namespace_options
-@click.option("--print", "print_only", is_flag=True, help="Change nothing; print the way back as Kafka's JSON.")
-@click.option("--uid", help="Instead of NAME, for --print: of a resource that is gone.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--print", "print_only", is_flag=True, help="Change nothing; print Kafka's reassignment JSON for the way back."
+)
+@click.option("--uid", help="Instead of NAME, with --print: the uid of a deleted resource.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 def undo(
     name: str | None,
     namespace: str,
@@ -62,17 +64,15 @@ def undo(
     uid: str | None,
     yes: bool,
 ) -> None:
-    """Move everything back to where it was before KafkaRebalance NAME, which has succeeded.
+    """Undo KafkaRebalance NAME, which has succeeded: move its partitions back to their original replicas.
 
-    A rebalance that is still running is undone by deleting it.
+    To roll back a rebalance that is still running, delete it.
     """
     if (name is None) == (uid is None):
         raise click.UsageError("give either NAME or --uid")
     if uid is not None:
         if not print_only:
-            raise click.UsageError(
-                "--uid is for --print: without the resource there is nothing that the operator acts on"
-            )
+            raise click.UsageError("--uid requires --print: the operator only acts on an existing resource")
         asyncio.run(_print_kept(uid, operator_namespace))
     elif name is not None:
         asyncio.run(_undo(namespace, name, operator_namespace, print_only=print_only, yes=yes))
@@ -88,19 +88,19 @@ async def _undo(namespace: str, name: str, operator_namespace: str | None, *, pr
         if print_only:
             skipped = rebalance.status.skipped_count
             if skipped:
-                click.echo(f"the run left {skipped} partitions alone (see its status): check these rows", err=True)
+                click.echo(f"the run skipped {skipped} partitions (see its status): check their rows", err=True)
             click.echo(json.dumps(reassignment(done.errands, from_targets=True)))
             return
         if rebalance.metadata.annotations.get(UNDO_ANNOTATION) == done.run.plan_hash:
             raise Refused(
-                Reason.ALREADY_ASKED, f"the undo of {namespace}/{name} has been asked for: is its operator running?"
+                Reason.ALREADY_ASKED, f"the undo of {namespace}/{name} is already requested: is its operator running?"
             )
         click.echo(_cost(rebalance, way_back(done.errands)))
         if not yes:
             _confirm()
         if not await kube.annotate(REBALANCES, namespace, name, {UNDO_ANNOTATION: done.run.plan_hash}):
-            raise NotFound(f"KafkaRebalance {namespace}/{name} has just been deleted")
-        click.echo(f"undo asked for; follow it with: kafka-rebalance watch {name} -n {namespace}")
+            raise NotFound(f"KafkaRebalance {namespace}/{name} was deleted meanwhile")
+        click.echo(f"undo requested; follow it with: kafka-rebalance watch {name} -n {namespace}")
 
 
 async def _print_kept(uid: str, operator_namespace: str | None) -> None:
@@ -110,62 +110,60 @@ async def _print_kept(uid: str, operator_namespace: str | None) -> None:
     succeeded = done.run.outcome is RunOutcome.SUCCEEDED
     if not succeeded:
         click.echo(
-            f"the run ended as {done.run.outcome}, so some partitions may be back already, and where the others are is "
-            "not known: original_replicas is left out",
+            f"the run ended as {done.run.outcome}: some partitions may be rolled back already, so original_replicas "
+            "is omitted",
             err=True,
         )
     click.echo(json.dumps(reassignment(done.errands, from_targets=succeeded)))
 
 
 def undoable(rebalance: KafkaRebalance, run: Run | None) -> Run:
-    """The run to undo, which is closed and has succeeded for the present spec; else Refused says why not."""
+    """The run, if it is closed and has succeeded with the current spec; otherwise Refused says why not."""
     metadata, status = rebalance.metadata, rebalance.status
     name = f"{metadata.namespace}/{metadata.name}"
     if metadata.deleting:
-        raise Refused(
-            Reason.DELETING, f"{name} is being deleted: what becomes of a running one is up to its deletionPolicy"
-        )
+        raise Refused(Reason.DELETING, f"{name} is being deleted: its deletionPolicy decides about the rollback")
     ready = find_condition(status.conditions, ConditionType.READY)
-    state = f"{ready.reason}: {ready.message}" if ready else "nothing has been reported yet"
+    state = f"{ready.reason}: {ready.message}" if ready else "no state reported yet"
     if run is None:
         if ready is not None and ready.reason == Reason.SUCCEEDED:
             raise _expired(name)
         raise Refused(Reason.NOT_SUCCEEDED, f"{name} has not moved anything ({state})")
     if run.open and run.undo:
-        raise Refused(Reason.UNDOING, f"{name} is being undone already; follow it with kafka-rebalance watch")
+        raise Refused(Reason.UNDOING, f"{name} is already being undone; follow it with kafka-rebalance watch")
     if run.open:
-        raise Refused(
-            Reason.RUNNING, f"{name} is still running ({state}): deleting it cancels it and moves everything back"
-        )
+        raise Refused(Reason.RUNNING, f"{name} is still running ({state}): delete it to roll it back")
     if run.outcome is RunOutcome.UNDONE:
-        raise Refused(Reason.ALREADY_UNDONE, f"{name} has been undone")
+        raise Refused(Reason.ALREADY_UNDONE, f"{name} is already undone")
     if run.planning_hash != planning_hash(rebalance.spec):
         raise Refused(
-            Reason.NOT_SUCCEEDED, f"the spec of {name} was changed after its success, and is being planned anew"
+            Reason.NOT_SUCCEEDED, f"the spec of {name} was changed after it succeeded, and a new plan is being made"
         )
     if run.outcome is not RunOutcome.SUCCEEDED or ready is None or ready.status != "True":
         raise Refused(Reason.NOT_SUCCEEDED, f"{name} has not succeeded ({state})")
     if status.plan is None or status.plan.hash != run.plan_hash:
-        raise Refused(Reason.NOT_SUCCEEDED, f"the status of {name} does not name the plan of its last run; look again")
+        raise Refused(
+            Reason.NOT_SUCCEEDED, f"the status of {name} does not show the plan of its last run yet; try again"
+        )
     return run
 
 
 def kept(uid: str, run: Run | None, operator_namespace: str) -> Run:
-    """A closed run whose origins were kept, whatever became of its resource; else Refused says why not."""
+    """The run, if it is closed and its origins are kept; otherwise Refused says why not."""
     if run is None:
         raise _expired(f"uid {uid}", operator_namespace)
     name = f"{run.namespace}/{run.name} (uid {uid})"
     if run.open:
         raise Refused(Reason.RUNNING, f"{name} is still running")
     if run.outcome is RunOutcome.UNDONE:
-        raise Refused(Reason.ALREADY_UNDONE, f"{name} has been undone")
+        raise Refused(Reason.ALREADY_UNDONE, f"{name} is already undone")
     if run.outcome not in _KEPT:
-        raise Refused(Reason.NOT_SUCCEEDED, f"{name} ended as {run.outcome}: there is nothing to move back")
+        raise Refused(Reason.NOT_SUCCEEDED, f"{name} ended as {run.outcome}: there is nothing to undo")
     return run
 
 
 async def _load(kube: KubeClient, run: Run) -> OpenRun:
-    """Plan and origins of a closed run. Refused where they are gone, or where nothing was moved."""
+    """Plan and origins of a closed run. Refused where they no longer exist, or where nothing was moved."""
     records = stores(kube)
     stored = await records.plans.load(run.uid, run.plan_hash)
     origins = await records.origins.load(run.uid, run.run_id)
@@ -173,70 +171,71 @@ async def _load(kube: KubeClient, run: Run) -> OpenRun:
     if stored is None or (stored.plan.partitions and not origins):
         raise _expired(name, kube.namespace)
     done = open_run(run, stored.plan, stored.ref, origins)
-    if all(errand.origin == errand.target for errand in done.errands):
-        raise Refused(Reason.NOTHING_TO_UNDO, f"the run of {name} did not have to move anything")
+    if all(move.origin == move.target for move in done.errands):
+        raise Refused(Reason.NOTHING_TO_UNDO, f"the run of {name} moved nothing")
     if not run.started:
-        raise Refused(Reason.NOTHING_TO_UNDO, f"the run of {name} has sent no step: what moved was moved by others")
+        raise Refused(Reason.NOTHING_TO_UNDO, f"the run of {name} submitted no step: other tools made the changes")
     return done
 
 
 async def _kept_under(kube: KubeClient, namespace: str, name: str) -> str:
-    """Runs of resources of that name that are gone, for the person who looks for one; empty where none can be read."""
+    """The kept runs of deleted resources of that name, as text; empty where none can be read."""
     try:
         runs = [run for run in await stores(kube).runs.list_all() if (run.namespace, run.name) == (namespace, name)]
     except RebalanceError:
         return ""
     rows = [
-        f"--print --uid {run.uid} ({run.outcome or 'open'}, begun {run.opened_at:%Y-%m-%d %H:%M} UTC)" for run in runs
+        f"--print --uid {run.uid} ({run.outcome or 'open'}, started {run.opened_at:%Y-%m-%d %H:%M} UTC)" for run in runs
     ]
-    return f"; what is kept of such: {', '.join(rows)}" if rows else ""
+    return f"; kept runs of that name: {', '.join(rows)}" if rows else ""
 
 
-def way_back(errands: Iterable[PartitionMove]) -> WayBack:
-    """What has to move for every partition to have its original list again."""
-    moved = [errand for errand in errands if errand.origin != errand.target]
-    copies = [(errand, len(set(errand.origin) - set(errand.target))) for errand in moved]
+def way_back(moves: Iterable[PartitionMove]) -> WayBack:
+    """The moves that restore the original replicas of every partition."""
+    moved = [move for move in moves if move.origin != move.target]
+    copies = [(move, len(set(move.origin) - set(move.target))) for move in moved]
     return WayBack(
         partitions=len(moved),
         copies=sum(count for _, count in copies),
-        bytes_to_copy=sum(errand.size_bytes * count for errand, count in copies),
-        leaders=sum(errand.origin[0] != errand.target[0] for errand in moved),
+        bytes_to_copy=sum(move.size_bytes * count for move, count in copies),
+        leaders=sum(move.origin[0] != move.target[0] for move in moved),
     )
 
 
-def reassignment(errands: Iterable[PartitionMove], *, from_targets: bool) -> dict[str, Any]:
+def reassignment(moves: Iterable[PartitionMove], *, from_targets: bool) -> dict[str, Any]:
     """Kafka's reassignment file that leads to the origins.
 
-    ``original_replicas`` is KIP-236's: what a partition has before the reassignment, and what cancelling it leads back
-    to. Here that is the target of the run, and only told where the run left every partition there (``from_targets``).
+    ``original_replicas`` is KIP-236's: the replicas before the reassignment, which a cancellation restores. Here these
+    are the targets of the run; they are included only if every partition reached its target (``from_targets``).
     """
     return {
         "version": 1,
         "partitions": [
-            {"topic": errand.tp.topic, "partition": errand.tp.partition, "replicas": list(errand.origin)}
-            | ({"original_replicas": list(errand.target)} if from_targets else {})
-            for errand in sorted(errands, key=lambda errand: errand.tp)
-            if errand.origin != errand.target
+            {"topic": move.tp.topic, "partition": move.tp.partition, "replicas": list(move.origin)}
+            | ({"original_replicas": list(move.target)} if from_targets else {})
+            for move in sorted(moves, key=lambda move: move.tp)
+            if move.origin != move.target
         ],
     }
 
 
 def _cost(rebalance: KafkaRebalance, way: WayBack) -> str:
+    name = f"{rebalance.metadata.namespace}/{rebalance.metadata.name}"
     return (
-        f"{rebalance.metadata.namespace}/{rebalance.metadata.name}: {way.partitions} partitions go back to where they "
-        f"were before it: {way.copies} replicas and {format_bytes(way.bytes_to_copy)} to copy (sizes as planned with), "
-        f"{way.leaders} preferred leaders change. Its execution limits and throttle apply."
+        f"{name}: {way.partitions} partitions return to their original replicas: {way.copies} replicas and "
+        f"{format_bytes(way.bytes_to_copy)} to copy (sizes at planning time), {way.leaders} preferred leaders change. "
+        "The execution limits and throttle of the resource apply."
     )
 
 
 def _confirm() -> None:
     try:
         agreed = click.confirm("Undo it?")
-    except click.Abort:  # the end of a pipe as well
+    except click.Abort:  # also the end of a pipe
         click.echo()
         agreed = False
     if not agreed:
-        raise Refused(Reason.NOT_CONFIRMED, "nothing was changed; --yes answers beforehand")
+        raise Refused(Reason.NOT_CONFIRMED, "nothing was changed; use --yes to skip this question")
 
 
 def _expired(what: str, operator_namespace: str | None = None) -> Refused:
@@ -244,5 +243,5 @@ def _expired(what: str, operator_namespace: str | None = None) -> Refused:
     return Refused(
         Reason.ORIGINS_EXPIRED,
         f"plan and origins of {what} are not in {where}: they are kept {PLAN_RETENTION.days} days after the end of a "
-        "run, or as long as its resource exists (--operator-namespace says where to look)",
+        "run, or as long as its resource exists (use --operator-namespace for another namespace)",
     )

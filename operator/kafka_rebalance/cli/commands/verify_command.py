@@ -1,7 +1,7 @@
-"""kafka-rebalance verify: whether a reassignment file has been carried out. Reads Kafka only.
+"""kafka-rebalance verify: verifies that a reassignment file has been executed. Only reads from Kafka.
 
-Says what Kafka's own tool says, in its words, and more. Unlike that tool it never takes throttles away: they may be
-somebody else's, and while anything is in flight they are needed.
+Prints what Kafka's own tool prints, in its words, and more. Unlike that tool it never removes throttles: another tool
+may have set them, and they are needed while anything is in flight.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ _SET_AT_RUN_TIME = {ConfigSource.DYNAMIC_TOPIC, ConfigSource.DYNAMIC_BROKER}
 
 
 class CheckOutcome(StrEnum):
-    """How a partition stands to its row of the file."""
+    """State of a partition compared to its row in the file."""
 
-    COMPLETED = "Completed"  # has this very list, and nothing is in flight
-    IN_PROGRESS = "InProgress"  # a reassignment is in flight, to this list or another
-    DIFFERENT = "Different"  # nothing is in flight, and the list is another one
-    MISSING = "Missing"  # there is no such partition
+    COMPLETED = "Completed"  # has exactly these replicas, and no reassignment is in flight
+    IN_PROGRESS = "InProgress"  # a reassignment is in flight, to these replicas or others
+    DIFFERENT = "Different"  # has other replicas, and no reassignment is in flight
+    MISSING = "Missing"  # the partition does not exist
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One partition. ``state`` is None where it is missing."""
+    """One partition of the file. ``state`` is None where it does not exist."""
 
     tp: TopicPartition
     target: Replicas
@@ -52,7 +52,7 @@ class Check:
 
     @property
     def outcome(self) -> CheckOutcome:
-        """As Kafka's tool judges it: the order of the list counts."""
+        """As in Kafka's tool, the order of the replicas matters."""
         if self.state is None:
             return CheckOutcome.MISSING
         if self.state.in_flight:
@@ -61,7 +61,7 @@ class Check:
 
     @property
     def elsewhere(self) -> bool:
-        """Whether what is in flight leads to other replicas: a step on the way, or somebody else's."""
+        """Whether the reassignment in flight has other target replicas: a step, or one of another tool."""
         return self.outcome is CheckOutcome.IN_PROGRESS and set(self._left) != set(self.target)
 
     @property
@@ -71,7 +71,7 @@ class Check:
 
     @property
     def led(self) -> bool | None:
-        """Whether the first of the list leads; None where it does not have that list."""
+        """Whether the preferred leader leads; None unless completed."""
         if self.outcome is not CheckOutcome.COMPLETED or self.state is None:
             return None
         return self.state.leader == self.target[0]
@@ -91,7 +91,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """All partitions, and the throttles that are set on the topics of the file and on any live broker."""
+    """All partitions, and the throttles that are set on the topics of the file and on live brokers."""
 
     checks: Sequence[Check]
     broker_throttles: Mapping[BrokerId, Mapping[str, str]]
@@ -99,18 +99,20 @@ class Verified:
 
     @property
     def complete(self) -> bool:
-        """Whether every partition has its list."""
+        """Whether every partition is completed."""
         return all(check.outcome is CheckOutcome.COMPLETED for check in self.checks)
 
 
 @click.command("verify")
 @kafka_connection
-@click.option(_FILE, "file", type=click.File("rb"), required=True, help="Kafka's file: plan's, or its own tool's.")
+@click.option(
+    _FILE, "file", type=click.File("rb"), required=True, help="Kafka's reassignment JSON, or the output of plan."
+)
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
 def verify(connection: ConnectionSettings, *, file: BinaryIO, output: str) -> None:
-    """Say of each partition of a reassignment file whether it is done; exit 0 when all are, 1 when not yet.
+    """Verify for each partition of a reassignment file whether it is completed. Exits with 1 if any is not.
 
-    Names the throttles that are left and takes none away.
+    Lists the throttles that are set, and removes none.
     """
     found = asyncio.run(_verify(connection, parsed(_FILE, file, read_reassignment)))
     if output == "table":
@@ -130,7 +132,7 @@ async def _verify(connection: ConnectionSettings, rows: Sequence[Reassigned]) ->
 
 
 async def look(admin: KafkaReader, rows: Sequence[Reassigned]) -> Verified:
-    """Read what the cluster has of these partitions."""
+    """Read the state of these partitions from the cluster."""
     topics = sorted({row.tp.topic for row in rows})
     states = await admin.describe_partitions(topics)
     brokers = sorted((await admin.describe_cluster()).brokers)
@@ -140,7 +142,7 @@ async def look(admin: KafkaReader, rows: Sequence[Reassigned]) -> Verified:
 
 
 def _set(configs: Mapping[_Key, Mapping[str, ConfigValue]]) -> dict[_Key, dict[str, str]]:
-    """What somebody has set at run time; what is in a broker's file stays for good."""
+    """The configs that were set at run time, not in a broker's properties file."""
     found = {
         key: {n: c.value for n, c in values.items() if c.value and c.source in _SET_AT_RUN_TIME}
         for key, values in sorted(configs.items())
@@ -149,11 +151,11 @@ def _set(configs: Mapping[_Key, Mapping[str, ConfigValue]]) -> dict[_Key, dict[s
 
 
 def lines(found: Verified) -> list[str]:
-    """For people, and for whoever searches the output of Kafka's tool."""
+    """Text output, compatible with scripts that search the output of Kafka's tool."""
     counts = Counter(check.outcome for check in found.checks)
     said = ["Status of partition reassignment:", *(check.sentence for check in found.checks), ""]
     said += [
-        f"{check.tp} goes to other replicas: {ids(check.state.replicas)} now."
+        f"{check.tp} is being reassigned to other replicas: {ids(check.state.replicas)} now."
         for check in found.checks
         if check.elsewhere and check.state
     ]
@@ -163,17 +165,17 @@ def lines(found: Verified) -> list[str]:
         if check.led is False and check.state
     ]
     said.append(
-        f"{counts[CheckOutcome.COMPLETED]} of {len(found.checks)} partitions are done, "
+        f"{counts[CheckOutcome.COMPLETED]} of {len(found.checks)} partitions are completed, "
         f"{counts[CheckOutcome.IN_PROGRESS]} in flight, {counts[CheckOutcome.DIFFERENT]} different, "
         f"{counts[CheckOutcome.MISSING]} missing."
     )
-    said += [f"Throttle left on broker {b}: {_configs(values)}" for b, values in found.broker_throttles.items()]
-    said += [f"Throttle left on topic {topic}: {_configs(values)}" for topic, values in found.topic_throttles.items()]
+    said += [f"Throttle set on broker {b}: {_configs(values)}" for b, values in found.broker_throttles.items()]
+    said += [f"Throttle set on topic {topic}: {_configs(values)}" for topic, values in found.topic_throttles.items()]
     return said
 
 
 def document(found: Verified) -> dict[str, Any]:
-    """For programs."""
+    """JSON and YAML output."""
     return {
         "complete": found.complete,
         "partitions": [_row(check) for check in found.checks],

@@ -1,4 +1,4 @@
-"""kafka-rebalance watch: follow one KafkaRebalance until it ends. Reads the resource only; Kafka is not asked."""
+"""kafka-rebalance watch: follows one KafkaRebalance until it ends. Reads the resource only, not Kafka."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _BATCH_ROWS = 5
 
 @click.command("watch")
 @click.argument("name")
-@click.option("-n", "--namespace", default="default", show_default=True, help="Of the resource.")
-@click.option("--until", type=click.IntRange(0, 100), help="Stop at this percentage instead of at the end.")
-@click.option("--exit-on-stall", is_flag=True, help="Exit 1 when it is stalled, instead of waiting for help.")
+@click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the resource.")
+@click.option("--until", type=click.IntRange(0, 100), help="Stop at this percentage.")
+@click.option("--exit-on-stall", is_flag=True, help="Exit with 1 when the rebalance stalls.")
 def watch(name: str, namespace: str, until: int | None, exit_on_stall: bool) -> None:
-    """Follow KafkaRebalance NAME until it has succeeded, has been undone or is gone."""
+    """Follow KafkaRebalance NAME until it has succeeded, is undone or is deleted."""
     stuck = asyncio.run(_follow(namespace, name, until, exit_on_stall=exit_on_stall))
     if stuck is not None:
         raise Permanent(*stuck)
@@ -41,7 +41,7 @@ async def _follow(namespace: str, name: str, until: int | None, *, exit_on_stall
     console = Console()
     last = ("", "")
     try:
-        # One that is not there when the watching begins is a misspelt name rather than the end of a deletion.
+        # A resource that does not exist at the start is a misspelt name, not the end of a deletion.
         body: Json | None = await find(kube, namespace, name)
         with Live(console=console, auto_refresh=False, transient=False) as live:
             while body is not None:
@@ -60,16 +60,16 @@ async def _follow(namespace: str, name: str, until: int | None, *, exit_on_stall
                 await asyncio.sleep(_EVERY_SECONDS)
                 body = await kube.get(REBALANCES, namespace, name)
             if console.is_terminal:
-                live.update(f"{namespace}/{name} is gone", refresh=True)
+                live.update(f"{namespace}/{name} is deleted", refresh=True)
             else:
-                click.echo(f"{namespace}/{name} is gone")
+                click.echo(f"{namespace}/{name} is deleted")
             return None
     finally:
         await kube.close()
 
 
 def _ended(seen: KafkaRebalance, until: int | None, *, exit_on_stall: bool) -> tuple[str, str] | tuple[()] | None:
-    """None: go on. Empty: a good end. Otherwise reason and message of what is stuck."""
+    """None: not ended. Empty: ended well. Otherwise the reason and message of the stall."""
     status = seen.status
     if status.observed_generation != seen.metadata.generation:
         return None
@@ -85,7 +85,7 @@ def _ended(seen: KafkaRebalance, until: int | None, *, exit_on_stall: bool) -> t
 
 
 def _line(seen: KafkaRebalance) -> str:
-    """One line for logs and pipes."""
+    """Progress in one line."""
     status = seen.status
     ready = find_condition(status.conditions, ConditionType.READY)
     parts = [f"{ready.reason if ready else 'Pending':<12}"]
@@ -104,13 +104,13 @@ def _line(seen: KafkaRebalance) -> str:
 
 
 def _why(seen: KafkaRebalance) -> str:
-    """The state with its message: what is waited for, and what somebody has to do."""
+    """The state with its message."""
     ready = find_condition(seen.status.conditions, ConditionType.READY)
     return f"{ready.reason}: {ready.message}" if ready is not None and ready.message else ""
 
 
 def _screen(seen: KafkaRebalance) -> RenderableType:
-    """A bar, the figures, why it stands as it does, and the first rows of KIP-435's current batch."""
+    """Progress bar, figures, state, and the first rows of KIP-435's current batch."""
     progress = seen.status.progress
     bar = Table.grid()  # a bar alone does not end its line
     bar.add_row(ProgressBar(total=100, completed=progress.percent if progress else 0, width=60))

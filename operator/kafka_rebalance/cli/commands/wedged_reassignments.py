@@ -1,8 +1,8 @@
-"""Reassignments that add and remove the same broker: finding them, and ending them by the user's order.
+"""Stuck reassignments, which add and remove the same broker: finds them, and cancels them on request.
 
-Whoever gives a reassignment in flight another target gets one of these: Kafka 4.3 keeps it for ever
-(`docs/kafka-behaviour.md`). A null ends it. Nothing else in flight is touched: what is sent a null was read as wedged
-just before.
+A reassignment in flight whose target is changed can become one; Kafka 4.3 never completes it
+(`docs/kafka-behaviour.md`). A null target cancels it. Other reassignments are not touched: each one is read again as
+stuck just before it is cancelled.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, T
 from kafka_rebalance.reasons import Reason
 
 _SETTLE_SECONDS = 20.0
-"""For how long the cluster is asked what a null left: usually it shows within a second."""
+"""How long to wait for the result of a cancellation; usually it shows within a second."""
 _ASK_AGAIN_SECONDS = 0.2
 _MEANING = (
-    "adds and removes the same broker. Kafka 4.3 never ends that by itself (3.9 does, once its copies are in sync); "
-    "kafka-rebalance doctor --cancel-wedged does"
+    "adds and removes the same broker. Kafka 4.3 never completes such a reassignment (3.9 does when the new replicas "
+    "are in sync); kafka-rebalance doctor --cancel-wedged cancels it"
 )
 _REFUSED = {
-    AlterCode.INVALID_REPLICA_ASSIGNMENT: "Kafka refuses, for none of the replicas it would go back to is in sync",
-    AlterCode.UNKNOWN_TOPIC_OR_PARTITION: "the partition is gone",
-    AlterCode.NOT_AUTHORIZED: "Kafka does not allow us to alter reassignments (ALTER on the cluster)",
+    AlterCode.INVALID_REPLICA_ASSIGNMENT: "Kafka refuses: none of the original replicas is in sync",
+    AlterCode.UNKNOWN_TOPIC_OR_PARTITION: "the partition no longer exists",
+    AlterCode.NOT_AUTHORIZED: "not authorized to alter reassignments (ALTER on the cluster)",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Wedge:
-    """A wedged reassignment. ``isr`` is None where no broker told about the partition."""
+    """A stuck reassignment. ``isr`` is None where no broker reported the partition."""
 
     tp: TopicPartition
     replicas: Replicas
@@ -46,27 +46,27 @@ class Wedge:
 
     @property
     def kept(self) -> Replicas:
-        """What a null leads back to: all but what is being added; in this set, not always in this order."""
+        """The replicas after a cancellation, not always in this order: all but those being added."""
         return tuple(broker for broker in self.replicas if broker not in self.adding)
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What became of an order to cancel: the replicas that it left, or why it is not cancelled."""
+    """The result of a cancellation: the replicas afterwards, or why it was not cancelled."""
 
     left: Replicas = ()
     why_not: str = ""
 
 
 async def wedged_reassignments(admin: KafkaAdmin, *, cancel: bool = False) -> list[Finding]:
-    """All that are wedged now; with ``cancel``, what was found, with what became of it."""
+    """The stuck reassignments; with ``cancel``, each with the result of its cancellation."""
     wedges = await find(admin)
     endings = await end(admin, wedges) if cancel and wedges else {}
     return [finding(wedge, endings.get(wedge.tp)) for wedge in wedges]
 
 
 async def find(admin: KafkaReader) -> list[Wedge]:
-    """The wedged ones of all topics, sorted."""
+    """The stuck reassignments of all topics, sorted."""
     listed = {tp: row for tp, row in (await admin.list_reassignments()).items() if row.wedged}
     if not listed:
         return []
@@ -82,34 +82,35 @@ async def find(admin: KafkaReader) -> list[Wedge]:
 
 
 def obstacle(wedge: Wedge) -> str:
-    """Why a null must not be sent; empty where it may be.
+    """Why the reassignment must not be cancelled; empty where it may be.
 
-    KIP-236: with none of the others in sync it would throw away the only live copy. 3.9 would do that, 4.3 refuses.
+    KIP-236: if none of the original replicas is in sync, the only live replica would be lost. 3.9 allows that, 4.3
+    refuses it.
     """
     if wedge.isr is None:
-        return "no broker told which of its replicas are in sync; try again"
+        return "no broker reported which replicas are in sync; try again"
     if wedge.isr.isdisjoint(wedge.kept):
-        return f"none of the replicas {ids(wedge.kept)} it would go back to is in sync; try again when one is"
+        return f"none of the original replicas {ids(wedge.kept)} is in sync; try again when one is"
     return ""
 
 
 async def end(admin: KafkaAdmin, wedges: Iterable[Wedge]) -> dict[TopicPartition, Ending]:
-    """Send null for these, and ask the cluster what that left."""
+    """Cancel these, and read the result from the cluster."""
     obstacles = {wedge: obstacle(wedge) for wedge in wedges}
     endings = {wedge.tp: Ending(why_not=why) for wedge, why in obstacles.items() if why}
     wanted = {wedge.tp: wedge for wedge, why in obstacles.items() if not why}
-    # Listed once more: somebody may have ended one since, and begun another that is none of our business.
+    # Listed once more: meanwhile another client may have cancelled one and started another reassignment.
     listed = await admin.list_reassignments()
     try:
         codes = await admin.alter_reassignments({tp: None for tp in wanted if tp in listed and listed[tp].wedged})
     except Transient:
-        codes = {}  # no answer is no refusal: what is read next settles it
+        codes = {}  # no answer is not a refusal: the next read shows the result
     endings |= {tp: Ending(why_not=_REFUSED[code]) for tp, code in codes.items() if code in _REFUSED}
     return endings | await _settle(admin, {tp: wedge for tp, wedge in wanted.items() if tp not in endings})
 
 
 async def _settle(admin: KafkaReader, waiting: Mapping[TopicPartition, Wedge]) -> dict[TopicPartition, Ending]:
-    """Ask until each shows what the null left, or for so long; the listing is empty before metadata has followed."""
+    """Read until each shows a result, or until the timeout; the listing is empty before the metadata follows."""
     endings: dict[TopicPartition, Ending] = {}
     deadline = time.monotonic() + _SETTLE_SECONDS
     while left := waiting.keys() - endings.keys():
@@ -120,8 +121,8 @@ async def _settle(admin: KafkaReader, waiting: Mapping[TopicPartition, Wedge]) -
             if state is not None and _ended(waiting[tp], state, last=last):
                 endings[tp] = Ending(left=state.replicas)
             elif last:
-                why = silence or ("no broker tells about the partition any more" if state is None else "")
-                endings[tp] = Ending(why_not=why or f"still listed {_SETTLE_SECONDS:g} s after the order to cancel it")
+                why = silence or ("no broker reports the partition any more" if state is None else "")
+                endings[tp] = Ending(why_not=why or f"still listed {_SETTLE_SECONDS:g} s after the cancellation")
         if not last:
             await asyncio.sleep(_ASK_AGAIN_SECONDS)
     return endings
@@ -133,18 +134,18 @@ async def _read(
     try:
         return await admin.describe_partitions({tp.topic for tp in partitions}), ""
     except Transient as silent:
-        return {}, f"whether it is cancelled is not known: {silent.message}"
+        return {}, f"unknown whether it was cancelled: {silent.message}"
 
 
 def _ended(wedge: Wedge, state: PartitionState, *, last: bool) -> bool:
-    """Whether this shows what the null left: at rest without the copies, or on another way that somebody began."""
+    """Whether the state shows the cancellation: no added replicas, or a new reassignment of another client."""
     if state.wedged:
         return False
     return last or state.in_flight or set(state.replicas) == set(wedge.kept)
 
 
 def finding(wedge: Wedge, ending: Ending | None = None) -> Finding:
-    """The wedge as doctor tells it; ``ending`` where it was to be cancelled."""
+    """The finding for doctor; ``ending`` where a cancellation was requested."""
     row = {
         "TOPIC-PARTITION": str(wedge.tp),
         "REPLICAS": ids(wedge.replicas),
@@ -162,7 +163,7 @@ def finding(wedge: Wedge, ending: Ending | None = None) -> Finding:
     }
     if ending is not None:
         row["OUTCOME"] = (
-            f"not cancelled: {ending.why_not}" if ending.why_not else f"cancelled, left on {ids(ending.left)}"
+            f"not cancelled: {ending.why_not}" if ending.why_not else f"cancelled; replicas are {ids(ending.left)}"
         )
         fields |= {"left": list(ending.left)} if ending.left else {"notCancelled": ending.why_not}
     return Finding(Reason.WEDGED_REASSIGNMENT, _MEANING, row, fields, mended=ending is not None and not ending.why_not)

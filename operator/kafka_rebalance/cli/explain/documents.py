@@ -1,4 +1,4 @@
-"""The facts of an explanation as the fields that -o json and -o yaml print, the sentences among them."""
+"""The facts and sentences of an explanation as the fields of -o json and -o yaml."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def of_plan(explained: Explanation) -> dict[str, Any]:
 
 
 def of_broker(explained: Explanation, account: BrokerAccount) -> dict[str, Any]:
-    """One broker, and each copy that leaves it or arrives."""
+    """One broker, and each replica that leaves it or arrives."""
     b = account.broker
     return {
         "broker": _broker(account, topical=explained.topics is not None),
@@ -63,7 +63,7 @@ def of_broker(explained: Explanation, account: BrokerAccount) -> dict[str, Any]:
 
 
 def of_partition(explained: Explanation, account: PartitionAccount) -> dict[str, Any]:
-    """One partition, and what every known broker is for its new copies."""
+    """One partition, and how every known broker fits its new replicas."""
     racks = {b.id: b.rack for b in explained.request.brokers}
     topics = explained.topics
     return {
@@ -95,7 +95,7 @@ def of_partition(explained: Explanation, account: PartitionAccount) -> dict[str,
 
 
 def of_curve(points: Iterable[CurvePoint]) -> list[dict[str, Any]]:
-    """What balance costs, from the fewest moves to the whole plan."""
+    """The points of the curve, from the fewest moves to the whole plan."""
     return [
         {
             "moves": point.moves,
@@ -109,12 +109,12 @@ def of_curve(points: Iterable[CurvePoint]) -> list[dict[str, Any]]:
 
 
 def _budget(goals: Goals, *, reached: bool) -> dict[str, Any]:
-    asked = {"maxReplicaMoves": goals.max_replica_moves, "maxDataToMove": goals.max_data_to_move}
-    return {name: limit for name, limit in asked.items() if limit is not None} | {"reached": reached}
+    limits = {"maxReplicaMoves": goals.max_replica_moves, "maxDataToMove": goals.max_data_to_move}
+    return {name: limit for name, limit in limits.items() if limit is not None} | {"reached": reached}
 
 
 def _without_limits(whole: Plan) -> dict[str, Any]:
-    """What full balance takes."""
+    """The cost of full balance."""
     return {
         "replicaMoves": whole.replica_moves,
         "dataToMove": whole.data_to_move_bytes,

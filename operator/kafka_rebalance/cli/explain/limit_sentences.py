@@ -1,4 +1,4 @@
-"""What keeps a plan from full balance, as sentences: a movement budget, a minimum gain, pinned topics."""
+"""Sentences about what keeps a plan from full balance: movement budget, minimum gain, pinned topics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafka_rebalance.units import format_bytes
 
 
 def of_plan(explained: Explanation) -> list[str]:
-    """What was asked for, what it left, and which brokers are not where full balance has them."""
+    """The limits, their effect, and which brokers end outside their share."""
     lines = [*_pinned(explained), *_budget(explained), *_gain(explained)]
     if explained.cut_short:
         lines.append(f"Shares are those of the plan without the {_limit(explained)}.")
@@ -23,10 +23,10 @@ def of_plan(explained: Explanation) -> list[str]:
 
 
 def of_broker(explained: Explanation, account: BrokerAccount) -> list[str]:
-    """Why a broker ends outside its share, or holds something that it shall not."""
+    """Why a broker ends outside its share, or is not drained."""
     lines = []
     if account.pinned:
-        pinned = counted(account.pinned, "replica on it is pinned: it stays", "replicas on it are pinned: they stay")
+        pinned = counted(account.pinned, "replica on it is pinned and stays", "replicas on it are pinned and stay")
         counts = f", and {'counts' if account.pinned == 1 else 'count'} in the shares" if account.target else ""
         lines.append(f"{pinned}{counts}.")
     if not explained.cut_short:
@@ -40,14 +40,14 @@ def of_broker(explained: Explanation, account: BrokerAccount) -> list[str]:
 
 
 def of_partition(explained: Explanation, account: PartitionAccount) -> list[str]:
-    """What a partition would have without the limit."""
+    """Where the partition would be without the limit."""
     if not explained.cut_short:
         return []
     without = f"the plan without the {_limit(explained)}"
     if set(account.whole) == set(account.target):
-        return [f"On the same brokers in {without}."]
+        return [f"{without.capitalize()} has it on the same brokers."]
     whole = ",".join(map(str, account.whole))
-    return [f"Not carried out: {without} has it on {whole}; {_why_short(explained)}."]
+    return [f"Not done: {without} has it on {whole}; {_why_short(explained)}."]
 
 
 def _pinned(explained: Explanation) -> list[str]:
@@ -57,11 +57,11 @@ def _pinned(explained: Explanation) -> list[str]:
     replicas = sum(len(p.replicas) for p in pinned)
     stuck = sum(b not in explained.request.targets for p in pinned for b in p.replicas)
     what = f"{counted(len(pinned), 'partition')} with {counted(replicas, 'replica')}"
-    around = "What is pinned stays as it is, the others are planned around it, and shares count it."
+    around = "Pinned partitions stay, the others are balanced around them, and shares include them."
     lines = [f"Pinned: {what}. {around}"]
     if stuck:
         stay = "stays" if stuck == 1 else "stay"
-        lines.append(f"{stuck} of these replicas {stay} on brokers that shall hold nothing, outside any share.")
+        lines.append(f"{stuck} of these replicas {stay} on brokers that must not hold replicas, outside any share.")
     return lines
 
 
@@ -70,9 +70,9 @@ def _budget(explained: Explanation) -> list[str]:
     if not goals.limited:
         return []
     if not explained.budget_reached:
-        return [f"The movement budget of {_allowed(goals)} is not reached, and changes nothing."]
+        return [f"The movement budget of {_allowed(goals)} is not reached."]
     if made.imbalance is None:
-        spent = f"what it buys takes {_cost(explained.judged, goals)} and gains too little"
+        spent = f"the plan within it takes {_cost(explained.judged, goals)} and gains too little"
         return [f"The movement budget is reached: {_beyond_budget(explained)}; {spent}."]
     lines = [f"The movement budget is reached: {_why_short(explained)}. This plan takes {_cost(made, goals)}."]
     if made.before and made.after:
@@ -82,12 +82,12 @@ def _budget(explained: Explanation) -> list[str]:
         )
     topical = goals.balance is Balance.PER_TOPIC
     whose = "target brokers' counts of each topic that may move" if topical else "target brokers' counts"
-    squares = f"The squares of {whose} sum up to {made.imbalance.squares}"
+    squares = f"The sum of the squares of {whose} is {made.imbalance.squares}"
     if made.certificate.optimal:
-        return [*lines, f"{squares}. Proved: the budget buys nothing better."]
+        return [*lines, f"{squares}. Proven: no better plan is within the budget."]
     if goals.balance is not Balance.TOTAL:
-        return [*lines, f"{squares}; whether the budget buys anything better was not decided."]
-    return [*lines, f"{squares}. Proved: no better use of the budget has less than {made.imbalance.least}."]
+        return [*lines, f"{squares}; whether a better plan is within the budget is not proven."]
+    return [*lines, f"{squares}. Proven: no plan within the budget has less than {made.imbalance.least}."]
 
 
 def _most(explained: Explanation) -> str:
@@ -96,44 +96,44 @@ def _most(explained: Explanation) -> str:
 
 
 def _gain(explained: Explanation) -> list[str]:
-    asked, made = explained.request.goals.minimum_gain, explained.plan
-    if not asked or not (made.partitions or made.reason):
+    minimum, made = explained.request.goals.minimum_gain, explained.plan
+    if not minimum or not (made.partitions or made.reason):
         return []
     if not explained.gains:
-        return [f"The minimum gain of {asked} % does not count: something has to change whatever is gained."]
+        return [f"The minimum gain of {minimum} % does not apply: the plan has forced moves."]
     moves, small = counted(explained.judged.replica_moves, "replica move"), made.reason == Reason.GAIN_TOO_SMALL
     gains = "; ".join(_gained(gain, moves, would=small) for gain in explained.gains)
     if small:
-        return [f"Nothing moves, for too little is gained: {gains}, and the minimum gain is {asked} %."]
-    return [f"The minimum gain of {asked} % is met: {gains}."]
+        return [f"Nothing moves, because the gain is too small: {gains}, and the minimum gain is {minimum} %."]
+    return [f"The minimum gain of {minimum} % is met: {gains}."]
 
 
 def _gained(gain: Gain, moves: str, *, would: bool) -> str:
-    """What the fullest broker holds before and after so many moves; of topics the sum of these."""
+    """The count of the fullest broker before and after the moves; of topics, the sum of these."""
     before, after, counts = gain.before, gain.after, "would hold" if would else "holds"
     change = f"{_percent(before - after, before)} less" if after <= before else f"{after - before} more"
     if not gain.by_topic:
         return f"the fullest broker holds {before} and {counts} {after} after {moves}, {change}"
-    whose = "added up over the topics that may move, the fullest broker of each"
+    whose = "summed over the topics that may move, the fullest broker of each"
     return f"{whose} holds {before} of it and {counts} {after} after {moves}, {change}"
 
 
 def _percent(part: int, whole: int) -> str:
-    """To a tenth, and never more than it is; of nothing it is nothing."""
+    """The percentage, rounded down to a tenth; 0 of an empty whole."""
     tenths = part * 1000 // whole if whole else 0
     return f"{tenths // 10}.{tenths % 10} %"
 
 
 def _outside(explained: Explanation) -> list[str]:
-    """Which brokers do not end where full balance has them."""
+    """The brokers that end outside their share, or are not drained."""
     outside = [f"{a.broker} ({_beyond(a.beyond)} its share)" for a in explained.brokers if a.beyond]
     stuck = [f"{a.broker} (holds {left})" for a in explained.brokers if (left := _left_behind(a))]
     lines = [f"Outside their shares at the end: {few(outside)}."] if outside else []
-    return [*lines, f"Not emptied, though they shall hold nothing: {few(stuck)}."] if stuck else lines
+    return [*lines, f"Not drained, although they must not hold replicas: {few(stuck)}."] if stuck else lines
 
 
 def _left_behind(account: BrokerAccount) -> int:
-    """Replicas that would leave a broker that shall hold nothing."""
+    """Replicas that stay on a broker to drain."""
     return 0 if account.target else account.after - account.pinned
 
 
@@ -142,9 +142,9 @@ def _beyond(replicas: int) -> str:
 
 
 def _why_short(explained: Explanation) -> str:
-    """The limit, and what full balance takes or, within the budget, would gain."""
+    """The limit, and what full balance costs or gains."""
     if explained.plan.imbalance is None:
-        judged = "what the budget buys" if explained.budget_reached else "full balance"
+        judged = "the plan within the budget" if explained.budget_reached else "full balance"
         return f"{judged} gains less than the minimum of {explained.request.goals.minimum_gain} %"
     return _beyond_budget(explained)
 
@@ -166,6 +166,6 @@ def _allowed(goals: Goals) -> str:
 
 
 def _cost(made: Plan, goals: Goals) -> str:
-    """In what the budget is in, and in moves; bytes are known only where the budget is in bytes."""
+    """The cost in moves, and in bytes if the budget is in bytes."""
     moves = [counted(made.replica_moves, "replica move")]
     return listed(moves if goals.max_data_to_move is None else [*moves, format_bytes(made.data_to_move_bytes)])

@@ -1,4 +1,4 @@
-"""The facts of an explanation as sentences for people. Says nothing that is not in the facts; decides nothing."""
+"""The facts of an explanation as sentences. Nothing is decided here."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from kafka_rebalance.planning.explain.explanation import Explanation
 from kafka_rebalance.reasons import Reason
 
 _BASIS = {
-    Strategy.FORCED_MOVES_ONLY: "only what breaks a rule is moved; counts are not evened out",
-    Strategy.GENERATE: "everything is placed from scratch, as Kafka's --generate does: what is there does not count",
-    Strategy.ASSIGNMENT: "the assignment was given; nothing was chosen here",
-    Strategy.PREFERRED_LEADERS: "leaders are evened out and no replica is moved",
+    Strategy.FORCED_MOVES_ONLY: "only replicas that break a rule move; counts are not balanced",
+    Strategy.GENERATE: "all replicas are placed anew, as Kafka's --generate does; the current assignment does not "
+    "count",
+    Strategy.ASSIGNMENT: "the given assignment is the target",
+    Strategy.PREFERRED_LEADERS: "leaders are balanced and no replica moves",
 }
 
 _EVEN = {
@@ -30,56 +31,56 @@ _EVEN = {
 
 _WHY = {
     Why.GONE: "the broker is not in the cluster",
-    Why.NOT_TARGET: "the broker shall hold nothing: it is decommissioned, or not among those to be used",
-    Why.ASSIGNED: "the assignment does not have it",
-    Why.FEWER_REPLICAS: "the partition shall have fewer replicas",
-    Why.RACK_RULE: "the rack holds more copies of the partition than the rack rule allows",
-    Why.TOPIC_SHARE: "the broker holds more of the topic than the least that is its share, and ends with fewer of it",
-    Why.TOPIC_EXCHANGE: "exchanged: the broker gives it, and gets as many others of the topic as it gives, or more",
+    Why.NOT_TARGET: "the broker must not hold replicas: it is decommissioned, or not in the list of brokers",
+    Why.ASSIGNED: "the assignment does not include it",
+    Why.FEWER_REPLICAS: "the partition gets fewer replicas",
+    Why.RACK_RULE: "the rack holds more replicas of the partition than the rack rule allows",
+    Why.TOPIC_SHARE: "the broker holds more of the topic than the lower end of its share, and ends with fewer",
+    Why.TOPIC_EXCHANGE: "exchanged: the broker gets at least as many other replicas of the topic as it gives",
     Why.SHARE: "the broker ends with fewer replicas than it has",
-    Why.EXCHANGE: "exchanged: the broker gives it, and gets as many others as it gives, or more",
+    Why.EXCHANGE: "exchanged: the broker gets at least as many other replicas as it gives",
 }
 
 
 def of_plan(explained: Explanation) -> list[str]:
-    """Why the plan is what it is, as a whole."""
+    """Explains the whole plan."""
     made, request = explained.plan, explained.request
     replicas = counted(sum(account.before for account in explained.brokers), "replica")
     partitions, brokers = counted(len(explained.planned), "partition"), counted(len(request.targets), "broker")
-    lines = [f"{partitions} with {replicas}, to be on {brokers}: {_basis(explained)}."]
+    lines = [f"{partitions} with {replicas}, to be placed on {brokers}: {_basis(explained)}."]
     lines += shares.of_plan(explained)
     lines += limits.of_plan(explained)
     lines += _leaving(Counter(departure.why for departure in explained.departures))
     if made.reason != Reason.GAIN_TOO_SMALL:
-        lines += [] if made.partitions else ["Nothing moves: no list has to change."]
+        lines += [] if made.partitions else ["Nothing moves: the plan is empty."]
         lines.append(_certificate(explained))
     if made.partitions:
         led = Counter(explained.led(p) for p in made.partitions if p.leader_moves)
         change = counted(made.leader_moves, "preferred leader changes", "preferred leaders change")
-        lines.append(f"{change}{_led_counts(led)}; no data is copied by that.")
+        lines.append(f"{change}{_led_counts(led)}; that copies no data.")
         lines.append(_evenness(explained.brokers))
     if made.rack_violations:
-        lines.append(f"Beyond the rack rule at the end: {counted(made.rack_violations, 'replica')}.")
+        lines.append(f"Replicas that violate the rack rule at the end: {counted(made.rack_violations, 'replica')}.")
     return lines + [
-        f"{counted(count, 'partition was', 'partitions were')} left alone: {reason}."
+        f"{counted(count, 'partition was', 'partitions were')} skipped: {reason}."
         for reason, count in _reasons(explained)
     ]
 
 
 def of_broker(explained: Explanation, account: BrokerAccount) -> list[str]:
-    """What a broker gives and gets, and why."""
+    """Explains what a broker gives and gets."""
     b = account.broker
     where = f"Broker {b}" + (f" (rack {account.rack})" if account.rack is not None else "")
     lines = [f"{where} holds {counted(account.before, 'replica')} and ends with {account.after}."]
     if not account.known:
-        lines.append("It is not in the cluster: everything on it has to leave.")
+        lines.append("It is not in the cluster: all its replicas leave.")
     elif not account.target:
-        lines.append("It shall hold nothing: decommissioned, or not among the brokers to be used.")
+        lines.append("It must not hold replicas: it is decommissioned, or not in the list of brokers.")
     else:
         lines += shares.of_broker(explained, account)
     lines += limits.of_broker(explained, account)
     left = sum(account.leaving.values())
-    lines.append(f"Copies that leave: {left}, that arrive: {account.arriving}.")
+    lines.append(f"Replicas that leave: {left}, that arrive: {account.arriving}.")
     lines += _leaving(account.leaving)
     led = counted(account.led_before, "partition")
     lines.append(f"It is the preferred leader of {led} and ends with {account.led_after}.")
@@ -87,9 +88,10 @@ def of_broker(explained: Explanation, account: BrokerAccount) -> list[str]:
 
 
 def of_partition(explained: Explanation, account: PartitionAccount) -> list[str]:
-    """Why a partition gets the list it gets."""
+    """Explains the target of a partition."""
     if account.pinned:
-        return [f"{account.tp} is pinned: it stays on {ids(account.target)}, and the others are planned around it."]
+        where = f"{account.tp} is pinned: it stays on {ids(account.target)}"
+        return [f"{where}, and the other partitions are balanced around it."]
     if account.skipped:
         return [f"{account.tp} was not planned: {account.skipped}."]
     without = limits.of_partition(explained, account)
@@ -107,16 +109,22 @@ def of_partition(explained: Explanation, account: PartitionAccount) -> list[str]
 
 
 def of_curve(request: PlanRequest, unknown_sizes: int) -> list[str]:
-    """What a curve is not about, and which of it nobody has proved. So many partitions have a size nobody knows."""
+    """The limits of the curve: what it ignores and what is not proven. ``unknown_sizes`` counts partitions."""
     goals = request.goals
     limit = "movement budget" if goals.limited else "minimum gain" if goals.minimum_gain else ""
-    lines = [f"The curve goes to full balance, whatever the {limit}."] if limit else []
+    lines = [f"The curve ignores the {limit} and ends at full balance."] if limit else []
     if goals.balance is Balance.PER_TOPIC:
-        lines.append("Its squares are those of each topic's counts; totals come last, and may get less even.")
+        lines.append(
+            "Its squares are sums over the counts of each topic. Totals have the lowest priority and may "
+            "become less even."
+        )
     if goals.balance is not Balance.TOTAL:
-        lines.append("Up to its last point it is the plan's most useful moves; whether others do more was not decided.")
+        lines.append(
+            "Its points before the last take the most useful moves of the plan; whether other moves gain "
+            "more is not proven."
+        )
     if unknown_sizes:
-        lines.append(f"Its data leaves out {counted(unknown_sizes, 'partition')} whose size is not known.")
+        lines.append(f"Its data does not include {counted(unknown_sizes, 'partition')} of unknown size.")
     return lines
 
 
@@ -124,12 +132,12 @@ def _basis(explained: Explanation) -> str:
     request = explained.request
     if request.strategy is not Strategy.MINIMAL_MOVEMENT:
         return _BASIS[request.strategy]
-    even = f"with {_EVEN[request.goals.balance]} as even as can be"
+    even = f"with {_EVEN[request.goals.balance]} as even as possible"
     if not explained.budget_reached:
-        return f"of all placements {even} one is sought that moves the fewest replicas"
+        return f"the plan is the assignment {even} that moves the fewest replicas"
     if request.goals.balance is Balance.TOTAL:
-        return "the evenest placement that the movement budget pays for is sought"
-    return f"the most useful moves towards a placement {even} are made, as far as the movement budget goes"
+        return "the plan is the most even assignment within the movement budget"
+    return f"the plan takes the most useful moves towards an assignment {even}, within the movement budget"
 
 
 def _certificate(explained: Explanation) -> str:
@@ -137,22 +145,22 @@ def _certificate(explained: Explanation) -> str:
     moves = counted(made.replica_moves, "replica moves", "replicas move")
     if explained.request.strategy in {Strategy.ASSIGNMENT, Strategy.GENERATE}:
         return f"{moves}."
-    goals = "the same goals" if made.imbalance is None else "as much of the goals"
+    goals = "the same goals" if made.imbalance is None else "the goals to the same extent"
     over = made.replica_moves - made.certificate.lower_bound
     if made.certificate.optimal or (made.imbalance is not None and not over):
-        return f"{moves}. Proved: no plan that meets {goals} moves fewer."
+        return f"{moves}. Proven: no plan that meets {goals} moves fewer."
     if not made.certificate.lower_bound:
-        return f"{moves}. Whether fewer would do was not decided."
+        return f"{moves}. Whether fewer are possible is not proven."
     return (
-        f"{moves}. Proved: no plan that meets {goals} moves fewer than {made.certificate.lower_bound}; "
-        f"whether the other {over} {'is' if over == 1 else 'are'} needed was not decided."
+        f"{moves}. Proven: no plan that meets {goals} moves fewer than {made.certificate.lower_bound}; "
+        f"whether the other {over} {'is' if over == 1 else 'are'} needed is not proven."
     )
 
 
 def _led_counts(led: Mapping[WhyLed, int]) -> str:
     said = {
-        WhyLed.COPY_LEAVES: "because the leader's copy leaves",
-        WhyLed.NOT_TARGET: "because the leader shall hold nothing",
+        WhyLed.COPY_LEAVES: "because the replica of the leader leaves",
+        WhyLed.NOT_TARGET: "because the leader must not hold replicas",
         WhyLed.SHARE: "because the leader ends with fewer",
         WhyLed.EXCHANGE: "in exchange for others",
     }
@@ -162,7 +170,7 @@ def _led_counts(led: Mapping[WhyLed, int]) -> str:
 def _evenness(accounts: Iterable[BrokerAccount]) -> str:
     targets = [account for account in accounts if account.target]
     before, after = [a.led_before for a in targets], [a.led_after for a in targets]
-    return f"Partitions led by a broker: {min(before)} to {max(before)} before, {min(after)} to {max(after)} after."
+    return f"Preferred leaders per broker: {min(before)} to {max(before)} before, {min(after)} to {max(after)} after."
 
 
 def _reasons(explained: Explanation) -> list[tuple[str, int]]:
@@ -170,16 +178,16 @@ def _reasons(explained: Explanation) -> list[tuple[str, int]]:
 
 
 def _staying(explained: Explanation, account: PartitionAccount) -> list[str]:
-    """Why nothing moves, broker by broker."""
+    """Why the partition stays, broker by broker."""
     lines = []
     for b in account.current:
         of = explained.broker(b)
         left = sum(of.leaving.values())
         if not of.known or not of.target:
-            lines.append(f"Broker {b} keeps it, although it shall hold nothing.")
+            lines.append(f"Broker {b} keeps it, although it must not hold replicas.")
             continue
         if left:
-            gives = f"gives {left} of its {counted(of.before, 'copy', 'copies')}, others than this one"
+            gives = f"gives {left} of its {counted(of.before, 'replica')}, not this one"
         else:
             gives = f"gives nothing: it holds {of.before} and ends with {of.after}"
         lines.append(f"Broker {b} {gives}{_of_topic(explained, account, b)}.")
@@ -191,7 +199,7 @@ def _departure(explained: Explanation, departure: Departure) -> str:
     counts = f"it holds {account.before} and ends with {account.after}"
     others = counted(account.arriving, "other")
     reasons = _WHY | {
-        Why.RACK_RULE: f"rack {account.rack} holds {departure.rack_held} of its copies, and the rack rule allows "
+        Why.RACK_RULE: f"rack {account.rack} holds {departure.rack_held} of its replicas, and the rack rule allows "
         f"{departure.rack_room}",
         Why.SHARE: counts,
         Why.EXCHANGE: f"exchanged, {counts}: it gets {others}",
@@ -200,32 +208,32 @@ def _departure(explained: Explanation, departure: Departure) -> str:
     if of and of.share:
         reasons[Why.TOPIC_SHARE] = shares.over(of, of.share)
         reasons[Why.TOPIC_EXCHANGE] = f"exchanged within its topic: it holds {shares.of_topic(of)}"
-    return f"The copy on broker {b} leaves: {reasons[departure.why]}."
+    return f"The replica on broker {b} leaves: {reasons[departure.why]}."
 
 
 def _arrival(explained: Explanation, account: PartitionAccount, broker: BrokerId) -> str:
     of = explained.broker(broker)
     return (
-        f"A copy arrives at broker {broker}: it holds {of.before}, ends with {of.after} and gets "
+        f"A replica arrives at broker {broker}: it holds {of.before}, ends with {of.after} and gets "
         f"{of.arriving}, of which this is one{_of_topic(explained, account, broker)}."
     )
 
 
 def _of_topic(explained: Explanation, account: PartitionAccount, broker: BrokerId) -> str:
-    """What a target broker holds of the topic, where topics are balanced."""
+    """What a target broker holds of the topic, if topics are balanced."""
     if explained.topics is None:
         return ""
     return f"; {shares.of_topic(explained.topics.account(account.tp.topic, broker))}"
 
 
 def _others(account: PartitionAccount) -> list[str]:
-    """Why not elsewhere."""
+    """Why no other broker was chosen."""
     said = {
-        Fit.GETS_OTHERS: "allowed as well, and gets copies of other partitions",
-        Fit.GETS_NOTHING: "allowed as well, and gets no copy of anything",
-        Fit.TOPIC_FULL: "has its share of the topic without it",
-        Fit.RACK_FULL: "its rack would have more copies than the rack rule allows",
-        Fit.NOT_TARGET: "shall hold nothing",
+        Fit.GETS_OTHERS: "allowed too, and gets replicas of other partitions",
+        Fit.GETS_NOTHING: "allowed too, and gets no replicas",
+        Fit.TOPIC_FULL: "already has its share of the topic",
+        Fit.RACK_FULL: "its rack would hold more replicas than the rack rule allows",
+        Fit.NOT_TARGET: "must not hold replicas",
     }
     brokers = {fit: [b for b, found in account.fits.items() if found is fit] for fit in said}
     return [f"Not chosen, {said[fit]}: {few(found)}." for fit, found in brokers.items() if found]
@@ -234,8 +242,8 @@ def _others(account: PartitionAccount) -> list[str]:
 def _leader(explained: Explanation, account: PartitionAccount, why: WhyLed) -> str:
     former, new = (explained.broker(replicas[0]) for replicas in (account.current, account.target))
     reasons = {
-        WhyLed.COPY_LEAVES: f"the copy on {former.broker} leaves",
-        WhyLed.NOT_TARGET: f"{former.broker} shall hold nothing",
+        WhyLed.COPY_LEAVES: f"the replica on {former.broker} leaves",
+        WhyLed.NOT_TARGET: f"{former.broker} must not hold replicas",
         WhyLed.SHARE: f"{former.broker} leads {former.led_before} and ends with {former.led_after}",
         WhyLed.EXCHANGE: f"{former.broker} gives this one and gets another (it leads {former.led_before} and ends with "
         f"{former.led_after})",

@@ -1,9 +1,9 @@
-"""The properties file of Kafka's own tools (``--command-config``), as settings of our clients.
+"""Converts the properties file of Kafka's own tools (``--command-config``) to settings of our clients.
 
-What says how to connect is read; what says it in a way that we cannot follow is refused by name, for a connection less
-strict than was asked for is worse than none. All else (time-outs, ``client.id``) concerns other clients and is ignored,
-and so is, as Kafka does, what the security protocol has no use for. Every error is a ValueError that names the property
-and quotes nothing that may be a secret.
+Reads the properties of the connection. One that is not supported here is refused by name, because a connection must
+not be less secure than configured. Other properties (timeouts, ``client.id``) are ignored, and so are, as in Kafka,
+those that the security protocol does not use. Every error is a ValueError that names the property and never quotes
+a value that may be a secret.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _READ = {
     f"{_KEYSTORE}.key",
     _VERIFY_NAME,
     "ssl.enabled.protocols",
-    "ssl.protocol",  # whatever it is, TLS 1.2 and 1.3 are spoken
+    "ssl.protocol",  # ignored: TLS 1.2 and 1.3 are supported
 }
 _OF_OTHER_MECHANISMS = (
     "sasl.kerberos.",
@@ -52,7 +52,7 @@ _TO_PEM = {
     _KEYSTORE: "'openssl pkcs12 -in STORE.p12 -nodes -out client.pem' writes certificate and key; of a JKS store "
     "'keytool -importkeystore -srckeystore STORE -destkeystore STORE.p12 -deststoretype PKCS12' first makes PKCS12",
 }
-_UNSPOKEN = {"GSSAPI", "OAUTHBEARER"}
+_UNSUPPORTED = {"GSSAPI", "OAUTHBEARER"}
 _LOGIN_MODULES = {"PlainLoginModule", "ScramLoginModule"}
 
 _VALUE = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s"'=;]+)"""
@@ -68,7 +68,7 @@ _PEM = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----([A-Za-z0-9+/=\s]+)-----END \1--
 
 
 def parse_properties(data: bytes) -> dict[str, str]:
-    """The properties, without blanks around the values, as Kafka takes them. ValueError names the line."""
+    """The properties, with values stripped of spaces, as in Kafka. ValueError names the line."""
     found: dict[str, str] = {}
     line = 1
     try:
@@ -77,16 +77,16 @@ def parse_properties(data: bytes) -> dict[str, str]:
                 found[element.key] = element.value.strip()
             line += element.source.count("\n") or 1
     except InvalidUEscapeError:
-        # Not chained: it quotes a part of the value.
+        # Not chained: it quotes part of the value.
         raise ValueError(rf"line {line}: \u must be followed by four hexadecimal digits") from None
     return found
 
 
 def connection_settings(properties: Mapping[str, str], bootstrap_servers: str) -> ConnectionSettings:
-    """How to reach these servers with these properties. Reads the PEM files that they name."""
+    """The settings for these servers and properties. Reads the PEM files that the properties name."""
     protocol = properties.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in _PROTOCOLS:
-        raise ValueError(f"security.protocol is none of {', '.join(_PROTOCOLS)}")
+        raise ValueError(f"security.protocol is not one of {', '.join(_PROTOCOLS)}")
     encrypted, authenticated = protocol.endswith("SSL"), protocol.startswith("SASL")
     mechanism = _mechanism(properties) if authenticated else None
     ca = _authorities(properties) if encrypted else None
@@ -106,20 +106,23 @@ def connection_settings(properties: Mapping[str, str], bootstrap_servers: str) -
 
 
 def _mechanism(properties: Mapping[str, str]) -> SaslMechanism:
-    asked = properties.get("sasl.mechanism")
-    if asked in list(SaslMechanism):
-        return SaslMechanism(asked)
-    said = "is not set, which means GSSAPI" if not asked else f"is {asked}" if asked in _UNSPOKEN else "is not known"
-    raise ValueError(f"sasl.mechanism {said}; {', '.join(SaslMechanism)} are spoken here")
+    mechanism = properties.get("sasl.mechanism")
+    if mechanism in list(SaslMechanism):
+        return SaslMechanism(mechanism)
+    unsupported = f"is {mechanism}" if mechanism in _UNSUPPORTED else "is unknown"
+    said = unsupported if mechanism else "is not set, which means GSSAPI"
+    raise ValueError(f"sasl.mechanism {said}; supported are {', '.join(SaslMechanism)}")
 
 
 def _credentials(properties: Mapping[str, str]) -> tuple[str, str]:
-    """User name and password: of the login module, else as librdkafka's tools are told them."""
+    """User name and password, from the login module or from the properties of librdkafka."""
     jaas = properties.get("sasl.jaas.config")
     if not jaas:
         username, password = properties.get("sasl.username"), properties.get("sasl.password")
         if not (username and password):
-            raise ValueError("user name and password are wanted: in sasl.jaas.config, or sasl.username, sasl.password")
+            raise ValueError(
+                "user name and password are required: in sasl.jaas.config, or in sasl.username and sasl.password"
+            )
         return username, password
     login = _LOGIN.fullmatch(jaas)
     if login is None:
@@ -128,17 +131,17 @@ def _credentials(properties: Mapping[str, str]) -> tuple[str, str]:
             "the semicolon; only a backslash at the end of a line continues it on the next)"
         )
     if login["module"].rpartition(".")[2] not in _LOGIN_MODULES:
-        raise ValueError(f"sasl.jaas.config names none of {', '.join(sorted(_LOGIN_MODULES))}")
+        raise ValueError(f"the login module in sasl.jaas.config is not one of {', '.join(sorted(_LOGIN_MODULES))}")
     options = {name: _unquoted(value) for name, value in _OPTION.findall(login["options"])}
     if options.get("tokenauth", "").lower() == "true":
-        raise ValueError("tokenauth in sasl.jaas.config cannot be followed here: delegation tokens are not spoken")
+        raise ValueError("tokenauth in sasl.jaas.config is not supported: delegation tokens cannot be used")
     if lacking := [name for name in ("username", "password") if not options.get(name)]:
         raise ValueError(f"sasl.jaas.config has no {' and no '.join(lacking)}")
     return options["username"], options["password"]
 
 
 def _unquoted(value: str) -> str:
-    """A value of a JAAS option as Java's StreamTokenizer reads it."""
+    """The value of a JAAS option, unquoted as Java's StreamTokenizer does."""
     if value[0] not in "\"'":
         return value
     return _ESCAPE.sub(lambda found: _character(found[1]), value[1:-1])
@@ -149,24 +152,24 @@ def _character(escaped: str) -> str:
 
 
 def _authorities(properties: Mapping[str, str]) -> str | None:
-    """The certificates to check the brokers' against; None, for the system's, where the file names no store."""
+    """The CA certificates in PEM; None, for those of the system, without a truststore."""
     name, text = _store(properties, _TRUSTSTORE, "certificates")
     return _certificates(name, text) if text is not None else None
 
 
 def _client_certificate(properties: Mapping[str, str]) -> tuple[str, str] | tuple[None, None]:
-    """Certificate chain and key, out of one file or one property each."""
+    """Certificate chain and key, from one file or from one property each."""
     chain_name, chain = _store(properties, _KEYSTORE, "certificate.chain")
     key_name, key = _store(properties, _KEYSTORE, "key")
     if chain is None and key is None:
         return None, None
     if chain is None or key is None:
-        raise ValueError(f"{chain_name} and {key_name} are wanted together")
+        raise ValueError(f"{chain_name} and {key_name} must be set together")
     keys = _blocks(key, "PRIVATE KEY")
     if len(keys) != 1 or "-BEGIN ENCRYPTED" in keys[0]:
         raise ValueError(
-            f"{key_name} does not hold one private key in PEM without a password, as 'openssl pkey -in KEY -out PLAIN' "
-            "writes it"
+            f"{key_name} must contain one private key in PEM without a password, as written by "
+            "'openssl pkey -in KEY -out PLAIN'"
         )
     return _certificates(chain_name, chain), keys[0]
 
@@ -174,11 +177,11 @@ def _client_certificate(properties: Mapping[str, str]) -> tuple[str, str] | tupl
 def _certificates(name: str, text: str) -> str:
     if found := _blocks(text, "CERTIFICATE"):
         return "".join(found)
-    raise ValueError(f"{name} holds no certificate in PEM")
+    raise ValueError(f"{name} contains no certificate in PEM")
 
 
 def _store(properties: Mapping[str, str], store: str, part: str) -> tuple[str, str | None]:
-    """The PEM text of one part of a store, and the property that it is from; refuses what is not PEM."""
+    """The property and the PEM text of one part of a store. ValueError for a store that is not PEM."""
     location, inline = properties.get(f"{store}.location"), properties.get(f"{store}.{part}")
     if not location and not inline:
         return f"{store}.{part}", None
@@ -189,7 +192,7 @@ def _store(properties: Mapping[str, str], store: str, part: str) -> tuple[str, s
         said = (
             "is not set, which means JKS" if not kind else f"is {kind}" if kind in {"JKS", "PKCS12"} else "is not PEM"
         )
-        raise ValueError(f"{store}.type {said}; only PEM is read here. {_TO_PEM[store]}; then {store}.type=PEM")
+        raise ValueError(f"{store}.type {said}; only PEM is supported. {_TO_PEM[store]}; then {store}.type=PEM")
     if not location:
         return f"{store}.{part}", inline
     try:
@@ -199,7 +202,7 @@ def _store(properties: Mapping[str, str], store: str, part: str) -> tuple[str, s
 
 
 def _blocks(text: str, kind: str) -> list[str]:
-    """The PEM blocks of a kind, one below the other: in a property their lines may be joined by blanks."""
+    """The PEM blocks of a kind, with line breaks: in a property, spaces may replace them."""
     return [
         f"-----BEGIN {label}-----\n{textwrap.fill(''.join(body.split()), 64)}\n-----END {label}-----\n"
         for label, body in _PEM.findall(text)
@@ -208,13 +211,13 @@ def _blocks(text: str, kind: str) -> list[str]:
 
 
 def _refuse_the_rest(properties: Mapping[str, str], *, encrypted: bool, authenticated: bool) -> None:
-    """Refuse what changes how a connection is secured and has no counterpart here."""
+    """Refuse properties that affect security and are not supported."""
     if encrypted:
         if properties.get(_VERIFY_NAME, "https").lower() != "https":
-            raise ValueError(f"{_VERIFY_NAME} is not https; brokers' host names are always checked here")
+            raise ValueError(f"{_VERIFY_NAME} is not https; the host names of brokers are always verified")
         versions = properties.get("ssl.enabled.protocols")
         if versions and "TLSv1.2" not in {version.strip() for version in versions.split(",")}:
-            raise ValueError("ssl.enabled.protocols leaves out TLSv1.2, which may be spoken here")
+            raise ValueError("ssl.enabled.protocols lacks TLSv1.2, which the client may use")
     for name in sorted(name for name, value in properties.items() if value and name not in _READ):
         concerns_us = (
             name.startswith(("security.", "config.providers"))
@@ -222,4 +225,4 @@ def _refuse_the_rest(properties: Mapping[str, str], *, encrypted: bool, authenti
             or (authenticated and name.startswith("sasl.") and not name.startswith(_OF_OTHER_MECHANISMS))
         )
         if concerns_us:
-            raise ValueError(f"{name} cannot be followed here; it changes how connections are secured")
+            raise ValueError(f"{name} is not supported, and it affects how connections are secured")

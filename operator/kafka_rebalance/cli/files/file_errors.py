@@ -1,4 +1,4 @@
-"""Files that commands are given: what is wrong with one is wrong usage, said with the option and the place in it."""
+"""Reads the files of options. An invalid file is wrong usage; the message names the option and the place."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Parsed = TypeVar("_Parsed")
 
 
 def parsed(option: str, file: BinaryIO, parse: Callable[[bytes], _Parsed]) -> _Parsed:
-    """What a file holds. click.BadParameter where it cannot be read, is empty or malformed (the JSON path is named)."""
+    """The parsed content. click.BadParameter where the file cannot be read, is empty or invalid."""
     try:
         data = read_limited(file)
         found = parse(data) if data else None

@@ -1,4 +1,4 @@
-"""What `execute` asks for, as Kubernetes objects: a KafkaRebalance, and a ConfigMap where lists are given. Pure."""
+"""The Kubernetes objects of `execute`: a KafkaRebalance, and a ConfigMap for a given assignment. Pure."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from kafka_rebalance.reasons import Reason
 
 KEY = "assignment.json"
 MAX_BYTES = 900_000
-"""Of a ConfigMap's data: the API server takes 1 MiB, all else included."""
+"""Limit of the data of a ConfigMap: the API server accepts 1 MiB for the whole object."""
 
 WRITTEN_BY_LABEL = f"{GROUP}/written-by"
-"""On the ConfigMaps of `execute`, so that they can be found."""
+"""Label of the ConfigMaps that `execute` creates."""
 _MAX_KIND = 240
 """Characters of a name of at most 253, without the digest."""
 _NOT_TAKEN_OVER = ("kubectl.kubernetes.io", GROUP)
-"""Whose keys are about the very object that has them: kubectl's last-applied-configuration, our undo and let-go."""
+"""Prefixes of labels and annotations that belong to one object: last-applied-configuration, undo, let-go."""
 
 Manifest = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class ExecuteRequest:
-    """What the command line says. ``base`` is a KafkaRebalance to begin with; its name is its own."""
+    """The options of the command line. ``base`` is the KafkaRebalance of --rebalance; its name is not used."""
 
     namespace: str | None
     name: str | None
@@ -42,26 +42,26 @@ class ExecuteRequest:
 
     @property
     def spec(self) -> Mapping[str, Any]:
-        """What to begin with."""
+        """The spec of the base; empty without one."""
         return self.base.get("spec") or {}
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """The base's, and nothing where there is none."""
+        """The metadata of the base; empty without one."""
         return self.base.get("metadata") or {}
 
 
 def of_assignment(wanted: ExecuteRequest, rows: Sequence[Reassigned]) -> list[Manifest]:
-    """The lists in a ConfigMap, and the KafkaRebalance that carries them out. Refused (AssignmentTooLarge).
+    """A ConfigMap with the assignment, and the KafkaRebalance that executes it. Refused (AssignmentTooLarge).
 
-    The ConfigMap's name follows from what is in it. Other lists are another ConfigMap, so none changes under a
-    KafkaRebalance, and one that is left from an earlier time holds just what is asked for.
+    The name of the ConfigMap is derived from its content. Another assignment is another ConfigMap, so none changes
+    while a KafkaRebalance uses it, and one from an earlier attempt has the right content.
     """
     text = render_reassignment(rows)
     if len(text.encode()) > MAX_BYTES:
         raise Refused(
             Reason.ASSIGNMENT_TOO_LARGE,
-            f"the file makes {len(text.encode())} bytes and a ConfigMap holds {MAX_BYTES}: split it by topics",
+            f"the assignment has {len(text.encode())} bytes, a ConfigMap holds at most {MAX_BYTES}: split it by topics",
         )
     lists_name = _name(wanted.name or "reassign", wanted, text)
     metadata = _metadata(wanted, lists_name)
@@ -73,7 +73,7 @@ def of_assignment(wanted: ExecuteRequest, rows: Sequence[Reassigned]) -> list[Ma
 
 
 def _factor(rows: Sequence[Reassigned]) -> dict[str, int]:
-    """``replicationFactor``, where the lists change it: it is never changed unless asked. Refused (MixedFactors)."""
+    """``replicationFactor``, if the assignment changes it: the spec must say so. Refused (MixedFactors)."""
     if all(row.original is None or len(row.original) == len(row.replicas) for row in rows):
         return {}
     factors = {len(row.replicas): row.tp for row in rows}
@@ -81,8 +81,8 @@ def _factor(rows: Sequence[Reassigned]) -> dict[str, int]:
         one, other = sorted(factors)[:2]
         raise Refused(
             Reason.MIXED_FACTORS,
-            f"topic-partition {factors[one]} gets {one} replicas and {factors[other]} {other}: one rebalance changes "
-            "the replication factor to one number; split the file",
+            f"topic-partition {factors[one]} gets {one} replicas and {factors[other]} {other}: a rebalance has only "
+            "one replication factor; split the file",
         )
     return {"replicationFactor": factors.popitem()[0]}
 
@@ -90,10 +90,10 @@ def _factor(rows: Sequence[Reassigned]) -> dict[str, int]:
 def of_brokers(
     wanted: ExecuteRequest, decommission: Iterable[BrokerId], include: Iterable[BrokerId], topics: Iterable[str]
 ) -> list[Manifest]:
-    """The KafkaRebalance that plans with the fewest moves and carries the plan out."""
+    """The KafkaRebalance that plans with the fewest moves."""
     brokers = {"decommission": sorted(decommission), "include": sorted(include)}
     spec: dict[str, Any] = {"brokers": {name: ids for name, ids in brokers.items() if ids}}
-    # Names of topics have letters, digits, hyphens, underscores and dots: only these mean something else.
+    # Topic names have letters, digits, hyphens, underscores and dots: only dots need an escape.
     chosen = [topic.replace(".", r"\.") for topic in sorted(topics)]
     if chosen:
         spec["topics"] = {"include": chosen if len(chosen) <= MAX_REGEXES else _joined(chosen)}
@@ -104,7 +104,7 @@ def of_brokers(
 
 
 def _joined(patterns: Iterable[str]) -> list[str]:
-    """The same in as few expressions as their greatest length allows."""
+    """The patterns joined into as few expressions as the maximum length allows."""
     joined: list[str] = []
     for pattern in patterns:
         if joined and len(joined[-1]) + 1 + len(pattern) <= MAX_REGEX:
@@ -117,17 +117,17 @@ def _joined(patterns: Iterable[str]) -> list[str]:
 def with_originals(
     rows: Iterable[Reassigned], states: Mapping[TopicPartition, PartitionState], live: Iterable[BrokerId]
 ) -> list[Reassigned]:
-    """The rows with KIP-236's ``original_replicas``: what each partition has now.
+    """The rows with KIP-236's ``original_replicas``: the current replicas of each partition.
 
-    Refused: UnknownPartition; UnknownBroker, where a list names one that is not live; ReassignmentInProgress;
-    OriginalReplicasDiffer, where the file was made for another state than the present one.
+    Refused: UnknownPartition; UnknownBroker, for a broker that is not live; ReassignmentInProgress;
+    OriginalReplicasDiffer, if the file was made for another state of the cluster.
     """
     brokers = frozenset(live)
     found = []
     for row in rows:
         state = states.get(row.tp)
         if state is None:
-            raise Refused(Reason.UNKNOWN_PARTITION, f"the cluster has no topic-partition {row.tp}")
+            raise Refused(Reason.UNKNOWN_PARTITION, f"topic-partition {row.tp} does not exist")
         if state.in_flight:
             raise Refused(
                 Reason.REASSIGNMENT_IN_PROGRESS, f"topic-partition {row.tp} is being reassigned: wait, or cancel it"
@@ -137,15 +137,15 @@ def with_originals(
         if row.original not in {None, state.replicas}:
             raise Refused(
                 Reason.ORIGINAL_REPLICAS_DIFFER,
-                f"topic-partition {row.tp} has replicas {list(state.replicas)}, its original_replicas in the file are "
-                f"{list(row.original or ())}: plan again",
+                f"topic-partition {row.tp} has replicas {list(state.replicas)}, but original_replicas in the file is "
+                f"{list(row.original or ())}: make a new plan",
             )
         found.append(Reassigned(row.tp, row.replicas, state.replicas))
     return found
 
 
 def rollback(current: str) -> str:
-    """The present assignment in the form in which Kafka's tool prints it before it begins."""
+    """The current assignment, as Kafka's tool prints it before it starts."""
     return (
         f"Current partition replica assignment\n\n{current}\n\n"
         "Save this to use as the --reassignment-json-file option during rollback"
@@ -153,14 +153,14 @@ def rollback(current: str) -> str:
 
 
 def render(manifests: Sequence[Manifest], output: str) -> str:
-    """For kubectl and Git: YAML documents, or a JSON List."""
+    """YAML documents, or a JSON List."""
     if output == "json":
         return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(manifests)})
     return dump_all(manifests)
 
 
 def lists_of(rows: Iterable[Reassigned]) -> list[tuple[TopicPartition, Replicas]]:
-    """What the partitions have now."""
+    """The current replicas of the partitions."""
     return [(row.tp, row.original or ()) for row in rows]
 
 
@@ -176,7 +176,7 @@ def _rebalance(wanted: ExecuteRequest, name: str, **spec: Any) -> Manifest:
 
 
 def _metadata(wanted: ExecuteRequest, name: str) -> dict[str, Any]:
-    """Labels and annotations of the base are the person's, and its Secrets are in its namespace."""
+    """Name and namespace, and the labels and annotations of the base."""
     metadata: dict[str, Any] = {
         "name": name,
         "namespace": wanted.namespace or wanted.metadata.get("namespace") or "default",
@@ -190,6 +190,6 @@ def _metadata(wanted: ExecuteRequest, name: str) -> dict[str, Any]:
 
 
 def _name(kind: str, wanted: ExecuteRequest, text: str) -> str:
-    """The same for the same order, so that giving it twice does not move twice."""
+    """The same name for the same request, so that a repetition does not create another one."""
     digest = hashlib.sha256(f"{wanted.bootstrap_servers}\n{text}".encode()).hexdigest()
     return f"{kind[:_MAX_KIND].rstrip('-.')}-{digest[:8]}"

@@ -1,4 +1,4 @@
-"""How a command that asks Kafka itself is told where and how: ``--bootstrap-servers`` and ``--command-config``."""
+"""The options of commands that connect to Kafka: ``--bootstrap-servers`` and ``--command-config``."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ _CONFIG = "--command-config"
 
 
 def kafka_connection(command: Callable[..., _Result]) -> Callable[..., _Result]:
-    """The two options; the command gets what they say as ``connection``, a ConnectionSettings."""
+    """Adds both options; the command gets them as ``connection``, a ConnectionSettings."""
 
     @click.option(
-        "--bootstrap-servers", metavar="HOST:PORT,…", help=f"Brokers to ask first; else bootstrap.servers of {_CONFIG}."
+        "--bootstrap-servers",
+        metavar="HOST:PORT,…",
+        help=f"Bootstrap brokers. [default: bootstrap.servers of {_CONFIG}]",
     )
     @click.option(
         _CONFIG,
         type=click.File("rb"),
         metavar="FILE",
-        help="Client properties, as Kafka's own tools take them: credentials, TLS.",
+        help="Properties file for the client, as for Kafka's own tools: credentials, TLS.",
     )
     @functools.wraps(command)
     def connected(
@@ -42,7 +44,7 @@ def _settings(bootstrap_servers: str | None, file: BinaryIO | None) -> Connectio
         servers = bootstrap_servers or properties.get("bootstrap.servers")
         if not servers:
             raise click.UsageError(f"give --bootstrap-servers, or bootstrap.servers in the file of {_CONFIG}")
-        # Kafka's lists may have blanks beside their commas.
+        # Kafka allows spaces around the commas.
         return connection_settings(properties, ",".join(part.strip() for part in servers.split(",")))
     except OSError as unreadable:
         raise click.BadParameter(f"cannot be read: {unreadable.strerror}", param_hint=_CONFIG) from unreadable

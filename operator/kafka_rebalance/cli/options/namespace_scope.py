@@ -1,4 +1,4 @@
-"""Which namespaces an operator watches: the options of every command that is about an operator as a whole."""
+"""The options for the namespaces that an operator watches."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def watched_namespaces(command: Callable[..., _Result]) -> Callable[..., _Result
         "namespaces",
         multiple=True,
         callback=_names,
-        help="A namespace that the operator watches; may be repeated.",
+        help="Namespace that the operator watches. May be repeated.",
     )
-    @click.option("--all-namespaces", is_flag=True, help="It watches every namespace.")
+    @click.option("--all-namespaces", is_flag=True, help="The operator watches all namespaces.")
     @functools.wraps(command)
     def scoped(*arguments: object, namespaces: tuple[str, ...], all_namespaces: bool, **options: object) -> _Result:
         if bool(namespaces) == all_namespaces:
@@ -34,7 +34,7 @@ def watched_namespaces(command: Callable[..., _Result]) -> Callable[..., _Result
 
 
 def in_words(namespaces: Sequence[str]) -> str:
-    """For messages."""
+    """The namespaces as text."""
     if not namespaces:
         return "all namespaces"
     return f"namespace{'s' if len(namespaces) > 1 else ''} {', '.join(namespaces)}"
@@ -42,7 +42,7 @@ def in_words(namespaces: Sequence[str]) -> str:
 
 def _names(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
     for name in value:
-        # kopf would take it for a pattern, and the API server for a part of a path.
+        # kopf would take it as a pattern, and the API server as a part of a path.
         if not _LABEL.fullmatch(name):
-            raise click.BadParameter(f"{name!r} is no name of a namespace", ctx, param)
+            raise click.BadParameter(f"{name!r} is not a valid namespace name", ctx, param)
     return tuple(dict.fromkeys(value))

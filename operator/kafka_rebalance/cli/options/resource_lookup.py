@@ -1,4 +1,4 @@
-"""The KafkaRebalance that a command is about, and the operator's records of it. Reads only."""
+"""Finds the KafkaRebalance of a command and the operator's records of it. Only reads."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ def namespace_options(command: _Command) -> _Command:
     command = click.option(
         "--operator-namespace",
         metavar="NAMESPACE",
-        help=f"Where the operator keeps its records.  [default: {DEFAULT_NAMESPACE}; in a Pod, the Pod's]",
+        help=f"Namespace of the operator's records. [default: {DEFAULT_NAMESPACE}; in a Pod, the Pod's]",
     )(command)
-    return click.option("-n", "--namespace", default="default", show_default=True, help="Of the resource.")(command)
+    return click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the resource.")(
+        command
+    )
 
 
 @asynccontextmanager
@@ -38,10 +40,10 @@ async def connected(operator_namespace: str | None) -> AsyncIterator[KubeClient]
 
 
 async def find(kube: KubeClient, namespace: str, name: str) -> Json:
-    """The resource as the API server has it. NotFound where there is none."""
+    """The resource. NotFound where it does not exist."""
     body = await kube.get(REBALANCES, namespace, name)
     if body is None:
-        raise NotFound(f"there is no KafkaRebalance {namespace}/{name}")
+        raise NotFound(f"KafkaRebalance {namespace}/{name} not found")
     return body
 
 

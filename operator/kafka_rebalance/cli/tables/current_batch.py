@@ -1,8 +1,8 @@
-"""The whole of what is under way in an open run, and the same in the shape of KIP-435's response. Pure.
+"""All partitions of an open run that are not at their targets, also in the format of KIP-435's response. Pure.
 
 KIP-435 extends ListPartitionReassignments, version 1, with "the currently executed reassignment batch" beside "the
-ongoing reassignments": the latter are all partitions that are not where they shall be in the end, the batch is those
-for which a step is being carried out now, with that step's list as target.
+ongoing reassignments": the latter are all partitions that are not at their final targets; the batch has those with a
+step in flight, with the replicas of that step as target.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from kafka_rebalance.model.topology import ClusterState, Replicas, TopicPartitio
 class Underway:
     """A partition of the plan that is not at its final target.
 
-    ``current`` lacks what is being copied; ``step`` is the list that Kafka is bringing it to, empty where nothing is
-    in flight. ``size_bytes`` is one replica's, as planned with.
+    ``current`` lacks the replicas being added; ``step`` is the target of the reassignment in flight, empty where there
+    is none. ``size_bytes`` is that of one replica at planning time.
     """
 
     tp: TopicPartition
@@ -36,21 +36,21 @@ class Underway:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """``ongoing``, sorted, of ``planned`` partitions; what somebody else moves; what no broker told about."""
+    """``ongoing``, sorted, of ``planned`` partitions; those that other tools move; those that no broker reported."""
 
     planned: int = 0
     ongoing: tuple[Underway, ...] = ()
     foreign: tuple[TopicPartition, ...] = ()
-    untold: tuple[TopicPartition, ...] = ()
+    unreported: tuple[TopicPartition, ...] = ()
 
     @property
     def current(self) -> tuple[Underway, ...]:
-        """KIP-435's current batch: those with a step in flight."""
+        """KIP-435's current batch: the partitions with a step in flight."""
         return tuple(row for row in self.ongoing if row.step)
 
 
 def heading(rebalance: KafkaRebalance, run: Run) -> Direction:
-    """Where the open run is going. A spec that was changed has what is in flight cancelled first, also in an undo."""
+    """The direction of the open run. After a change of the spec, a cancellation comes first, also in an undo."""
     spec = rebalance.spec
     if rebalance.metadata.deleting:
         policies = {DeletionPolicy.ROLLBACK: Direction.ROLLBACK, DeletionPolicy.REVERT: Direction.REVERT}
@@ -61,42 +61,42 @@ def heading(rebalance: KafkaRebalance, run: Run) -> Direction:
 
 
 def batch_of(
-    errands: Iterable[PartitionMove], cluster: ClusterState, direction: Direction, parallel_replicas: int
+    moves: Iterable[PartitionMove], cluster: ClusterState, direction: Direction, parallel_replicas: int
 ) -> Batch:
-    """What is under way. What the engine leaves alone (drifted, deleted, re-created) is not.
+    """The batch, without the partitions that the engine skips (drifted, deleted, re-created).
 
-    A broker that is away counts as restarting, since one look cannot tell for how long it has been gone.
+    A broker that is offline counts as restarting, since a single read cannot tell for how long.
     """
-    rows, foreign, untold, planned = [], [], [], 0
-    for errand in sorted(errands, key=lambda e: e.tp):
+    rows, foreign, unreported, planned = [], [], [], 0
+    for move in sorted(moves, key=lambda move: move.tp):
         planned += 1
-        state = cluster.partitions.get(errand.tp)
+        state = cluster.partitions.get(move.tp)
         if state is None:
-            untold.append(errand.tp)
+            unreported.append(move.tp)
             continue
-        seen = Observation(cluster, {errand.tp.topic: 1}, restarting=errand.known - set(cluster.brokers))
-        verdict = judge(errand, seen, direction, parallel_replicas)
-        goal = errand.target if direction is Direction.FORWARD else errand.origin
-        if state.in_flight and not set(state.replicas) <= errand.known:
-            foreign.append(errand.tp)
-        elif verdict.phase is not MovePhase.SKIPPED and (state.in_flight or state.replicas != goal):
+        seen = Observation(cluster, {move.tp.topic: 1}, restarting=move.known - set(cluster.brokers))
+        status = judge(move, seen, direction, parallel_replicas)
+        goal = move.target if direction is Direction.FORWARD else move.origin
+        if state.in_flight and not set(state.replicas) <= move.known:
+            foreign.append(move.tp)
+        elif status.phase is not MovePhase.SKIPPED and (state.in_flight or state.replicas != goal):
             rows.append(
                 Underway(
-                    tp=errand.tp,
+                    tp=move.tp,
                     current=tuple(b for b in state.replicas if b not in state.adding),
                     target=goal,
                     step=tuple(b for b in state.replicas if b not in state.removing) if state.in_flight else (),
                     adding=state.adding,
-                    size_bytes=errand.size_bytes,
+                    size_bytes=move.size_bytes,
                 )
             )
-    return Batch(planned, tuple(rows), tuple(foreign), tuple(untold))
+    return Batch(planned, tuple(rows), tuple(foreign), tuple(unreported))
 
 
 def response(batch: Batch) -> dict[str, Any]:
     """ListPartitionReassignmentsResponse, version 1, of KIP-435, with names as in Kafka's own JSON of its messages.
 
-    The KIP calls both arrays ``Topics``, which an object cannot hold twice: the second has its struct's name here.
+    The KIP calls both arrays ``Topics``, which an object cannot have twice: the second has the name of its struct.
     """
     return {
         "throttleTimeMs": 0,

@@ -1,4 +1,4 @@
-"""What doctor finds, for people and for programs. Decides nothing."""
+"""The findings of doctor, as tables and as JSON."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from kafka_rebalance.cli.tables.console import plain_console, plain_table
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong. ``reason`` is CamelCase, like a condition's; all of a reason have the same ``meaning``.
+    """One problem. ``reason`` is CamelCase, as in a condition; all findings of a reason have the same ``meaning``.
 
-    ``row`` is a line of its reason's table, by column; ``fields`` is the same in JSON. ``mended``: no longer wrong.
+    ``row`` is its row in the table of its reason, by column; ``fields`` is the same for JSON. ``mended``: it was fixed.
     """
 
     reason: str
@@ -25,13 +25,13 @@ class Finding:
 
 
 def document(findings: Sequence[Finding]) -> dict[str, Any]:
-    """All of them as JSON."""
+    """All findings as a document."""
     rows = [{"reason": found.reason, **found.fields, "mended": found.mended} for found in findings]
     return {"findings": rows}
 
 
 def print_findings(findings: Sequence[Finding]) -> None:
-    """A table for each reason, in the order given, with what it means below."""
+    """A table for each reason, in the given order, with the meaning below it."""
     console = plain_console()
     for reason, group in groupby(findings, key=lambda found: found.reason):
         rows = list(group)
@@ -40,5 +40,5 @@ def print_findings(findings: Sequence[Finding]) -> None:
             table.add_row(*found.row.values())
         console.print(table, "")
         mended = sum(found.mended for found in rows)
-        count = f"{len(rows)}, {mended} mended" if mended else f"{len(rows)}"
+        count = f"{len(rows)}, {mended} fixed" if mended else f"{len(rows)}"
         console.print(f"{reason} ({count}): {rows[0].meaning}")

@@ -1,4 +1,4 @@
-"""Numbers and lists as they stand in a sentence."""
+"""Numbers and lists as phrases."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 
 def few(things: Sequence[object]) -> str:
-    """The first of them, and how many more there are."""
+    """The first ones, and how many more there are."""
     more = f" and {len(things) - _MOST_NAMED} more" if len(things) > _MOST_NAMED else ""
     return ", ".join(map(str, things[:_MOST_NAMED])) + more
 

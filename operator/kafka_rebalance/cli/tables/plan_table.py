@@ -1,4 +1,4 @@
-"""A plan as text for people: what changes, what each broker ends up with, what it costs. Prints, decides nothing."""
+"""Prints a plan as text: the changes, the result per broker, and the cost."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ def print_plan(
     sizes: Mapping[TopicPartition, int],
     seconds: float,
 ) -> None:
-    """``shown`` are the partitions to list; ``sizes`` in bytes lacks those that nobody knows."""
+    """``shown`` are the partitions to list; ``sizes`` (bytes) lacks those of unknown size."""
     console = plain_console()
     if shown:
         console.print(_changes(shown), "")
     console.print(_brokers(made, request), "")
     if request.partitions and not made.partitions:
-        console.print(made.reason or "already as asked for", ": nothing to move", sep="")
+        console.print(made.reason or "balanced already", ": nothing to move", sep="")
     console.print(f"{made.replica_moves} replica moves ({proof(made.certificate)}), {_to_copy(made, sizes)}")
     console.print(f"{made.leader_moves} preferred leaders change, {made.rack_violations} rack violations remain")
     console.print(f"planned in {seconds:.2f} s, {made.hash}", soft_wrap=True)
 
 
 def _changes(shown: Sequence[PlannedPartition]) -> Table:
-    table = plain_table("TOPIC-PARTITION", "CURRENT", "TARGET", "NEW COPIES", padding=_PADDING)
+    table = plain_table("TOPIC-PARTITION", "CURRENT", "TARGET", "NEW REPLICAS", padding=_PADDING)
     for p in shown:
         table.add_row(str(p.tp), ids(p.current), ids(p.target), ids(p.added) or "-")
     return table

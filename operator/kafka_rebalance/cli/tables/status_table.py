@@ -1,4 +1,4 @@
-"""A KafkaRebalance's status, and its whole batch, as text for people. Prints, decides nothing."""
+"""Prints the status of a KafkaRebalance and its whole batch as text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EXAMPLES = 5
 
 
 def print_summary(rebalance: KafkaRebalance, now: datetime) -> None:
-    """State and its message, then plan, progress, throttle, batch, what is left alone, and the conditions."""
+    """The state and its message, then plan, progress, throttle, batch, skipped partitions and conditions."""
     console = plain_console()
     for line in _headlines(rebalance, now):
         console.print(line)
@@ -37,7 +37,7 @@ def print_summary(rebalance: KafkaRebalance, now: datetime) -> None:
 
 
 def print_batch(batch: Batch, on_disk: ReplicaBytes) -> None:
-    """Every partition in flight. ``on_disk``: bytes by partition and broker, without brokers that did not answer."""
+    """All partitions in flight. ``on_disk``: bytes by partition and broker, without brokers that did not answer."""
     console = plain_console()
     if not batch.planned:
         console.print("no run is open: nothing is in flight")
@@ -51,9 +51,9 @@ def print_batch(batch: Batch, on_disk: ReplicaBytes) -> None:
     elsewhere = f"{len(batch.ongoing)} of {batch.planned} partitions of the plan are not at their targets"
     console.print(f"{counted(len(batch.current), 'partition')} in flight; {elsewhere}")
     if batch.foreign:
-        console.print(f"being reassigned by somebody else: {_examples(batch.foreign)}")
-    if batch.untold:
-        console.print(f"no broker told about: {_examples(batch.untold)}")
+        console.print(f"being reassigned by another tool: {_examples(batch.foreign)}")
+    if batch.unreported:
+        console.print(f"not reported by any broker: {_examples(batch.unreported)}")
 
 
 def _headlines(rebalance: KafkaRebalance, now: datetime) -> Iterable[str]:
@@ -61,7 +61,7 @@ def _headlines(rebalance: KafkaRebalance, now: datetime) -> Iterable[str]:
     ready = find_condition(status.conditions, ConditionType.READY)
     yield f"{metadata.namespace}/{metadata.name}: {ready.reason if ready else 'Pending'}"
     if ready is None:
-        yield "no operator has looked at it yet: is one running, and does it watch this namespace?"
+        yield "no operator has processed it yet: is one running, and does it watch this namespace?"
         return
     if ready.message:
         yield ready.message
@@ -69,7 +69,8 @@ def _headlines(rebalance: KafkaRebalance, now: datetime) -> Iterable[str]:
         ago = format_duration((now - metadata.deletion_timestamp).total_seconds())
         yield f"deleted {ago} ago, with deletionPolicy {rebalance.spec.deletion_policy.value}"
     if status.observed_generation != metadata.generation:
-        yield f"all this is about generation {status.observed_generation} of the spec; it is {metadata.generation} now"
+        seen, current = status.observed_generation, metadata.generation
+        yield f"this status is of generation {seen} of the spec; the current one is {current}"
 
 
 def _facts(status: KafkaRebalanceStatus) -> Iterable[tuple[str, str]]:
@@ -85,7 +86,7 @@ def _facts(status: KafkaRebalanceStatus) -> Iterable[tuple[str, str]]:
     if status.skipped_count:
         rows = [f"{row.topic}-{row.partition} ({row.reason})" for row in status.skipped[:_EXAMPLES]]
         more = ", …" if status.skipped_count > len(rows) else ""
-        yield "Left alone", f"{status.skipped_count}: {', '.join(rows)}{more}"
+        yield "Skipped", f"{status.skipped_count}: {', '.join(rows)}{more}"
 
 
 def _plan(plan: PlanStatus) -> str:
@@ -100,7 +101,7 @@ def _plan(plan: PlanStatus) -> str:
 
 def _progress(progress: ProgressStatus, eta: str | None) -> Iterable[tuple[str, str]]:
     p = progress.partitions
-    states = f"{p.completed} done, {p.in_flight} in flight, {p.waiting} waiting, {p.skipped} left alone"
+    states = f"{p.completed} completed, {p.in_flight} in flight, {p.waiting} waiting, {p.skipped} skipped"
     yield "Progress", f"{progress.percent}%: of {counted(p.total, 'partition')} {states}"
     moved = f"{format_bytes(progress.bytes.moved)} of {format_bytes(progress.bytes.total)}"
     rate = f" at {format_rate(progress.rate)}" if progress.rate else ""
@@ -108,7 +109,7 @@ def _progress(progress: ProgressStatus, eta: str | None) -> Iterable[tuple[str, 
     replicas = f"{progress.replica_moves.completed} of {counted(progress.replica_moves.total, 'replica move')} in sync"
     yield "Copied", f"{moved}{rate}{left}; {replicas}"
     if progress.above_replication_factor:
-        yield "", f"{counted(progress.above_replication_factor, 'partition')} above the replication factor for now"
+        yield "", f"{counted(progress.above_replication_factor, 'partition')} temporarily above the replication factor"
 
 
 def _throttle(throttle: ThrottleStatus) -> str:
@@ -117,7 +118,7 @@ def _throttle(throttle: ThrottleStatus) -> str:
     if not rates:
         return f"none, by {throttle.source}"
     where = f"on {counted(throttle.brokers, 'broker')}" if throttle.brokers else "on no broker"
-    bound = f"; on some less, by {throttle.bound_by}" if throttle.bound_by else ""
+    bound = f"; less on some, by {throttle.bound_by}" if throttle.bound_by else ""
     return f"{', '.join(rates)}, by {throttle.source}; set {where} now{bound}"
 
 
@@ -134,7 +135,7 @@ def _first_rows(status: KafkaRebalanceStatus) -> Table:
 
 
 def _conditions(status: KafkaRebalanceStatus, now: datetime) -> Table:
-    """Messages that only repeat Ready's are left out: it is at the top."""
+    """Messages that repeat that of Ready are left out."""
     ready = find_condition(status.conditions, ConditionType.READY)
     table = plain_table("CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE")
     for c in status.conditions:
@@ -146,7 +147,7 @@ def _conditions(status: KafkaRebalanceStatus, now: datetime) -> Table:
 
 
 def _left(row: Underway, on_disk: ReplicaBytes) -> str:
-    """Bytes that the brokers being added still have to fetch; - where one did not tell."""
+    """Bytes that the replicas being added have not fetched yet; - where a broker did not report."""
     held = [on_disk.get((row.tp, broker)) for broker in row.adding]
     known = [size for size in held if size is not None]
     if len(known) < len(held):

@@ -211,7 +211,7 @@ class TestUsage:
         """The rules over several fields count too."""
         code, out, err = world.run("--decommission-broker", "4", "--broker-list", "3,4")
         assert (code, out) == (2, "")
-        assert "spec.brokers: a broker cannot be in include and in decommission at once" in err
+        assert "spec.brokers: a broker cannot be in both include and decommission" in err
 
     def test_a_long_name(self, world: World) -> None:
         """The name of the ConfigMap ends in a digest, and is as long as Kubernetes allows at most."""
@@ -232,4 +232,4 @@ class TestUsage:
         config.write_text(login)
         code, out, err = world.run("--decommission-broker", "1", "--command-config", str(config))
         assert (code, out) == (2, "")
-        assert "name these in the spec.kafka" in err
+        assert "refer to them in spec.kafka" in err

@@ -70,7 +70,7 @@ class TestApply:
         world.kube.after.clear()
         code, out, err = world.run(*ORDER)
         assert (code, err) == (0, "")
-        assert ("is there already" in out) == (kind == "KafkaRebalance")
+        assert ("already exists" in out) == (kind == "KafkaRebalance")
         assert len(world.kube.created) == 2
 
     @pytest.mark.parametrize("order", [ORDER, ("--decommission-broker", "4", "--apply")])
@@ -82,7 +82,7 @@ class TestApply:
         body["spec"] = {**body["spec"], "priority": 0, "goals": {"leaders": True}}
         code, out, _ = world.run(*order)
         assert code == 0
-        assert "is there already, and asks for just this; follow it with" in out
+        assert "already exists with the same spec; follow it with" in out
         assert world.kube.created == before
 
     def test_lists_that_were_deleted_come_back(self, world: World) -> None:
@@ -181,7 +181,7 @@ class TestApply:
         with patch.object(world.kube, "request", rival):
             code, out, _ = world.run(*ORDER)
         assert code == 0
-        assert "move is there already" in out
+        assert "move already exists" in out
         assert rebalance in world.kube.created
 
 
@@ -197,8 +197,7 @@ class TestWebhookWithoutDryRuns:
         assert code == 0
         assert "KafkaRebalance default/move created" in out
         assert err == (
-            "the API server could not be asked before: POST it: "
-            'admission webhook "old.example.org" does not support dry run\n'
+            'no dry run was possible before: POST it: admission webhook "old.example.org" does not support dry run\n'
         )
         assert len(world.kube.created) == 2
 
@@ -229,7 +228,7 @@ class TestWebhookWithoutDryRuns:
         before = dict(world.kube.created)
         code, out, _ = world.run(*ORDER)
         assert (code, world.kube.created) == (0, before)
-        assert "is there already, and asks for just this" in out
+        assert "already exists with the same spec" in out
 
     def test_another_one_of_that_name(self, world: World) -> None:
         """Found before any list is created."""

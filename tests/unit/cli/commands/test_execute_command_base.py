@@ -47,7 +47,7 @@ class TestBeginning:
         return written
 
     def test_the_persons_metadata_is_kept(self, world: World, base: Callable[[str], tuple[str, ...]]) -> None:
-        """Not the name, which is there already, nor what is about that very object."""
+        """Not the name, which already exists, nor what is about that very object."""
         made = world.printed(*FROM_FILE, *base(yaml.safe_dump(BASE)))
         for each in made:
             assert each["metadata"].pop("name").startswith("reassign-")
@@ -75,7 +75,7 @@ class TestBeginning:
         [
             (
                 {"spec": {"priority": "5"}},
-                "spec.priority: Input should be a valid integer, found '5' (with the options put in)",
+                "spec.priority: Input should be a valid integer, found '5' (merged with the options)",
             ),
             ({"spec": {"goals": {"balance": "Both"}}}, "spec: goals.balance, maxReplicaMoves, maxDataToMove and"),
             ({"spec": {"exection": {}}}, "spec.exection: unknown field"),

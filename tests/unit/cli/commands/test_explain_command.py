@@ -49,7 +49,7 @@ class TestPlan:
         why = told()["why"]
         assert "Fair share: 12 replicas over 4 brokers are 3 for each." in why
         assert "1 of 5 that leave: the broker is not in the cluster." in why
-        assert "5 replicas move. Proved: no plan that meets the same goals moves fewer." in why
+        assert "5 replicas move. Proven: no plan that meets the same goals moves fewer." in why
 
     def test_fields(self) -> None:
         document = told()
@@ -78,14 +78,14 @@ class TestPlan:
             "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 0]}],
         }
         out = run(cluster=settled)[1]
-        assert "Nothing moves: no list has to change." in out
+        assert "Nothing moves: the plan is empty." in out
         assert "t-0 stays on 1,0." in run("--partition", "t-0", cluster=settled)[1]
 
     def test_options_of_plan_count(self) -> None:
         """--decommission, for one, and whatever else plan takes."""
         document = told("--decommission", "1", "--broker", "1")
         assert document["broker"]["leavingBecause"] == {"NotTarget": 4}
-        assert "It shall hold nothing: decommissioned, or not among the brokers to be used." in document["why"]
+        assert "It must not hold replicas: it is decommissioned, or not in the list of brokers." in document["why"]
 
 
 class TestPartition:
@@ -102,7 +102,8 @@ class TestPartition:
         assert document["leaving"] == [{"broker": 0, "why": "RackRule"}]
         assert document["arriving"] == [2]
         assert (
-            "The copy on broker 0 leaves: rack a holds 2 of its copies, and the rack rule allows 1." in document["why"]
+            "The replica on broker 0 leaves: rack a holds 2 of its replicas, and the rack rule allows 1."
+            in document["why"]
         )
         assert {row["id"]: row["fit"] for row in document["brokers"]} == {
             0: "Held",
@@ -112,15 +113,17 @@ class TestPartition:
         }
 
     def test_a_broker_that_is_gone(self) -> None:
-        assert "The copy on broker 9 leaves: the broker is not in the cluster." in told("--partition", "t-x-3")["why"]
+        assert (
+            "The replica on broker 9 leaves: the broker is not in the cluster." in told("--partition", "t-x-3")["why"]
+        )
 
     def test_stays(self) -> None:
         """Each of its brokers is spoken of."""
         why = told("--partition", "t-x-0")["why"]
         assert why == [
             "t-x-0 stays on 0,1.",
-            "Broker 0 gives 3 of its 6 copies, others than this one.",
-            "Broker 1 gives 1 of its 4 copies, others than this one.",
+            "Broker 0 gives 3 of its 6 replicas, not this one.",
+            "Broker 1 gives 1 of its 4 replicas, not this one.",
         ]
 
     @pytest.mark.parametrize(
@@ -205,7 +208,7 @@ class TestCurve:
         assert all(set(point) == {"moves", "spread", "squares", "dataBytes", "optimal"} for point in curve_of("3"))
 
     def test_sizes_that_nobody_knows(self) -> None:
-        assert "Its data leaves out 6 partitions whose size is not known." in told("--curve", "2")["why"]
+        assert "Its data does not include 6 partitions of unknown size." in told("--curve", "2")["why"]
 
     @pytest.mark.parametrize("balance", ["PerTopic", "Both"])
     def test_where_topics_are_balanced(self, balance: str) -> None:
@@ -216,15 +219,15 @@ class TestCurve:
         assert points[-1]["optimal"]
         assert not any(point["optimal"] for point in points[:-1])
         assert len(points) > 1
-        assert any(line.startswith("Up to its last point it is the plan's most") for line in document["why"])
-        assert any("each topic's counts; totals" in line for line in document["why"]) == (balance == "PerTopic")
+        assert any(line.startswith("Its points before the last take the most") for line in document["why"])
+        assert any("the counts of each topic. Totals" in line for line in document["why"]) == (balance == "PerTopic")
 
     @pytest.mark.parametrize("limit", [("--max-replica-moves", "3"), ("--minimum-gain", "99")])
     def test_goes_to_full_balance(self, limit: tuple[str, str]) -> None:
         """Whatever keeps the plan from it."""
         document = told("--curve", "3", *limit)
         assert [point["moves"] for point in document["curve"]] == [2, 3, 5]
-        assert any(line.startswith("The curve goes to full balance, whatever the m") for line in document["why"])
+        assert any(line.startswith("The curve ignores the m") for line in document["why"])
 
     def test_around_what_is_pinned(self) -> None:
         """It ends with the plan that leaves the pinned topic where it is."""
@@ -243,7 +246,7 @@ class TestCurve:
         """A point is a plan with a budget: where there is none of those, there is no curve."""
         code, out, err = run("--curve", "3", *options)
         assert (code, out) == (3, "")
-        assert f"refused (NotExplained): there is no curve with {beyond}" in err
+        assert f"refused (NotExplained): --curve is not available with {beyond}" in err
         assert run(*options)[0] == 0
 
 

@@ -76,7 +76,7 @@ class TestOutput:
 
     def test_nothing_to_move_is_said(self) -> None:
         """A table without changes says why."""
-        assert "already as asked for: nothing to move" in table(cluster=SETTLED)
+        assert "balanced already: nothing to move" in table(cluster=SETTLED)
         assert "nothing to move" not in table()
 
     def test_gzip_and_files_are_read(self, tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ class TestWarnings:
         stdin = json.dumps(CLUSTER).encode()
         done = run("--cluster", "-", "-o", "json", "--topics-to-move-json-file", str(topics), stdin=stdin)
         assert (done.returncode, json.loads(done.stdout)["partitions"]) == (0, [])
-        assert b"no partition is selected: the cluster file has 2 topics, none of them" in done.stderr
+        assert b"no partition is selected: the cluster file has 2 topics, and none of them" in done.stderr
         assert run("--cluster", "-", stdin=stdin).stderr == b""
 
     def test_a_cluster_without_partitions(self) -> None:
@@ -177,7 +177,7 @@ class TestWarnings:
         """A forgotten broker would be emptied."""
         done = run("--cluster", "-", stdin=json.dumps(with_partition(replicas=[0, 9])).encode())
         assert done.returncode == 0
-        assert b"broker 9 holds replicas but is not in brokers[]: treated as gone" in done.stderr
+        assert b"broker 9 holds replicas but is not in brokers[]: treated as removed" in done.stderr
 
 
 class TestSizes:

@@ -266,7 +266,7 @@ class TestTrouble:
         task = asyncio.create_task(module._until_terminated(world.retire()))
         await reached.wait()
         os.kill(os.getpid(), signal.SIGTERM)
-        with pytest.raises(Transient, match="the operator runs again"):
+        with pytest.raises(Transient, match="the operator was started again"):
             await task
         assert world.kube.scaled == [0, 2]
         assert world.kube.leases[LEASE_NAME]["spec"]["holderIdentity"] == ""

@@ -20,6 +20,7 @@ from kafka_rebalance.api.v1alpha1 import (
     ProgressStatus,
     ReplicaProgress,
     SkippedRow,
+    StepProgress,
     ThrottleStatus,
     parse_rebalance,
 )
@@ -53,6 +54,7 @@ def full_status(**more):
             percent=37,
             partitions=PartitionProgress(total=30, completed=5, in_flight=21, waiting=3, skipped=1),
             replica_moves=ReplicaProgress(total=40, completed=7),
+            steps=StepProgress(completed=0, in_flight=0),
             bytes=ByteProgress(total=3 * 2**30, moved=2**30),
             rate=10 * 2**20,
             above_replication_factor=2,
@@ -80,12 +82,12 @@ class TestSummary:
         for line in (
             "Plan 30 partitions, 40 replica moves (lower bound 8), 1 preferred leader to change, 512 B to copy",
             "sha256:abc",
-            "Progress 37%: of 30 partitions 5 done, 21 in flight, 3 waiting, 1 left alone",
+            "Progress 37%: of 30 partitions 5 completed, 21 in flight, 3 waiting, 1 skipped",
             "Copied 1.0 GiB of 3.0 GiB at 10.0 MiB/s, 3m24s left; 7 of 40 replica moves in sync",
-            "2 partitions above the replication factor for now",
+            "2 partitions temporarily above the replication factor",
             "Throttle leaders send at most 1.0 MiB/s, followers fetch at most 2.0 MiB/s, by x; set on 6 brokers now",
             "In flight 21 partitions",
-            "Left alone 3: u-4 (Drifted), …",
+            "Skipped 3: u-4 (Drifted), …",
             "t-1 1,2 3,1,2 3,2 3 9 B",
             "… 20 more: --batch",
             "Planned True Planned 1m5s 3 partitions",
@@ -101,12 +103,12 @@ class TestSummary:
         lines = summary(capsys, resource())
         assert lines == [
             "kafka/r: Pending",
-            "no operator has looked at it yet: is one running, and does it watch this namespace?",
+            "no operator has processed it yet: is one running, and does it watch this namespace?",
         ]
 
     def test_a_status_that_lags_behind_the_spec_says_so(self, capsys):
         body = resource(status=full_status().as_patch()["status"], metadata={"generation": 2})
-        assert "all this is about generation 1 of the spec; it is 2 now" in summary(capsys, body)
+        assert "this status is of generation 1 of the spec; the current one is 2" in summary(capsys, body)
 
     def test_a_deletion_is_said(self, capsys):
         metadata = {"deletionTimestamp": "2026-01-01T12:00:05Z"}
@@ -123,7 +125,7 @@ class TestSummary:
             ),
             (
                 ThrottleStatus(leader_rate=1024, source="spec.throttle", bound_by="krb", brokers=1),
-                "Throttle leaders send at most 1.0 KiB/s, by spec.throttle; set on 1 broker now; on some less, by krb",
+                "Throttle leaders send at most 1.0 KiB/s, by spec.throttle; set on 1 broker now; less on some, by krb",
             ),
         ],
         ids=["unlimited", "restored", "bound"],

@@ -133,9 +133,9 @@ class TestUndo:
         done = undo(kube, "r", "-n", "kafka", "--yes")
         assert (done.code, done.err) == (0, "")
         cost, told = done.out.splitlines()
-        assert cost.startswith("kafka/r: 3 partitions go back to where they were before it: 3 replicas and 3.0 MiB to")
+        assert cost.startswith("kafka/r: 3 partitions return to their original replicas: 3 replicas and 3.0 MiB to")
         assert "3 preferred leaders change" in cost
-        assert told == "undo asked for; follow it with: kafka-rebalance watch r -n kafka"
+        assert told == "undo requested; follow it with: kafka-rebalance watch r -n kafka"
         assert asked(kube) == PLAN.hash
         assert kube.writes == [("annotate", REBALANCES, "kafka", "r")]
         assert kube.closed
@@ -158,7 +158,7 @@ class TestUndo:
         kube.annotate = annotate
         done = undo(kube, "r", "-n", "kafka", "--yes")
         assert done.code == 1
-        assert "has just been deleted" in done.err
+        assert "was deleted meanwhile" in done.err
 
     def test_records_are_looked_for_where_it_is_told(self):
         kube = world(resource(), succeeded())
@@ -249,7 +249,7 @@ class TestPrint:
         """On stderr: stdout is the file."""
         done = undo(world(resource(skipped=2), succeeded()), "r", "-n", "kafka", "--print")
         assert json.loads(done.out) == WAY_BACK
-        assert "left 2 partitions alone" in done.err
+        assert "skipped 2 partitions" in done.err
 
     def test_by_uid_where_the_resource_is_gone(self):
         kube = world(None, succeeded())
@@ -297,12 +297,12 @@ class TestMissing:
         """The uid is what a person no longer has once the resource is gone."""
         done = undo(world(None, succeeded()), "r", "-n", "kafka", "--yes")
         assert (done.code, done.out) == (1, "")
-        assert done.err.startswith("failed (NotFound): there is no KafkaRebalance kafka/r; what is kept of such: ")
-        assert f"--print --uid {UID} (Succeeded, begun 2026-01-01 12:00 UTC)" in done.err
+        assert done.err.startswith("failed (NotFound): KafkaRebalance kafka/r not found; kept runs of that name: ")
+        assert f"--print --uid {UID} (Succeeded, started 2026-01-01 12:00 UTC)" in done.err
 
     def test_nothing_is_kept(self):
         done = undo(world(None, succeeded()), "other", "-n", "kafka", "--yes")
-        assert done.err == "failed (NotFound): there is no KafkaRebalance kafka/other\n"
+        assert done.err == "failed (NotFound): KafkaRebalance kafka/other not found\n"
 
 
 class TestWayBack:

@@ -76,7 +76,7 @@ class TestOutcomes:
             "Status of partition reassignment:",
             *(f"Reassignment of partition t-{n} is completed." for n in range(3)),
             "",
-            "3 of 3 partitions are done, 0 in flight, 0 different, 0 missing.",
+            "3 of 3 partitions are completed, 0 in flight, 0 different, 0 missing.",
         ]
 
     def test_not_yet(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,14 +89,14 @@ class TestOutcomes:
             "There is no active reassignment of partition t-1, but replica set is 2,1 rather than 1,2.",
             "There is no partition t-2.",
         ]
-        assert "0 of 3 partitions are done, 1 in flight, 1 different, 1 missing." in done.stdout
+        assert "0 of 3 partitions are completed, 1 in flight, 1 different, 1 missing." in done.stdout
 
     def test_in_flight_to_somewhere_else(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Kafka's tool does not tell; a step of the operator is one such."""
         elsewhere = state(0, 1, 2, 3, adding=(3,))
         done = run(Cluster(elsewhere, *DONE[1:]), monkeypatch=monkeypatch)
         assert done.exit_code == 1
-        assert "t-0 goes to other replicas: 1,2,3 now." in done.stdout
+        assert "t-0 is being reassigned to other replicas: 1,2,3 now." in done.stdout
 
     def test_in_flight_although_the_list_is_there(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Something is under way that was not asked for: not done, as Kafka's tool says too."""
@@ -121,8 +121,8 @@ class TestThrottles:
         done = run(cluster, monkeypatch=monkeypatch)
         assert done.exit_code == 0
         assert done.stdout.splitlines()[-2:] == [
-            "Throttle left on broker 2: leader.replication.throttled.rate=900",
-            "Throttle left on topic t: follower.replication.throttled.replicas=0:1",
+            "Throttle set on broker 2: leader.replication.throttled.rate=900",
+            "Throttle set on topic t: follower.replication.throttled.replicas=0:1",
         ]
 
 

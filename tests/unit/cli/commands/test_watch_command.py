@@ -52,13 +52,13 @@ class TestTheEnd:
         """Or a script would take a misspelt name for a rebalance that is done."""
         done = watch()
         assert done.code == 1
-        assert done.err == "failed (NotFound): there is no KafkaRebalance kafka/r\n"
+        assert done.err == "failed (NotFound): KafkaRebalance kafka/r not found\n"
         assert done.out == ""
 
     def test_one_that_goes_while_it_is_watched_is(self):
         done = watch(MOVING)
         assert done.code == 0
-        assert done.out.endswith("\nkafka/r is gone\n")
+        assert done.out.endswith("\nkafka/r is deleted\n")
 
     def test_success_is(self):
         assert watch(MOVING, DONE, MOVING).code == 0

@@ -67,11 +67,14 @@ class TestBudget:
             "This plan takes 1 replica move." in why
         )
         assert "It leaves 0 to 5 replicas on a target broker; before it is 0 to 6, at full balance 2 to 2." in why
-        assert "The squares of target brokers' counts sum up to 26. Proved: the budget buys nothing better." in why
+        assert (
+            "The sum of the squares of target brokers' counts is 26. Proven: no better plan is within the budget."
+            in why
+        )
         assert "Shares are those of the plan without the budget." in why
         [outside] = [line for line in why if line.startswith("Outside their shares")]
         assert "0 (3 more than its share)" in outside
-        assert "1 replica moves. Proved: no plan that meets as much of the goals moves fewer." in why
+        assert "1 replica moves. Proven: no plan that meets the goals to the same extent moves fewer." in why
 
     def test_a_broker(self) -> None:
         """Its share is that of full balance, and why it is beyond it is said."""
@@ -88,7 +91,7 @@ class TestBudget:
             told(SKEWED, "--max-replica-moves", "0", "--partition", f"t-{n}")["why"][-1].split(": ")[0]
             for n in range(6)
         ]
-        assert sorted(lines) == [*["Not carried out"] * 4, *["On the same brokers in the plan without the budget."] * 2]
+        assert sorted(lines) == [*["Not done"] * 4, *["The plan without the budget has it on the same brokers."] * 2]
 
     def test_bytes(self) -> None:
         """A budget in bytes is told in bytes, beside the moves."""
@@ -100,7 +103,7 @@ class TestBudget:
     def test_a_broker_that_is_not_emptied(self) -> None:
         """It is said to hold what it shall not, and why."""
         budget = ("--decommission", "2", "--max-replica-moves", "1")
-        assert "Not emptied, though they shall hold nothing: 2 (holds 1)." in told(LEAVING, *budget)["why"]
+        assert "Not drained, although they must not hold replicas: 2 (holds 1)." in told(LEAVING, *budget)["why"]
         why = told(LEAVING, *budget, "--broker", "2")["why"]
         assert "1 replica stays on it: full balance takes 2 replica moves, the budget is 1 replica move." in why
 
@@ -109,13 +112,13 @@ class TestBudget:
         document = told(SKEWED, "--max-replica-moves", "4")
         assert document["budget"] == {"maxReplicaMoves": 4, "reached": False}
         assert "withoutLimits" not in document
-        assert "The movement budget of 4 replica moves is not reached, and changes nothing." in document["why"]
+        assert "The movement budget of 4 replica moves is not reached." in document["why"]
 
     def test_where_topics_are_balanced(self) -> None:
         """Nothing is called proved that is not."""
         why = told(BY_TOPIC, "--balance", "PerTopic", "--max-replica-moves", "1")["why"]
-        assert any(line.endswith("whether the budget buys anything better was not decided.") for line in why)
-        assert "1 replica moves. Whether fewer would do was not decided." in why
+        assert any(line.endswith("whether a better plan is within the budget is not proven.") for line in why)
+        assert "1 replica moves. Whether fewer are possible is not proven." in why
 
     def test_squares_of_topics(self) -> None:
         """Pinned topics are not among them, and are not said to be."""
@@ -123,8 +126,8 @@ class TestBudget:
             *((t, n, [b]) for b, t in enumerate(("a", "b", "pin")) for n in range(3)), racks=(None, None, None)
         )
         why = told(rows, "--balance", "PerTopic", "--max-replica-moves", "1", "--pin-topics", "pin")["why"]
-        [squares] = [line for line in why if line.startswith("The squares of ")]
-        assert squares.startswith("The squares of target brokers' counts of each topic that may move sum up to 14")
+        [squares] = [line for line in why if line.startswith("The sum of the squares of ")]
+        assert squares.startswith("The sum of the squares of target brokers' counts of each topic that may move is 14")
 
     def test_what_is_proved_of_topics(self) -> None:
         """A plan that is proved to be the best within the budget is said to be."""
@@ -137,7 +140,7 @@ class TestBudget:
         for optimal in (True, False):
             made = Plan(moved, Certificate(1, optimal=optimal), imbalance=Imbalance(10, 10))
             lines = limits.of_plan(Explanation(request, made))
-            assert any(line.endswith("10. Proved: the budget buys nothing better.") for line in lines) == optimal
+            assert any(line.endswith("10. Proven: no better plan is within the budget.") for line in lines) == optimal
 
 
 class TestGain:
@@ -146,7 +149,7 @@ class TestGain:
         document = told(SKEWED, "--minimum-gain", "67")
         assert document["plan"]["reason"] == "GainTooSmall"
         assert (
-            "Nothing moves, for too little is gained: the fullest broker holds 6 and would hold 2 after 4 replica "
+            "Nothing moves, because the gain is too small: the fullest broker holds 6 and would hold 2 after 4 replica "
             "moves, 66.6 % less, and the minimum gain is 67 %." in document["why"]
         )
         assert not any("Proved" in line for line in document["why"])
@@ -168,15 +171,17 @@ class TestGain:
         assert document["budget"] == {"maxReplicaMoves": 1, "reached": True}
         assert (
             "The movement budget is reached: full balance takes 4 replica moves, the budget is 1 replica move; "
-            "what it buys takes 1 replica move and gains too little." in document["why"]
+            "the plan within it takes 1 replica move and gains too little." in document["why"]
         )
         assert (
-            "Nothing moves, for too little is gained: the fullest broker holds 6 and would hold 5 after 1 replica "
+            "Nothing moves, because the gain is too small: the fullest broker holds 6 and would hold 5 after 1 replica "
             "move, 16.6 % less, and the minimum gain is 25 %." in document["why"]
         )
         assert "Shares are those of the plan without the budget and the minimum gain." in document["why"]
         why = told(SKEWED, *limits, "--broker", "0")["why"]
-        assert "It ends with 4 more than its share: what the budget buys gains less than the minimum of 25 %." in why
+        assert (
+            "It ends with 4 more than its share: the plan within the budget gains less than the minimum of 25 %." in why
+        )
 
     def test_enough_within_a_budget(self) -> None:
         """The figures are those of what the budget buys."""
@@ -189,7 +194,7 @@ class TestGain:
     def test_of_topics(self, balance: str) -> None:
         """Totals are even and stay so: it is the topics that gain, and that are told."""
         topics = (
-            "added up over the topics that may move, the fullest broker of each holds 6 of it and holds 4 after 2 "
+            "summed over the topics that may move, the fullest broker of each holds 6 of it and holds 4 after 2 "
             "replica moves, 33.3 % less."
         )
         totals = "the fullest broker holds 3 and holds 3 after 2 replica moves, 0.0 % less; " * (balance == "Both")
@@ -201,7 +206,7 @@ class TestGain:
     def test_forced(self) -> None:
         """Nobody asks what is gained where a broker has to be emptied."""
         why = told(LEAVING, "--minimum-gain", "99", "--decommission", "2")["why"]
-        assert "The minimum gain of 99 % does not count: something has to change whatever is gained." in why
+        assert "The minimum gain of 99 % does not apply: the plan has forced moves." in why
 
 
 class TestPinned:
@@ -212,12 +217,12 @@ class TestPinned:
         document = told(self.ROWS, "--pin-topics", "pin")
         why = document["why"]
         assert (
-            "Fair share: 4 replicas over 2 brokers are 2 for each; 1 broker more has pinned replicas only, as many or "
-            "more." in why
+            "Fair share: 4 replicas over 2 brokers are 2 for each; 1 further broker has only pinned replicas, at "
+            "least as many." in why
         )
         assert (
-            "Pinned: 5 partitions with 5 replicas. What is pinned stays as it is, the others are planned around it, "
-            "and shares count it." in why
+            "Pinned: 5 partitions with 5 replicas. Pinned partitions stay, the others are balanced around "
+            "them, and shares include them." in why
         )
         assert [row["pinned"] for row in document["brokers"]] == [5, 0, 0]
         assert [row["share"] and row["share"]["high"] for row in document["brokers"]] == [None, 2, 2]
@@ -233,19 +238,19 @@ class TestPinned:
         rows = cluster(("pin", 0, [0]), *(("t", n, [1]) for n in range(5)))
         document = told(rows, "--pin-topics", "pin", "--broker", "0")
         assert document["broker"]["share"] == {"low": 2, "high": 2, "replicas": 6, "brokers": 3}
-        assert "1 replica on it is pinned: it stays, and counts in the shares." in document["why"]
+        assert "1 replica on it is pinned and stays, and counts in the shares." in document["why"]
 
     def test_a_pinned_partition(self) -> None:
         assert told(self.ROWS, "--pin-topics", "pin", "--partition", "pin-0")["why"] == [
-            "pin-0 is pinned: it stays on 0, and the others are planned around it."
+            "pin-0 is pinned: it stays on 0, and the other partitions are balanced around it."
         ]
 
     def test_on_a_broker_to_be_emptied(self) -> None:
         """It stays there all the same, and is said to."""
         why = told(self.ROWS, "--pin-topics", "pin", "--decommission", "0")["why"]
-        assert "5 of these replicas stay on brokers that shall hold nothing, outside any share." in why
+        assert "5 of these replicas stay on brokers that must not hold replicas, outside any share." in why
         of_broker = told(self.ROWS, "--pin-topics", "pin", "--decommission", "0", "--broker", "0")["why"]
-        assert "5 replicas on it are pinned: they stay." in of_broker
+        assert "5 replicas on it are pinned and stay." in of_broker
 
 
 class TestTopics:
@@ -264,8 +269,8 @@ class TestTopics:
         assert document["brokers"][0]["leavingBecause"] == {"TopicShare": 1}
         assert not any(line.startswith("Fair share") for line in document["why"])
         assert (
-            "Shares are those of each topic. Even at full balance: 2 topics over all brokers. Some broker holds more "
-            "or less than its share of 2 topics before, of 0 at the end." in document["why"]
+            "Shares are per topic. Balanced at full balance: 2 topics over all brokers. Topics with a "
+            "broker outside its share: 2 before, 0 at the end." in document["why"]
         )
 
     def test_a_pinned_topic_has_no_share(self) -> None:
@@ -285,8 +290,8 @@ class TestTopics:
         )
         assert moved["leaving"] == [{"broker": 0, "why": "TopicShare"}]
         assert (
-            "The copy on broker 0 leaves: it holds 3 replicas of topic a, above its share of 1 or 2, and ends with 2."
-            in moved["why"]
+            "The replica on broker 0 leaves: it holds 3 replicas of topic a, above its share of 1 or 2, and ends with "
+            "2." in moved["why"]
         )
         share = {"low": 1, "high": 2, "replicas": 3, "brokers": 2}
         assert [row["topic"] for row in moved["brokers"]] == [
@@ -301,7 +306,7 @@ class TestTopics:
             line
             for n in range(4)
             for line in told(rows, "--balance", "PerTopic", "--partition", f"a-{n}")["why"]
-            if line.startswith("The copy on ")
+            if line.startswith("The replica on ")
         ]
         assert len(why) == 1
         assert why[0].endswith(
@@ -312,7 +317,7 @@ class TestTopics:
         """Both: what leaves for the totals is not said to be above its topic's share."""
         document = told(GIVING_WAY, "--balance", "Both")
         assert document["topics"]["givingWay"] == 1
-        assert "1 topic less even than alone, for totals come first" in " ".join(document["why"])
+        assert "1 topic less even, because totals take precedence" in " ".join(document["why"])
         gone = told(GIVING_WAY, "--balance", "Both", "--broker", "2")
         assert [row["why"] for row in gone["leaving"]] == ["Share"]
         assert gone["leaving"][0]["topic"] == "b"
@@ -332,7 +337,7 @@ class TestOne:
         """One partition, one replica, one broker, one move."""
         rows = {"brokers": [{"id": 0}], "partitions": [{"topic": "t", "partition": 0, "replicas": [9]}]}
         why = told(rows)["why"]
-        assert why[0].startswith("1 partition with 1 replica, to be on 1 broker: ")
+        assert why[0].startswith("1 partition with 1 replica, to be placed on 1 broker: ")
         assert "Fair share: 1 replica over 1 broker is 1 for each." in why
         assert any(line.startswith("1 replica moves. ") for line in why)
         assert any(line.startswith("1 preferred leader changes") for line in why)

@@ -72,7 +72,7 @@ class TestOrder:
         assert {account.whole for account in accounts} == {(0, 1), (1, 0)}
         for account in accounts:
             assert limits.of_partition(explained, account) == [
-                "On the same brokers in the plan without the minimum gain."
+                "The plan without the minimum gain has it on the same brokers."
             ]
 
     def test_followers_only(self) -> None:
@@ -89,9 +89,10 @@ class TestBounds:
         """The squares of the plan, and the least that any has: two numbers, where they differ."""
         made = Plan((moved(0, (0,), (1,)),), Certificate(1, optimal=False), imbalance=Imbalance(26, 24))
         explained = Explanation(asked(*[(0,)] * 6, max_replica_moves=1), made)
-        [squares] = [line for line in limits.of_plan(explained) if line.startswith("The squares of ")]
+        [squares] = [line for line in limits.of_plan(explained) if line.startswith("The sum of the squares of ")]
         assert squares == (
-            "The squares of target brokers' counts sum up to 26. Proved: no better use of the budget has less than 24."
+            "The sum of the squares of target brokers' counts is 26. Proven: no plan within the budget has less than "
+            "24."
         )
 
 
@@ -102,7 +103,7 @@ class TestBrokersWithoutAShare:
 
     def test_one(self) -> None:
         rows = cluster(*(("pin", n, [2]) for n in range(4)), ("t", 0, [0]), ("t", 1, [1]))
-        line = "Counts around broker 2 are as even as pinned replicas and the rack rule let them be."
+        line = "Counts around broker 2 are as even as pinned replicas and the rack rule allow."
         assert line in told(rows, *self.PINNED)["why"]
         assert line in told(rows, *self.PINNED, "--broker", "2")["why"]
 
@@ -111,4 +112,4 @@ class TestBrokersWithoutAShare:
             *(("pin", n, [2 + n % 2]) for n in range(8)), ("t", 0, [0]), ("t", 1, [1]), racks=(None, None, None, None)
         )
         why = told(rows, *self.PINNED)["why"]
-        assert "Counts around brokers 2, 3 are as even as pinned replicas and the rack rule let them be." in why
+        assert "Counts around brokers 2, 3 are as even as pinned replicas and the rack rule allow." in why

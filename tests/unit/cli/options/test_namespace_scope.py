@@ -36,7 +36,7 @@ class TestWatchedNamespaces:
     def test_what_is_no_name_is_refused(self, name):
         """kopf would take the first for a pattern and, without the right to list namespaces, watch nothing."""
         refused = CliRunner().invoke(operator, ["--namespace", name])
-        assert (refused.exit_code, f"{name!r} is no name of a namespace" in refused.output) == (2, True)
+        assert (refused.exit_code, f"{name!r} is not a valid namespace name" in refused.output) == (2, True)
 
     def test_in_words(self):
         assert [in_words(names) for names in [(), ("a",), ("a", "b")]] == [

@@ -118,7 +118,7 @@ class TestBatch:
 
     def test_a_partition_that_no_broker_told_about_is_not_called_done(self):
         seen = found([errand(0, [1, 2], [3, 2])])
-        assert (seen.ongoing, seen.untold) == ((), (tp(0),))
+        assert (seen.ongoing, seen.unreported) == ((), (tp(0),))
 
 
 class TestHeading:
@@ -258,7 +258,7 @@ class TestBatchCommand:
     def test_a_missing_resource_fails(self, option):
         done = run(KubeInMemory(), "r", "-n", "kafka", *option)
         assert (done.code, done.out) == (1, "")
-        assert done.err == "failed (NotFound): there is no KafkaRebalance kafka/r\n"
+        assert done.err == "failed (NotFound): KafkaRebalance kafka/r not found\n"
 
 
 class TestBatchTable:
@@ -269,10 +269,10 @@ class TestBatchTable:
         assert capsys.readouterr().out.splitlines()[1].split()[-2:] == ["3,4", "-"]
 
     def test_what_others_do_and_what_nobody_told(self, capsys):
-        seen = Batch(planned=9, foreign=(tp(0),), untold=tuple(tp(n) for n in range(1, 8)))
+        seen = Batch(planned=9, foreign=(tp(0),), unreported=tuple(tp(n) for n in range(1, 8)))
         print_batch(seen, {})
         assert capsys.readouterr().out.splitlines() == [
             "0 partitions in flight; 0 of 9 partitions of the plan are not at their targets",
-            "being reassigned by somebody else: 1 partition: t-0",
-            "no broker told about: 7 partitions: t-1, t-2, t-3, t-4, t-5, …",
+            "being reassigned by another tool: 1 partition: t-0",
+            "not reported by any broker: 7 partitions: t-1, t-2, t-3, t-4, t-5, …",
         ]
