@@ -215,8 +215,6 @@ class Reason(StrEnum):
     """Reports that more foreign partitions are under-replicated than spec.execution.maxUnhealthy allows."""
     MEMBERSHIP_CHANGED = "MembershipChanged"
     """Reports that a broker joined or left a moment ago."""
-    CONTROLLER_UNREACHABLE = "ControllerUnreachable"
-    """Reports that the controller does not answer."""
 
     # Kafka clients and their settings
     KAFKA_SETTINGS_INVALID = "KafkaSettingsInvalid"

@@ -12,8 +12,8 @@ from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.engine import ClusterEngine
-from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState
-from kafka_rebalance.reconcile.state.records import Stores
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.state.record import Stores
 from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
 
 _WHERE = (REBALANCES, "kafka", "r")
@@ -77,7 +77,7 @@ class OperatorInMemory:
         """One, and the plan that it began to make."""
         await self.engine.tick()
         self.clock.at += timedelta(seconds=1)
-        plans = [work.planning for work in self.engine.works.values() if work.planning is not None]
+        plans = [r.memory.planning for r in self.engine.rebalances.values() if r.memory.planning is not None]
         if plans:
             await asyncio.wait(plans)
 
@@ -96,7 +96,7 @@ class OperatorInMemory:
 
     async def until_closed(self):
         """Rounds, until the run is over."""
-        await self.until_true(lambda: self.work.run is not None and not self.work.run.open)
+        await self.until_true(lambda: self.run is not None and not self.run.open)
 
     def unsay(self):
         """Killed before the last status was written."""
@@ -105,11 +105,15 @@ class OperatorInMemory:
 
     async def until_open(self):
         """Rounds, until there is a run, nothing of which has been reported yet."""
-        await self.until_true(lambda: self.work.planning is not None)
+        await self.until_true(lambda: self.rebalance.memory.planning is not None)
 
     @property
-    def work(self):
-        return self.engine.works["u-1"]
+    def rebalance(self):
+        return self.engine.rebalances["u-1"]
+
+    @property
+    def run(self):
+        return self.rebalance.record.run
 
     @property
     def status(self):
@@ -132,10 +136,10 @@ class OperatorInMemory:
 
     def _see(self, body):
         uid = body["metadata"]["uid"]
-        if uid in self.engine.works:
-            self.engine.works[uid].update(body)
+        if uid in self.engine.rebalances:
+            self.engine.rebalances[uid].see(body)
         else:
-            self.engine.works[uid] = RebalanceState.of(body)
+            self.engine.rebalances[uid] = Rebalance.of(body)
 
     async def _loads(self, _cluster_id):
         return self.model

@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime
 
+from tests.fakes.found_by_rounds import found, recorded
+
 from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
 from kafka_rebalance.execution.progress import Progress
@@ -11,8 +13,9 @@ from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import ClusterState, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reconcile.report.ready_state import ready_reason
 from kafka_rebalance.reconcile.report.rebalance_report import build_status
-from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState
-from kafka_rebalance.reconcile.state.records import open_run
+from kafka_rebalance.reconcile.state.judgement import Judgement
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.state.record import open_run
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 FLYING = PartitionStatus(MovePhase.IN_FLIGHT, step=replicas_of(3, 1, 2), started=True)
@@ -40,21 +43,19 @@ BODY = {
 }
 
 
-def work(count=1, *, topic="t", skipped=(), direction=Direction.FORWARD, opened=True, closed=None, progress=None):
-    mine = RebalanceState.of(BODY)
+def rebalance(count=1, *, topic="t", skipped=(), direction=Direction.FORWARD, opened=True, closed=None, progress=None):
+    mine = Rebalance.of(BODY)
     rows = tuple(
         PlannedPartition(tp(i, topic), replicas_of(1, 2), replicas_of(3, 2), size_bytes=100) for i in range(count)
     )
     plan = Plan(rows, Certificate(count, optimal=True), skipped=tuple(skipped))
     closed_at = NOW if closed else None
-    mine.run = Run("u-1", "kafka", "r", "c", "run-1", mine.planning_hash, plan.hash, NOW, closed_at, closed)
+    run = Run("u-1", "kafka", "r", "c", "run-1", mine.desired.planning_hash, plan.hash, NOW, closed_at, closed)
+    recorded(mine, run=run)
     if opened:
-        mine.open = open_run(mine.run, plan, "plan-0", {})
-        mine.direction = direction
-    mine.rates = ClusterRates(Rates(2**20, 2**20))
-    mine.rate_source, mine.throttled_brokers = "spec.throttle", 3
-    mine.progress = progress
-    return mine
+        recorded(mine, open=open_run(run, plan, "plan-0", {}))
+        found(mine, judgement=Judgement(direction))
+    return found(mine, rates=ClusterRates(Rates(2**20, 2**20)), source="spec.throttle", brokers=3, progress=progress)
 
 
 def seen(count=1, topic="t"):
@@ -67,19 +68,19 @@ def seen(count=1, topic="t"):
     return ClusterState("c", {}, states)
 
 
-def status_of(mine, cluster=None, on_disk=None, *, stalled=None, now=NOW):
-    return build_status(mine, cluster or ClusterState("c", {}), on_disk or {}, stalled=stalled, now=now)
+def status_of(mine, cluster=None, on_disk=None, *, now=NOW):
+    return build_status(mine, cluster or ClusterState("c", {}), on_disk or {}, now=now)
 
 
-def said(mine, **more):
+def said(mine):
     """The STATE column and its sentence."""
-    found = ready_reason(status_of(mine, **more))
-    assert found is not None
-    return found
+    state = ready_reason(status_of(mine))
+    assert state is not None
+    return state
 
 
-def statuses(mine, **more):
+def statuses(mine):
     """Ready, Reconciling and Stalled."""
     kinds = (ConditionType.READY, ConditionType.RECONCILING, ConditionType.STALLED)
-    conditions = status_of(mine, **more).conditions
+    conditions = status_of(mine).conditions
     return tuple(find_condition(conditions, kind).status for kind in kinds)

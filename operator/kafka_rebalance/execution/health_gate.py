@@ -8,7 +8,7 @@ whether its targets live in ``steps``, whether they have room in ``schedule``.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
@@ -35,7 +35,6 @@ class Vitals:
     None while no change has been seen. ``live`` are the registered, unfenced brokers.
     """
 
-    controller_reachable: bool
     partitions: Mapping[TopicPartition, PartitionState]
     min_insync: Mapping[str, int]
     membership_changed: Change | None
@@ -74,18 +73,14 @@ def unhealthy(partitions: Mapping[TopicPartition, PartitionState]) -> dict[Topic
     return {tp: state for tp, state in partitions.items() if is_unhealthy(state)}
 
 
-def gate(
-    vitals: Vitals, ours: Collection[TopicPartition], tolerance: Tolerance, *, tearing_down: bool = False
-) -> Closed | None:
+def gate(vitals: Vitals, ours: Collection[TopicPartition], tolerance: Tolerance) -> Closed | None:
     """Why no new step may start; None: one may.
 
     ``ours`` (with a quick ``in``) are the partitions of all our running rebalances of the cluster: they may lack what
-    we are moving. While tearing down only an unreachable controller counts: a rollback leads back to where the cluster
-    was, and a finalizer that waited for other people's partitions or for a dead broker might wait for ever.
+    we are moving. A rebalance that goes back does not ask.
     """
-    if tearing_down:
-        return _first(_TEARDOWN_CHAIN, _Case(vitals, {}, tolerance))
-    return _first(_CHAIN, _Case(vitals, _foreign_lacking(vitals, ours, tolerance), tolerance))
+    case = _Case(vitals, _foreign_lacking(vitals, ours, tolerance), tolerance)
+    return next((closed for check in _CHAIN if (closed := check(case)) is not None), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +90,6 @@ class _Case:
     vitals: Vitals
     lacking: Mapping[TopicPartition, frozenset[BrokerId]]
     tolerance: Tolerance
-
-
-def _controller_reachable(case: _Case) -> Closed | None:
-    """A step that cannot be followed, or cancelled, must not start."""
-    if case.vitals.controller_reachable:
-        return None
-    return Closed(Reason.CONTROLLER_UNREACHABLE, "the controller does not answer: new steps wait until it does")
 
 
 def _foreign_above_min_isr(case: _Case) -> Closed | None:
@@ -139,16 +127,10 @@ def _membership_settled(case: _Case) -> Closed | None:
 _Check = Callable[[_Case], Closed | None]
 
 _CHAIN: tuple[_Check, ...] = (
-    _controller_reachable,  # first: without it, what the others look at is old
     _foreign_above_min_isr,  # someone cannot write
     _foreign_replicated,  # someone is nearer to that
     _membership_settled,  # the cluster is about to change by itself
 )
-_TEARDOWN_CHAIN: tuple[_Check, ...] = (_controller_reachable,)
-
-
-def _first(checks: Iterable[_Check], case: _Case) -> Closed | None:
-    return next((closed for check in checks if (closed := check(case)) is not None), None)
 
 
 def _foreign_lacking(

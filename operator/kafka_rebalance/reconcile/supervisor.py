@@ -1,7 +1,7 @@
-"""Sorts resources to the Kafka clusters they name, and keeps one engine per cluster running while somebody names it.
+"""Assigns resources to the Kafka clusters they name, and keeps one engine per cluster running while one names it.
 
-What the watch says is stored here and the engine woken; nothing is decided. A cluster that cannot be reached is said on
-the resources that name it and tried again, while the engines of other clusters go on.
+Watch events are stored here and wake the engine; nothing is decided. If a cluster cannot be reached, the resources that
+name it say so and the connection is retried, while the engines of other clusters go on.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,8 +36,8 @@ from kafka_rebalance.reconcile.act.unreadable_resources import UnreadableResourc
 from kafka_rebalance.reconcile.engine import ClusterEngine
 from kafka_rebalance.reconcile.observe.connections import resolve
 from kafka_rebalance.reconcile.runs.opening import LoadModels
-from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState
-from kafka_rebalance.reconcile.state.records import Stores
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.state.record import Stores
 from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
 from kafka_rebalance.reconcile.throttle.throttle_lifecycle import ThrottleLifecycle, asked_of, first_seen, seen_again
 
@@ -46,20 +46,20 @@ log = logging.getLogger(__name__)
 _FIRST_RETRY_SECONDS = 2.0
 _LAST_RETRY_SECONDS = 60.0
 _LIMITS_SECONDS = 10.0
-"""How long rebalances wait for throttle resources that are known, and whose cluster is not yet."""
+"""How long rebalances wait for known throttle resources whose cluster has not been reached yet."""
 
 
 @dataclass
 class _Connection:
-    """Everything that names the same cluster in the same words.
+    """All resources with the same spec.kafka in the same namespace.
 
-    ``tried``: its throttles have come to their engine, or could not. ``may_move``: so have those of all others, and its
-    rebalances may be handed over.
+    ``tried``: its throttles have been handed to their engine, or could not be. ``may_move``: so have those of all
+    others, and its rebalances may be handed over.
     """
 
     kafka: Kafka
     namespace: str
-    works: dict[str, RebalanceState] = field(default_factory=dict)
+    rebalances: dict[str, Rebalance] = field(default_factory=dict)
     throttles: dict[str, KafkaReassignmentThrottle] = field(default_factory=dict)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     tried: asyncio.Event = field(default_factory=asyncio.Event)
@@ -102,25 +102,25 @@ class Supervisor:
         """A KafkaRebalance was created, changed or is gone."""
         try:
             metadata = parse_metadata(body)
-            known = next((c for c in self._connections.values() if metadata.uid in c.works), None)
+            known = next((c for c in self._connections.values() if metadata.uid in c.rebalances), None)
             if deleted:
                 if known is not None:
-                    known.works.pop(metadata.uid)
+                    known.rebalances.pop(metadata.uid)
                     self._forget(known, metadata.uid)
                 return
             if known is None:
-                work = RebalanceState.of(body)
-                connection = self._connection(work.rebalance.spec.kafka, work.rebalance.metadata.namespace)
-                connection.works[work.uid] = work
+                rebalance = Rebalance.of(body)
+                connection = self._connection(rebalance.desired.spec.kafka, metadata.namespace)
+                connection.rebalances[rebalance.uid] = rebalance
                 self._hand_over(connection)
                 return
-            work = known.works[metadata.uid]
-            asked = work.asked
-            work.update(body)
+            rebalance = known.rebalances[metadata.uid]
+            before = rebalance.desired.change_key
+            rebalance.see(body)
         except Refused as error:
             self._in_background(self._unreadable.rebalance(body, error))
             return
-        if work.asked != asked:
+        if rebalance.desired.change_key != before:
             self._wake(known)
 
     def throttle_seen(self, body: dict[str, Any], *, deleted: bool) -> None:
@@ -144,16 +144,16 @@ class Supervisor:
         if before is None or asked_of(before) != asked_of(throttle):
             self._hand_over(connection)
         elif connection.engine is not None:
-            connection.engine.see_throttles({uid: throttle})  # our own status came back: nobody need wake up
+            connection.engine.see_throttles({uid: throttle})  # our own status came back: no reason to wake
 
     async def know_throttles(self, namespaces: Sequence[str]) -> None:
-        """Before rebalances are seen: what limits them. Raises what listing raises. None named: all namespaces."""
+        """Take in all throttle resources, before any rebalance. Raises what listing raises. Empty: all namespaces."""
         for namespace in namespaces or (None,):
             for body in await self._kube.list_resources(REASSIGNMENT_THROTTLES, namespace):
                 self.throttle_seen(body, deleted=False)
 
     async def start(self) -> None:
-        """Before anything is seen: tidy up, and begin what is done beside the engines."""
+        """Before anything is seen: clean up, and start the background work."""
         await clean_up(self._stores, LedgerStore(self._kube))
         self._in_background(keep_swept(self._stores, self._resources, self._clock))
 
@@ -178,7 +178,7 @@ class Supervisor:
         connection.changed.set()
         if connection.engine is not None:
             if connection.may_move:
-                connection.engine.works.update(connection.works)
+                connection.engine.rebalances.update(connection.rebalances)
             connection.engine.see_throttles(connection.throttles)
             connection.engine.wake()
 
@@ -190,14 +190,14 @@ class Supervisor:
 
     def _forget(self, connection: _Connection, uid: str) -> None:
         if connection.engine is not None:
-            connection.engine.works.pop(uid, None)
+            connection.engine.rebalances.pop(uid, None)
             connection.engine.throttles.pop(uid, None)
         self._wake(connection)
 
     async def _establish(self, connection: _Connection) -> None:
         """Try until the cluster answers, then hand its resources to the cluster's engine."""
         pause = _FIRST_RETRY_SECONDS
-        while connection.works or connection.throttles:
+        while connection.rebalances or connection.throttles:
             connection.changed.clear()
             try:
                 connection.engine = await self._engine(connection)
@@ -222,13 +222,13 @@ class Supervisor:
                     await connection.changed.wait()
             except TimeoutError:
                 pause = min(2 * pause, _LAST_RETRY_SECONDS)
-        # Nobody names this cluster any more; the next one who does begins anew.
+        # No resource names this cluster any more; the next one that does starts anew.
         self._connections = {key: other for key, other in self._connections.items() if other is not connection}
 
     async def _limits_known(self) -> None:
-        """Return when every throttle resource has come to its engine, as far as its cluster answers at once.
+        """Return when every throttle resource has been handed to its engine, if its cluster answers soon.
 
-        After a start they come in one by one: what one of them has frozen, or limits, is not to move until then.
+        After a start they arrive one by one: what one of them freezes or limits must not move before.
         """
         waiting = [other.tried.wait() for other in self._connections.values() if other.throttles]
         with contextlib.suppress(TimeoutError):
@@ -257,49 +257,46 @@ class Supervisor:
         return engine
 
     async def _keep(self, engine: ClusterEngine) -> None:
-        """Run it for as long as it is needed, then forget it; whoever names the cluster next begins anew.
+        """Run it for as long as it is needed, then forget it; a later resource that names the cluster starts anew.
 
-        From the last look at who names it until it is forgotten the loop does not turn.
+        There is no await between the last look at the resources and forgetting the engine.
         """
         await engine.run(lambda: self._named(engine))
         del self._engines[engine.cluster_id]
         self._connections = {key: other for key, other in self._connections.items() if other.engine is not engine}
-        log.info("cluster %s: nobody names it any more, and nothing of ours is left there", engine.cluster_id)
+        log.info("cluster %s: no resource names it any more, and nothing of ours is left there", engine.cluster_id)
         self._in_background(_close(engine))
 
     def _named(self, engine: ClusterEngine) -> bool:
-        """Whether a resource names the engine's cluster. What is not handed over yet counts."""
+        """Whether a resource names the engine's cluster, including resources not handed over yet."""
         coming = (other for other in self._connections.values() if other.engine is engine and not other.may_move)
-        return bool(engine.works or engine.throttles) or any(coming)
+        return bool(engine.rebalances or engine.throttles) or any(coming)
 
     async def _settings_now(self, cluster_id: str) -> dict[Source, ConnectionSettings]:
-        """How all who name the cluster say now that it is reached; whose Secrets are gone is left out."""
+        """The present settings of all connections to the cluster; those whose Secrets are gone are left out."""
         found = {}
         for connection in list(self._connections.values()):
             here = connection.engine is not None and connection.engine.cluster_id == cluster_id
-            if here and (connection.works or connection.throttles):
+            if here and (connection.rebalances or connection.throttles):
                 with contextlib.suppress(RebalanceError):
                     found[connection.source] = await resolve(connection.kafka, connection.namespace, self._kube)
         return found
 
     async def _say_unconnected(self, connection: _Connection, error: RebalanceError) -> None:
-        """Say it on every resource; let those go that are being deleted and need nothing from Kafka."""
-        for work in list(connection.works.values()):
+        """Report it on every resource; remove finalizers of deleted ones that need nothing from Kafka."""
+        for rebalance in list(connection.rebalances.values()):
             try:
-                if work.rebalance.metadata.deleting:
-                    await self._lifecycle.prepare(work, connected=error.reason not in NO_CONNECTION_REASONS)
-                if work.problem is None:
-                    work.problem = error
-                await self._resources.report(work, ClusterState("", {}), {})
-                work.problem = None
+                if rebalance.desired.deleting:
+                    await self._lifecycle.prepare(rebalance, connected=error.reason not in NO_CONNECTION_REASONS)
+                await self._resources.report(rebalance, ClusterState("", {}), {}, error)
             except RebalanceError as failed:
-                log.warning("%s: status not written: %s", work.name, failed.message)
+                log.warning("%s: status not written: %s", rebalance.name, failed.message)
         await self._throttle_lifecycle.let_go(connection.throttles, connected=False)
         for uid, throttle in list(connection.throttles.items()):
             metadata = throttle.metadata
             where = (metadata.namespace, metadata.name, uid)
             try:
-                # Its deletion may have been missed: nothing else would end the attempts to connect.
+                # A missed deletion would otherwise keep the attempts to connect going for ever.
                 if await self._resources.exists(*where, REASSIGNMENT_THROTTLES):
                     await self._resources.report_throttle(throttle, "", None, problem=error)
                 else:
@@ -307,8 +304,8 @@ class Supervisor:
             except RebalanceError as failed:
                 log.warning("throttle %s: status not written: %s", throttle.name, failed.message)
 
-    def _in_background(self, work: Any) -> None:
-        task = asyncio.create_task(work)
+    def _in_background(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(coroutine)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 

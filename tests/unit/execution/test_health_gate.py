@@ -28,8 +28,8 @@ def state(*ids, isr=None, leader=0, adding=(), name="t-0"):
     )
 
 
-def vitals(*states, controller=True, min_insync=None, changed=None, live=LIVE):
-    return Vitals(controller, {s.tp: s for s in states}, min_insync or {}, changed, live)
+def vitals(*states, min_insync=None, changed=None, live=LIVE):
+    return Vitals({s.tp: s for s in states}, min_insync or {}, changed, live)
 
 
 def check_of(*states, ours=(), tolerance=STRICT, **read):
@@ -51,12 +51,6 @@ class TestOpen:
     def test_an_empty_cluster(self):
         """No partitions, no trouble."""
         assert check_of() is None
-
-
-class TestController:
-    def test_unreachable_closes(self):
-        """A step that can neither be followed nor cancelled must not start."""
-        assert check_of(state(1, 2, 3), controller=False) == "ControllerUnreachable"
 
 
 class TestBelowMinIsr:
@@ -173,22 +167,9 @@ class TestChain:
         below, lagging = state(1, 2, isr=[1]), state(1, 2, isr=[1], name="u-0")
         changed = Change(1.0, left=brokers(2))
         demand = {"t": 2}
-        assert check_of(below, lagging, min_insync=demand, changed=changed, controller=False) == "ControllerUnreachable"
         assert check_of(below, lagging, min_insync=demand, changed=changed) == "BelowMinIsr"
         assert check_of(lagging, changed=changed) == "UnderReplicated"
         assert check_of(changed=changed) == "MembershipChanged"
-
-
-class TestTearingDown:
-    def test_only_the_controller_counts(self):
-        """A rollback is not held hostage by other people's partitions, nor by the broker whose death made it wanted."""
-        sick = vitals(
-            state(1, 2, isr=[1]), state(2, isr=[], name="u-0"), min_insync={"t": 2}, changed=Change(1.0, left=LIVE)
-        )
-        assert gate(sick, (), STRICT, tearing_down=True) is None
-        closed = gate(vitals(controller=False), (), STRICT, tearing_down=True)
-        assert closed is not None
-        assert closed.check == "ControllerUnreachable"
 
 
 class TestMessages:
@@ -244,7 +225,7 @@ class TestUnhealthy:
     def test_the_gate_says_the_same_of_what_is_left(self, tolerated):
         """So it may be computed once for each reading and given to every rebalance's gate."""
         everything = vitals(*self.STATES[:3], self.STATES[4], min_insync={"t": 2})
-        reduced = Vitals(True, unhealthy(everything.partitions), everything.min_insync, None, LIVE)
+        reduced = Vitals(unhealthy(everything.partitions), everything.min_insync, None, LIVE)
         tolerance = Tolerance(max_unhealthy=tolerated)
         assert gate(everything, (), tolerance) == gate(reduced, (), tolerance)
         assert (gate(reduced, (), tolerance) is None) == (tolerated >= 2)

@@ -188,7 +188,7 @@ class TestWhatIsSaid:
             await operator.round()
 
         def others():
-            return operator.engine.works["u-2"].hold
+            return operator.engine.rebalances["u-2"].assessment.step_block
 
         before = others()
         kafka.meanwhile = operator.delete if goes else lambda: operator.edit(priority=5)

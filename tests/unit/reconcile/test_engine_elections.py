@@ -183,7 +183,7 @@ class TestNoWayBack:
         await operator.until("Suspended")
         operator.delete()
         for _ in range(5):
-            if "u-1" in operator.engine.works:
+            if "u-1" in operator.engine.rebalances:
                 await operator.round()
         assert operator.kube.resources == {}
         assert (kafka.elected, kafka.leaders("t")) == ([], [1, 3, 3])

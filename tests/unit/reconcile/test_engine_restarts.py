@@ -80,7 +80,7 @@ class TestSteps:
         approved_at = operator.clock.at
         operator.edit(approval={"policy": "Manual", "planHash": operator.status["plan"]["hash"]})
         await operator.until_true(lambda: bool(kafka.flying))
-        started = operator.work.run.started_at
+        started = operator.run.started_at
         assert started >= approved_at
         for _ in range(2):
             await operator.round()
@@ -110,7 +110,7 @@ class TestSteps:
                 raise Transient("ApiServerUnreachable", "nobody answers", 1.0)
             await save(run)
 
-        operator.engine._lifecycle._stores.runs.save = refuse
+        operator.engine._rounds._lifecycle._stores.runs.save = refuse
         await operator.until("ApiServerUnreachable")
         assert kafka.altered == []
         operator.restart()
@@ -129,7 +129,7 @@ class TestHowItEnded:
             brokers={"include": [1, 2, 3]}, execution={"parallelPartitionCount": 1}, approval={"driftBudget": 100}
         )
         await operator.until_true(lambda: bool(kafka.flying))
-        rest = next(e.tp for e in operator.work.errands if str(e.tp) not in kafka.flying)
+        rest = next(e.tp for e in operator.rebalance.record.moves if str(e.tp) not in kafka.flying)
         kafka.assign("t", rest.partition, 4)
         kafka.slow = set()
         for tp in [tp for tp, state in kafka.states.items() if state.in_flight]:
@@ -167,7 +167,7 @@ class TestExpectedRates:
         assert "can never be enough" in told
         operator.restart()
         await operator.round()
-        assert operator.work.too_slow == told
+        assert operator.rebalance.assessment.advance.too_slow == told
 
 
 class TestDrained:

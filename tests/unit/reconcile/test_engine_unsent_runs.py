@@ -18,7 +18,7 @@ def kafka():
 
 async def others_move(operator, *, all_of_them=False):
     """Somebody else carries out what is planned, or begins to."""
-    planned = operator.work.open.plan.partitions
+    planned = operator.rebalance.record.open.plan.partitions
     for p in planned if all_of_them else planned[:1]:
         await operator.kafka.alter_reassignments({p.tp: p.target})
     for _ in range(5):
@@ -55,7 +55,7 @@ class TestDeletion:
             raise Transient("KafkaUnreachable", "no answer")
 
         kafka.alter_reassignments = dies
-        await operator.until_true(lambda: operator.work.run is not None and operator.work.run.started)
+        await operator.until_true(lambda: operator.run is not None and operator.run.started)
         kafka.alter_reassignments = alter
         operator.restart()
         operator.delete()
@@ -90,6 +90,6 @@ class TestUndo:
         await others_move(operator, all_of_them=True)
         await operator.until("Succeeded")
         moved = kafka.lists("t")
-        operator.order(UNDO_ANNOTATION, operator.work.run.plan_hash)
+        operator.order(UNDO_ANNOTATION, operator.run.plan_hash)
         await operator.until("NothingToUndo")
         assert (kafka.lists("t"), kafka.altered) == (moved, [])

@@ -78,7 +78,7 @@ class World:
         self.seen(body, deleted=True)
 
     async def running(self):
-        await until(lambda: self.engine is not None and self.engine.works and self.asked > 2 + len(self.brokers))
+        await until(lambda: self.engine is not None and self.engine.rebalances and self.asked > 2 + len(self.brokers))
         return self.engine
 
     async def rounds(self):
@@ -114,7 +114,7 @@ class TestNobodyNamesIt:
         """A cluster that was shut down is not looked for any longer, and its client is let go of once."""
         first, second = world.applied(), world.applied("s", server="other:9092")
         engine = await world.running()
-        await until(lambda: len(engine.works) == 2)
+        await until(lambda: len(engine.rebalances) == 2)
         world.gone(first)
         await world.rounds()
         assert world.engine is engine
@@ -194,7 +194,7 @@ class TestSomebodyComesMeanwhile:
         world.kube.answers.set()
         await world.rounds()
         assert world.engine is engine
-        assert (list(engine.works), world.brokers[0].closed) == (["u-s"], 0)
+        assert (list(engine.rebalances), world.brokers[0].closed) == (["u-s"], 0)
 
     async def test_connected_and_not_handed_over(self, world):
         """What limits it is waited for: until then the engine does not have it."""
@@ -206,9 +206,9 @@ class TestSomebodyComesMeanwhile:
         await until(lambda: len(world.brokers) == 2 and world.brokers[1].closed)
         world.gone(mine)
         await world.rounds()
-        assert (world.engine, engine.works) == (engine, {})
+        assert (world.engine, engine.rebalances) == (engine, {})
         known.set()
-        await until(lambda: list(engine.works) == ["u-s"])
+        await until(lambda: list(engine.rebalances) == ["u-s"])
 
     @pytest.mark.parametrize("turns", range(8))
     async def test_at_any_turn_of_its_end(self, world, turns):
@@ -219,7 +219,7 @@ class TestSomebodyComesMeanwhile:
         for _ in range(turns):
             await asyncio.sleep(0)
         world.applied("s")
-        await until(lambda: world.engine is not None and list(world.engine.works) == ["u-s"])
+        await until(lambda: world.engine is not None and list(world.engine.rebalances) == ["u-s"])
         await world.rounds()
-        assert list(world.engine.works) == ["u-s"]
+        assert list(world.engine.rebalances) == ["u-s"]
         assert world.brokers[-1].closed == 0

@@ -16,7 +16,7 @@ class Engine:
     cluster_id = "c"
 
     def __init__(self):
-        self.works, self.throttles = {}, {}
+        self.rebalances, self.throttles = {}, {}
 
     def wake(self):
         pass
@@ -58,7 +58,7 @@ class World:
 
     @property
     def known(self):
-        return bool(self.engine.throttles), bool(self.engine.works)
+        return bool(self.engine.throttles), bool(self.engine.rebalances)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ class Engine:
     """What the supervisor knows of one."""
 
     def __init__(self):
-        self.works, self.throttles, self.woken = {}, {}, 0
+        self.rebalances, self.throttles, self.woken = {}, {}, 0
 
     def wake(self):
         self.woken += 1

@@ -25,7 +25,7 @@ from kafka_rebalance.kube.client import Json, KubeClient
 from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.observe.connections import resolve
-from kafka_rebalance.reconcile.state.records import OpenRun, load_open_run
+from kafka_rebalance.reconcile.state.record import OpenRun, load_open_run
 
 
 @click.command("status")
@@ -100,10 +100,10 @@ async def _ask_kafka(
                 f"{rebalance.spec.kafka.bootstrap_servers} connects to cluster {info.cluster_id} from here, but the "
                 f"plan is for {opened.run.cluster_id}",
             )
-        partitions = await admin.describe_partitions({errand.tp.topic for errand in opened.errands})
+        partitions = await admin.describe_partitions({move.tp.topic for move in opened.moves})
         cluster = ClusterState(info.cluster_id, info.brokers, partitions)
         replicas = rebalance.spec.execution.parallel_replica_count
-        batch = batch_of(opened.errands, cluster, heading(rebalance, opened.run), replicas)
+        batch = batch_of(opened.moves, cluster, heading(rebalance, opened.run), replicas)
         return batch, await _on_disk(admin, batch) if sizes else {}
     finally:
         await admin.close()

@@ -24,7 +24,7 @@ from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.retention import PLAN_RETENTION
-from kafka_rebalance.reconcile.state.records import OpenRun, open_run
+from kafka_rebalance.reconcile.state.record import OpenRun, open_run
 from kafka_rebalance.units import format_bytes
 
 _KEPT = {
@@ -89,13 +89,13 @@ async def _undo(namespace: str, name: str, operator_namespace: str | None, *, pr
             skipped = rebalance.status.skipped_count
             if skipped:
                 click.echo(f"the run skipped {skipped} partitions (see its status): check their rows", err=True)
-            click.echo(json.dumps(reassignment(done.errands, from_targets=True)))
+            click.echo(json.dumps(reassignment(done.moves, from_targets=True)))
             return
         if rebalance.metadata.annotations.get(UNDO_ANNOTATION) == done.run.plan_hash:
             raise Refused(
                 Reason.ALREADY_ASKED, f"the undo of {namespace}/{name} is already requested: is its operator running?"
             )
-        click.echo(_cost(rebalance, way_back(done.errands)))
+        click.echo(_cost(rebalance, way_back(done.moves)))
         if not yes:
             _confirm()
         if not await kube.annotate(REBALANCES, namespace, name, {UNDO_ANNOTATION: done.run.plan_hash}):
@@ -114,7 +114,7 @@ async def _print_kept(uid: str, operator_namespace: str | None) -> None:
             "is omitted",
             err=True,
         )
-    click.echo(json.dumps(reassignment(done.errands, from_targets=succeeded)))
+    click.echo(json.dumps(reassignment(done.moves, from_targets=succeeded)))
 
 
 def undoable(rebalance: KafkaRebalance, run: Run | None) -> Run:
@@ -171,7 +171,7 @@ async def _load(kube: KubeClient, run: Run) -> OpenRun:
     if stored is None or (stored.plan.partitions and not origins):
         raise _expired(name, kube.namespace)
     done = open_run(run, stored.plan, stored.ref, origins)
-    if all(move.origin == move.target for move in done.errands):
+    if all(move.origin == move.target for move in done.moves):
         raise Refused(Reason.NOTHING_TO_UNDO, f"the run of {name} moved nothing")
     if not run.started:
         raise Refused(Reason.NOTHING_TO_UNDO, f"the run of {name} submitted no step: other tools made the changes")

@@ -12,7 +12,7 @@ from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.kube.api_errors import NotFound
 from kafka_rebalance.kube.client import DEFAULT_NAMESPACE, Json, KubeClient
 from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
-from kafka_rebalance.reconcile.state.records import Stores
+from kafka_rebalance.reconcile.state.record import Stores
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 

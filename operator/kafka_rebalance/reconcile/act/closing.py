@@ -1,8 +1,9 @@
-"""When a run may close: all has arrived, what leaves is proved empty, and what was cordoned for it is open again."""
+"""When a run may close: everything has arrived, brokers to be emptied are empty, cordons of a way back gone."""
 
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.clock import Clock
@@ -11,8 +12,12 @@ from kafka_rebalance.model.run import RunOutcome
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
+from kafka_rebalance.reconcile.decide.direction import going_back
+from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.decide.teardown import outcome_of
-from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState, RollbackBarrier
+from kafka_rebalance.reconcile.state.assessment import Assessment, Drain, Replanning, RollbackBarrier
+from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView
+from kafka_rebalance.reconcile.state.selection import select
 
 log = logging.getLogger(__name__)
 
@@ -29,69 +34,84 @@ class Closing:
         self._lifecycle = lifecycle
         self._clock = clock
 
-    async def finish(self, work: RebalanceState, info: ClusterInfo) -> None:
-        """Every partition has arrived or is left alone, and the throttle has been taken away: close the run.
+    async def finish(self, rebalance: Rebalance, info: ClusterInfo) -> Assessment:
+        """Every partition has arrived or is skipped, and the throttle has been removed: close the run.
 
-        Where the plan is superseded, copies in flight may stay: it is planned again beside them.
+        If the plan is put aside, copies in flight may stay: it is planned again beside them. Returns the assessment,
+        with what has been found out about brokers to be emptied and about planning again.
         """
-        if work.open is None or work.planning is not None or work.barrier is RollbackBarrier.TOO_LARGE:
-            return
-        if work.going_back and not self._uncordoned(work, info):
-            return
-        async with self._lifecycle.problems_of(work, "finish"):
-            if work.replanning is not None:
-                work.settled = True
-            elif work.rebalance.metadata.deleting:
-                await self._lifecycle.close(work, outcome_of(work), successor=work.heir or None)
-                await self._lifecycle.let_go(work)
-            elif work.going_back:
-                await self._lifecycle.undone(
-                    work, wholly=not {errand.tp for errand in work.errands} & set(work.skipped)
-                )
-            elif await self._drained(work) and _told_whether_drained(work):
-                await self._lifecycle.close(work, RunOutcome.SUCCEEDED)
+        assessment = rebalance.assessment
+        too_large = assessment.teardown.barrier is RollbackBarrier.TOO_LARGE
+        if rebalance.record.open is None or rebalance.memory.planning is not None or too_large:
+            return assessment
+        if going_back(rebalance) and not self._uncordoned(rebalance, info):
+            return assessment
+        async with self._lifecycle.problems_of(rebalance, "finish"):
+            if assessment.replanning is not None:
+                assessment = replace(assessment, replanning=replace(assessment.replanning, ready=True))
+            elif rebalance.desired.deleting:
+                successor = assessment.successor.uid if assessment.successor is not None else None
+                await self._lifecycle.close(rebalance, outcome_of(rebalance), successor)
+                await self._lifecycle.let_go(rebalance)
+            elif going_back(rebalance):
+                skipped = skipped_partitions(rebalance)
+                wholly = not any(move.tp in skipped for move in rebalance.record.moves)
+                await self._lifecycle.undone(rebalance, wholly=wholly)
+            else:
+                found = await self._prove_drained(rebalance)
+                assessment = found or assessment
+                if found is not None and found.replanning is None and _reported(rebalance, found.drain):
+                    await self._lifecycle.close(rebalance, RunOutcome.SUCCEEDED)
+        return assessment
 
-    def _uncordoned(self, work: RebalanceState, info: ClusterInfo) -> bool:
-        """Whether the cordons of a way back are gone, or have had their time: nobody is held up by one for long."""
-        if work.run is None or not set(work.run.cordoned) & set(info.brokers):
+    def _uncordoned(self, rebalance: Rebalance, info: ClusterInfo) -> bool:
+        """Whether the cordons of a way back are gone, or have had their time: they hold up nobody for long."""
+        run = rebalance.record.run
+        if run is None or not set(run.cordoned) & set(info.brokers):
             return True
-        now = self._clock.monotonic()
-        work.unrestored_since = work.unrestored_since if work.unrestored_since is not None else now
-        return now - work.unrestored_since >= _UNCORDON_SECONDS
+        now, since = self._clock.monotonic(), rebalance.memory.uncordoning_since
+        if since is None:
+            since = now
+            rebalance.memory = replace(rebalance.memory, uncordoning_since=now)
+        return now - since >= _UNCORDON_SECONDS
 
-    async def _drained(self, work: RebalanceState) -> bool:
-        """Whether the run may close. What a leaving broker still holds is read from Kafka, over all topics.
+    async def _prove_drained(self, rebalance: Rebalance) -> Assessment | None:
+        """Read all topics again: the brokers to be emptied must hold no replica at two readings, some time apart.
 
-        Proof are two empty readings, some time apart. What came to it since the plan was made is planned for again.
+        Nothing older proves that. Returns what the run may close with; with ``replanning`` if the brokers have got new
+        replicas since the plan was made; None before the second reading.
         """
-        leaving = {BrokerId(b) for b in work.rebalance.spec.brokers.decommission}
+        assessment = rebalance.assessment
+        leaving = {BrokerId(b) for b in rebalance.desired.spec.brokers.decommission}
         if not leaving:
-            return True
+            return assessment
         partitions = await self._admin.describe_partitions()
         left = {tp for tp, state in partitions.items() if leaving & set(state.replicas)}
         names = ", ".join(str(b) for b in sorted(leaving))
-        known = {errand.tp for errand in work.errands} | set(work.skipped)
-        if left & work.wanted(partitions) - known:
-            log.info("%s: brokers %s have got new replicas: planning again", work.name, names)
-            work.replanning, work.empty_since, work.drained = Reason.NOT_DRAINED, None, None
-            return False
+        known = {move.tp for move in rebalance.record.moves} | skipped_partitions(rebalance).keys()
+        if (left - known) & select(rebalance.desired.spec, partitions).keys():
+            log.info("%s: brokers %s have got new replicas: planning again", rebalance.name, names)
+            rebalance.memory = replace(rebalance.memory, empty_since=None)
+            return replace(assessment, drain=None, replanning=Replanning(Reason.NOT_DRAINED))
         if left:
             examples = ", ".join(str(tp) for tp in sorted(left)[:5])
-            work.drained = False
-            work.drain_message = f"brokers {names} still hold replicas of {len(left)} partitions: {examples}"
-            return True
-        now = self._clock.monotonic()
-        work.empty_since = work.empty_since if work.empty_since is not None else now
-        if now - work.empty_since < _PROOF_SECONDS:
-            return False
-        work.drained, work.drain_message = True, f"brokers {names} held no replica at two readings"
-        if work.run is not None and work.run.cordoned:
-            cordoned = ", ".join(str(b) for b in work.run.cordoned)
-            work.drain_message += f"; {cordoned} stay cordoned, nothing new is placed there"
-        return True
+            message = f"brokers {names} still hold replicas of {len(left)} partitions: {examples}"
+            return replace(assessment, drain=Drain(empty=False, message=message))
+        now, since = self._clock.monotonic(), rebalance.memory.empty_since
+        if since is None:
+            since = now
+            rebalance.memory = replace(rebalance.memory, empty_since=now)
+        if now - since < _PROOF_SECONDS:
+            return None
+        message, run = f"brokers {names} held no replica at two readings", rebalance.record.run
+        if run is not None and run.cordoned:
+            cordoned = ", ".join(str(b) for b in run.cordoned)
+            message += f"; {cordoned} stay cordoned, nothing new is placed there"
+        return replace(assessment, drain=Drain(empty=True, message=message))
 
 
-def _told_whether_drained(work: RebalanceState) -> bool:
-    """Whether the status has it: once the run is closed nobody proves it again."""
-    said = find_condition(work.written.conditions, ConditionType.DRAINED) if work.written is not None else None
-    return work.drained is None or (said is not None and (said.status == "True") is work.drained)
+def _reported(rebalance: RebalanceView, drain: Drain | None) -> bool:
+    """Whether the status says so: once the run is closed nothing is proved again."""
+    written = rebalance.memory.written
+    said = find_condition(written.conditions, ConditionType.DRAINED) if written is not None else None
+    return drain is None or (said is not None and (said.status == "True") is drain.empty)

@@ -1,9 +1,9 @@
 """Cordons the brokers that a rebalance empties, so that Kafka places nothing new on them meanwhile (KIP-1066, 4.3 on).
 
-A cordon stops only what Kafka places by itself: explicit assignments still go there, which is why being empty is proved
-by reading (``opening``). Who is cordoned by us is in the run's record before it is in Kafka. Nothing is cordoned for a
-run that may start no step, one that nobody has approved for instance. After a success the cordon stays, the broker is
-about to go; any way back takes it away.
+A cordon stops only what Kafka places by itself: explicit assignments still go there, so being empty is proved by
+reading (``closing``). A cordon is in the run's record before it is in Kafka. Nothing is cordoned for a run that may
+start no step, for instance before its approval. After a success the cordon stays, since the broker is about to be
+removed; any way back removes it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, ConfigSource, ConfigValue, KafkaAdmin
 from kafka_rebalance.model.topology import BrokerId
-from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState
-from kafka_rebalance.reconcile.state.records import Stores
+from kafka_rebalance.reconcile.decide.direction import heading
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.state.record import Stores
 
 log = logging.getLogger(__name__)
 
@@ -32,51 +33,55 @@ class Cordons:
         self._admin = admin
         self._stores = stores
 
-    async def keep(self, work: RebalanceState, alive: Collection[BrokerId]) -> None:
-        """Cordon what is being emptied, where Kafka offers it and nobody has; take away what is not wanted any more."""
-        if work.run is None or work.open is None:
+    async def keep(self, rebalance: Rebalance, alive: Collection[BrokerId]) -> None:
+        """Cordon the brokers being emptied, if Kafka offers it and nobody else has; remove cordons no longer wanted."""
+        run, done = rebalance.record.run, rebalance.memory.cordons_done
+        if run is None or rebalance.record.open is None:
             return
-        leaving = {BrokerId(b) for b in work.rebalance.spec.brokers.decommission} & set(alive)
-        wanted = leaving if work.heading is Direction.FORWARD else set()
-        # One that is on record was begun before the run was held back: it may not have been reached.
-        may_begin = wanted if work.hold is None else wanted.intersection(work.run.cordoned)
-        new = may_begin - work.cordon_seen
+        leaving = {BrokerId(b) for b in rebalance.desired.spec.brokers.decommission} & set(alive)
+        forward = heading(rebalance, rebalance.assessment.teardown.barrier) is Direction.FORWARD
+        wanted = leaving if forward else set()
+        # A cordon on record was begun before the run was blocked: Kafka may not have been reached.
+        may_begin = wanted if rebalance.assessment.step_block is None else wanted.intersection(run.cordoned)
+        new = may_begin - done
         if new:
             try:
-                work.cordon_seen |= await self._cordon(work, new)
+                done |= await self._cordon(rebalance, new)
             except Permanent as error:
-                # It is a help, not a condition: without the right to alter brokers a decommission goes on.
-                log.warning("%s: brokers %s are not cordoned: %s", work.name, sorted(new), error.message)
-                work.cordon_seen |= new
-        back = (set(work.run.cordoned) - wanted) & set(alive)
+                # Without the right to alter brokers a decommission goes on: a cordon is a help, not a condition.
+                log.warning("%s: brokers %s are not cordoned: %s", rebalance.name, sorted(new), error.message)
+                done |= new
+            rebalance.memory = replace(rebalance.memory, cordons_done=done)
+        cordoned = _cordoned(rebalance)
+        back = (cordoned - wanted) & set(alive)
         if back:
-            done = await self._change(back, ConfigChange(CONFIG, ConfigOp.DELETE))
-            await self._record(work, set(work.run.cordoned) - done)
-            work.cordon_seen -= back
+            removed = await self._change(back, ConfigChange(CONFIG, ConfigOp.DELETE))
+            await self._record(rebalance, cordoned - removed)
+            rebalance.memory = replace(rebalance.memory, cordons_done=done - back)
 
-    async def _cordon(self, work: RebalanceState, brokers: set[BrokerId]) -> set[BrokerId]:
-        """The brokers that are settled: cordoned by us, or not ours to cordon. The others are asked again.
+    async def _cordon(self, rebalance: Rebalance, brokers: set[BrokerId]) -> set[BrokerId]:
+        """The brokers that need nothing more: cordoned by us, or not ours to cordon. The others are tried again.
 
-        Recorded first. One that is recorded already may not have been reached: it is set again. Offered and unset, the
-        config is described as an empty default (recorded on 4.3).
+        Each is recorded first. One that is on record already may not have been reached: it is set again. Where Kafka
+        offers the config and it is unset, it is described as an empty default (recorded on 4.3).
         """
-        recorded = set(work.run.cordoned) if work.run else set()
+        recorded = _cordoned(rebalance)
         found = await self._admin.broker_configs(brokers, [CONFIG])
         unset = ConfigValue("", ConfigSource.DEFAULT)
         ours = {broker for broker, values in found.items() if values.get(CONFIG) == unset} | (brokers & recorded)
-        await self._record(work, recorded | ours)
+        await self._record(rebalance, recorded | ours)
         done = await self._change(ours, ConfigChange(CONFIG, ConfigOp.SET, _ALL_DIRS))
         return done | (set(found) - ours)
 
-    async def _record(self, work: RebalanceState, cordoned: Collection[BrokerId]) -> None:
-        if work.run is None or set(work.run.cordoned) == set(cordoned):
+    async def _record(self, rebalance: Rebalance, cordoned: Collection[BrokerId]) -> None:
+        if rebalance.record.run is None or _cordoned(rebalance) == set(cordoned):
             return
-        run = replace(work.run, cordoned=tuple(sorted(cordoned)))
+        run = replace(rebalance.record.run, cordoned=tuple(sorted(cordoned)))
         await self._stores.runs.save(run)
-        work.run = run
+        rebalance.record = replace(rebalance.record, run=run)
 
     async def _change(self, brokers: Collection[BrokerId], change: ConfigChange) -> set[BrokerId]:
-        """The brokers of which it is done; of the others the next tick tries again."""
+        """The brokers on which the change was made; the next round tries the others again."""
         if not brokers:
             return set()
         answers = await self._admin.alter_broker_configs({broker: [change] for broker in sorted(brokers)})
@@ -84,3 +89,8 @@ class Cordons:
             if wrong is not None:
                 log.warning("%s of %s on broker %d: %s", change.op, CONFIG, broker, wrong)
         return {broker for broker, wrong in answers.items() if wrong is None}
+
+
+def _cordoned(rebalance: Rebalance) -> set[BrokerId]:
+    """The brokers that are on record as cordoned by the run."""
+    return set(rebalance.record.run.cordoned) if rebalance.record.run is not None else set()

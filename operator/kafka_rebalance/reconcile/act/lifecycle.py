@@ -1,6 +1,7 @@
 """From a resource to its open run and out again, as far as that needs no Kafka: finalizer, loading, teardown, closing.
 
-Each step is stored before the next begins, and each begins by looking at what is stored.
+Each step is stored before the next begins, and each begins by looking at what is stored. A rebalance's ``record`` and
+``memory`` are replaced in this room only, the record right after each write to the store.
 """
 
 from __future__ import annotations
@@ -8,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 
+from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
@@ -20,8 +22,14 @@ from kafka_rebalance.model.run import Origin, Run, RunOutcome
 from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.resources import Resources
-from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState
-from kafka_rebalance.reconcile.state.records import Stores, load_open_run
+from kafka_rebalance.reconcile.decide.direction import heading
+from kafka_rebalance.reconcile.decide.judging import skipped_partitions
+from kafka_rebalance.reconcile.decide.replanning import undo_ordered
+from kafka_rebalance.reconcile.report.progress_tracking import expected_rates
+from kafka_rebalance.reconcile.state.assessment import KeptCopies
+from kafka_rebalance.reconcile.state.memory import Planned, Problem
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.state.record import EndedRun, Stores, load_open_run
 
 log = logging.getLogger(__name__)
 
@@ -29,176 +37,228 @@ _REFUSED_SECONDS = 15.0
 _SOONEST_SECONDS = 0.5
 _LOOK_AROUND_SECONDS = 5.0
 _CANCEL_TIME = timedelta(minutes=2)
-"""What cancelling gets after spec.rollback.timeout, before the finalizer goes whatever is left."""
+"""How long cancelling may take after spec.rollback.timeout before the finalizer is removed whatever is left."""
 
 
 class Lifecycle:
-    """Prepares each work for a tick and ends its run."""
+    """Prepares each rebalance for a round and ends its run."""
 
     def __init__(self, resources: Resources, stores: Stores, clock: Clock) -> None:
         self._resources = resources
         self._stores = stores
         self._clock = clock
 
-    async def prepare(self, work: RebalanceState, *, connected: bool = True) -> None:
-        """Load what is stored, hold the object, begin a teardown. ``work.problem`` says why nothing can be done.
+    async def prepare(self, rebalance: Rebalance, *, connected: bool = True) -> None:
+        """Load what is stored, add the finalizer, begin a teardown. ``memory.problem`` says why that failed.
 
-        ``connected`` False: Kafka has not been reached, so only what needs no Kafka can end.
+        ``connected`` False: Kafka cannot be reached, so only what needs no Kafka can end.
         """
-        if work.rebalance.metadata.deleting and (work.let_go_ordered or self._expired(work, connected=connected)):
-            work.prepared = ()
-        if work.prepared == work.asked and self._clock.monotonic() < work.retry_at:
+        desired, memory = rebalance.desired, rebalance.memory
+        let_go = desired.metadata.let_go_ordered or self._expired(rebalance, connected=connected)
+        unchanged = memory.prepared == desired.change_key and not (desired.deleting and let_go)
+        if unchanged and self._clock.monotonic() < memory.retry_at:
             return
-        if work.prepared != work.asked:
-            work.problem, work.retry_at = None, float("-inf")
-        work.prepared = work.asked
-        async with self.problems_of(work, "prepare"):
-            if work.rebalance.metadata.deleting and work.planning is not None:
-                await self._stop_planning(work)
-            if not work.run_loaded:
-                work.run = await self._stores.runs.load(work.uid)
-                work.run_loaded = True
-            if work.rebalance.metadata.deleting:
-                await self._tear_down(work, connected=connected)
-            elif not work.held:
-                await self._resources.hold(work)
-            elif work.run is not None and work.run.open:
-                await self._resume(work, work.run)
-            elif work.undo_ordered:
-                await self._reopen(work)
+        if not unchanged:
+            memory = replace(memory, problem=None, retry_at=float("-inf"))
+        rebalance.memory = replace(memory, prepared=desired.change_key)
+        async with self.problems_of(rebalance, "prepare"):
+            if rebalance.desired.deleting and rebalance.memory.planning is not None:
+                await self._stop_planning(rebalance)
+            if not rebalance.record.loaded:
+                run = await self._stores.runs.load(rebalance.uid)
+                rebalance.record = replace(rebalance.record, run=run, loaded=True)
+            if rebalance.desired.deleting:
+                await self._tear_down(rebalance, connected=connected)
+            elif not rebalance.desired.has_finalizer:
+                await self._resources.add_finalizer(rebalance)
+            elif rebalance.record.run_open is not None:
+                await self._load_plan(rebalance, rebalance.record.run_open)
+            elif undo_ordered(rebalance):
+                await self._reopen(rebalance)
 
     @asynccontextmanager
-    async def problems_of(self, work: RebalanceState, stage: str) -> AsyncIterator[None]:
-        """What goes wrong for one resource is said on it and tried again later; the others go on.
+    async def problems_of(self, rebalance: Rebalance, stage: str) -> AsyncIterator[None]:
+        """Report what goes wrong for one resource on that resource, and retry later; the others go on.
 
         The problem of a stage stays on the status until the same stage has succeeded.
         """
         try:
             yield
         except RebalanceError as error:
-            log.warning("%s: %s: %s", work.name, error.reason, error.message)
-            self._note(work, stage, error)
+            log.warning("%s: %s: %s", rebalance.name, error.reason, error.message)
+            self._note(rebalance, Problem(stage, error))
         except Exception:
-            log.exception("%s: unexpected error", work.name)
-            self._note(work, stage, Transient(Reason.INTERNAL_ERROR, "unexpected error, see the operator's log", 15.0))
+            log.exception("%s: unexpected error", rebalance.name)
+            unexpected = Transient(Reason.INTERNAL_ERROR, "unexpected error, see the operator's log", 15.0)
+            self._note(rebalance, Problem(stage, unexpected))
         else:
-            if work.problem_at == stage:
-                work.problem, work.problem_at = None, ""
+            problem = rebalance.memory.problem
+            if problem is not None and problem.stage == stage:
+                rebalance.memory = replace(rebalance.memory, problem=None)
 
-    def _note(self, work: RebalanceState, stage: str, error: RebalanceError) -> None:
-        work.problem, work.problem_at = error, stage
+    def _note(self, rebalance: Rebalance, problem: Problem) -> None:
+        rebalance.memory = replace(rebalance.memory, problem=problem)
+        error = problem.error
         again = error.retry_after if isinstance(error, Transient) else _REFUSED_SECONDS
-        work.retry_at = self._clock.monotonic() + max(again, _SOONEST_SECONDS)
+        self.retry_in(rebalance, max(again, _SOONEST_SECONDS))
 
-    async def record_start(self, work: RebalanceState) -> bool:
-        """Before anything is sent: that the run starts is on record. False: it cannot be written, send nothing yet.
+    def retry_in(self, rebalance: Rebalance, seconds: float) -> None:
+        """Neither prepare nor plan before that."""
+        rebalance.memory = replace(rebalance.memory, retry_at=self._clock.monotonic() + seconds)
 
-        What has moved before that was moved by others, and is not ours to undo.
+    async def record_start(self, rebalance: Rebalance) -> bool:
+        """Before anything is sent, record that the run starts. False: it could not be recorded, send nothing yet.
+
+        What moved before was moved by others, and is not ours to undo.
         """
-        if work.run is None or work.run.started_at is not None:
+        before = rebalance.record.run
+        if before is None or before.started_at is not None:
             return True
-        run = replace(work.run, started_at=self._clock.now())
-        async with self.problems_of(work, "record the start"):
-            await self._stores.runs.save(run)
-            work.run = run
-        return work.run is run
+        run = replace(before, started_at=self._clock.now())
+        async with self.problems_of(rebalance, "record the start"):
+            await self.save_run(rebalance, run)
+        return rebalance.record.run is run
 
-    async def close(self, work: RebalanceState, outcome: RunOutcome, successor: str | None = None) -> None:
-        """The run is over; nothing of it is in flight."""
-        if work.run is None:
+    async def save_run(self, rebalance: Rebalance, run: Run) -> None:
+        """Store the record of the run."""
+        await self._stores.runs.save(run)
+        rebalance.record = replace(rebalance.record, run=run)
+
+    async def close(self, rebalance: Rebalance, outcome: RunOutcome, successor: str | None = None) -> None:
+        """End the run; nothing of it is in flight."""
+        run = rebalance.record.run
+        if run is None:
             return
-        closed = replace(work.run, closed_at=self._clock.now(), outcome=outcome, successor=successor)
-        await self._stores.runs.save(closed)
-        if work.rebalance.metadata.deleting:
-            await self._resources.announce(work, outcome)
-        work.run = closed
-        log.info("%s: %s (%d partitions left alone)", work.name, outcome, len(work.skipped))
-        work.close()
-        work.place = None
+        await self.save_run(rebalance, replace(run, closed_at=self._clock.now(), outcome=outcome, successor=successor))
+        if rebalance.desired.deleting:
+            await self._resources.announce(rebalance, outcome)
+        log.info("%s: %s (%d partitions left alone)", rebalance.name, outcome, len(skipped_partitions(rebalance)))
+        self._put_plan_away(rebalance)
 
-    async def undone(self, work: RebalanceState, *, wholly: bool) -> None:
-        """What can be back is. The order to undo goes first: it must not meet a later run with the same plan."""
-        await self._resources.clear_undo(work)
-        await self.close(work, RunOutcome.UNDONE if wholly else RunOutcome.ROLLED_BACK_PARTIALLY)
+    async def undone(self, rebalance: Rebalance, *, wholly: bool) -> None:
+        """End an undo. The order to undo is removed first: it must not meet a later run with the same plan."""
+        await self._resources.clear_undo(rebalance)
+        await self.close(rebalance, RunOutcome.UNDONE if wholly else RunOutcome.ROLLED_BACK_PARTIALLY)
 
-    async def let_go(self, work: RebalanceState) -> None:
-        """Drop our finalizer. What is stored is forgotten first where everything is back; else it is kept for undo."""
-        if work.run is None or work.run.outcome in {RunOutcome.ROLLED_BACK, RunOutcome.UNDONE}:
-            await self._stores.forget(work.uid)
-            work.run = None
-        if work.held:
-            await self._resources.release(work)
+    async def let_go(self, rebalance: Rebalance) -> None:
+        """Remove our finalizer. The records are deleted first if everything is back; otherwise undo needs them."""
+        run = rebalance.record.run
+        if run is None or run.outcome in {RunOutcome.ROLLED_BACK, RunOutcome.UNDONE}:
+            await self._stores.forget(rebalance.uid)
+            rebalance.record = replace(rebalance.record, run=None)
+        if rebalance.desired.has_finalizer:
+            await self._resources.remove_finalizer(rebalance)
 
-    async def _resume(self, work: RebalanceState, run: Run) -> None:
-        if work.open is None:
-            work.open = await load_open_run(self._stores, run)
-        heed_spec(work)
+    def planning_begins(self, rebalance: Rebalance, task: asyncio.Task[Planned | KeptCopies]) -> None:
+        """A plan is being made beside the rounds."""
+        rebalance.memory = replace(rebalance.memory, planning=task)
 
-    async def _reopen(self, work: RebalanceState) -> None:
+    def take_plan(self, rebalance: Rebalance) -> asyncio.Task[Planned | KeptCopies] | None:
+        """The task that has made a plan meanwhile; None: there is none, or it is not done."""
+        task = rebalance.memory.planning
+        if task is None or not task.done():
+            return None
+        rebalance.memory = replace(rebalance.memory, planning=None)
+        return task
+
+    def begin(self, rebalance: Rebalance, planned: Planned) -> None:
+        """Carry out this plan, in place of an earlier one of the same run. Plan, origins and run are stored already."""
+        self._put_plan_away(rebalance)
+        opened = planned.opened
+        rebalance.record = replace(rebalance.record, run=opened.run, open=opened)
+        self.expect(rebalance, expected_rates(opened, planned.loads))
+
+    def expect(self, rebalance: Rebalance, rates: Mapping[TopicPartition, float]) -> None:
+        """Remember what is produced to the partitions of the open run."""
+        rebalance.memory = replace(rebalance.memory, expected_rates=rates)
+
+    def _put_plan_away(self, rebalance: Rebalance) -> None:
+        """Forget what belonged to the open run, but for what the status says of it afterwards."""
+        opened = rebalance.record.open
+        if opened is not None:
+            budget_reached = Reason.BUDGET_REACHED if opened.plan.imbalance is not None else ""
+            ended = EndedRun(opened.plan.reason or budget_reached, len(skipped_partitions(rebalance)))
+            rebalance.record = replace(rebalance.record, open=None, ended=ended)
+        rebalance.memory = replace(
+            rebalance.memory, cordons_done=frozenset(), expected_rates=None, empty_since=None, uncordoning_since=None
+        )
+
+    async def _load_plan(self, rebalance: Rebalance, run: Run) -> None:
+        if rebalance.record.open is None:
+            opened = await load_open_run(self._stores, run)
+            rebalance.record = replace(rebalance.record, open=opened)
+
+    async def _reopen(self, rebalance: Rebalance) -> None:
         """Undo: the run that had succeeded goes back to its origins, with the same engine and limits."""
-        if work.run is None:
+        before = rebalance.record.run
+        if before is None:
             return
-        if not work.run.started:
+        if not before.started:
             raise Refused(
-                Reason.NOTHING_TO_UNDO, f"the run with plan {work.run.plan_hash} has sent no step; others moved it"
+                Reason.NOTHING_TO_UNDO, f"the run with plan {before.plan_hash} has sent no step; others moved it"
             )
-        origins = await self._stores.origins.load(work.uid, work.run.run_id)
+        origins = await self._stores.origins.load(rebalance.uid, before.run_id)
         if not origins:
-            message = f"the origins of plan {work.run.plan_hash} are no longer stored: there is nothing to go back to"
+            message = f"the origins of plan {before.plan_hash} are no longer stored: there is nothing to go back to"
             raise Refused(Reason.ORIGINS_EXPIRED, message)
-        run = replace(work.run, closed_at=None, outcome=None, undo=True)
+        run = replace(before, closed_at=None, outcome=None, undo=True)
         opened = await load_open_run(self._stores, run)
         await self._stores.runs.save(run)
-        work.run, work.open, work.progress, work.verdicts = run, opened, None, {}
+        rebalance.record = replace(rebalance.record, run=run, open=opened)
 
-    async def _stop_planning(self, work: RebalanceState) -> None:
-        """A deletion does not wait for a plan. What it may have stored is read again."""
-        if work.planning is not None:
-            work.planning.cancel()
-            await asyncio.wait([work.planning])
-        work.planning, work.run_loaded = None, False
-        work.close()
+    async def _stop_planning(self, rebalance: Rebalance) -> None:
+        """A deletion does not wait for a plan. What the task may have stored is read again."""
+        task = rebalance.memory.planning
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+        rebalance.memory = replace(rebalance.memory, planning=None)
+        self._put_plan_away(rebalance)
+        rebalance.record = replace(rebalance.record, loaded=False)
 
-    async def _tear_down(self, work: RebalanceState, *, connected: bool) -> None:
-        if work.run is None:
-            work.run = await self._take_back(work)
-        run = work.run
-        if run is None or not run.open:
-            await self.let_go(work)
+    async def _tear_down(self, rebalance: Rebalance, *, connected: bool) -> None:
+        if rebalance.record.run is None:
+            rebalance.record = replace(rebalance.record, run=await self._take_back(rebalance))
+        run = rebalance.record.run_open
+        if run is None:
+            await self.let_go(rebalance)
             return
         if not run.started:
             # What has moved since was moved by others: to move it back would undo their work.
-            await self.close(work, RunOutcome.ROLLED_BACK)
-            await self.let_go(work)
+            await self.close(rebalance, RunOutcome.ROLLED_BACK)
+            await self.let_go(rebalance)
             return
-        await self._look_around(work)
-        abandoned = work.heading is None or work.let_go_ordered or self._expired(work, connected=connected)
-        if abandoned:
-            await self.close(work, RunOutcome.ABANDONED)
-            await self.let_go(work)
+        await self._look_around(rebalance)
+        if self._abandoned(rebalance, connected=connected):
+            await self.close(rebalance, RunOutcome.ABANDONED)
+            await self.let_go(rebalance)
             return
-        if work.open is None:
-            work.open = await load_open_run(self._stores, run)
-        work.replanning, work.settled, work.kept = None, False, None
+        await self._load_plan(rebalance, run)
 
-    async def _look_around(self, work: RebalanceState) -> None:
+    async def _look_around(self, rebalance: Rebalance) -> None:
         """Whether the deletion is part of a larger one: of the namespace, or of our CRD."""
         now = self._clock.monotonic()
-        if not work.terminating and now - work.looked_around_at >= _LOOK_AROUND_SECONDS:
-            work.terminating = await self._resources.goes_with_its_surroundings(work)
-            work.looked_around_at = now
+        if not rebalance.memory.terminating and now - rebalance.memory.surroundings_seen_at >= _LOOK_AROUND_SECONDS:
+            namespace = rebalance.desired.metadata.namespace
+            terminating = await self._resources.surroundings_go(REBALANCES, namespace)
+            rebalance.memory = replace(rebalance.memory, terminating=terminating, surroundings_seen_at=now)
 
-    def _expired(self, work: RebalanceState, *, connected: bool) -> bool:
-        """Whether ``rollback.timeout`` ends it here: at once without Kafka, else when cancelling has had its time."""
-        now = self._clock.now()
-        begun = work.rebalance.metadata.deletion_timestamp
-        if work.terminating and begun is not None and now - begun > _CANCEL_TIME:
+    def _abandoned(self, rebalance: Rebalance, *, connected: bool) -> bool:
+        """Whether Kafka is left as it is: by the policy, by order, or because the time is over."""
+        nowhere = heading(rebalance, rebalance.assessment.teardown.barrier) is None
+        let_go = rebalance.desired.metadata.let_go_ordered
+        return nowhere or let_go or self._expired(rebalance, connected=connected)
+
+    def _expired(self, rebalance: Rebalance, *, connected: bool) -> bool:
+        """Whether ``rollback.timeout`` ends it: at once without Kafka, else after the time for cancelling."""
+        now, begun = self._clock.now(), rebalance.desired.metadata.deletion_timestamp
+        if rebalance.memory.terminating and begun is not None and now - begun > _CANCEL_TIME:
             return True
-        return work.timed_out(now if not connected else now - _CANCEL_TIME)
+        return rebalance.desired.timed_out(now if not connected else now - _CANCEL_TIME)
 
-    async def _take_back(self, work: RebalanceState) -> Run | None:
-        """A new resource took runs over and goes before it has a plan of its own: what they moved is rolled back."""
-        taken = [run for run in await self._stores.runs.list_all() if run.successor == work.uid]
+    async def _take_back(self, rebalance: Rebalance) -> Run | None:
+        """A new resource took runs over and is deleted before it has a plan: what those moved is rolled back."""
+        taken = [run for run in await self._stores.runs.list_all() if run.successor == rebalance.uid]
         partitions: dict[TopicPartition, PlannedPartition] = {}
         origins: list[Origin] = []
         for run in taken:
@@ -208,25 +268,12 @@ class Lifecycle:
                 partitions.setdefault(planned.tp, planned)
         if not partitions:
             return None
-        plan = Plan(tuple(sorted(partitions.values())), Certificate(0, optimal=False))
+        desired, plan = rebalance.desired, Plan(tuple(sorted(partitions.values())), Certificate(0, optimal=False))
         run = replace(
-            taken[0], uid=work.uid, name=work.rebalance.metadata.name, run_id=uuid.uuid4().hex, plan_hash=plan.hash
+            taken[0], uid=desired.uid, name=desired.metadata.name, run_id=uuid.uuid4().hex, plan_hash=plan.hash
         )
-        run = replace(run, closed_at=None, outcome=None, successor=None, planning_hash=work.planning_hash)
-        await self._stores.plans.save(work.uid, plan.hash, run.cluster_id, plan, self._clock.now())
-        await self._stores.origins.append(work.uid, run.run_id, origins)
+        run = replace(run, closed_at=None, outcome=None, successor=None, planning_hash=desired.planning_hash)
+        await self._stores.plans.save(desired.uid, plan.hash, run.cluster_id, plan, self._clock.now())
+        await self._stores.origins.append(desired.uid, run.run_id, origins)
         await self._stores.runs.save(run)
         return run
-
-
-def heed_spec(work: RebalanceState) -> None:
-    """Put the plan of an open run aside where the spec asks for another one; take it up where it was edited back.
-
-    Not while a plan is being made: it was begun from what the partitions are now, and is put aside when it is there.
-    """
-    if work.run is None or not work.run.open:
-        return
-    if work.run.planning_hash != work.planning_hash:
-        work.replanning = Reason.SUPERSEDED
-    elif work.replanning is Reason.SUPERSEDED and work.planning is None:
-        work.replanning, work.settled, work.kept = None, False, None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from kafka_rebalance.api.v1alpha1 import (
@@ -24,10 +25,11 @@ from kafka_rebalance.kube.client import Json, KubeClient
 from kafka_rebalance.model.run import RunOutcome
 from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.report.ready_state import ready_reason
 from kafka_rebalance.reconcile.report.rebalance_report import build_status
 from kafka_rebalance.reconcile.report.throttle_report import NOTHING_IN_FORCE, ThrottleView, build_throttle_status
-from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +56,7 @@ _NORMAL = {
     Reason.NOTHING_TO_THROTTLE,
     Reason.RESTORING,
 }
-"""Transitions that are news, not warnings."""
+"""Transitions that are reported as normal events, not as warnings."""
 _ATTEMPTS = 5
 _BACK = "throttles, replicas and their order are as they were before the run"
 _ENDS = {
@@ -80,13 +82,13 @@ class Resources:
         self._now = now
         self._throttles_written: dict[str, KafkaReassignmentThrottleStatus] = {}
 
-    async def hold(self, work: RebalanceState) -> None:
+    async def add_finalizer(self, rebalance: Rebalance) -> None:
         """Put our finalizer on the object. Nothing is planned before it has been seen there."""
-        _take_in(work, await self._set_finalizers(REBALANCES, work.rebalance.metadata, _with_ours))
+        _take_in(rebalance, await self._set_finalizers(REBALANCES, rebalance.desired.metadata, _with_ours))
 
-    async def release(self, work: RebalanceState) -> None:
-        """Take our finalizer away; foreign ones stay."""
-        _take_in(work, await self._set_finalizers(REBALANCES, work.rebalance.metadata, _without_ours))
+    async def remove_finalizer(self, rebalance: Rebalance) -> None:
+        """Take our finalizer away; those of others stay."""
+        _take_in(rebalance, await self._set_finalizers(REBALANCES, rebalance.desired.metadata, _without_ours))
 
     async def release_unread(self, about: ObjectMeta) -> None:
         """Take our finalizer away from a rebalance of which nothing else can be read."""
@@ -103,18 +105,18 @@ class Resources:
         reason, message = (Reason.RESTORED, _GIVEN_BACK) if wholly else (RunOutcome.ABANDONED, _LEFT_THERE)
         await self._event(THROTTLE_KIND, about, reason, message, warning=not wholly)
 
-    async def clear_undo(self, work: RebalanceState) -> None:
-        """Take away the annotation that asked for the undo."""
-        metadata = work.rebalance.metadata
+    async def clear_undo(self, rebalance: Rebalance) -> None:
+        """Remove the annotation that asked for the undo."""
+        metadata = rebalance.desired.metadata
         await self._kube.annotate(REBALANCES, metadata.namespace, metadata.name, {UNDO_ANNOTATION: None})
 
     async def exists(self, namespace: str, name: str, uid: str, plural: str = REBALANCES) -> bool:
-        """Whether that very resource is still there."""
+        """Whether this resource, and not another of its name, still exists."""
         body = await self._kube.get(plural, namespace, name)
         return body is not None and body["metadata"]["uid"] == uid
 
     async def config_map_key(self, namespace: str, name: str, key: str) -> str:
-        """One key of a ConfigMap. Transient("ConfigMapNotFound") where the key, or all of it, lacks."""
+        """One key of a ConfigMap. Transient("ConfigMapNotFound") if the key or the ConfigMap is missing."""
         data = await self._kube.read_config_map(namespace, name)
         if key not in data:
             raise Transient(
@@ -122,41 +124,36 @@ class Resources:
             )
         return data[key]
 
-    async def goes_with_its_surroundings(self, work: RebalanceState) -> bool:
-        """Whether the namespace or our CRD is being deleted too. Not known (no right to look): no."""
-        return await self.surroundings_go(REBALANCES, work.rebalance.metadata.namespace)
-
     async def surroundings_go(self, plural: str, namespace: str) -> bool:
-        """Whether the namespace or the CRD of these resources is being deleted. Not known (no right to look): no."""
+        """Whether the namespace or the CRD of these resources is being deleted; no, if we may not look."""
         try:
             return await self._kube.terminating(plural, namespace)
         except Forbidden:
             return False
 
-    async def announce(self, work: RebalanceState, outcome: RunOutcome) -> None:
+    async def announce(self, rebalance: Rebalance, outcome: RunOutcome) -> None:
         """One event for the end of a teardown: the object is gone before a status could be read."""
         if outcome is not RunOutcome.SUCCEEDED:
-            left = [f"{tp} ({v.reason})" for tp, v in list(work.skipped.items())[:10]]
+            left = [f"{tp} ({status.reason})" for tp, status in list(skipped_partitions(rebalance).items())[:10]]
             message = _ENDS[outcome] + (f"; left as they are: {', '.join(left)}" if left else "")
             warning = outcome is RunOutcome.ROLLED_BACK_PARTIALLY
-            await self._event(KIND, work.rebalance.metadata, outcome, message, warning=warning)
+            await self._event(KIND, rebalance.desired.metadata, outcome, message, warning=warning)
 
     async def report(
         self,
-        work: RebalanceState,
+        rebalance: Rebalance,
         cluster: ClusterState,
         replica_bytes: ReplicaBytes,
-        *,
-        stalled: str | None = None,
+        problem: RebalanceError | None = None,
     ) -> bool:
         """Write the status if it says anything new, and an event if Ready's reason changed. False: it is gone."""
-        status = build_status(work, cluster, replica_bytes, stalled=stalled, now=self._now())
-        before = work.written or work.rebalance.status
-        if work.written is not None and status == before:
+        status = build_status(rebalance, cluster, replica_bytes, now=self._now(), problem=problem)
+        written, metadata = rebalance.memory.written, rebalance.desired.metadata
+        before = written or rebalance.desired.status
+        if written is not None and status == before:
             return True
-        metadata = work.rebalance.metadata
         exists = await self._kube.patch_status(REBALANCES, metadata.namespace, metadata.name, status.as_patch())
-        work.written = status
+        rebalance.memory = replace(rebalance.memory, written=status)
         if exists:
             await self._tell_transition(KIND, metadata, before, status)
         return exists
@@ -169,7 +166,7 @@ class Resources:
         view: ThrottleView = NOTHING_IN_FORCE,
         problem: RebalanceError | None = None,
     ) -> bool:
-        """As ``report``, for a throttle resource: what became of its limits. Its ``freeze`` counts in any case."""
+        """As ``report``, for a throttle resource: whether its limits are in force. Its ``freeze`` always is."""
         metadata = throttle.metadata
         written = self._throttles_written.get(metadata.uid)
         before = written or throttle.status
@@ -198,7 +195,7 @@ class Resources:
         try:
             await self._kube.create_event(kind, about, str(reason), message, warning=warning)
         except RebalanceError as error:
-            # An event is news, not state: losing one must not hold up the work.
+            # An event is news, not state: losing one must hold up nothing.
             log.warning("%s/%s: event %s not written: %s", about.namespace, about.name, reason, error.message)
 
     async def _set_finalizers(
@@ -206,8 +203,8 @@ class Resources:
     ) -> Json | None:
         """Change them on the object as it is now. Returns the object, None: it is gone.
 
-        Conflict where somebody is faster again and again. Not left to the next tick: what made the object newer (our
-        own status, say) need not wake anybody for it.
+        Conflict if another writer is faster several times. This is not left to the next round: what made the object
+        newer (our own status, for instance) may not wake the engine.
         """
         where, seen = (plural, about.namespace, about.name), about
         for _ in range(_ATTEMPTS):
@@ -234,11 +231,11 @@ def _without_ours(there: Sequence[str]) -> list[str]:
 
 
 def _if_same(body: Json | None, about: ObjectMeta) -> Json | None:
-    """The body, if it is of that very object; another of its name may have been created since."""
+    """The body, if it is of the same object: another of that name may have been created since."""
     return body if body is not None and body["metadata"]["uid"] == about.uid else None
 
 
-def _take_in(work: RebalanceState, body: Json | None) -> None:
-    """Update the work by what was read, if it is still there."""
+def _take_in(rebalance: Rebalance, body: Json | None) -> None:
+    """Update the rebalance by what was read, if the object is still there."""
     if body is not None:
-        work.update(body)
+        rebalance.see(body)

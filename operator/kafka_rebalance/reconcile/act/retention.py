@@ -12,7 +12,7 @@ from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.kube.store import LedgerStore
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.reconcile.act.resources import Resources
-from kafka_rebalance.reconcile.state.records import Stores
+from kafka_rebalance.reconcile.state.record import Stores
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Refused
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.reconcile.act.resources import Resources
-from kafka_rebalance.reconcile.state.records import Stores
+from kafka_rebalance.reconcile.state.record import Stores
 
 log = logging.getLogger(__name__)
 

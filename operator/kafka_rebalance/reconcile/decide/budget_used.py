@@ -1,7 +1,7 @@
-"""A movement budget is that of a run: a plan that is made within one gets what the plans before it have left. Pure.
+"""A movement budget belongs to a run: a plan made within one gets what the earlier plans have left of it. Pure.
 
-Counted is what has arrived, from what the partitions have now: a copy that was cancelled on its way, or taken back with
-a step half done, is none of it.
+Only what has arrived counts, judged by what the partitions have now: a copy that was cancelled, or that a half-done
+step took back, uses nothing.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from kafka_rebalance.planning.problem.request import Goals
 
 
 def spent_by(
-    run: Run | None, errands: Iterable[PartitionMove], partitions: Mapping[TopicPartition, PartitionState]
+    run: Run | None, moves: Iterable[PartitionMove], partitions: Mapping[TopicPartition, PartitionState]
 ) -> Spent:
-    """What the plans of the run have moved, the present one (``errands``) included; nothing without a run.
+    """What the plans of the run have moved, including the present one (``moves``); nothing without a run.
 
-    Of a topic that was deleted or created anew meanwhile nothing is known: it does not count. A run that was being
+    A topic that was deleted or created anew meanwhile does not count: nothing is known of it. A run that was being
     undone has spent what is not back yet.
     """
     if run is None:
         return Spent()
-    moves = data = 0
-    for errand in errands:
-        state = partitions.get(errand.tp)
-        if state is None or (errand.topic_id and state.topic_id != errand.topic_id):
+    replica_moves = data = 0
+    for move in moves:
+        state = partitions.get(move.tp)
+        if state is None or (move.topic_id and state.topic_id != move.topic_id):
             continue
-        start = errand.origin if run.undo else errand.planned_from
+        start = move.origin if run.undo else move.planned_from
         there = set(state.replicas) - set(state.adding)
-        arrived = len(there.intersection(errand.target).difference(start))
-        moves += arrived
-        data += arrived * errand.size_bytes
+        arrived = len(there.intersection(move.target).difference(start))
+        replica_moves += arrived
+        data += arrived * move.size_bytes
     before = Spent() if run.undo else run.spent
-    return Spent(before.replica_moves + moves, before.data_bytes + data)
+    return Spent(before.replica_moves + replica_moves, before.data_bytes + data)
 
 
 def what_is_left(goals: Goals, spent: Spent) -> Goals:

@@ -1,14 +1,13 @@
-"""How each partition of a rebalance stands: judged again only where something that bears on it has changed.
+"""How each partition of a rebalance stands: judged again only where something that it depends on has changed.
 
 The judgement itself is ``execution.partition_status.judge``, which looks at the present only. A status is kept while
-the partition and all other inputs of the judgement are unchanged: of 200,000 planned partitions a few hundred move.
+the partition and ``JudgeInputs`` are unchanged: of 200,000 planned partitions a few hundred move. Pure.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Collection
-from dataclasses import replace
+from collections.abc import Iterable
+from datetime import datetime
 
 from kafka_rebalance.execution.partition_status import (
     Direction,
@@ -18,96 +17,83 @@ from kafka_rebalance.execution.partition_status import (
     PartitionStatus,
     judge,
 )
-from kafka_rebalance.execution.progress import lost_moves
-from kafka_rebalance.execution.schedule import Orders
-from kafka_rebalance.model.topology import BrokerId, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, ClusterState, TopicPartition
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState
+from kafka_rebalance.reconcile.decide.direction import copies_to_keep
+from kafka_rebalance.reconcile.observe.observer import Changes
+from kafka_rebalance.reconcile.state.assessment import Assessment
+from kafka_rebalance.reconcile.state.judgement import JudgeInputs, Judgement, Statuses
+from kafka_rebalance.reconcile.state.rebalance import RebalanceView
+from kafka_rebalance.reconcile.state.record import OpenRun
 
-log = logging.getLogger(__name__)
 
-
-def moving(work: RebalanceState) -> set[TopicPartition]:
-    """The partitions that have to be read in every tick: those that move or have begun to, and those not told about."""
+def partitions_to_read(assessment: Assessment) -> set[TopicPartition]:
+    """What has to be read in every round: partitions that move or have begun to, and those missing from metadata."""
+    unsettled = assessment.statuses.within(MovePhase.IN_FLIGHT, MovePhase.READY, MovePhase.WAITING)
     return {
         tp
-        for tp, v in work.verdicts.items()
-        if v.phase is MovePhase.IN_FLIGHT
-        or (
-            v.phase is not MovePhase.DONE
-            and v.phase is not MovePhase.SKIPPED
-            and (v.started or v.reason == Reason.METADATA_MISSING)
-        )
-    } | set(work.sent)
+        for tp, status in unsettled.items()
+        if status.phase is MovePhase.IN_FLIGHT or status.started or status.reason == Reason.METADATA_MISSING
+    } | assessment.sent
+
+
+def skipped_partitions(rebalance: RebalanceView) -> dict[TopicPartition, PartitionStatus]:
+    """The partitions left alone, by the plan or since; sorted."""
+    found = rebalance.assessment.statuses.within(MovePhase.SKIPPED)
+    for row in rebalance.record.open.plan.skipped if rebalance.record.open else ():
+        found.setdefault(row.tp, PartitionStatus(MovePhase.SKIPPED, row.reason))
+    return dict(sorted(found.items()))
+
+
+def judge_inputs(
+    rebalance: RebalanceView,
+    run: OpenRun,
+    direction: Direction,
+    seen: Observation,
+    restarting: frozenset[BrokerId],
+    ahead: Iterable[RebalanceView] = (),
+) -> JudgeInputs:
+    """What the statuses of the run depend on now, beside its partitions. ``ahead`` are those whose turn it is."""
+    return JudgeInputs(
+        run=run,
+        direction=direction,
+        paused=rebalance.assessment.step_block is not None,
+        parallel_replicas=rebalance.desired.limits.parallel_replicas,
+        brokers=dict(seen.cluster.brokers),
+        restarting=restarting,
+        min_insync={topic: seen.min_insync[topic] for topic in run.topics if topic in seen.min_insync},
+        keep=copies_to_keep(rebalance),
+        ahead=tuple((other.desired.name, other.record.open) for other in ahead if other.record.open is not None),
+    )
 
 
 def judge_again(
-    work: RebalanceState,
-    seen: Observation,
-    heading: Direction,
-    restarting: frozenset[BrokerId],
-    changed: Collection[TopicPartition],
-    ahead: Collection[RebalanceState] = (),
-) -> None:
-    """Bring ``work.verdicts`` up to date; ``changed`` are partitions that may read otherwise than before.
+    before: Judgement, inputs: JudgeInputs, seen: Observation, changes: Changes, now: datetime
+) -> Judgement:
+    """The judgement brought up to date with these changes. It is made anew if an input or a reading is another one.
 
-    ``ahead`` are those whose turn it is: how their partitions look is their doing, and not for this one to mend.
+    Of ``seen`` only the partitions count, and which of them are gone: all else comes from ``inputs``.
     """
-    if work.open is None:
-        return
-    paused, r = work.hold is not None, work.limits.parallel_replicas
-    # Everything that `judge` looks at besides the partition itself.
-    context = (
-        heading,
-        paused,
-        r,
-        frozenset(seen.cluster.brokers),
-        restarting,
-        tuple(sorted((topic, seen.min_insync.get(topic)) for topic in work.topics)),
-        work.run_plan_hash,
-        tuple(sorted((other.uid, other.run_plan_hash) for other in ahead)),
-        (work.replanning, work.kept, work.planning_hash),
-    )
-    mine = replace(seen, restarting=restarting)
-
-    def verdict(errand: PartitionMove) -> PartitionStatus:
-        state = seen.cluster.partitions.get(errand.tp)
-        stays = state is not None and state.in_flight and work.keeps(errand.tp)
-        found = judge(errand, mine, Direction.FORWARD if stays else heading, r, paused=paused)
-        other = next((o for o in ahead if o.open is not None and errand.tp in o.open.errand_of), None)
-        if other is None or found.phase not in {MovePhase.IN_FLIGHT, MovePhase.READY}:
-            return found
-        return PartitionStatus(MovePhase.WAITING, Reason.FOREIGN_REASSIGNMENT, f"{other.name} goes first with it")
-
-    if context != work.judged_in:
-        work.judged_in = context
-        work.verdicts = {e.tp: verdict(e) for e in work.errands}
-        return
-    for tp in changed:
-        errand = work.open.errand_of.get(tp)
-        if errand is not None:
-            work.verdicts[tp] = verdict(errand)
+    cluster = ClusterState(seen.cluster.cluster_id, inputs.brokers, seen.cluster.partitions)
+    known = Observation(cluster, inputs.min_insync, seen.gone, inputs.restarting)
+    if before.inputs == inputs and before.reading == changes.before:
+        moves = (inputs.run.move_of[tp] for tp in changes.partitions if tp in inputs.run.move_of)
+        statuses = before.statuses.updated({move.tp: _status_of(move, known, inputs) for move in moves})
+    else:
+        statuses = Statuses.of({move.tp: _status_of(move, known, inputs) for move in inputs.run.moves})
+    since = before.since
+    if statuses is not before.statuses:
+        since = {tp: since.get(tp, now) for tp in statuses.within(MovePhase.IN_FLIGHT)}
+    return Judgement(inputs.direction, statuses, since, inputs, changes.after)
 
 
-def notice_drift(work: RebalanceState) -> None:
-    """With more of the moves gone than the budget, the plan is no longer worth carrying out."""
-    if work.direction is not Direction.FORWARD:
-        return
-    lost, total = lost_moves(work.errands, work.verdicts)
-    if total and 100 * lost > work.rebalance.spec.approval.drift_budget * total:
-        log.info("%s: %d of %d replica moves are lost to others: planning again", work.name, lost, total)
-        work.replanning = Reason.DRIFTED
-
-
-def still_meant(orders: Orders, before: dict[TopicPartition, PartitionStatus], work: RebalanceState) -> Orders:
-    """The orders for partitions of which a second look says the same: an older reading may have been overtaken."""
-
-    def holds(tp: TopicPartition) -> bool:
-        return tp not in before or work.verdicts[tp] == before[tp]
-
-    return replace(
-        orders,
-        cancels=tuple(tp for tp in orders.cancels if holds(tp)),
-        alters={tp: to for tp, to in orders.alters.items() if holds(tp)},
-        elections=tuple(tp for tp in orders.elections if holds(tp)),
-    )
+def _status_of(move: PartitionMove, known: Observation, inputs: JudgeInputs) -> PartitionStatus:
+    state = known.cluster.partitions.get(move.tp)
+    stays = state is not None and state.in_flight and move.tp in inputs.keep
+    direction = Direction.FORWARD if stays else inputs.direction
+    found = judge(move, known, direction, inputs.parallel_replicas, paused=inputs.paused)
+    other = next((name for name, run in inputs.ahead if move.tp in run.move_of), None)
+    if other is None or found.phase not in {MovePhase.IN_FLIGHT, MovePhase.READY}:
+        return found
+    # How the partition looks is the other one's doing, and must not be repaired by this rebalance.
+    return PartitionStatus(MovePhase.WAITING, Reason.FOREIGN_REASSIGNMENT, f"{other} goes first with it")

@@ -1,66 +1,90 @@
-"""Who of several rebalances of one cluster may go on: what each wants or holds, for ``execution.queue_order``."""
+"""Which of a cluster's rebalances may go on: what each wants or holds, for ``execution.queue_order``. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 
-from kafka_rebalance.clock import Clock
 from kafka_rebalance.execution.partition_status import MovePhase
 from kafka_rebalance.execution.queue_order import Claimant, line_up
-from kafka_rebalance.model.topology import PartitionState, TopicPartition
+from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState
+from kafka_rebalance.reconcile.decide.direction import at_rest, requires_decision
+from kafka_rebalance.reconcile.decide.replanning import wants_plan
+from kafka_rebalance.reconcile.state.assessment import QueuePlace
+from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
-def give_places(
-    works: Iterable[RebalanceState], everything: Mapping[TopicPartition, PartitionState], clock: Clock
-) -> None:
-    """Set ``place`` of every work that has an open run or wants a plan. The places they had are taken into account."""
-    lined = [work for work in works if work.open is not None or work.planning is not None or work.wants_plan]
-    for work in lined:
-        if work.asks_for != work.planning_hash:
-            # Of a resource that was edited, the time since the edit counts: its age is not the age of this wish.
-            created = work.rebalance.metadata.creation_timestamp or _EPOCH
-            work.asks_for, work.asks_since = work.planning_hash, clock.now() if work.asks_for else created
-    claimants = [_claimant(work, everything, clock.monotonic()) for work in lined]
-    before = {work.uid: work.place for work in lined if work.place is not None}
-    places = line_up(claimants, before, clock.now())
-    for work in lined:
-        work.place = places[work.uid]
+def may_plan(rebalance: RebalanceView) -> bool:
+    """Whether a plan is being made, or is to be made."""
+    return rebalance.memory.planning is not None or wants_plan(rebalance)
 
 
-def ahead_of(work: RebalanceState, works: Iterable[RebalanceState]) -> list[RebalanceState]:
-    """Those that run while this one waits: what they move is theirs, also where it looks like a step of this one."""
-    if not work.queued:
+def places_of(
+    rebalances: Iterable[RebalanceView],
+    selected: Mapping[str, frozenset[TopicPartition]],
+    now: datetime,
+    monotonic: float,
+) -> dict[str, QueuePlace]:
+    """The place of every rebalance that has an open run or wants a plan, by uid. The places they had are considered.
+
+    ``selected``: by uid, the partitions that the specs of those that may plan select.
+    """
+    lined = [r for r in rebalances if r.record.open is not None or may_plan(r)]
+    queued = {r.desired.uid: _asked_since(r, now) for r in lined}
+    claimants = [_claimant(r, queued[r.desired.uid], selected, monotonic) for r in lined]
+    before = {uid: queue.place for uid, queue in queued.items() if queue.place is not None}
+    places = line_up(claimants, before, now)
+    return {uid: replace(queue, place=places[uid]) for uid, queue in queued.items()}
+
+
+def ahead_of(rebalance: RebalanceView, rebalances: Iterable[Rebalance]) -> list[Rebalance]:
+    """Those that run while this one waits: what they move is theirs, also if it looks like a step of this one."""
+    if not rebalance.assessment.queue.waits:
         return []
-    return [other for other in works if other.open is not None and other.place is not None and other.place.runs]
+    return [r for r in rebalances if r.record.open and r.assessment.queue.place and r.assessment.queue.place.runs]
 
 
-def _claimant(work: RebalanceState, everything: Mapping[TopicPartition, PartitionState], now: float) -> Claimant:
-    left_alone = {tp for tp, verdict in work.verdicts.items() if verdict.phase is MovePhase.SKIPPED}
-    partitions = {errand.tp for errand in work.errands if errand.tp not in left_alone}
-    if work.wants_plan or work.planning is not None:
-        partitions |= work.wanted(everything)
-    moving = work.open is not None and (not work.settled or work.copying)
+def _asked_since(rebalance: RebalanceView, now: datetime) -> QueuePlace:
+    queue, desired = rebalance.assessment.queue, rebalance.desired
+    if queue.asks_for == desired.planning_hash:
+        return queue
+    # Of a resource that was edited, the time since the edit counts: its age is not the age of this request.
+    since = now if queue.asks_for else desired.metadata.creation_timestamp or _EPOCH
+    return replace(queue, asks_for=desired.planning_hash, asked_since=since)
+
+
+def _claimant(
+    rebalance: RebalanceView, queue: QueuePlace, selected: Mapping[str, frozenset[TopicPartition]], now: float
+) -> Claimant:
+    desired, record, statuses = rebalance.desired, rebalance.record, rebalance.assessment.statuses
+    planning, replanning = rebalance.memory.planning is not None, rebalance.assessment.replanning
+    partitions = {move.tp for move in record.moves} - statuses.within(MovePhase.SKIPPED).keys()
+    if may_plan(rebalance):
+        partitions |= selected[desired.uid]
+    ready_to_replan = replanning is not None and replanning.ready
+    moving = record.open is not None and (not ready_to_replan or statuses.copying)
+    releases = moving and _releases(rebalance)
     return Claimant(
-        key=work.uid,
-        name=work.name,
+        key=desired.uid,
+        name=desired.name,
         partitions=frozenset(partitions),
-        priority=work.rebalance.spec.priority,
-        since=work.asks_since or _EPOCH,
-        tearing_down=work.rebalance.metadata.deleting,
-        holds=work.planning is not None or (moving and not _rests_by_itself(work)),
-        at_rest=work.planning is None and (not moving or work.at_rest),
-        asks=not work.blocked(now) and not (moving and _rests_by_itself(work)),
+        priority=desired.spec.priority,
+        since=queue.asked_since or _EPOCH,
+        tearing_down=desired.deleting,
+        holds=planning or (moving and not releases),
+        at_rest=not planning and (not moving or at_rest(rebalance)),
+        asks=not rebalance.memory.blocked(now) and not releases,
     )
 
 
-def _rests_by_itself(work: RebalanceState) -> bool:
+def _releases(rebalance: RebalanceView) -> bool:
     """Whether its own resource holds it back, so that the place in the queue is of no use to it."""
-    if work.barrier is not None:
-        return work.waits_for_a_word
-    queue = {Reason.QUEUED, Reason.YIELDING}
-    return work.hold is not None and work.hold.releases and work.hold.reason not in queue
+    assessment = rebalance.assessment
+    if assessment.teardown.barrier is not None:
+        return requires_decision(rebalance)
+    block = assessment.step_block
+    return block is not None and block.releases and block.reason not in {Reason.QUEUED, Reason.YIELDING}

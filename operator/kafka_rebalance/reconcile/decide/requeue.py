@@ -1,16 +1,18 @@
-"""How long an engine may sleep: until there may be something to do without anybody waking it. Pure."""
+"""How long an engine may sleep if no event wakes it. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState
+from kafka_rebalance.reconcile.decide.direction import at_rest, requires_decision
+from kafka_rebalance.reconcile.decide.replanning import wants_plan
+from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 
 BUSY_SECONDS = 0.5
 SENT_SECONDS = 0.1
-"""After a round that sent something: what needs no copy is done already, and small copies soon are."""
+"""After a round that sent something: calls without a copy are done already, small copies soon."""
 RESTING_SECONDS = 3.0
-"""While all that is open is held back and at rest: windows open, brokers settle."""
+"""While every open run is blocked and at rest: windows open, brokers settle."""
 FOREIGN_SECONDS = 1.0
 """How often to look for reassignments of others while a resource limits them."""
 UNSETTLED_SECONDS = 2.0
@@ -18,22 +20,22 @@ QUEUE_SECONDS = 2.0
 IDLE_SECONDS = 30.0
 
 
-def pause_after(
-    works: Collection[RebalanceState], now: float, *, sent: bool, settled: bool, limits_others: bool
+def requeue_after(
+    rebalances: Collection[RebalanceView], now: float, *, sent: bool, ledger_empty: bool, limits_others: bool
 ) -> float:
     """Seconds until the next round. ``now``: of a monotonic clock; ``sent``: this round has sent something.
 
-    ``settled``: nothing of our throttle is left; ``limits_others``: it holds for what others reassign, too.
+    ``ledger_empty``: nothing of our throttle is left; ``limits_others``: it also limits what others reassign.
     """
-    running = [work for work in works if work.open is not None and not work.blocked(now)]
-    resting = {work.uid for work in running if work.at_rest and (work.hold is not None or work.waits_for_a_word)}
+    running = [r for r in rebalances if r.record.open is not None and not r.memory.blocked(now)]
+    resting = [r for r in running if at_rest(r) and (r.assessment.step_block is not None or requires_decision(r))]
     if sent or len(resting) < len(running):
         return SENT_SECONDS if sent else BUSY_SECONDS
     if running:
         return FOREIGN_SECONDS if limits_others else RESTING_SECONDS
-    longest = IDLE_SECONDS if settled else UNSETTLED_SECONDS
+    longest = IDLE_SECONDS if ledger_empty else UNSETTLED_SECONDS
     if limits_others:
         longest = FOREIGN_SECONDS
-    waiting = [w.retry_at for w in works if w.problem is not None]
-    waiting += [now + QUEUE_SECONDS for w in works if w.wants_plan]
+    waiting = [r.memory.retry_at for r in rebalances if r.memory.problem is not None]
+    waiting += [now + QUEUE_SECONDS for r in rebalances if wants_plan(r)]
     return min(longest, max(BUSY_SECONDS, min(waiting, default=float("inf")) - now))

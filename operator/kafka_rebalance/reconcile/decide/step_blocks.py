@@ -1,7 +1,7 @@
 """Why a rebalance starts no new step now: a chain of named checks, the first that applies is shown. Pure.
 
-Holding back never stops a null, a drop of what is above the replication factor, or the repair of an order: those lead
-to rest. A rebalance that rests because of its own resource gives its place in the queue away.
+A step block never stops a null, a drop of a replica above the replication factor, or the repair of an order: those lead
+to rest. A rebalance that rests because of its own resource gives up its place in the queue.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from kafka_rebalance.execution.health_gate import Tolerance, Vitals, gate
 from kafka_rebalance.execution.windows import Shut, state_of
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState, StepBlock
+from kafka_rebalance.reconcile.decide.direction import going_back
+from kafka_rebalance.reconcile.state.assessment import StepBlock
+from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +31,15 @@ class Surroundings:
     throttles: Mapping[str, KafkaReassignmentThrottle] = field(default_factory=dict)
 
 
-def hold_on(work: RebalanceState, around: Surroundings) -> StepBlock | None:
+def step_block_for(rebalance: RebalanceView, around: Surroundings) -> StepBlock | None:
     """Why no new step of this rebalance may start; None: it may."""
     for check in _CHAIN:
-        if (hold := check(work, around)) is not None:
-            return hold
+        if (block := check(rebalance, around)) is not None:
+            return block
     return None
 
 
-def _frozen(_: RebalanceState, around: Surroundings) -> StepBlock | None:
+def _frozen(_: RebalanceView, around: Surroundings) -> StepBlock | None:
     frozen = [t for t in around.throttles.values() if t.spec.freeze and not t.metadata.deleting]
     if not frozen:
         return None
@@ -45,34 +47,35 @@ def _frozen(_: RebalanceState, around: Surroundings) -> StepBlock | None:
     return StepBlock(Reason.FROZEN, f"KafkaReassignmentThrottle {names} has freeze set")
 
 
-def _suspended(work: RebalanceState, _: Surroundings) -> StepBlock | None:
-    if not work.rebalance.spec.execution.suspend:
+def _suspended(rebalance: RebalanceView, _: Surroundings) -> StepBlock | None:
+    if not rebalance.desired.spec.execution.suspend:
         return None
     return StepBlock(Reason.SUSPENDED, "spec.execution.suspend is set", releases=True)
 
 
-def _queued(work: RebalanceState, _: Surroundings) -> StepBlock | None:
-    if work.place is None or work.place.runs:
+def _queued(rebalance: RebalanceView, _: Surroundings) -> StepBlock | None:
+    queue = rebalance.assessment.queue
+    if queue.place is None or queue.place.runs:
         return None
-    if work.place.yields:
+    if queue.place.yields:
         return StepBlock(
-            Reason.YIELDING, f"{work.place.behind} goes first and wants the same partitions", releases=True
+            Reason.YIELDING, f"{queue.place.behind} goes first and wants the same partitions", releases=True
         )
-    return StepBlock(Reason.QUEUED, work.queue_message, releases=True)
+    return StepBlock(Reason.QUEUED, queue.message, releases=True)
 
 
-def _unapproved(work: RebalanceState, _: Surroundings) -> StepBlock | None:
-    approval = work.rebalance.spec.approval
-    if approval.policy is not ApprovalPolicy.MANUAL or work.going_back or work.open is None:
+def _unapproved(rebalance: RebalanceView, _: Surroundings) -> StepBlock | None:
+    approval, opened = rebalance.desired.spec.approval, rebalance.record.open
+    if approval.policy is not ApprovalPolicy.MANUAL or going_back(rebalance) or opened is None:
         return None
-    if approval.plan_hash == work.open.plan.hash:
+    if approval.plan_hash == opened.plan.hash:
         return None
-    return StepBlock(Reason.AWAITING_APPROVAL, f"set spec.approval.planHash to {work.open.plan.hash}", releases=True)
+    return StepBlock(Reason.AWAITING_APPROVAL, f"set spec.approval.planHash to {opened.plan.hash}", releases=True)
 
 
-def _outside_window(work: RebalanceState, around: Surroundings) -> StepBlock | None:
+def _outside_window(rebalance: RebalanceView, around: Surroundings) -> StepBlock | None:
     try:
-        found = state_of([w.as_rule() for w in work.rebalance.spec.execution.windows], around.now)
+        found = state_of([w.as_rule() for w in rebalance.desired.spec.execution.windows], around.now)
     except ValueError as error:
         # No reason to lose sight of the resource: what it says of a deletion counts all the same.
         return StepBlock(Reason.INVALID_SPEC, f"spec.execution.windows: {error}", releases=True)
@@ -82,20 +85,21 @@ def _outside_window(work: RebalanceState, around: Surroundings) -> StepBlock | N
     return StepBlock(Reason.OUTSIDE_WINDOW, f"no window of spec.execution.windows is open{opens}", releases=True)
 
 
-def _unhealthy(work: RebalanceState, around: Surroundings) -> StepBlock | None:
-    if around.vitals is None:
+def _unhealthy(rebalance: RebalanceView, around: Surroundings) -> StepBlock | None:
+    # A rollback leads back to where the cluster was; waiting for other partitions or a dead broker might never end.
+    if around.vitals is None or going_back(rebalance):
         return None
-    spec = work.rebalance.spec
+    spec = rebalance.desired.spec
     tolerance = Tolerance(
         spec.execution.max_unhealthy,
         spec.execution.broker_settle_seconds,
         frozenset(BrokerId(b) for b in spec.brokers.decommission),
     )
-    closed = gate(around.vitals, around.ours, tolerance, tearing_down=work.going_back)
+    closed = gate(around.vitals, around.ours, tolerance)
     return None if closed is None else StepBlock(Reason.CLUSTER_UNHEALTHY, f"{closed.check}: {closed.message}")
 
 
-_CHAIN: tuple[Callable[[RebalanceState, Surroundings], StepBlock | None], ...] = (
+_CHAIN: tuple[Callable[[RebalanceView, Surroundings], StepBlock | None], ...] = (
     _frozen,
     _suspended,
     _unapproved,

@@ -1,7 +1,7 @@
-"""What becomes of copies in flight when the plan is superseded (KIP-236's rule for duplicates). Pure.
+"""Which copies in flight stay when the plan is superseded (KIP-236's rule for duplicates). Pure.
 
-The new plan is made as if each of them had been cancelled. Where its next call for the partition is the very call that
-is in flight, cancelling would only throw away what has been copied: that one stays, the others are cancelled first.
+The new plan is made as if each of them had been cancelled. Where its next call for the partition equals the call in
+flight, cancelling would only discard what has been copied: that copy stays, the others are cancelled first.
 """
 
 from __future__ import annotations
@@ -12,48 +12,49 @@ from dataclasses import replace
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionMove, judge
 from kafka_rebalance.execution.steps import Alter
 from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, TopicPartition
-from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState
+from kafka_rebalance.reconcile.decide.direction import copies_to_keep
+from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 
 
 def copies_of(
-    work: RebalanceState, partitions: Mapping[TopicPartition, PartitionState], brokers: Mapping[BrokerId, Broker]
+    rebalance: RebalanceView, partitions: Mapping[TopicPartition, PartitionState], brokers: Mapping[BrokerId, Broker]
 ) -> dict[TopicPartition, PartitionState]:
-    """What the superseded plan has in flight, as far as it has not been decided yet that it be cancelled."""
-    seen = Observation(ClusterState("", brokers, partitions))
+    """The copies that the superseded plan has in flight, but for those that are to be cancelled in any case."""
+    seen, keep = Observation(ClusterState("", brokers, partitions)), copies_to_keep(rebalance)
     return {
-        e.tp: partitions[e.tp]
-        for e in work.errands
-        if e.tp in partitions
-        and partitions[e.tp].in_flight
-        and work.keeps(e.tp)
-        and judge(e, seen, Direction.FORWARD, 1).phase is MovePhase.IN_FLIGHT
+        move.tp: partitions[move.tp]
+        for move in rebalance.record.moves
+        if move.tp in partitions
+        and partitions[move.tp].in_flight
+        and move.tp in keep
+        and judge(move, seen, Direction.FORWARD, 1).phase is MovePhase.IN_FLIGHT
     }
 
 
 def as_if_cancelled(state: PartitionState) -> PartitionState:
-    """As a null leaves the partition."""
+    """The partition as a null would leave it."""
     left = tuple(b for b in state.replicas if b not in state.adding)
     leader = state.leader if state.leader in left else next((b for b in left if b in state.isr), None)
     return replace(state, replicas=left, isr=state.isr & set(left), leader=leader, adding=(), removing=())
 
 
-def gone_on_with(
-    errands: Iterable[PartitionMove],
+def continued_copies(
+    moves: Iterable[PartitionMove],
     copies: Mapping[TopicPartition, PartitionState],
     brokers: Mapping[BrokerId, Broker],
     min_insync: Mapping[str, int],
     parallel_replicas: int,
 ) -> frozenset[TopicPartition]:
-    """The copies that these errands would begin again just so, were they cancelled now."""
+    """The copies that these moves would begin again in the same way if they were cancelled now."""
     before = {tp: as_if_cancelled(state) for tp, state in copies.items()}
     seen = Observation(ClusterState("", brokers, before), min_insync)
 
-    def same(errand: PartitionMove) -> bool:
-        state = copies[errand.tp]
+    def same(move: PartitionMove) -> bool:
+        state = copies[move.tp]
         if state.leader in state.adding:
             return False
-        call = judge(errand, seen, Direction.FORWARD, parallel_replicas).call
+        call = judge(move, seen, Direction.FORWARD, parallel_replicas).call
         listed = tuple(b for b in state.replicas if b not in state.removing)
         return isinstance(call, Alter) and call.replicas == listed and set(call.until_in_sync) == set(state.adding)
 
-    return frozenset(e.tp for e in errands if e.tp in copies and same(e))
+    return frozenset(move.tp for move in moves if move.tp in copies and same(move))

@@ -1,4 +1,4 @@
-"""How a deletion ends: who takes over from it, and what keeps it from moving everything back. Pure."""
+"""How a deletion ends: which resource takes over, and what prevents that everything is moved back. Pure."""
 
 from __future__ import annotations
 
@@ -9,65 +9,74 @@ from kafka_rebalance.api.v1alpha1 import DeletionPolicy
 from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.execution.progress import bytes_to_move_back
 from kafka_rebalance.model.run import RunOutcome
-from kafka_rebalance.model.topology import ClusterState, PartitionState, TopicPartition
+from kafka_rebalance.model.topology import ClusterState, TopicPartition
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState, RollbackBarrier
+from kafka_rebalance.reconcile.decide.direction import going_back
+from kafka_rebalance.reconcile.decide.judging import skipped_partitions
+from kafka_rebalance.reconcile.decide.replanning import wants_plan
+from kafka_rebalance.reconcile.state.assessment import RollbackBarrier, Successor, Teardown
+from kafka_rebalance.reconcile.state.desired import Desired
+from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 
 _RENAMED_WITHIN = timedelta(minutes=5)
 """Between the creation under the new name and the deletion under the old one, where the creation comes first."""
 
 
-def name_heirs(works: Collection[RebalanceState], everything: Mapping[TopicPartition, PartitionState]) -> None:
-    """Set ``heir`` of every run that is being rolled back: a new resource that wants all of its partitions.
+def successors_of(
+    rebalances: Collection[RebalanceView], selected: Mapping[str, frozenset[TopicPartition]]
+) -> dict[str, Successor]:
+    """By uid of a rebalance that is being rolled back: the new resource that wants all of its partitions.
 
-    A resource that was renamed in Git must not move everything back first, only to move it forth again. New is one of
-    the same namespace that was created about when the other was deleted, and that nothing keeps from being planned:
-    what has been waiting for longer waits for the rollback too.
+    A resource that was renamed in Git must not move everything back first, only to move it forth again. New is a
+    resource of the same namespace that was created about when the other was deleted, and that can be planned: one that
+    has waited for longer waits for the rollback too. ``selected``: as for ``places_of``.
     """
-    newcomers = [work for work in works if work.wants_plan and work.run is None and work.problem is None]
-    for work in works:
-        if work.open is None or not work.rebalance.metadata.deleting:
+    newcomers = [r for r in rebalances if wants_plan(r) and r.record.run is None and r.memory.problem is None]
+    found = {}
+    for old in rebalances:
+        if old.record.open is None or not old.desired.deleting:
             continue
-        moved = {errand.tp for errand in work.errands} - set(work.skipped)
-        heirs = (new for new in newcomers if _replaces(new, work) and moved <= new.wanted(everything))
-        heir = min(heirs, key=lambda new: new.age_key, default=None) if moved else None
-        work.heir, work.heir_name = (heir.uid, heir.name) if heir else ("", "")
+        moved = {move.tp for move in old.record.moves} - skipped_partitions(old).keys()
+        able = (n.desired for n in newcomers if _replaces(n.desired, old.desired) and moved <= selected[n.desired.uid])
+        oldest = min(able, key=lambda new: new.age_key, default=None) if moved else None
+        if oldest is not None:
+            found[old.desired.uid] = Successor(oldest.uid, oldest.name)
+    return found
 
 
-def _replaces(new: RebalanceState, old: RebalanceState) -> bool:
+def _replaces(new: Desired, old: Desired) -> bool:
     """Whether one can be the other under a new name."""
-    created, deleted = new.rebalance.metadata.creation_timestamp, old.rebalance.metadata.deletion_timestamp
-    if created is None or deleted is None or new.rebalance.metadata.namespace != old.rebalance.metadata.namespace:
+    created, deleted = new.metadata.creation_timestamp, old.metadata.deletion_timestamp
+    if created is None or deleted is None or new.metadata.namespace != old.metadata.namespace:
         return False
     return created >= deleted - _RENAMED_WITHIN
 
 
-def barrier_to_rollback(work: RebalanceState, cluster: ClusterState, now: datetime) -> RollbackBarrier | None:
-    """What keeps the deletion from moving things back; None: nothing, or it is not asked to."""
-    if work.going_back:
-        work.bytes_to_move_back = bytes_to_move_back(work.errands, cluster)
-    if not work.rebalance.metadata.deleting or work.rebalance.spec.deletion_policy is not DeletionPolicy.ROLLBACK:
-        return None
-    most = work.rebalance.spec.rollback.max_data
-    if work.heir:
-        return RollbackBarrier.HEIR
-    if work.terminating:
-        return RollbackBarrier.TERMINATING
-    if work.timed_out(now):
-        return RollbackBarrier.TIMED_OUT
-    if most is not None and work.bytes_to_move_back > most:
-        return RollbackBarrier.TOO_LARGE
-    return None
+def teardown_of(rebalance: RebalanceView, cluster: ClusterState, now: datetime) -> Teardown:
+    """How much a way back has to copy, and what prevents it; no barrier also where it was not asked for."""
+    desired = rebalance.desired
+    back = bytes_to_move_back(rebalance.record.moves, cluster) if going_back(rebalance) else 0
+    if not desired.deleting or desired.spec.deletion_policy is not DeletionPolicy.ROLLBACK:
+        return Teardown(None, back)
+    most = desired.spec.rollback.max_data
+    if rebalance.assessment.successor is not None:
+        return Teardown(RollbackBarrier.SUCCESSOR, back)
+    if rebalance.memory.terminating:
+        return Teardown(RollbackBarrier.TERMINATING, back)
+    if desired.timed_out(now):
+        return Teardown(RollbackBarrier.TIMED_OUT, back)
+    return Teardown(RollbackBarrier.TOO_LARGE if most is not None and back > most else None, back)
 
 
-def outcome_of(work: RebalanceState) -> RunOutcome:
-    """How a teardown that has come to its end ended."""
-    if work.barrier is RollbackBarrier.HEIR:
+def outcome_of(rebalance: RebalanceView) -> RunOutcome:
+    """The outcome of a teardown that has come to its end."""
+    assessment = rebalance.assessment
+    if assessment.teardown.barrier is RollbackBarrier.SUCCESSOR:
         return RunOutcome.TAKEN_OVER
-    if work.barrier is RollbackBarrier.TIMED_OUT:
+    if assessment.teardown.barrier is RollbackBarrier.TIMED_OUT:
         return RunOutcome.ROLLED_BACK_PARTIALLY
-    if work.direction is Direction.REVERT:
+    if assessment.judgement.direction is Direction.REVERT:
         return RunOutcome.REVERTED
     unlike_before = {Reason.ORIGINAL_BROKER_GONE, Reason.PREFERRED_LEADER_GONE, Reason.BELOW_MIN_INSYNC_REPLICAS}
-    partially = any(v.reason in unlike_before for v in work.verdicts.values())
+    partially = any(status.reason in unlike_before for status in assessment.statuses.by_partition.values())
     return RunOutcome.ROLLED_BACK_PARTIALLY if partially else RunOutcome.ROLLED_BACK

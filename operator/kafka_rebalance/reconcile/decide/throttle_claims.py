@@ -1,9 +1,9 @@
-"""Who asks for which throttle: the rates, where they come from, and the replicas that move now. Pure."""
+"""Which throttle each resource claims: rates, their source, and the replicas that move now. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.execution.reassignment_throttle import (
@@ -15,26 +15,27 @@ from kafka_rebalance.execution.reassignment_throttle import (
     needs_relief,
 )
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
-from kafka_rebalance.reconcile.decide.judging import moving
+from kafka_rebalance.reconcile.decide.judging import partitions_to_read
 from kafka_rebalance.reconcile.decide.queue_places import ahead_of
-from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState
+from kafka_rebalance.reconcile.state.desired import Desired
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
 
 DEFAULT_RATE = 50 * 2**20
-"""Bytes per second per broker and side where nobody said anything: full speed must be asked for."""
+"""Bytes per second per broker and side where no resource sets a rate: full speed must be asked for."""
 
 
-def rates_of(work: RebalanceState, resource: KafkaReassignmentThrottle | None) -> tuple[ClusterRates, str]:
+def rates_of(desired: Desired, resource: KafkaReassignmentThrottle | None) -> tuple[ClusterRates, str]:
     """The rates that bind, and which setting those of most brokers come from.
 
     The cluster's throttle resource holds for everything; a rebalance's own throttle can only be lower.
     """
     shared = cluster_rates(resource)
-    mine, _ = _own_rates(work, shared)
+    mine, _ = _own_rates(desired, shared)
     own_rows = resource.spec.rates_on(BrokerId(row.id) for row in resource.spec.brokers) if resource else {}
     bound = _lower(mine, shared)
     rates = ClusterRates(bound, {broker: _lower(mine, row) for broker, row in own_rows.items()})
     source = throttle_claim_name(resource) if resource else ""
-    if work.rebalance.spec.throttle is not None:
+    if desired.spec.throttle is not None:
         return rates, "spec.throttle" if bound == mine else f"{source}, below spec.throttle"
     return rates, source if shared != Rates() else "the default: spec.throttle is not set"
 
@@ -48,32 +49,43 @@ class Moving:
     relieved: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """The claims in force by the name of their maker, and by uid how many partitions of a rebalance are relieved."""
+
+    by_name: Mapping[str, Claim] = field(default_factory=dict)
+    relieved: Mapping[str, int] = field(default_factory=dict)
+
+
 def claims_of(
-    works: Sequence[RebalanceState],
+    rebalances: Sequence[Rebalance],
     ruling: KafkaReassignmentThrottle | None,
     cluster: ClusterState,
     submitted: Mapping[str, Mapping[TopicPartition, Replicas]],
     foreign: Mapping[TopicPartition, PartitionState],
-) -> dict[str, Claim]:
-    """The claims in force, by the name of who makes them. ``submitted``: by the uid of the rebalance.
+) -> Claims:
+    """What is claimed now. ``submitted``: by the uid of the rebalance.
 
-    The cluster's throttle resource claims all that moves, also what others are moving.
+    The cluster's throttle resource claims everything that moves, including what others are moving.
     """
     shared = cluster_rates(ruling)
     claims: dict[str, Claim] = {}
-    for work in works:
-        if work.open is None or work.finished:
+    relieved: dict[str, int] = {}
+    for rebalance in rebalances:
+        desired, opened, assessment = rebalance.desired, rebalance.record.open, rebalance.assessment
+        if opened is None or assessment.statuses.finished:
             continue
-        own, asked = _own_rates(work, shared)
-        orders = submitted.get(work.uid, {})
-        ahead = ahead_of(work, works)
-        mine = [tp for tp in {*moving(work), *orders} if not any(o.open and tp in o.open.errand_of for o in ahead)]
+        own, asked = _own_rates(desired, shared)
+        orders = submitted.get(desired.uid, {})
+        ahead = [other.record.open for other in ahead_of(rebalance, rebalances)]
+        mine = {*partitions_to_read(assessment), *orders}
+        mine = {tp for tp in mine if not any(run is not None and tp in run.move_of for run in ahead)}
         states = [(tp, cluster.partitions[tp]) for tp in sorted(mine) if tp in cluster.partitions]
         copied = moving_now(states, orders, relieve=_fetches_throttled(own, ruling))
-        work.relieved = copied.relieved
-        claim = Claim(own, work.open.brokers, copied.leaders, copied.followers, asked=asked)
-        if binds(claim, held=work.hold is not None or work.problem is not None):
-            name = claim_name(work)
+        relieved[desired.uid] = copied.relieved
+        claim = Claim(own, opened.brokers, copied.leaders, copied.followers, asked=asked)
+        if binds(claim, blocked=assessment.step_block is not None or rebalance.memory.problem is not None):
+            name = claim_name(desired)
             claims[name if asked else f"the default of {name}"] = claim
     if ruling is not None and ruling.spec.sets_rates and (claims or foreign):
         others = moving_now(foreign.items(), {}, relieve=_fetches_throttled(Rates(), ruling))
@@ -85,7 +97,7 @@ def claims_of(
             _merged(part.follower_entries for part in parts),
             ruling.spec.rates_on(BrokerId(row.id) for row in ruling.spec.brokers),
         )
-    return claims
+    return Claims(claims, relieved)
 
 
 def moving_now(
@@ -115,19 +127,19 @@ def moving_now(
     return Moving(leaders, followers, relieved)
 
 
-def claim_name(work: RebalanceState) -> str:
-    """How the claim of a rebalance is called."""
-    return f"KafkaRebalance {work.name}"
+def claim_name(desired: Desired) -> str:
+    """The name of a rebalance's claim."""
+    return f"KafkaRebalance {desired.name}"
 
 
 def throttle_claim_name(ruling: KafkaReassignmentThrottle) -> str:
-    """How the claim of a throttle resource is called."""
+    """The name of a throttle resource's claim."""
     return f"KafkaReassignmentThrottle {ruling.metadata.namespace}/{ruling.metadata.name}"
 
 
-def binds(claim: Claim, *, held: bool) -> bool:
-    """Whether the claim is in force: that of a rebalance which is held back and copies nothing slows nobody down."""
-    return not held or claim.copies
+def binds(claim: Claim, *, blocked: bool) -> bool:
+    """Whether the claim is in force: a blocked rebalance that copies nothing must slow nobody down."""
+    return not blocked or claim.copies
 
 
 def ruling_throttle(throttles: Iterable[KafkaReassignmentThrottle]) -> KafkaReassignmentThrottle | None:
@@ -154,9 +166,9 @@ def _fetches_throttled(own: Rates, ruling: KafkaReassignmentThrottle | None) -> 
     return are
 
 
-def _own_rates(work: RebalanceState, shared: Rates) -> tuple[Rates, bool]:
-    """The rates that the rebalance itself asks for, and whether anybody did: else the default."""
-    own = work.rebalance.spec.throttle
+def _own_rates(desired: Desired, shared: Rates) -> tuple[Rates, bool]:
+    """The rates of the rebalance itself, and whether somebody asked for them; if nobody did, the default."""
+    own = desired.spec.throttle
     if own is not None:
         return Rates(own.leader_rate, own.follower_rate), True
     return (Rates(DEFAULT_RATE, DEFAULT_RATE), False) if shared == Rates() else (Rates(), True)

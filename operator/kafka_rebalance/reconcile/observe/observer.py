@@ -1,4 +1,4 @@
-"""What one tick reads from Kafka, and how long things have been as they are."""
+"""What a round reads from Kafka, and how long things have been as they are."""
 
 from __future__ import annotations
 
@@ -20,38 +20,50 @@ log = logging.getLogger(__name__)
 
 EVERYTHING_SECONDS = 5.0
 _SHARE = 20
-"""Where reading everything takes long, it may take a twentieth of the time."""
+"""Reading everything may take at most a twentieth of the time."""
 _EVERYTHING_AT_LEAST_EVERY_SECONDS = 30.0
-"""However long a reading took: one of them may have waited for a broker that was dying, when the gate matters most."""
+"""However long a reading took: it may have waited for a dying broker, which is when the gate matters most."""
 LOG_DIR_SECONDS = 2.0
 IDLE_LOG_DIR_SECONDS = 30.0
 PRODUCE_SECONDS = 15.0
-"""Between two readings that tell how fast partitions grow: shorter, and the brokers' flushes would be noise."""
+"""Between two readings from which growth is derived: over less time, the brokers' flushes would be noise."""
 MIN_INSYNC_SECONDS = 60.0
 _ASK_AGAIN_SECONDS = 2.0
 _GONE_AFTER_READINGS = 5
-"""One "unknown topic" is no proof of deletion: a broker may lag."""
+"""A single "unknown topic" is no proof of deletion: a broker may lag."""
 
 ReplicaKey = tuple[TopicPartition, BrokerId]
 
 
 @dataclass(frozen=True, slots=True)
+class Changes:
+    """Partitions that may read differently in reading ``after`` than they did in reading ``before``.
+
+    What is up to date with another reading than ``before`` has missed some, and must be made anew.
+    """
+
+    partitions: frozenset[TopicPartition]
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
 class Look:
-    """What one tick saw. ``changed``: what must be judged again; ``fresh``: what was read in this tick."""
+    """What one round saw. ``fresh``: the partitions that were read in this round."""
 
     observation: Observation
-    changed: frozenset[TopicPartition]
+    changes: Changes
     fresh: frozenset[TopicPartition]
 
 
 class ReplicaSizes(Mapping[ReplicaKey, int]):
-    """Bytes on disk by partition and broker. Kept per broker: a few are asked again every few seconds."""
+    """Bytes on disk by partition and broker. Kept per broker: only a few brokers are read again every few seconds."""
 
     def __init__(self) -> None:
         self._of: dict[BrokerId, dict[TopicPartition, int]] = {}
 
-    def tell(self, broker: BrokerId, dirs: Iterable[LogDir]) -> None:
-        """What the broker has told, in place of what it told before."""
+    def replace(self, broker: BrokerId, dirs: Iterable[LogDir]) -> None:
+        """Replace what is known of this broker."""
         self._of[broker] = {tp: size for log_dir in dirs for tp, size in log_dir.replica_bytes.items()}
 
     def __getitem__(self, key: ReplicaKey) -> int:
@@ -66,7 +78,7 @@ class ReplicaSizes(Mapping[ReplicaKey, int]):
 
 
 class Observer:
-    """Reads one cluster. What it remembers are times and counts; after a restart they begin anew."""
+    """Reads one cluster. It remembers times and counts; after a restart they begin anew."""
 
     def __init__(self, admin: KafkaReader, clock: Clock) -> None:
         self._admin = admin
@@ -83,7 +95,8 @@ class Observer:
         self._leaders_before: tuple[float, Mapping[TopicPartition, int]] | None = None
         self._known: dict[TopicPartition, PartitionState] = {}
         self._before: Mapping[TopicPartition, PartitionState] = {}
-        self._readings = 0
+        self._reading = 0
+        self._full_readings = 0
         self._looked_at = 0
         self._everything_due_at = float("-inf")
         self._unhealthy: Mapping[TopicPartition, PartitionState] = {}
@@ -97,35 +110,34 @@ class Observer:
 
     @property
     def free_bytes(self) -> Mapping[BrokerId, int]:
-        """Usable bytes of the fullest log dir of each broker that tells."""
+        """Usable bytes of the fullest log dir of each broker that reports them."""
         return self._free_bytes
 
     async def everything(self) -> Mapping[TopicPartition, PartitionState]:
-        """All partitions of the cluster as last read: what moves in this tick, the rest up to half a minute ago."""
+        """All partitions as last read: those that move in this round, the rest up to half a minute ago."""
         begun = self._clock.monotonic()
         if begun >= self._everything_due_at:
             self._known = await self._admin.describe_partitions()
             took = self._clock.monotonic() - begun
             pause = max(EVERYTHING_SECONDS, min(_SHARE * took, _EVERYTHING_AT_LEAST_EVERY_SECONDS))
             self._everything_due_at = begun + pause
-            self._readings += 1
+            self._full_readings += 1
             self._unhealthy = unhealthy(self._known)
             try:
                 self._unhealthy_min_insync = await self._read_min_insync({tp.topic for tp in self._unhealthy})
             except RebalanceError as error:
-                # Others' topics: without the right to read them the gate takes 1 for their min.insync.replicas.
+                # Without the right to read others' topics the gate assumes 1 as their min.insync.replicas.
                 log.info("min.insync.replicas of unhealthy topics is not known: %s", error.message)
         return self._known
 
     def expire(self) -> None:
-        """Read everything anew at the next look: what was read before a run began tells nothing about it."""
+        """Read everything again at the next look: what was read before a run began says nothing about it."""
         self._everything_due_at = float("-inf")
 
     async def vitals(self, info: ClusterInfo) -> Vitals:
-        """What the health gate looks at. The controller has answered: a listing is part of every reading."""
+        """What the health gate looks at."""
         await self.everything()
         return Vitals(
-            controller_reachable=True,
             partitions=self._unhealthy,
             min_insync=self._unhealthy_min_insync,
             membership_changed=self._membership(),
@@ -134,33 +146,44 @@ class Observer:
 
     async def look(
         self,
-        errands: Collection[TopicPartition],
+        planned: Collection[TopicPartition],
         moving: Collection[TopicPartition],
         info: ClusterInfo,
         others: Mapping[TopicPartition, PartitionState] | None = None,
     ) -> Look:
-        """The partitions of the errands: those that move as they are now, the others as last read.
+        """The planned partitions: those that move as they are now, the others as last read.
 
         ``others`` are being moved by somebody else; their sizes are read too.
         """
+        before = self._begin_reading()
         known = await self.everything()
         fresh = set(moving)
-        reads_otherwise = await self.refresh(moving)
-        min_insync = await self._read_min_insync({tp.topic for tp in errands})
-        again = self._readings != self._looked_at
-        changed = reads_otherwise | {tp for tp in errands if again and self._before.get(tp) != known.get(tp)}
-        self._absent = {tp: self._absent.get(tp, 0) + 1 for tp in (errands if again else fresh) if tp not in known} | {
+        changed = await self._read_topics_of(moving)
+        min_insync = await self._read_min_insync({tp.topic for tp in planned})
+        again = self._full_readings != self._looked_at
+        changed |= {tp for tp in planned if again and self._before.get(tp) != known.get(tp)}
+        self._absent = {tp: self._absent.get(tp, 0) + 1 for tp in (planned if again else fresh) if tp not in known} | {
             tp: count for tp, count in self._absent.items() if not again and tp not in fresh
         }
         if again:
-            self._looked_at, self._before = self._readings, dict(known)
+            self._looked_at, self._before = self._full_readings, dict(known)
         await self.read_sizes({**(others or {}), **{tp: known[tp] for tp in moving if tp in known}}, info)
         gone = frozenset(tp for tp, count in self._absent.items() if count >= _GONE_AFTER_READINGS)
         observation = Observation(ClusterState(info.cluster_id, info.brokers, known), min_insync, gone)
-        return Look(observation, frozenset(changed | gone), frozenset(fresh))
+        return Look(observation, Changes(frozenset(changed | gone), before, self._reading), frozenset(fresh))
 
-    async def refresh(self, tps: Collection[TopicPartition]) -> set[TopicPartition]:
-        """Read the topics of these partitions now. Returns them, and what else of these topics reads otherwise now."""
+    async def look_again(self, tps: Collection[TopicPartition]) -> Changes:
+        """Read the topics of these partitions now. The last look shows what they are."""
+        before = self._begin_reading()
+        return Changes(frozenset(await self._read_topics_of(tps)), before, self._reading)
+
+    def _begin_reading(self) -> int:
+        """The number of the reading before. One that fails on the way counts: what it had found is lost."""
+        self._reading += 1
+        return self._reading - 1
+
+    async def _read_topics_of(self, tps: Collection[TopicPartition]) -> set[TopicPartition]:
+        """Returns the partitions, and those of the same topics that read differently now."""
         topics = {tp.topic for tp in tps}
         if not topics:
             return set()
@@ -173,7 +196,7 @@ class Observer:
         return set(tps) | otherwise
 
     def note_away(self, brokers: Iterable[BrokerId], info: ClusterInfo) -> None:
-        """Remember since when brokers that matter are not live."""
+        """Remember since when the brokers that a run needs are not live."""
         now = self._clock.monotonic()
         away = set(brokers) - set(info.brokers)
         self._away_since = {broker: self._away_since.get(broker, now) for broker in away}
@@ -184,7 +207,7 @@ class Observer:
         return frozenset(b for b, since in self._away_since.items() if now - since < less_than_seconds)
 
     def note_members(self, info: ClusterInfo) -> None:
-        """Remember when the set of live brokers changed. What was before this process started is not known."""
+        """Remember when the set of live brokers changed. Changes before the start of this process are not known."""
         members = frozenset(info.brokers)
         if self._members is not None and members != self._members:
             self._change = (self._clock.monotonic(), members - self._members, self._members - members)
@@ -197,7 +220,7 @@ class Observer:
         return Change(self._clock.monotonic() - at, joined, left)
 
     async def read_sizes(self, partitions: Mapping[TopicPartition, PartitionState], info: ClusterInfo) -> None:
-        """Every few seconds those of the brokers that copy, now and then all. Without sizes the work goes on."""
+        """Every few seconds the sizes on brokers that copy, less often on all. Without sizes the rebalance goes on."""
         now = self._clock.monotonic()
         copying = {broker for state in partitions.values() if state.adding for broker in state.replicas}
         everybody = now - self._all_log_dirs_read_at >= IDLE_LOG_DIR_SECONDS
@@ -217,10 +240,10 @@ class Observer:
         self._read_traffic(partitions, now)
 
     def _take_in(self, told: Mapping[BrokerId, Collection[LogDir]], asked: Collection[BrokerId]) -> None:
-        """What these brokers have told in place of what they told before; of one that was silent nothing is known."""
+        """Replace what is known of these brokers; of one that gave no answer nothing is known."""
         for broker in asked:
             dirs = told.get(broker, ())
-            self.replica_bytes.tell(broker, dirs)
+            self.replica_bytes.replace(broker, dirs)
             self._free_bytes.pop(broker, None)
             if dirs and all(log_dir.usable_bytes >= 0 for log_dir in dirs):
                 self._free_bytes[broker] = min(log_dir.usable_bytes for log_dir in dirs)
@@ -245,7 +268,7 @@ class Observer:
             self._leaders_before = (now, leaders)
 
     async def _read_min_insync(self, topics: Iterable[str]) -> dict[str, int]:
-        """The effective value per topic, read again once a minute: it seldom changes, and each read costs a call."""
+        """The effective value per topic, read once a minute: it rarely changes, and each read costs a call."""
         now = self._clock.monotonic()
         wanted = set(topics)
         due = [t for t in wanted if now - self._min_insync_read_at.get(t, float("-inf")) > MIN_INSYNC_SECONDS]

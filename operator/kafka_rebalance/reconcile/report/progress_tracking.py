@@ -1,4 +1,4 @@
-"""How a rebalance gets on: progress, pace, the time left, and what keeps it from ever getting there. Sends nothing."""
+"""How far a rebalance is: progress, pace, the time left, and what keeps it from finishing. Pure."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from kafka_rebalance.execution.bottleneck import Copying, never_finishes
 from kafka_rebalance.execution.partition_status import Direction, MovePhase
 from kafka_rebalance.execution.progress import (
+    Pace,
     ReplicaBytes,
     bytes_left,
     measure,
@@ -21,47 +22,58 @@ from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.topology import BrokerId, ClusterState, TopicPartition
 from kafka_rebalance.reconcile.report.ready_state import waiting_summary
-from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState
-from kafka_rebalance.reconcile.state.records import OpenRun
+from kafka_rebalance.reconcile.state.assessment import Advance
+from kafka_rebalance.reconcile.state.judgement import Statuses
+from kafka_rebalance.reconcile.state.rebalance import RebalanceView
+from kafka_rebalance.reconcile.state.record import OpenRun
 from kafka_rebalance.units import format_duration, format_rate
 
 
-def follow(
-    work: RebalanceState,
+def advance_of(
+    rebalance: RebalanceView,
     cluster: ClusterState,
     replica_bytes: ReplicaBytes,
     produce_rates: Mapping[TopicPartition, float],
     now: float,
-) -> None:
-    """Set progress, ``steps_completed``, pace, ``eta`` and ``too_slow``. ``now``: seconds of a monotonic clock."""
-    direction = work.direction or Direction.FORWARD
-    work.progress = measure(work.errands, work.verdicts, cluster, replica_bytes, direction)
-    work.steps_completed = steps_completed(
-        work.errands, work.verdicts, cluster, direction, work.limits.parallel_replicas
+) -> Advance:
+    """How far the run is by this round's statuses. ``now``: seconds of a monotonic clock."""
+    assessment, moves, limits = rebalance.assessment, rebalance.record.moves, rebalance.desired.limits
+    before, rates, statuses = assessment.advance, assessment.throttle.rates, assessment.statuses.by_partition
+    direction = assessment.judgement.direction or Direction.FORWARD
+    progress = measure(moves, statuses, cluster, replica_bytes, direction)
+    opened = rebalance.record.open
+    pace, eta = None, None
+    # While a step block holds it at rest, standing still is intended: the clock of the stall begins anew.
+    if assessment.step_block is None or progress.partitions_in_flight:
+        same = before.pace if before.direction is direction else None
+        pace = same.follow(progress, now) if same else start_pace(progress, now)
+        into, out_of = bytes_left(moves, statuses, cluster, replica_bytes, direction)
+        eta = seconds_left_range(progress, pace, seconds_at_throttle(into, out_of, rates))
+    return Advance(
+        direction=direction,
+        progress=progress,
+        steps_completed=steps_completed(moves, statuses, cluster, direction, limits.parallel_replicas),
+        pace=pace,
+        eta=eta,
+        plan_seconds=expected_seconds(opened.plan, rates) if opened is not None else None,
+        stalled=_stalled(rebalance, pace, now),
+        too_slow=_too_slow(rebalance, cluster, produce_rates),
     )
-    if work.hold is not None and not work.progress.partitions_in_flight:
-        # Standing still is meant: the clock of the progress criterion begins anew.
-        work.pace, work.eta = None, None
-    else:
-        work.pace = work.pace.follow(work.progress, now) if work.pace else start_pace(work.progress, now)
-        into, out_of = bytes_left(work.errands, work.verdicts, cluster, replica_bytes, direction)
-        at_throttle = seconds_at_throttle(into, out_of, work.rates)
-        work.eta = seconds_left_range(work.progress, work.pace, at_throttle)
-    work.too_slow = _too_slow(work, cluster, produce_rates)
 
 
-def stalled(work: RebalanceState, now: float) -> str | None:
+def _stalled(rebalance: RebalanceView, pace: Pace | None, now: float) -> str:
     """Bytes on disk, copies in sync or partitions done must advance within ``stallTimeout``; clears by itself."""
-    timeout = work.rebalance.spec.execution.stall_timeout_seconds
-    if work.pace is None or work.finished or now - work.pace.advanced_at < timeout:
-        return None
-    waits = waiting_summary(work) or ", ".join(str(tp) for tp in list(work.since)[:5]) or _unanswered(work)
+    assessment, timeout = rebalance.assessment, rebalance.desired.spec.execution.stall_timeout_seconds
+    if pace is None or assessment.statuses.finished or now - pace.advanced_at < timeout:
+        return ""
+    flying = ", ".join(str(tp) for tp in list(assessment.judgement.since)[:5])
+    waits = waiting_summary(assessment) or flying or _unanswered(assessment.statuses)
     return f"nothing has advanced for more than {format_duration(timeout)}: {waits}"
 
 
-def _unanswered(work: RebalanceState) -> str:
-    """What is asked of Kafka in each round and not done, for reasons that metadata does not show."""
-    asked = [(tp, v.call) for tp, v in sorted(work.verdicts.items()) if v.phase is MovePhase.READY]
+def _unanswered(statuses: Statuses) -> str:
+    """What is sent to Kafka in each round and not carried out, for reasons that metadata does not show."""
+    asked = [(tp, status.call) for tp, status in sorted(statuses.within(MovePhase.READY).items())]
     if not asked:
         return ""
     tp, call = asked[0]
@@ -69,15 +81,15 @@ def _unanswered(work: RebalanceState) -> str:
     return f"Kafka does not carry out {what} for {tp}, one of {len(asked)}; see the log of the active controller"
 
 
-def _too_slow(work: RebalanceState, cluster: ClusterState, measured: Mapping[TopicPartition, float]) -> str:
-    """Said before, where the load model knows the rates, and during: a throttle below what is produced never ends."""
-    rates = {**(work.expected_rates or {}), **measured}
-    if work.open is None or not rates or work.rates.unlimited:
+def _too_slow(rebalance: RebalanceView, cluster: ClusterState, measured: Mapping[TopicPartition, float]) -> str:
+    """A throttle below the produce rate of what moves: reported before, where the load model knows it, and during."""
+    throttle, limits = rebalance.assessment.throttle.rates, rebalance.desired.limits
+    rates = {**(rebalance.memory.expected_rates or {}), **measured}
+    if rebalance.record.open is None or not rates or throttle.unlimited:
         return ""
-    limits = work.limits
     found = never_finishes(
-        _copying(work, cluster, rates),
-        work.rates,
+        _copying(rebalance.assessment.statuses, cluster, rates),
+        throttle,
         limits.parallel_partitions,
         limits.per_broker_in,
         limits.per_broker_out,
@@ -90,25 +102,25 @@ def _too_slow(work: RebalanceState, cluster: ClusterState, measured: Mapping[Top
     )
 
 
-def _copying(work: RebalanceState, cluster: ClusterState, rates: Mapping[TopicPartition, float]) -> Iterable[Copying]:
-    for tp, verdict in work.verdicts.items():
+def _copying(statuses: Statuses, cluster: ClusterState, rates: Mapping[TopicPartition, float]) -> Iterable[Copying]:
+    for tp, status in statuses.by_partition.items():
         state, rate = cluster.partitions.get(tp), rates.get(tp)
         if state is None or not rate:
             continue
-        if verdict.phase is MovePhase.IN_FLIGHT:
+        if status.phase is MovePhase.IN_FLIGHT:
             yield Copying(tp, state.leader, state.adding, rate, in_flight=True)
-        elif isinstance(verdict.call, Alter) and verdict.call.until_in_sync:
-            yield Copying(tp, state.leader, verdict.call.until_in_sync, rate, in_flight=False)
+        elif isinstance(status.call, Alter) and status.call.until_in_sync:
+            yield Copying(tp, state.leader, status.call.until_in_sync, rate, in_flight=False)
 
 
 def expected_rates(opened: OpenRun, loads: LoadModel) -> dict[TopicPartition, float]:
     """Bytes per second that are produced to each partition of the run, as far as they are known."""
-    known = ((e.tp, loads.bytes_in_per_second(e.tp)) for e in opened.errands if loads.knows(e.tp, e.topic_id))
+    known = ((m.tp, loads.bytes_in_per_second(m.tp)) for m in opened.moves if loads.knows(m.tp, m.topic_id))
     return {tp: rate for tp, rate in known if rate}
 
 
 def expected_seconds(plan: Plan, rates: ClusterRates) -> float | None:
-    """How long the copies take at least: the fullest pipe at the throttle. Sources are taken to be the old leaders."""
+    """How long the copies take at least: the fullest pipe at the throttle. The old leaders are assumed as sources."""
     into: dict[BrokerId, int] = {}
     out_of: dict[BrokerId, int] = {}
     for p in plan.partitions:

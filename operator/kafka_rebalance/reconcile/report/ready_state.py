@@ -1,4 +1,4 @@
-"""What the state of a rebalance is: one word, which is the reason of Ready, and a sentence for people. Pure."""
+"""The state of a rebalance: one word, which is the reason of Ready, and a sentence for people. Pure."""
 
 from __future__ import annotations
 
@@ -6,47 +6,52 @@ from collections import Counter
 
 from kafka_rebalance.api.conditions import ConditionType, ReadySummary
 from kafka_rebalance.api.v1alpha1 import ResourceStatus
-from kafka_rebalance.errors import Transient
+from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.execution.partition_status import Direction, MovePhase
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState, RollbackBarrier, StepBlock
+from kafka_rebalance.reconcile.decide.direction import at_rest, going_back
+from kafka_rebalance.reconcile.decide.judging import skipped_partitions
+from kafka_rebalance.reconcile.decide.replanning import reached, wants_plan
+from kafka_rebalance.reconcile.state.assessment import Assessment, Replanning, RollbackBarrier, StepBlock
+from kafka_rebalance.reconcile.state.desired import Desired
+from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 from kafka_rebalance.units import format_bytes
 
 
-def state_of(work: RebalanceState, stalled: str | None) -> tuple[ReadySummary, str, str]:
+def state_of(rebalance: RebalanceView, problem: RebalanceError | None) -> tuple[ReadySummary, str, str]:
     """Ready's reason is the STATE column; what a person must act on comes first."""
-    if work.problem is not None:
-        retried = ""
-        if isinstance(work.problem, Transient):
-            retried = "; trying again"
-        return ReadySummary.STUCK, work.problem.reason, work.problem.message + retried
-    if work.spec_problem is not None and not work.rebalance.metadata.deleting:
-        unread = f"{work.spec_problem.message}; what was asked for before still holds"
-        return ReadySummary.STUCK, work.spec_problem.reason, unread
-    if work.open is None:
-        return _state_at_rest(work)
-    if work.throttle_problem is not None:
-        return ReadySummary.STUCK, work.throttle_problem.reason, work.throttle_problem.message
-    if work.throttle_refused and not work.rebalance.metadata.deleting:
+    desired, opened, assessment = rebalance.desired, rebalance.record.open, rebalance.assessment
+    if problem is not None:
+        retried = "; trying again" if isinstance(problem, Transient) else ""
+        return ReadySummary.STUCK, problem.reason, problem.message + retried
+    if desired.spec_problem is not None and not desired.deleting:
+        unread = f"{desired.spec_problem.message}; what was asked for before still holds"
+        return ReadySummary.STUCK, desired.spec_problem.reason, unread
+    if opened is None:
+        return _state_without_run(rebalance)
+    throttle, advance, block = assessment.throttle, assessment.advance, assessment.step_block
+    if throttle.problem is not None:
+        return ReadySummary.STUCK, throttle.problem.reason, throttle.problem.message
+    if throttle.refused and not desired.deleting:
         then = "; no new copy starts there: lower the rate, or raise that throttle"
-        return ReadySummary.STUCK, Reason.REPLICATION_THROTTLE_LOWER, work.throttle_refused + then
-    if stalled is not None:
-        return ReadySummary.STUCK, Reason.STALLED, stalled
-    waits = waiting_summary(work) or work.throttle_refused or work.throttle_trouble
-    if work.rebalance.metadata.deleting:
-        return _state_of_teardown(work, waits)
-    if work.replanning is not None:
-        return _state_of_replanning(work, work.replanning)
-    if work.hold is not None:
-        return _held(work.hold), work.hold.reason, f"{work.hold.message}; {_draining(work)}"
-    if work.finished and not waits:
+        return ReadySummary.STUCK, Reason.REPLICATION_THROTTLE_LOWER, throttle.refused + then
+    if advance.stalled:
+        return ReadySummary.STUCK, Reason.STALLED, advance.stalled
+    waits = waiting_summary(assessment) or throttle.refused or throttle.trouble
+    if desired.deleting:
+        return _state_of_teardown(rebalance, waits)
+    if assessment.replanning is not None:
+        return _state_of_replanning(assessment, assessment.replanning)
+    if block is not None:
+        return _summary_of(block), block.reason, f"{block.message}; {_draining(rebalance)}"
+    if assessment.statuses.finished and not waits:
         waits = "everything has arrived; the throttle is being taken away"
-    if work.going_back:
-        return ReadySummary.IN_PROGRESS, Reason.UNDOING, waits or _moving_back(work)
-    if work.too_slow:
-        return ReadySummary.STUCK, Reason.THROTTLE_TOO_LOW, work.too_slow
-    elects_only = work.open.plan.elections and not work.open.plan.changed
+    if going_back(rebalance):
+        return ReadySummary.IN_PROGRESS, Reason.UNDOING, waits or _moving_back(assessment)
+    if advance.too_slow:
+        return ReadySummary.STUCK, Reason.THROTTLE_TOO_LOW, advance.too_slow
+    elects_only = opened.plan.elections and not opened.plan.changed
     doing = "having preferred leaders elected" if elects_only else "moving replicas in small steps"
     return ReadySummary.IN_PROGRESS, Reason.REBALANCING, waits or doing
 
@@ -56,15 +61,12 @@ def ready_reason(status: ResourceStatus) -> tuple[str, str] | None:
     return next(((c.reason, c.message) for c in status.conditions if c.type == ConditionType.READY), None)
 
 
-def waiting_summary(work: RebalanceState) -> str:
-    """Why partitions wait, copies in flight too: reasons with counts and one example each, the most frequent first."""
-    waiting = [
-        (tp, v) for tp, v in sorted(work.verdicts.items()) if v.phase in {MovePhase.WAITING, MovePhase.IN_FLIGHT}
-    ]
-    reasons = [(v.reason, tp, v.message) for tp, v in waiting if v.reason not in {"", Reason.PAUSED}]
-    reasons += [
-        (Reason.DISK_FULL, tp, f"broker {broker} has no room for it") for tp, broker in sorted(work.no_room.items())
-    ]
+def waiting_summary(assessment: Assessment) -> str:
+    """Why partitions wait, also those in flight: reasons with counts and one example, the most frequent first."""
+    waiting = sorted(assessment.statuses.within(MovePhase.WAITING, MovePhase.IN_FLIGHT).items())
+    reasons = [(s.reason, tp, s.message) for tp, s in waiting if s.reason not in {"", Reason.PAUSED}]
+    full = sorted(assessment.no_room.items())
+    reasons += [(Reason.DISK_FULL, tp, f"broker {broker} has no room for it") for tp, broker in full]
     counts = Counter(reason for reason, _, _ in reasons)
     examples: dict[str, str] = {}
     for reason, tp, message in reasons:
@@ -72,91 +74,93 @@ def waiting_summary(work: RebalanceState) -> str:
     return "; ".join(f"{reason} ({count}, e.g. {examples[reason]})" for reason, count in counts.most_common(3))
 
 
-def _state_of_teardown(work: RebalanceState, waits: str) -> tuple[ReadySummary, str, str]:
-    if work.barrier is RollbackBarrier.TOO_LARGE:
-        most = format_bytes(work.rebalance.spec.rollback.max_data or 0)
-        asked = "raise spec.rollback.maxData to move it back, or set spec.deletionPolicy to Revert or Abandon"
-        told = f"the rollback would move {format_bytes(work.bytes_to_move_back)}, more than maxData ({most}): {asked}"
-        return ReadySummary.STUCK, Reason.ROLLBACK_TOO_LARGE, told
-    if work.barrier is RollbackBarrier.HEIR:
-        told = f"{work.heir_name} covers the same partitions and goes on from here; cancelling what is in flight"
-        return ReadySummary.IN_PROGRESS, Reason.TAKEN_OVER, told
-    if work.direction is Direction.REVERT:
+def _state_of_teardown(rebalance: RebalanceView, waits: str) -> tuple[ReadySummary, str, str]:
+    assessment = rebalance.assessment
+    teardown, block = assessment.teardown, assessment.step_block
+    if teardown.barrier is RollbackBarrier.TOO_LARGE:
+        most = format_bytes(rebalance.desired.spec.rollback.max_data or 0)
+        then = "raise spec.rollback.maxData to move it back, or set spec.deletionPolicy to Revert or Abandon"
+        back = format_bytes(teardown.bytes_to_move_back)
+        message = f"the rollback would move {back}, more than maxData ({most}): {then}"
+        return ReadySummary.STUCK, Reason.ROLLBACK_TOO_LARGE, message
+    if teardown.barrier is RollbackBarrier.SUCCESSOR:
+        name = assessment.successor.name if assessment.successor is not None else ""
+        message = f"{name} covers the same partitions and goes on from here; cancelling what is in flight"
+        return ReadySummary.IN_PROGRESS, Reason.TAKEN_OVER, message
+    if assessment.judgement.direction is Direction.REVERT:
         return ReadySummary.IN_PROGRESS, Reason.REVERTING, waits or "cancelling what is in flight"
-    if work.hold is not None:
-        told = f"{work.hold.reason}: {work.hold.message}; {_draining(work)}"
-        return _held(work.hold), Reason.ROLLING_BACK, told
-    if work.finished and not waits:
+    if block is not None:
+        message = f"{block.reason}: {block.message}; {_draining(rebalance)}"
+        return _summary_of(block), Reason.ROLLING_BACK, message
+    if assessment.statuses.finished and not waits:
         waits = "everything is back; the throttle is being taken away"
-    return ReadySummary.IN_PROGRESS, Reason.ROLLING_BACK, waits or _moving_back(work)
+    return ReadySummary.IN_PROGRESS, Reason.ROLLING_BACK, waits or _moving_back(assessment)
 
 
-def _state_of_replanning(work: RebalanceState, why: Reason) -> tuple[ReadySummary, str, str]:
-    if work.settled and work.queued:
-        return ReadySummary.IN_PROGRESS, Reason.QUEUED, work.queue_message
-    said = {
+def _state_of_replanning(assessment: Assessment, replanning: Replanning) -> tuple[ReadySummary, str, str]:
+    if replanning.ready and assessment.queue.waits:
+        return ReadySummary.IN_PROGRESS, Reason.QUEUED, assessment.queue.message
+    why = {
         Reason.SUPERSEDED: "the spec changed",
         Reason.DRIFTED: "others have changed more of the plan than spec.approval.driftBudget",
         Reason.NOT_DRAINED: "a broker to be emptied has got new replicas",
     }
     cancelled = "what is in flight"
-    if why is Reason.SUPERSEDED and work.copying:
+    if replanning.reason is Reason.SUPERSEDED and assessment.statuses.copying:
         cancelled += " and the new plan does not go on with"
-    then = "planning anew" if work.settled else f"cancelling {cancelled}, then planning anew"
-    reason = Reason.DRIFTED if why is Reason.DRIFTED else Reason.SUPERSEDED
-    return ReadySummary.IN_PROGRESS, reason, f"{said[why]}: {then}"
+    then = "planning anew" if replanning.ready else f"cancelling {cancelled}, then planning anew"
+    reason = Reason.DRIFTED if replanning.reason is Reason.DRIFTED else Reason.SUPERSEDED
+    return ReadySummary.IN_PROGRESS, reason, f"{why[replanning.reason]}: {then}"
 
 
-def _held(hold: StepBlock) -> ReadySummary:
-    """A window that cannot be read opens for nobody: that takes somebody, where everything else ends by itself."""
-    return ReadySummary.STUCK if hold.reason is Reason.INVALID_SPEC else ReadySummary.IN_PROGRESS
+def _summary_of(block: StepBlock) -> ReadySummary:
+    """A window that cannot be read never opens and requires an edit; every other block ends by itself."""
+    return ReadySummary.STUCK if block.reason is Reason.INVALID_SPEC else ReadySummary.IN_PROGRESS
 
 
-def _draining(work: RebalanceState) -> str:
-    return "no new step is started" if work.at_rest else "no new step is started; what is in flight finishes"
+def _draining(rebalance: RebalanceView) -> str:
+    return "no new step is started" if at_rest(rebalance) else "no new step is started; what is in flight finishes"
 
 
-def _moving_back(work: RebalanceState) -> str:
-    """Said first: how much the rollback copies, and how long that takes at least."""
-    return f"moving everything back to where it was before the run: {format_bytes(work.bytes_to_move_back)} to copy"
+def _moving_back(assessment: Assessment) -> str:
+    """How much the rollback copies, shown from its beginning."""
+    back = format_bytes(assessment.teardown.bytes_to_move_back)
+    return f"moving everything back to where it was before the run: {back} to copy"
 
 
-def _state_at_rest(work: RebalanceState) -> tuple[ReadySummary, str, str]:
-    if work.wants_plan and (work.queued or work.unseen):
-        return ReadySummary.IN_PROGRESS, Reason.QUEUED, work.queue_message
-    run = work.run
-    ended_well = {RunOutcome.SUCCEEDED, RunOutcome.UNDONE}
-    closed_well = run is not None and (run.outcome in ended_well or (run.undo and not run.open))
-    if run is None or not closed_well or run.planning_hash != work.planning_hash:
+def _state_without_run(rebalance: RebalanceView) -> tuple[ReadySummary, str, str]:
+    run, ended, progress = rebalance.record.run, rebalance.record.ended, rebalance.assessment.advance.progress
+    queue, statuses = rebalance.assessment.queue, rebalance.assessment.statuses
+    if wants_plan(rebalance) and (queue.waits or queue.unseen):
+        return ReadySummary.IN_PROGRESS, Reason.QUEUED, queue.message
+    if run is None or not reached(rebalance):
         return ReadySummary.IN_PROGRESS, Reason.PLANNING, "reading the cluster and making a plan"
     if run.outcome is RunOutcome.ROLLED_BACK_PARTIALLY:
-        return ReadySummary.STUCK, Reason.ROLLED_BACK_PARTIALLY, _not_back(work)
+        return ReadySummary.STUCK, Reason.ROLLED_BACK_PARTIALLY, _not_back(rebalance)
     if run.outcome is RunOutcome.UNDONE:
         return ReadySummary.DONE, Reason.UNDONE, "replicas and their order are as they were before the run"
-    if work.progress is None:
-        return ReadySummary.DONE, *_said_before(work, run)
-    left = _left_alone(work.ended.left_alone if work.ended is not None else 0)
-    total = work.progress.partitions_total
+    if progress is None:
+        return ReadySummary.DONE, *_said_before(rebalance.desired, run)
+    left, total = _left_alone(ended.left_alone if ended is not None else 0), progress.partitions_total
     if total == 0:
-        why_empty = work.ended.why_empty if work.ended is not None else ""
-        return ReadySummary.DONE, Reason.NOTHING_TO_DO, _nothing_to_do(work, why_empty) + left
-    alone = sum(v.phase is MovePhase.SKIPPED for v in work.verdicts.values())
-    return ReadySummary.DONE, Reason.SUCCEEDED, _at_targets(total, alone) + left
+        why_empty = ended.why_empty if ended is not None else ""
+        return ReadySummary.DONE, Reason.NOTHING_TO_DO, _nothing_to_do(rebalance.desired, why_empty) + left
+    return ReadySummary.DONE, Reason.SUCCEEDED, _at_targets(total, statuses.count(MovePhase.SKIPPED)) + left
 
 
-def _not_back(work: RebalanceState) -> str:
-    """Which partitions a way back left where they are; in a later process what was said then."""
-    said = ready_reason(work.rebalance.status)
-    if work.progress is None and said is not None and said[0] == Reason.ROLLED_BACK_PARTIALLY:
+def _not_back(rebalance: RebalanceView) -> str:
+    """Which partitions an undo left where they are; after a restart, what the status said then."""
+    said = ready_reason(rebalance.desired.status)
+    if rebalance.assessment.advance.progress is None and said is not None and said[0] == Reason.ROLLED_BACK_PARTIALLY:
         return said[1]
-    rows = [f"{tp} ({v.reason})" for tp, v in list(work.skipped.items())[:10]]
+    rows = [f"{tp} ({status.reason})" for tp, status in list(skipped_partitions(rebalance).items())[:10]]
     named = f": {', '.join(rows)}" if rows else ""
     return f"not everything could be moved back{named}; the origins are kept"
 
 
-def _said_before(work: RebalanceState, run: Run) -> tuple[str, str]:
-    """Of a run that ended before this process started: what was said; if it was not, what the plan's status tells."""
-    status = work.rebalance.status
+def _said_before(desired: Desired, run: Run) -> tuple[str, str]:
+    """Of a run that ended before this process started: what the status said, else what its plan and progress say."""
+    status = desired.status
     said = ready_reason(status)
     if said is not None and said[0] in {Reason.SUCCEEDED, Reason.NOTHING_TO_DO}:
         return said
@@ -167,12 +171,12 @@ def _said_before(work: RebalanceState, run: Run) -> tuple[str, str]:
     if partitions.total:
         return Reason.SUCCEEDED, _at_targets(partitions.total, partitions.skipped) + left
     why_empty = plan.reason or (Reason.BUDGET_REACHED if plan.budget_reached else "")
-    return Reason.NOTHING_TO_DO, _nothing_to_do(work, why_empty) + left
+    return Reason.NOTHING_TO_DO, _nothing_to_do(desired, why_empty) + left
 
 
-def _nothing_to_do(work: RebalanceState, why_empty: str) -> str:
+def _nothing_to_do(desired: Desired, why_empty: str) -> str:
     if why_empty == Reason.GAIN_TOO_SMALL:
-        gain = work.rebalance.spec.goals.minimum_gain
+        gain = desired.spec.goals.minimum_gain
         return f"{Reason.GAIN_TOO_SMALL}: what would be moved gains less than goals.minimumGain ({gain} %)"
     if why_empty == Reason.BUDGET_REACHED:
         return "goals.maxReplicaMoves or goals.maxDataToMove allow no move that would help"

@@ -1,4 +1,4 @@
-"""What the status says: a pure function of the work, its plan and the cluster as just seen."""
+"""What the status says: a pure function of the rebalance and the cluster as just seen."""
 
 from __future__ import annotations
 
@@ -28,117 +28,122 @@ from kafka_rebalance.api.v1alpha1 import (
     StepProgress,
     ThrottleStatus,
 )
+from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.partition_status import Direction, MovePhase
 from kafka_rebalance.execution.progress import ReplicaBytes
 from kafka_rebalance.model.plan import Spread
 from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.report.ready_state import state_of
-from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState
+from kafka_rebalance.reconcile.state.assessment import Advance, ThrottleFindings
+from kafka_rebalance.reconcile.state.rebalance import RebalanceView
+from kafka_rebalance.reconcile.state.record import OpenRun
 from kafka_rebalance.units import format_bytes, format_duration, format_duration_range, format_rate
 
 
 def build_status(
-    work: RebalanceState,
+    rebalance: RebalanceView,
     cluster: ClusterState,
     replica_bytes: ReplicaBytes,
     *,
-    stalled: str | None,
     now: datetime,
+    problem: RebalanceError | None = None,
 ) -> KafkaRebalanceStatus:
-    """The whole status. ``stalled``: what does not get on."""
-    before = work.written or work.rebalance.status
-    rows = _batch(work, cluster, replica_bytes)
-    skipped = work.skipped
+    """The whole status. ``problem``: what went wrong, where the rebalance has no problem of its own."""
+    desired, opened, assessment = rebalance.desired, rebalance.record.open, rebalance.assessment
+    before = rebalance.memory.written or desired.status
+    rows = _batch(rebalance, cluster, replica_bytes)
     status = before.model_copy(
         update={
-            "observed_generation": work.rebalance.metadata.generation,
+            "observed_generation": desired.metadata.generation,
             "cluster_id": cluster.cluster_id or before.cluster_id,
             "current_batch": tuple(rows[:MAX_BATCH_ROWS]),
             "current_batch_size": len(rows),
-            "conditions": _conditions(work, before.conditions, stalled, now),
+            "conditions": _conditions(rebalance, before.conditions, rebalance.memory.error or problem, now),
         }
     )
-    if work.open is None:
+    if opened is None:
         return status
+    throttle, skipped = assessment.throttle, skipped_partitions(rebalance)
     return status.model_copy(
         update={
-            "plan": _plan(work),
-            "progress": _progress(work, now),
+            "plan": _plan(opened, assessment.advance),
+            "progress": _progress(rebalance, opened, now),
             "throttle": ThrottleStatus(
-                leader_rate=work.rates.general.leader,
-                follower_rate=work.rates.general.follower,
-                source=work.rate_source,
-                bound_by=work.bound_by or None,
-                brokers=work.throttled_brokers,
+                leader_rate=throttle.rates.general.leader,
+                follower_rate=throttle.rates.general.follower,
+                source=throttle.source,
+                bound_by=throttle.bound_by or None,
+                brokers=throttle.brokers,
             ),
             "skipped": tuple(
-                SkippedRow(topic=tp.topic, partition=tp.partition, reason=v.reason)
-                for tp, v in list(skipped.items())[:MAX_SKIPPED_ROWS]
+                SkippedRow(topic=tp.topic, partition=tp.partition, reason=row.reason)
+                for tp, row in list(skipped.items())[:MAX_SKIPPED_ROWS]
             ),
             "skipped_count": len(skipped),
-            "display": _display(work),
+            "display": _display(assessment.advance, throttle),
         }
     )
 
 
 def _conditions(
-    work: RebalanceState, before: Iterable[Condition], stalled: str | None, now: datetime
+    rebalance: RebalanceView, before: Iterable[Condition], problem: RebalanceError | None, now: datetime
 ) -> tuple[Condition, ...]:
-    verdict, reason, message = state_of(work, stalled)
-    generation = work.rebalance.metadata.generation
-    conditions = summarise(before, verdict, reason, message, generation=generation, now=now)
+    desired, opened, assessment = rebalance.desired, rebalance.record.open, rebalance.assessment
+    summary, reason, message = state_of(rebalance, problem)
+    generation = desired.metadata.generation
+    conditions = summarise(before, summary, reason, message, generation=generation, now=now)
 
     def put(kind: ConditionType, status: bool | None, why: str, text: str) -> None:
         nonlocal conditions
         conditions = set_condition(conditions, kind, status, why, text, generation=generation, now=now)
 
-    moving = work.open is not None and not work.finished
-    put(ConditionType.REBALANCING, moving, reason, message)
-    succeeded = verdict is ReadySummary.DONE and reason != Reason.UNDONE
+    put(ConditionType.REBALANCING, opened is not None and not assessment.statuses.finished, reason, message)
+    succeeded = summary is ReadySummary.DONE and reason != Reason.UNDONE
     put(ConditionType.SUCCEEDED, succeeded, reason, message)
-    if work.open is not None:
-        plan = work.open.plan
+    if opened is not None:
+        plan = opened.plan
         elections = f", {plan.elections} leader elections" if plan.elections else ""
-        told = f"{plan.changed} partitions, {plan.replica_moves} replica moves{elections}"
-        put(ConditionType.PLANNED, True, Reason.PLANNED, told)
-        _throttle_condition(work, put)
-        if work.rebalance.spec.approval.policy is ApprovalPolicy.MANUAL:
-            approved = work.rebalance.spec.approval.plan_hash == plan.hash
-            told = f"plan {plan.hash}" + ("" if approved else " is not the one in spec.approval.planHash")
-            put(ConditionType.APPROVED, approved, Reason.APPROVED if approved else Reason.AWAITING_APPROVAL, told)
+        moves = f"{plan.changed} partitions, {plan.replica_moves} replica moves{elections}"
+        put(ConditionType.PLANNED, True, Reason.PLANNED, moves)
+        _throttle_condition(assessment.throttle, put)
+        approval = desired.spec.approval
+        if approval.policy is ApprovalPolicy.MANUAL:
+            approved = approval.plan_hash == plan.hash
+            text = f"plan {plan.hash}" + ("" if approved else " is not the one in spec.approval.planHash")
+            put(ConditionType.APPROVED, approved, Reason.APPROVED if approved else Reason.AWAITING_APPROVAL, text)
         else:
             conditions = remove_condition(conditions, ConditionType.APPROVED)
     elif succeeded:
         put(ConditionType.THROTTLE_APPLIED, False, Reason.RESTORED, "what was there before is back")
-    if work.drained is None:
-        return remove_condition(conditions, ConditionType.DRAINED) if work.open is not None else conditions
-    put(ConditionType.DRAINED, work.drained, Reason.DRAINED if work.drained else Reason.NOT_DRAINED, work.drain_message)
+    drain = assessment.drain
+    if drain is None:
+        return remove_condition(conditions, ConditionType.DRAINED) if opened is not None else conditions
+    put(ConditionType.DRAINED, drain.empty, Reason.DRAINED if drain.empty else Reason.NOT_DRAINED, drain.message)
     return conditions
 
 
-def _throttle_condition(work: RebalanceState, put: Callable[[ConditionType, bool, str, str], None]) -> None:
-    if work.rates.unlimited and not work.throttled_brokers:
+def _throttle_condition(throttle: ThrottleFindings, put: Callable[[ConditionType, bool, str, str], None]) -> None:
+    if throttle.rates.unlimited and not throttle.brokers:
         put(ConditionType.THROTTLE_APPLIED, False, Reason.UNLIMITED, "the spec asks for full speed")
-    elif work.throttle_refused:
-        put(ConditionType.THROTTLE_APPLIED, False, Reason.REPLICATION_THROTTLE_LOWER, work.throttle_refused)
-    elif work.throttled_brokers:
-        bound = f"; on some brokers less, by {work.bound_by}" if work.bound_by else ""
-        relieved = f"; {work.relieved} partitions only where they arrive: a replica is out of the ISR"
-        relieved = relieved if work.relieved else ""
-        told = f"{_rates(work)} from {work.rate_source}{bound}{relieved}"
-        put(ConditionType.THROTTLE_APPLIED, True, Reason.APPLIED, told)
+    elif throttle.refused:
+        put(ConditionType.THROTTLE_APPLIED, False, Reason.REPLICATION_THROTTLE_LOWER, throttle.refused)
+    elif throttle.brokers:
+        bound = f"; on some brokers less, by {throttle.bound_by}" if throttle.bound_by else ""
+        relieved = f"; {throttle.relieved} partitions only where they arrive: a replica is out of the ISR"
+        relieved = relieved if throttle.relieved else ""
+        text = f"{_rates(throttle)} from {throttle.source}{bound}{relieved}"
+        put(ConditionType.THROTTLE_APPLIED, True, Reason.APPLIED, text)
     else:
         put(ConditionType.THROTTLE_APPLIED, False, Reason.PENDING, "no replica is being copied yet")
 
 
-def _plan(work: RebalanceState) -> PlanStatus:
-    if work.open is None:
-        raise RuntimeError("no run is open")
-    plan = work.open.plan
+def _plan(opened: OpenRun, advance: Advance) -> PlanStatus:
+    plan = opened.plan
     return PlanStatus(
         hash=plan.hash,
-        ref=work.open.ref,
+        ref=opened.ref,
         partitions=plan.changed,
         replica_moves=plan.replica_moves,
         lower_bound=plan.certificate.lower_bound,
@@ -153,7 +158,7 @@ def _plan(work: RebalanceState) -> PlanStatus:
         data_source=plan.data_source or None,
         per_broker=tuple(BrokerPlanRow(**asdict(row)) for row in plan.broker_changes[:MAX_PLAN_BROKERS]),
         per_broker_count=len(plan.broker_changes),
-        eta=format_duration(work.eta_seconds) if work.eta_seconds is not None else None,
+        eta=format_duration(advance.plan_seconds) if advance.plan_seconds is not None else None,
     )
 
 
@@ -161,12 +166,13 @@ def _spread(found: Spread | None) -> SpreadStatus | None:
     return SpreadStatus(fewest=found.fewest, most=found.most) if found is not None else None
 
 
-def _progress(work: RebalanceState, now: datetime) -> ProgressStatus | None:
-    found = work.progress
-    if found is None or work.open is None:
+def _progress(rebalance: RebalanceView, opened: OpenRun, now: datetime) -> ProgressStatus | None:
+    advance = rebalance.assessment.advance
+    found, eta = advance.progress, advance.eta
+    if found is None:
         return None
-    run = work.run or work.open.run  # the record: it is written anew when the first step goes out
-    rate = work.pace.rate if work.pace else 0.0
+    run = rebalance.record.run or opened.run  # the record: it is written again when the first step is sent
+    rate = advance.pace.rate if advance.pace else 0.0
     return ProgressStatus(
         percent=found.percent,
         partitions=PartitionProgress(
@@ -177,53 +183,54 @@ def _progress(work: RebalanceState, now: datetime) -> ProgressStatus | None:
             skipped=found.partitions_skipped,
         ),
         replica_moves=ReplicaProgress(total=found.replicas_total, completed=found.replicas_completed),
-        steps=StepProgress(completed=work.steps_completed, in_flight=found.partitions_in_flight),
+        steps=StepProgress(completed=advance.steps_completed, in_flight=found.partitions_in_flight),
         bytes=ByteProgress(total=found.bytes_total, moved=found.bytes_moved),
         rate=round(rate),
-        estimated_completion=format_time(now + timedelta(seconds=work.eta[1])) if work.eta else None,
+        estimated_completion=format_time(now + timedelta(seconds=eta[1])) if eta else None,
         started_at=run.started_at,
         above_replication_factor=found.above_replication_factor,
     )
 
 
-def _batch(work: RebalanceState, cluster: ClusterState, replica_bytes: ReplicaBytes) -> list[BatchRow]:
+def _batch(rebalance: RebalanceView, cluster: ClusterState, replica_bytes: ReplicaBytes) -> list[BatchRow]:
+    judgement = rebalance.assessment.judgement
+    flying = judgement.statuses.within(MovePhase.IN_FLIGHT)
     rows = []
-    for errand in work.errands:
-        verdict = work.verdicts.get(errand.tp)
-        state = cluster.partitions.get(errand.tp)
-        if verdict is None or verdict.phase is not MovePhase.IN_FLIGHT or state is None:
+    for move in rebalance.record.moves if flying else ():
+        status, state = flying.get(move.tp), cluster.partitions.get(move.tp)
+        if status is None or state is None:
             continue
-        held = sum(replica_bytes.get((errand.tp, b), 0) for b in state.adding)
+        on_disk = sum(replica_bytes.get((move.tp, b), 0) for b in state.adding)
         rows.append(
             BatchRow(
-                topic=errand.tp.topic,
-                partition=errand.tp.partition,
+                topic=move.tp.topic,
+                partition=move.tp.partition,
                 current=tuple(b for b in state.replicas if b not in state.adding),
-                step=verdict.step,
-                target=errand.target if work.direction is Direction.FORWARD else errand.origin,
+                step=status.step,
+                target=move.target if judgement.direction is Direction.FORWARD else move.origin,
                 adding=state.adding,
                 removing=state.removing,
-                since=work.since.get(errand.tp),
-                bytes_remaining=max(0, errand.size_bytes * len(state.adding) - held),
+                since=judgement.since.get(move.tp),
+                bytes_remaining=max(0, move.size_bytes * len(state.adding) - on_disk),
             )
         )
     return rows
 
 
-def _display(work: RebalanceState) -> Display:
-    found = work.progress
+def _display(advance: Advance, throttle: ThrottleFindings) -> Display:
+    found = advance.progress
     if found is None:
-        return Display(throttle=_rates(work))
+        return Display(throttle=_rates(throttle))
     return Display(
         progress=f"{found.percent}%",
         moved=f"{format_bytes(found.bytes_moved)}/{format_bytes(found.bytes_total)}",
-        eta="-" if work.eta is None else format_duration_range(*work.eta),
-        throttle=_rates(work),
+        eta="-" if advance.eta is None else format_duration_range(*advance.eta),
+        throttle=_rates(throttle),
     )
 
 
-def _rates(work: RebalanceState) -> str:
-    leader, follower = work.rates.general.leader, work.rates.general.follower
+def _rates(throttle: ThrottleFindings) -> str:
+    leader, follower = throttle.rates.general.leader, throttle.rates.general.follower
     if leader is None and follower is None:
         return "unlimited"
     if leader == follower and leader is not None:

@@ -49,24 +49,24 @@ def lists_for(
     where a partition that the run was not about is not what the row was made for, Refused("UnknownPartition") where
     there is none and was none: no topic has been deleted there, the row is misspelt.
     """
-    before = {errand.tp: errand for errand in earlier}
+    before = {move.tp: move for move in earlier}
     again = planned_before is not None
     known: Container[TopicPartition] = planned_before if planned_before is not None else ()
     wanted: dict[TopicPartition, Replicas] = {}
     skipped: list[SkippedPartition] = []
     for row in rows:
-        state, errand = partitions.get(row.tp), before.get(row.tp)
-        if state is None and (row.tp in known or errand is not None):
+        state, move = partitions.get(row.tp), before.get(row.tp)
+        if state is None and (row.tp in known or move is not None):
             skipped.append(SkippedPartition(row.tp, Reason.TOPIC_DELETED))
         elif state is None:
             since = ", nor had when this run was planned before: correct the row, or take it out" if again else ""
             message = f"the assignment names topic-partition {row.tp}, which the cluster does not have{since}"
             raise Refused(Reason.UNKNOWN_PARTITION, message)
-        elif errand is not None and _another_topic(state, errand):
+        elif move is not None and _another_topic(state, move):
             skipped.append(SkippedPartition(row.tp, Reason.TOPIC_RECREATED))
-        elif state.in_flight or _made_for(row, state, errand):
+        elif state.in_flight or _made_for(row, state, move):
             wanted[row.tp] = row.replicas
-        elif again and errand is not None:
+        elif again and move is not None:
             skipped.append(SkippedPartition(row.tp, Reason.DRIFTED))
         else:
             raise Refused(
@@ -77,13 +77,13 @@ def lists_for(
     return AssignmentLists(wanted, tuple(skipped))
 
 
-def _another_topic(state: PartitionState, errand: PartitionMove) -> bool:
-    return bool(state.topic_id and errand.topic_id) and state.topic_id != errand.topic_id
+def _another_topic(state: PartitionState, move: PartitionMove) -> bool:
+    return bool(state.topic_id and move.topic_id) and state.topic_id != move.topic_id
 
 
-def _made_for(row: Reassigned, state: PartitionState, errand: PartitionMove | None) -> bool:
+def _made_for(row: Reassigned, state: PartitionState, move: PartitionMove | None) -> bool:
     """KIP-236: original_replicas are what the partition has now. Or had before this run, which has moved it since."""
     if row.original is None or state.replicas in (row.original, row.replicas):
         return True
-    on_its_way = errand is not None and set(state.replicas) <= errand.known | set(row.replicas)
-    return errand is not None and on_its_way and row.original in (errand.origin, errand.planned_from)
+    on_its_way = move is not None and set(state.replicas) <= move.known | set(row.replicas)
+    return move is not None and on_its_way and row.original in (move.origin, move.planned_from)

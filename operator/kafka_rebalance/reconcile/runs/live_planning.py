@@ -39,7 +39,7 @@ async def make_plan(
     info: ClusterInfo,
     selected: Mapping[TopicPartition, PartitionState],
     load: LoadModel,
-    asked: PlanInputs,
+    inputs: PlanInputs,
 ) -> Plan:
     """A plan for the selected partitions as they are.
 
@@ -80,23 +80,23 @@ async def make_plan(
                 load.size_bytes(tp),
                 has_leader=state.leader is not None,
                 pinned=tp.topic in pinned,
-                min_insync=asked.min_insync.get(tp.topic, 1),
+                min_insync=inputs.min_insync.get(tp.topic, 1),
             )
             for tp, state in sorted(resting.items())
         ),
         targets=targets,
-        goals=what_is_left(planning_goals(spec.goals), asked.spent),
+        goals=what_is_left(planning_goals(spec.goals), inputs.spent),
         strategy=spec.strategy,
         replication_factor=spec.replication_factor,
         # Those in flight are left to whoever moves them, named here or not.
-        assignment={tp: row for tp, row in asked.lists.wanted.items() if tp in resting or tp not in selected},
+        assignment={tp: row for tp, row in inputs.lists.wanted.items() if tp in resting or tp not in selected},
     )
     made = await solve(request)
     if request.strategy is Strategy.PREFERRED_LEADERS:
         made = replace(made, partitions=tuple(sorted((*made.partitions, *_elections(request, made, resting)))))
     staying = _left_on(decommission, request, made) if decommission else ()
-    made = replace(made, skipped=(*made.skipped, *asked.lists.skipped, *busy, *staying))
-    in_place = tuple(sorted(asked.lists.wanted.keys() - made.about))
+    made = replace(made, skipped=(*made.skipped, *inputs.lists.skipped, *busy, *staying))
+    in_place = tuple(sorted(inputs.lists.wanted.keys() - made.about))
     return replace(made, in_place=in_place, reason=made.reason if selected else Reason.NOTHING_SELECTED)
 
 
@@ -151,15 +151,13 @@ def refuse_stale(earlier: Iterable[PartitionMove], partitions: Mapping[TopicPart
 
     Planned from such a list, the partition would keep a replica too many for ever.
     """
-    for errand in earlier:
-        state, most = partitions.get(errand.tp), max(len(errand.origin), len(errand.target))
-        if state is not None and len(state.replicas) > most and set(state.replicas) <= errand.known:
-            raise Transient(
-                Reason.METADATA_STALE, f"{errand.tp} still shows {list(state.replicas)}; reading again", 1.0
-            )
+    for move in earlier:
+        state, most = partitions.get(move.tp), max(len(move.origin), len(move.target))
+        if state is not None and len(state.replicas) > most and set(state.replicas) <= move.known:
+            raise Transient(Reason.METADATA_STALE, f"{move.tp} still shows {list(state.replicas)}; reading again", 1.0)
 
 
-def with_earlier_errands(
+def with_earlier_moves(
     made: Plan, earlier: Iterable[PartitionMove], partitions: Mapping[TopicPartition, PartitionState]
 ) -> Plan:
     """The plan plus the partitions that an earlier plan of the same run touched and this one leaves where they are.

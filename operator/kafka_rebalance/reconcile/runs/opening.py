@@ -14,7 +14,7 @@ from dataclasses import replace
 from kafka_rebalance.api.v1alpha1 import KafkaRebalanceSpec, planning_hash
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Transient
-from kafka_rebalance.execution.partition_status import Direction, PartitionMove
+from kafka_rebalance.execution.partition_status import PartitionMove
 from kafka_rebalance.execution.queue_order import Place
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader
 from kafka_rebalance.model.load import LoadModel
@@ -26,7 +26,8 @@ from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.decide.budget_used import spent_by
 from kafka_rebalance.reconcile.decide.disk_capacity import refuse_overfull
-from kafka_rebalance.reconcile.decide.superseding import as_if_cancelled, copies_of, gone_on_with
+from kafka_rebalance.reconcile.decide.replanning import wants_plan
+from kafka_rebalance.reconcile.decide.superseding import as_if_cancelled, continued_copies, copies_of
 from kafka_rebalance.reconcile.report.progress_tracking import expected_rates
 from kafka_rebalance.reconcile.runs.assignment_lists import AssignmentLists, lists_for, read_assignment
 from kafka_rebalance.reconcile.runs.live_planning import (
@@ -35,10 +36,13 @@ from kafka_rebalance.reconcile.runs.live_planning import (
     make_plan,
     refuse_stale,
     refuse_unknown_sizes,
-    with_earlier_errands,
+    with_earlier_moves,
 )
-from kafka_rebalance.reconcile.state.rebalance_state import KeptCopies, Planned, RebalanceState
-from kafka_rebalance.reconcile.state.records import Stores, open_run
+from kafka_rebalance.reconcile.state.assessment import KeptCopies, QueuePlace, Replanning
+from kafka_rebalance.reconcile.state.desired import Desired
+from kafka_rebalance.reconcile.state.memory import Planned
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.state.record import Stores, open_run
 from kafka_rebalance.reconcile.state.selection import select
 
 log = logging.getLogger(__name__)
@@ -71,112 +75,134 @@ class Runs:
         self._clock = clock
         self._wake = wake
 
-    async def start(self, work: RebalanceState, info: ClusterInfo, works: Collection[RebalanceState]) -> None:
-        """Begin to plan where a plan is wanted and the queue allows it."""
-        if work.unseen:
-            work.place = Place(runs=False, behind=work.unseen, position=1)
-        due = self._clock.monotonic() >= work.retry_at
-        if not work.wants_plan or not due or (work.queued and not work.unseen):
-            return
-        predecessor = next((other for other in works if other.open is not None and other.heir == work.uid), None)
+    async def start(self, rebalance: Rebalance, info: ClusterInfo, rebalances: Collection[Rebalance]) -> QueuePlace:
+        """Begin to plan if a plan is wanted and the queue allows it. Returns the place in the queue."""
+        queue = rebalance.assessment.queue
+        if queue.unseen:
+            queue = replace(queue, place=Place(runs=False, behind=queue.unseen, position=1))
+        due = self._clock.monotonic() >= rebalance.memory.retry_at
+        if not wants_plan(rebalance) or not due or (queue.waits and not queue.unseen):
+            return queue
+        predecessor = next((r for r in rebalances if r.record.open is not None and _hands_over(r, rebalance)), None)
         if predecessor is not None:
             # Its run has to be closed first: only then is it known what this one inherits.
-            work.place = Place(runs=False, behind=predecessor.name, position=1)
-            return
+            return replace(queue, place=Place(runs=False, behind=predecessor.name, position=1))
         # A stage of its own: what was wrong with the last plan stays on the status until a plan has been made.
-        async with self._lifecycle.problems_of(work, "queue"):
-            work.unseen = await self._unseen(works, info.cluster_id) or ""
-        if work.unseen:
-            work.retry_at = self._clock.monotonic() + _QUEUE_SECONDS
-        elif work.problem_at != "queue":
-            # The spec is taken once: an edit that comes in while we plan supersedes this plan.
-            work.planning = asyncio.create_task(self._plan(work, work.rebalance.spec, info))
-            work.planning.add_done_callback(lambda _: self._wake())
+        async with self._lifecycle.problems_of(rebalance, "queue"):
+            queue = replace(queue, unseen=await self._unseen(rebalances, info.cluster_id) or "")
+        problem = rebalance.memory.problem
+        if queue.unseen:
+            self._lifecycle.retry_in(rebalance, _QUEUE_SECONDS)
+        elif problem is None or problem.stage != "queue":
+            # The spec is read once: an edit that comes in while we plan supersedes this plan.
+            task = asyncio.create_task(self._plan(rebalance, rebalance.desired.spec, info))
+            task.add_done_callback(lambda _: self._wake())
+            self._lifecycle.planning_begins(rebalance, task)
+        return queue
 
-    async def collect(self, work: RebalanceState) -> None:
-        """Take over the plan that has been made meanwhile."""
-        if work.planning is None or not work.planning.done():
-            return
-        task, work.planning = work.planning, None
-        async with self._lifecycle.problems_of(work, "start"):
+    async def collect(self, rebalance: Rebalance) -> Replanning | None:
+        """Take over the plan that has been made meanwhile, if any.
+
+        Returns why the rebalance is planned again: unchanged; or with the copies that the new plan goes on with, if the
+        others have to be cancelled before it is made.
+        """
+        replanning, task = rebalance.assessment.replanning, self._lifecycle.take_plan(rebalance)
+        if task is None:
+            return replanning
+        async with self._lifecycle.problems_of(rebalance, "start"):
             made = await task
             if isinstance(made, Planned):
-                self._begin(work, made)
-            else:
-                work.kept, work.settled = made, False  # the rest is cancelled, then planned from what is there
+                self._lifecycle.begin(rebalance, made)
+                plan = made.opened.plan
+                log.info(
+                    "%s: planned %d partitions, %d replica moves (lower bound %d)",
+                    rebalance.name,
+                    plan.changed,
+                    plan.replica_moves,
+                    plan.certificate.lower_bound,
+                )
+                return None
+            if replanning is not None:
+                return replace(replanning, ready=False, kept=made)
+        return replanning
 
-    async def _unseen(self, works: Collection[RebalanceState], cluster_id: str) -> str | None:
-        """Whose open run may be moving anything: not loaded yet, or of a resource we have not seen since the start."""
-        for other in works:
-            if not other.run_loaded or (other.open is None and other.run is not None and other.run.open):
+    async def _unseen(self, rebalances: Collection[Rebalance], cluster_id: str) -> str | None:
+        """A rebalance whose open run may move anything: not loaded yet, or of a resource not seen since the start."""
+        for other in rebalances:
+            record = other.record
+            if not record.loaded or (record.open is None and record.run_open is not None):
                 return other.name
-        seen = {other.uid for other in works}
+        seen = {other.uid for other in rebalances}
         for run in await self._stores.runs.list_all():
             unseen = run.open and run.cluster_id == cluster_id and run.uid not in seen
             if unseen and await self._resources.exists(run.namespace, run.name, run.uid):
                 return f"{run.namespace}/{run.name}"
         return None
 
-    async def _plan(self, work: RebalanceState, spec: KafkaRebalanceSpec, info: ClusterInfo) -> Planned | KeptCopies:
+    async def _plan(self, rebalance: Rebalance, spec: KafkaRebalanceSpec, info: ClusterInfo) -> Planned | KeptCopies:
         """Plan from what the cluster is now; store plan and origins, then open the run, in this order.
 
         Nothing is stored while copies are in flight that the plan does not go on with: they are cancelled first.
         """
         partitions = await self._admin.describe_partitions()
-        flying = copies_of(work, partitions, info.brokers)
+        flying = copies_of(rebalance, partitions, info.brokers)
         partitions = {**partitions, **{tp: as_if_cancelled(state) for tp, state in flying.items()}}
         selected = select(spec, partitions)
-        before = work.run if work.run is not None and work.run.open else None
-        inherited = await self._inherited(work)
-        earlier = (*work.errands, *_errands_of(inherited.values()))
+        before = rebalance.record.run_open
+        inherited = await self._inherited(rebalance)
+        earlier = (*rebalance.record.moves, *_moves_of(inherited.values()))
         refuse_stale(earlier, partitions)
-        await self._refuse_unseen({errand.tp for errand in earlier} - partitions.keys())
+        await self._refuse_unseen({move.tp for move in earlier} - partitions.keys())
         load = await known_loads(await self._load_models(info.cluster_id), self._admin, info, selected)
         refuse_unknown_sizes(spec.goals, load, selected)
-        named = work.open.named if work.open is not None else None
-        lists = await self._lists(work, spec, partitions, earlier, named)
-        asked = PlanInputs(lists, await self._min_insync(spec, selected), spent_by(before, work.errands, partitions))
-        made = await make_plan(spec, info, selected, load, asked)
-        plan = replace(with_earlier_errands(made, earlier, partitions), data_source=load.source)
-        kept = await self._gone_on_with(work, spec, info, plan, flying)
+        opened = rebalance.record.open
+        named = opened.named if opened is not None else None
+        lists = await self._lists(rebalance.desired, spec, partitions, earlier, named)
+        min_insync = await self._min_insync(spec, selected)
+        inputs = PlanInputs(lists, min_insync, spent_by(before, rebalance.record.moves, partitions))
+        made = await make_plan(spec, info, selected, load, inputs)
+        plan = replace(with_earlier_moves(made, earlier, partitions), data_source=load.source)
+        kept = await self._continued_copies(rebalance, spec, info, plan, flying)
         if kept != flying.keys():
             return KeptCopies(planning_hash(spec), kept)
         await self._refuse_overfull(plan, info, kept)
         await asyncio.to_thread(lambda: (plan.hash, plan.broker_changes))  # computed once, off the event loop
+        uid, run = rebalance.uid, rebalance.record.run
         run = Run(
-            uid=work.uid,
-            namespace=work.rebalance.metadata.namespace,
-            name=work.rebalance.metadata.name,
+            uid=uid,
+            namespace=rebalance.desired.metadata.namespace,
+            name=rebalance.desired.metadata.name,
             cluster_id=info.cluster_id,
             run_id=before.run_id if before else uuid.uuid4().hex,
             planning_hash=planning_hash(spec),
             plan_hash=plan.hash,
             opened_at=before.opened_at if before else self._clock.now(),
-            cordoned=work.run.cordoned if work.run else (),
-            spent=asked.spent,
+            cordoned=run.cordoned if run else (),
+            spent=inputs.spent,
             started_at=before.started_at if before else self._clock.now() if inherited else None,
         )
-        ref = await self._stores.plans.save(work.uid, plan.hash, info.cluster_id, plan, self._clock.now())
+        ref = await self._stores.plans.save(uid, plan.hash, info.cluster_id, plan, self._clock.now())
         found = (Origin(p.tp, p.topic_id, p.current, partitions[p.tp].leader) for p in plan.partitions)
-        stored = await self._stores.origins.append(work.uid, run.run_id, [*inherited.values(), *found])
+        stored = await self._stores.origins.append(uid, run.run_id, [*inherited.values(), *found])
         await self._stores.runs.save(run)
-        await self._forget_older(work, run)
+        await self._forget_older(rebalance, run)
         if before is not None and before.undo:
-            await self._resources.clear_undo(work)
+            await self._resources.clear_undo(rebalance)
         return Planned(open_run(run, plan, ref, stored), load)
 
-    async def recall(self, work: RebalanceState, cluster_id: str) -> None:
-        """After a restart: what is produced to what moves, by the pipeline's load model. No plan is stored with it."""
-        if work.open is None or work.expected_rates is not None:
+    async def recall(self, rebalance: Rebalance, cluster_id: str) -> None:
+        """After a restart, read what is produced to the partitions from the load model: plans are stored without it."""
+        opened = rebalance.record.open
+        if opened is None or rebalance.memory.expected_rates is not None:
             return
-        work.expected_rates = {}  # asked for once, whatever comes of it
+        self._lifecycle.expect(rebalance, {})  # asked for once, even if that fails
         loads = await self._load_models(cluster_id)
         if loads is not None:
-            work.expected_rates = expected_rates(work.open, loads)
+            self._lifecycle.expect(rebalance, expected_rates(opened, loads))
 
     async def _lists(
         self,
-        work: RebalanceState,
+        desired: Desired,
         spec: KafkaRebalanceSpec,
         partitions: Mapping[TopicPartition, PartitionState],
         earlier: Iterable[PartitionMove],
@@ -185,7 +211,7 @@ class Runs:
         """What the ConfigMap of the spec says now: it is not looked at again before the next plan."""
         if spec.assignment is None:
             return AssignmentLists()
-        namespace, ref = work.rebalance.metadata.namespace, spec.assignment.config_map_ref
+        namespace, ref = desired.metadata.namespace, spec.assignment.config_map_ref
         text = await self._resources.config_map_key(namespace, ref.name, ref.key)
         source = f"key {ref.key!r} of ConfigMap {namespace}/{ref.name}"
         rows = await asyncio.to_thread(read_assignment, text, source)
@@ -202,21 +228,22 @@ class Runs:
         ):
             raise Transient(Reason.METADATA_STALE, "not every broker told about all topics; reading again", 1.0)
 
-    async def _gone_on_with(
+    async def _continued_copies(
         self,
-        work: RebalanceState,
+        rebalance: Rebalance,
         spec: KafkaRebalanceSpec,
         info: ClusterInfo,
         plan: Plan,
         copies: Mapping[TopicPartition, PartitionState],
     ) -> frozenset[TopicPartition]:
         """Which of the copies in flight the plan goes on with."""
-        if not copies or work.open is None:
+        opened = rebalance.record.open
+        if not copies or opened is None:
             return frozenset()
         part = replace(plan, partitions=tuple(p for p in plan.partitions if p.tp in copies))
-        errands = open_run(work.open.run, part, "", work.open.origins).errands
+        moves = open_run(opened.run, part, "", opened.origins).moves
         min_insync = await self._read_min_insync({tp.topic for tp in copies})
-        return gone_on_with(errands, copies, info.brokers, min_insync, spec.execution.parallel_replica_count)
+        return continued_copies(moves, copies, info.brokers, min_insync, spec.execution.parallel_replica_count)
 
     async def _refuse_overfull(self, plan: Plan, info: ClusterInfo, copies: Collection[TopicPartition]) -> None:
         """Where nobody tells what is free, the work goes on: each copy is held against the disks again."""
@@ -241,42 +268,31 @@ class Runs:
         configs = await self._admin.topic_configs(set(topics), [_MIN_INSYNC])
         return {topic: int(found[_MIN_INSYNC].value or 1) for topic, found in configs.items()}
 
-    async def _forget_older(self, work: RebalanceState, run: Run) -> None:
+    async def _forget_older(self, rebalance: Rebalance, run: Run) -> None:
         """Plans and origins of the resource that no record names any more. Left behind, they go with the next."""
         try:
-            await self._stores.plans.delete(work.uid, keep=run.plan_hash)
-            await self._stores.origins.delete(work.uid, keep=run.run_id)
+            await self._stores.plans.delete(rebalance.uid, keep=run.plan_hash)
+            await self._stores.origins.delete(rebalance.uid, keep=run.run_id)
         except RebalanceError as error:
-            log.warning("%s: older plans are still stored: %s", work.name, error.message)
+            log.warning("%s: older plans are still stored: %s", rebalance.name, error.message)
 
-    async def _inherited(self, work: RebalanceState) -> dict[TopicPartition, Origin]:
+    async def _inherited(self, rebalance: Rebalance) -> dict[TopicPartition, Origin]:
         """The origins of runs that this new resource has taken over: a deletion leads back to before them."""
-        if work.run is not None:
+        if rebalance.record.run is not None:
             return {}
         found: dict[TopicPartition, Origin] = {}
         for run in await self._stores.runs.list_all():
-            if run.successor == work.uid:
+            if run.successor == rebalance.uid:
                 # The older run was there first.
                 found = await self._stores.origins.load(run.uid, run.run_id) | found
         return found
 
-    def _begin(self, work: RebalanceState, planned: Planned) -> None:
-        work.close()
-        opened = planned.opened
-        work.run, work.open, work.direction = opened.run, opened, Direction.FORWARD
-        work.verdicts, work.progress, work.drained = {}, None, None
-        work.expected_rates = expected_rates(opened, planned.loads)
-        if opened.run.planning_hash != work.planning_hash:
-            work.replanning = Reason.SUPERSEDED
-        log.info(
-            "%s: planned %d partitions, %d replica moves (lower bound %d)",
-            work.name,
-            opened.plan.changed,
-            opened.plan.replica_moves,
-            opened.plan.certificate.lower_bound,
-        )
+
+def _hands_over(old: Rebalance, new: Rebalance) -> bool:
+    successor = old.assessment.successor
+    return successor is not None and successor.uid == new.uid
 
 
-def _errands_of(origins: Iterable[Origin]) -> Iterable[PartitionMove]:
+def _moves_of(origins: Iterable[Origin]) -> Iterable[PartitionMove]:
     """Partitions that another run has touched, as it found them."""
     return (PartitionMove(o.tp, o.topic_id, o.replicas, o.replicas, o.replicas) for o in origins)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS
 from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, KafkaReassignmentThrottle
@@ -17,7 +18,8 @@ from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_RATE, LEADE
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 from kafka_rebalance.reconcile.act.resources import Resources
-from kafka_rebalance.reconcile.decide.judging import moving
+from kafka_rebalance.reconcile.decide.judging import partitions_to_read
+from kafka_rebalance.reconcile.decide.replanning import wants_plan
 from kafka_rebalance.reconcile.decide.throttle_claims import (
     claim_name,
     claims_of,
@@ -27,7 +29,9 @@ from kafka_rebalance.reconcile.decide.throttle_claims import (
 )
 from kafka_rebalance.reconcile.observe.foreign_reassignments import ForeignReassignments
 from kafka_rebalance.reconcile.report.throttle_report import NOTHING_IN_FORCE, BrokerThrottleRow, SideRow, ThrottleView
-from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState
+from kafka_rebalance.reconcile.state.assessment import ThrottleFindings
+from kafka_rebalance.reconcile.state.desired import Desired
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
 from kafka_rebalance.reconcile.throttle.throttle_lifecycle import ThrottleLifecycle, counting
 
@@ -35,6 +39,18 @@ log = logging.getLogger(__name__)
 
 GHOST_SECONDS = 60.0
 """How often to check that resources without our finalizer still exist: a watch can miss their deletion."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottleRound:
+    """What applying the claims came to. ``findings``: of each rebalance, by uid.
+
+    ``uncovered``: replicas not yet throttled, as topic and ``partition:broker``; None: nothing may be copied now,
+    because the ledger cannot be trusted.
+    """
+
+    uncovered: frozenset[tuple[str, str]] | None
+    findings: Mapping[str, ThrottleFindings] = field(default_factory=dict)
 
 
 class ClusterThrottle:
@@ -55,7 +71,7 @@ class ClusterThrottle:
         self.problem: Permanent | None = None
         """Why nothing can be throttled: the ledger is missing or damaged."""
         self._seen_any = False
-        self._claims: dict[str, Claim] = {}
+        self._claims: Mapping[str, Claim] = {}
         self._others = ForeignReassignments(admin, clock.monotonic)
 
     @property
@@ -87,13 +103,13 @@ class ClusterThrottle:
         """Reassignments of other tools under our throttle, as last observed."""
         return self._others.foreign
 
-    async def load(self, works: Iterable[RebalanceState], info: ClusterInfo) -> None:
+    async def load(self, rebalances: Collection[Rebalance], info: ClusterInfo) -> None:
         """Read the ledger once, store an empty one before the first run, add our finalizer to the ruling resource."""
         self._seen_any = self._seen_any or bool(self.throttles)
         self.problem = None
         try:
             await self._keeper.load()
-            await self._establish(list(works), info)
+            await self._establish(rebalances, info)
         except Permanent as error:
             # Cancels and repairs go on; copies wait until somebody restores the ledger.
             log.warning("cluster %s: %s: %s", self._cluster_id, error.reason, error.message)
@@ -101,56 +117,64 @@ class ClusterThrottle:
         else:
             await self._lifecycle.hold(self.throttles)
 
-    async def _establish(self, works: list[RebalanceState], info: ClusterInfo) -> None:
+    async def _establish(self, rebalances: Collection[Rebalance], info: ClusterInfo) -> None:
         """While a run is open, or a resource has our finalizer, a missing ledger was deleted."""
-        open_runs = [work for work in works if work.run is not None and work.run.open]
+        running = [rebalance.record for rebalance in rebalances if rebalance.record.run_open is not None]
         rating = [throttle for throttle in self.throttles.values() if throttle.spec.sets_rates]
-        under_way = bool(open_runs) or any(throttle.metadata.held for throttle in rating)
-        if under_way or rating or any(work.wants_plan for work in works):
+        under_way = bool(running) or any(throttle.metadata.held for throttle in rating)
+        if under_way or rating or any(map(wants_plan, rebalances)):
             await self._keeper.establish(
-                {*info.brokers, *(broker for work in open_runs if work.open for broker in work.open.brokers)},
-                {topic for work in open_runs for topic in work.topics},
+                {*info.brokers, *(broker for record in running if record.open for broker in record.open.brokers)},
+                {topic for record in running for topic in record.topics},
                 under_way=under_way,
             )
 
-    async def look(self, works: Iterable[RebalanceState], cluster: ClusterState) -> None:
+    async def look(self, rebalances: Iterable[Rebalance], cluster: ClusterState) -> None:
         """Find reassignments without a rebalance: of other tools, of resources not seen yet, or not readable."""
         if self.problem is not None or (self._idle(cluster.brokers) and not self.limits_others):
             self._others.forget()
             return
-        in_flight = {tp for work in works for tp in moving(work) if work.open is not None and not work.finished}
+        copying = [r.assessment for r in rebalances if r.record.open is not None and not r.assessment.statuses.finished]
+        in_flight = {tp for assessment in copying for tp in partitions_to_read(assessment)}
         spoken_for = {tp for tp in in_flight if tp in cluster.partitions and cluster.partitions[tp].in_flight}
         await self._others.look(spoken_for, limited=self.limits_others)
 
     async def extend(
         self,
-        works: Sequence[RebalanceState],
+        rebalances: Sequence[Rebalance],
         cluster: ClusterState,
         submitted: Mapping[str, Mapping[TopicPartition, Replicas]],
-    ) -> frozenset[tuple[str, str]] | None:
-        """Apply all claims; return replicas not yet throttled. ``submitted``: by uid.
+    ) -> ThrottleRound:
+        """Apply all claims. ``submitted``: by uid.
 
-        None: nothing may be copied now, because the ledger cannot be trusted. Rebalances with a problem claim too:
-        their partitions in flight go on.
+        Rebalances with a problem claim too: their partitions in flight go on.
         """
         ruling = self.ruling
-        for work in works:
-            work.rates, work.rate_source = rates_of(work, ruling)
-            work.throttle_problem = self.problem
+        found: dict[str, ThrottleFindings] = {}
+        for rebalance in rebalances:
+            rates, source = rates_of(rebalance.desired, ruling)
+            before = rebalance.assessment.throttle
+            found[rebalance.uid] = replace(before, rates=rates, source=source, problem=self.problem)
         if self.problem is not None:
-            return None
+            return ThrottleRound(None, found)
         foreign = self._others.foreign
-        self._claims = claims_of(works, ruling, cluster, submitted, foreign)
+        claims = claims_of(rebalances, ruling, cluster, submitted, foreign)
+        self._claims = claims.by_name
         mode = Mode(ruling.spec.when_replication_throttled) if ruling is not None else Mode.ADDITIVE
         unclaimed = self._others.unclaimed
         uncovered = await self._keeper.extend(self._claims, cluster.brokers, mode, foreign, unclaimed)
-        for work in works:
-            brokers = work.open.brokers if work.open is not None else frozenset[BrokerId]()
-            work.throttled_brokers = 0 if work.finished else self._keeper.brokers_in_place(brokers)
-            work.bound_by = self._bound_by(work, brokers)
-            work.throttle_refused = self._keeper.refusals(brokers)
-            work.throttle_trouble = self._keeper.trouble or self._keeper.contested
-        return uncovered
+        for rebalance in rebalances:
+            wanted, finished = found[rebalance.uid], rebalance.assessment.statuses.finished
+            brokers = rebalance.record.open.brokers if rebalance.record.open is not None else frozenset[BrokerId]()
+            found[rebalance.uid] = replace(
+                wanted,
+                brokers=0 if finished else self._keeper.brokers_in_place(brokers),
+                bound_by=self._bound_by(rebalance.desired, wanted.source, brokers),
+                relieved=claims.relieved.get(rebalance.uid, 0),
+                refused=self._keeper.refusals(brokers),
+                trouble=self._keeper.trouble or self._keeper.contested,
+            )
+        return ThrottleRound(uncovered, found)
 
     async def shrink(self, info: ClusterInfo) -> None:
         """Restore what is no longer claimed, except for unclaimed partitions in flight; then release resources."""
@@ -165,12 +189,13 @@ class ClusterThrottle:
         """Whether there is nothing to do before a new claim or the return of a broker."""
         return self.ledger_empty or (not self._claims and self._keeper.waits_for_absent_brokers(alive))
 
-    def restored(self, work: RebalanceState, info: ClusterInfo) -> bool:
+    def restored(self, rebalance: Rebalance, info: ClusterInfo) -> bool:
         """Whether the configs of the rebalance's topics and brokers are restored, except what others claim."""
         if self.problem is not None:
             return False
-        topics = {errand.tp.topic for errand in work.errands}
-        brokers = {broker for errand in work.errands for broker in errand.known} & set(info.brokers)
+        moves = rebalance.record.moves
+        topics = {move.tp.topic for move in moves}
+        brokers = {broker for move in moves for broker in move.known} & set(info.brokers)
         return self._keeper.restored(topics, brokers)
 
     async def report(self, traffic: Mapping[tuple[BrokerId, Side], int], problem: RebalanceError | None = None) -> None:
@@ -227,8 +252,8 @@ class ClusterThrottle:
         )
         return BrokerThrottleRow(broker, leader, follower)
 
-    def _bound_by(self, work: RebalanceState, brokers: Iterable[BrokerId]) -> str:
+    def _bound_by(self, desired: Desired, source: str, brokers: Iterable[BrokerId]) -> str:
         """The claim whose lower rate binds on some of the brokers; empty where those in the rebalance's status do."""
-        own = {claim_name(work), f"the default of {claim_name(work)}"}
+        own = {claim_name(desired), f"the default of {claim_name(desired)}"}
         binding = {claim for broker in brokers for _, claim in self._keeper.in_place(broker).values()}
-        return min((claim for claim in binding - own if claim not in work.rate_source.split(", ")), default="")
+        return min((claim for claim in binding - own if claim not in source.split(", ")), default="")

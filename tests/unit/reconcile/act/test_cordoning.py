@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from tests.fakes.found_by_rounds import found, recorded
 
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.kafka.ports import ConfigOp, ConfigSource, ConfigValue
@@ -12,8 +13,9 @@ from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.cordoning import CONFIG, Cordons
-from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState, StepBlock
-from kafka_rebalance.reconcile.state.records import Stores, open_run
+from kafka_rebalance.reconcile.state.assessment import Replanning, StepBlock
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.state.record import Stores, open_run
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 FOUR, FIVE = BrokerId(4), BrokerId(5)
@@ -47,16 +49,15 @@ class Cluster:
         self.happened.append(("record", run.cordoned))
 
 
-def work(cordoned=(), *, deleting=False, decommission=(4, 5)):
+def rebalance(cordoned=(), *, deleting=False, decommission=(4, 5)):
     metadata = {"name": "r", "namespace": "kafka", "uid": "u"}
     if deleting:
         metadata["deletionTimestamp"] = NOON.isoformat()
     spec = {"kafka": {"bootstrapServers": "kafka:9092"}, "brokers": {"decommission": list(decommission)}}
-    mine = RebalanceState.of({"metadata": metadata, "spec": spec})
+    mine = Rebalance.of({"metadata": metadata, "spec": spec})
     plan = Plan((), Certificate(0, optimal=True))
-    mine.run = Run("u", "kafka", "r", "c", "run", mine.planning_hash, plan.hash, NOON, cordoned=tuple(cordoned))
-    mine.open = open_run(mine.run, plan, "ref", {})
-    return mine
+    run = Run("u", "kafka", "r", "c", "run", mine.desired.planning_hash, plan.hash, NOON, cordoned=tuple(cordoned))
+    return recorded(mine, run=run, open=open_run(run, plan, "ref", {}))
 
 
 def cordons(cluster):
@@ -65,57 +66,57 @@ def cordons(cluster):
 
 async def test_on_record_before_it_is_in_kafka():
     """Killed in between, the next operator knows what it has to take away."""
-    cluster, mine = Cluster(b4=UNSET, b5=UNSET), work()
+    cluster, mine = Cluster(b4=UNSET, b5=UNSET), rebalance()
     await cordons(cluster).keep(mine, [FOUR, FIVE])
     assert cluster.happened == [("record", (4, 5)), (ConfigOp.SET, 4, "*"), (ConfigOp.SET, 5, "*")]
-    assert mine.run.cordoned == (4, 5)
+    assert mine.record.run.cordoned == (4, 5)
     await cordons(cluster).keep(mine, [FOUR, FIVE])
     assert len(cluster.happened) == 3
 
 
 async def test_what_somebody_else_cordoned_or_kafka_does_not_offer_is_left_alone():
     """3.9 describes no such config; a cordon that was there before stays after."""
-    cluster, mine = Cluster(b4=SOMEBODYS, b5=NOT_OFFERED), work()
+    cluster, mine = Cluster(b4=SOMEBODYS, b5=NOT_OFFERED), rebalance()
     await cordons(cluster).keep(mine, [FOUR, FIVE])
-    assert (cluster.happened, mine.run.cordoned) == ([], ())
+    assert (cluster.happened, mine.record.run.cordoned) == ([], ())
 
 
 async def test_a_recorded_one_is_set_again_after_a_start():
     """The record may have been written, and Kafka not reached."""
-    cluster, mine = Cluster(b4=UNSET, b5=UNSET), work(cordoned=(FOUR, FIVE))
+    cluster, mine = Cluster(b4=UNSET, b5=UNSET), rebalance(cordoned=(FOUR, FIVE))
     await cordons(cluster).keep(mine, [FOUR, FIVE])
     assert [row[0] for row in cluster.happened] == [ConfigOp.SET, ConfigOp.SET]
 
 
 async def test_a_dead_broker_is_not_asked():
     """It is cordoned when it returns."""
-    cluster, mine = Cluster(b4=UNSET, b5=UNSET), work()
+    cluster, mine = Cluster(b4=UNSET, b5=UNSET), rebalance()
     await cordons(cluster).keep(mine, [FOUR])
-    assert mine.run.cordoned == (4,)
+    assert mine.record.run.cordoned == (4,)
     await cordons(cluster).keep(mine, [FOUR, FIVE])
-    assert mine.run.cordoned == (4, 5)
+    assert mine.record.run.cordoned == (4, 5)
 
 
 @pytest.mark.parametrize("way", ["deleted", "undone", "superseded"])
 async def test_any_way_back_takes_it_away(way):
     """And a plan that no longer empties the broker."""
     cluster = Cluster(b4=ConfigValue("*", ConfigSource.DYNAMIC_BROKER))
-    mine = work(cordoned=(FOUR,), deleting=way == "deleted")
+    mine = rebalance(cordoned=(FOUR,), deleting=way == "deleted")
     if way == "undone":
-        mine.run = replace(mine.run, undo=True)
+        recorded(mine, run=replace(mine.record.run, undo=True))
     if way == "superseded":
-        mine.replanning = Reason.SUPERSEDED
+        found(mine, replanning=Replanning(Reason.SUPERSEDED))
     await cordons(cluster).keep(mine, [FOUR, FIVE])
     assert cluster.happened == [(ConfigOp.DELETE, 4, ""), ("record", ())]
-    assert mine.run.cordoned == ()
+    assert mine.record.run.cordoned == ()
 
 
 async def test_without_the_right_to_it_a_decommission_goes_on():
     """It is a help, not a condition."""
-    cluster, mine = Cluster(b4=UNSET, b5=UNSET), work()
+    cluster, mine = Cluster(b4=UNSET, b5=UNSET), rebalance()
     cluster.refuses = Permanent("KafkaAuthorizationFailed", "no")
     await cordons(cluster).keep(mine, [FOUR, FIVE])
-    assert mine.run.cordoned == ()
+    assert mine.record.run.cordoned == ()
 
 
 class TestHeldBack:
@@ -123,17 +124,17 @@ class TestHeldBack:
 
     async def test_nothing_is_begun(self):
         """Once nothing holds it back any more, it is."""
-        cluster, mine = Cluster(b4=UNSET, b5=UNSET), work()
-        mine.hold = StepBlock(Reason.AWAITING_APPROVAL, "set spec.approval.planHash")
+        cluster, mine = Cluster(b4=UNSET, b5=UNSET), rebalance()
+        found(mine, step_block=StepBlock(Reason.AWAITING_APPROVAL, "set spec.approval.planHash"))
         await cordons(cluster).keep(mine, [FOUR, FIVE])
-        assert (cluster.happened, mine.run.cordoned) == ([], ())
-        mine.hold = None
+        assert (cluster.happened, mine.record.run.cordoned) == ([], ())
+        found(mine, step_block=None)
         await cordons(cluster).keep(mine, [FOUR, FIVE])
-        assert mine.run.cordoned == (4, 5)
+        assert mine.record.run.cordoned == (4, 5)
 
     async def test_what_was_begun_stays(self):
         """And is finished where the operator was killed before Kafka was reached."""
-        cluster, mine = Cluster(b4=UNSET, b5=UNSET), work(cordoned=(FOUR,))
-        mine.hold = StepBlock(Reason.SUSPENDED, "spec.execution.suspend is set")
+        cluster, mine = Cluster(b4=UNSET, b5=UNSET), rebalance(cordoned=(FOUR,))
+        found(mine, step_block=StepBlock(Reason.SUSPENDED, "spec.execution.suspend is set"))
         await cordons(cluster).keep(mine, [FOUR, FIVE])
         assert cluster.happened == [(ConfigOp.SET, 4, "*")]

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from tests.fakes.found_by_rounds import recorded
 from tests.fakes.kube_in_memory import KubeInMemory
 from tests.fakes.stopped_clock import NOON, StoppedClock
 
@@ -14,27 +15,28 @@ from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
 from kafka_rebalance.model.topology import TopicPartition, replicas_of
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
-from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState
-from kafka_rebalance.reconcile.state.records import Stores
+from kafka_rebalance.reconcile.decide.direction import heading
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.state.record import Stores
 
 TP = TopicPartition("orders", 0)
 PLAN = Plan((PlannedPartition(TP, replicas_of(1, 2), replicas_of(3, 2)),), Certificate(1, optimal=True))
 
 
 class Resources:
-    """What became of the object; ``terminating`` is what the API server would say of its namespace."""
+    """What happened to the object; ``terminating`` is what the API server would say of its namespace."""
 
     def __init__(self):
         self.happened = []
         self.terminating = False
 
-    async def goes_with_its_surroundings(self, work):
+    async def surroundings_go(self, plural, namespace):
         return self.terminating
 
-    async def announce(self, work, outcome):
+    async def announce(self, rebalance, outcome):
         self.happened.append(outcome)
 
-    async def release(self, work):
+    async def remove_finalizer(self, rebalance):
         self.happened.append("released")
 
 
@@ -52,15 +54,15 @@ class World:
         await self.stores.runs.save(record)
         return record
 
-    async def prepared(self, work, *, connected=True):
-        await self.lifecycle.prepare(work, connected=connected)
+    async def prepared(self, rebalance, *, connected=True):
+        await self.lifecycle.prepare(rebalance, connected=connected)
         return self.resources.happened
 
 
 def deleted(uid="r", *, annotations=None, **spec):
     metadata = {"name": uid, "namespace": "kafka", "uid": uid, "finalizers": [FINALIZER]}
     metadata |= {"deletionTimestamp": NOON.isoformat(), "annotations": annotations or {}}
-    return RebalanceState.of({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}, **spec}})
+    return Rebalance.of({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}, **spec}})
 
 
 @pytest.fixture
@@ -78,7 +80,7 @@ async def test_a_run_is_rolled_back_first(world):
     await world.stored("r")
     mine = deleted()
     assert await world.prepared(mine) == []
-    assert mine.heading is Direction.ROLLBACK
+    assert heading(mine, None) is Direction.ROLLBACK
 
 
 async def test_abandon_and_let_go_end_it_now(world):
@@ -99,7 +101,7 @@ async def test_the_timeout_ends_it_at_once_without_kafka_and_after_a_while_with_
     mine = deleted(rollback={"timeout": "10m"})
     world.clock.at = NOON + timedelta(minutes=11)
     assert await world.prepared(mine) == []
-    assert mine.timed_out(world.clock.now())
+    assert mine.desired.timed_out(world.clock.now())
     assert await world.prepared(mine, connected=False) == [RunOutcome.ABANDONED, "released"]
     await world.stored("q")
     world.resources.happened.clear()
@@ -113,27 +115,27 @@ async def test_a_namespace_that_goes_is_held_up_for_two_minutes_at_most(world):
     world.resources.terminating = True
     mine = deleted()
     assert await world.prepared(mine) == []
-    assert mine.terminating
+    assert mine.memory.terminating
     world.clock.at = NOON + timedelta(minutes=2, seconds=1)
     assert await world.prepared(mine) == [RunOutcome.ABANDONED, "released"]
 
 
-async def test_a_heir_that_goes_before_it_has_a_plan_is_rolled_back(world):
+async def test_a_successor_that_goes_before_it_has_a_plan_is_rolled_back(world):
     """What it took over is its to bring back."""
     await world.stored("old", closed_at=NOON, outcome=RunOutcome.TAKEN_OVER, successor="new")
     mine = deleted("new")
     assert await world.prepared(mine) == []
-    assert mine.heading is Direction.ROLLBACK
-    assert [(e.tp, e.origin, e.target) for e in mine.errands] == [(TP, replicas_of(1, 2), replicas_of(3, 2))]
+    assert heading(mine, None) is Direction.ROLLBACK
+    assert [(e.tp, e.origin, e.target) for e in mine.record.moves] == [(TP, replicas_of(1, 2), replicas_of(3, 2))]
     again = deleted("new")  # killed and started again
     await world.prepared(again)
-    assert again.run == mine.run
+    assert again.record.run == mine.record.run
 
 
 async def test_an_undo_that_could_not_restore_everything_keeps_the_origins(world):
     """And says so."""
     record = await world.stored("r", closed_at=NOON, outcome=RunOutcome.SUCCEEDED)
     mine = deleted()
-    mine.run = replace(record, outcome=RunOutcome.ROLLED_BACK_PARTIALLY, undo=True)
+    recorded(mine, run=replace(record, outcome=RunOutcome.ROLLED_BACK_PARTIALLY, undo=True))
     await world.lifecycle.let_go(mine)
     assert await world.stores.origins.load("r", "run-r")

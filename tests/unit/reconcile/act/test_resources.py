@@ -12,7 +12,7 @@ from kafka_rebalance.errors import Transient
 from kafka_rebalance.kube.api_errors import Conflict
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.report.throttle_report import ThrottleView
-from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -61,30 +61,30 @@ class TestFinalizer:
     async def test_somebody_is_faster_once(self, rival):
         """It is put there and taken away in the same round, and what somebody else put there stays."""
         there = BusyObject(rivals=[rival])
-        work = RebalanceState.of(await there.get())
+        rebalance = Rebalance.of(await there.get())
         resources = Resources(there, lambda: NOW)
-        await resources.hold(work)
-        assert work.held
+        await resources.add_finalizer(rebalance)
+        assert rebalance.desired.has_finalizer
         theirs = ["example.com/theirs"] if rival is foreign else []
         assert sorted(there.body["metadata"]["finalizers"]) == sorted([FINALIZER, *theirs])
         there._rivals = [unimportant]
-        await resources.release(work)
+        await resources.remove_finalizer(rebalance)
         assert there.body["metadata"]["finalizers"] == theirs
 
     async def test_somebody_is_faster_every_time(self):
         """It gives up with an error that is tried again later."""
         there = BusyObject(FINALIZER, rivals=[unimportant] * 100)
-        work = RebalanceState.of(await there.get())
+        rebalance = Rebalance.of(await there.get())
         with pytest.raises(Conflict):
-            await Resources(there, lambda: NOW).release(work)
+            await Resources(there, lambda: NOW).remove_finalizer(rebalance)
 
     async def test_deleted_meanwhile(self):
         """Nothing new is put on an object that is being deleted: the API server would refuse it."""
         there = BusyObject(rivals=[deletion])
-        work = RebalanceState.of(await there.get())
-        await Resources(there, lambda: NOW).hold(work)
+        rebalance = Rebalance.of(await there.get())
+        await Resources(there, lambda: NOW).add_finalizer(rebalance)
         assert there.body["metadata"]["finalizers"] == []
-        assert work.rebalance.metadata.deleting
+        assert rebalance.desired.deleting
 
 
 class TestReportThrottle:

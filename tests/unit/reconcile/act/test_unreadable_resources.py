@@ -54,7 +54,7 @@ class Engine:
     cluster_id = "c"
 
     def __init__(self):
-        self.works = {}
+        self.rebalances = {}
 
     def wake(self):
         pass
@@ -104,8 +104,8 @@ class TestDeleted:
     async def test_its_engine_gets_it(self, world):
         """It is moved back, or let go, as any other."""
         world.seen(later=1, deletionPolicy="Revert")
-        await world.until(lambda: world.engine.works)
-        assert world.engine.works["u-1"].rebalance.spec.deletion_policy == "Revert"
+        await world.until(lambda: world.engine.rebalances)
+        assert world.engine.rebalances["u-1"].desired.spec.deletion_policy == "Revert"
 
     async def test_no_cluster_and_nothing_under_way(self, world):
         """Nobody has to be asked."""

@@ -63,7 +63,7 @@ class TestOperator:
         operator = OperatorInMemory(kafka)
         operator.apply()
         assert "broker 3" in await operator.until("InsufficientDisk")
-        assert (kafka.altered, operator.work.run) == ([], None)
+        assert (kafka.altered, operator.run) == ([], None)
         kafka.free = 200
         await operator.until("Succeeded")
         assert kafka.lists("t").count([3]) == 2
@@ -81,4 +81,4 @@ class TestOperator:
         kafka.log_dirs = log_dirs
         operator = OperatorInMemory(kafka)
         operator.apply()
-        await operator.until_true(lambda: operator.work.open is not None)
+        await operator.until_true(lambda: operator.rebalance.record.open is not None)

@@ -1,20 +1,26 @@
-"""Partitions are judged again where something that bears on them has changed, and only there."""
+"""Partitions are judged again where something that they depend on has changed, and only there."""
 
-from dataclasses import replace
+import inspect
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 
 import pytest
+from tests.fakes.found_by_rounds import found, recorded
 
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionStatus
 from kafka_rebalance.execution.progress import measure
-from kafka_rebalance.execution.schedule import Orders
+from kafka_rebalance.execution.queue_order import Place
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.decide.judging import judge_again, moving, still_meant
-from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState, StepBlock
-from kafka_rebalance.reconcile.state.records import open_run
+from kafka_rebalance.reconcile.decide.direction import at_rest
+from kafka_rebalance.reconcile.decide.judging import judge_again, judge_inputs, partitions_to_read
+from kafka_rebalance.reconcile.observe.observer import Changes
+from kafka_rebalance.reconcile.state.assessment import KeptCopies, Replanning, StepBlock
+from kafka_rebalance.reconcile.state.judgement import CopiesToKeep, JudgeInputs
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.state.record import open_run
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 ALIVE = {BrokerId(b): Broker(BrokerId(b)) for b in (1, 2, 3, 4)}
@@ -33,64 +39,128 @@ def seen(*states, alive=ALIVE, min_insync=1):
     return Observation(ClusterState("c", alive, {s.tp: s for s in states}), {"t": min_insync})
 
 
-def work():
-    mine = RebalanceState.of(
-        {
-            "metadata": {"name": "r", "namespace": "kafka", "uid": "u"},
-            "spec": {"kafka": {"bootstrapServers": "kafka:9092"}},
-        }
+def rebalance(name="r", **execution):
+    metadata = {"name": name, "namespace": "kafka", "uid": name}
+    mine = Rebalance.of(
+        {"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}, "execution": execution}}
     )
     rows = tuple(PlannedPartition(tp(n), replicas_of(1, 2), replicas_of(3, 2)) for n in range(2))
     plan = Plan(rows, Certificate(2, optimal=True))
-    mine.run = Run("u", "kafka", "r", "c", "run", mine.planning_hash, plan.hash, NOON)
-    mine.open = open_run(mine.run, plan, "ref", {})
-    judge_again(mine, seen(partition(0, 1, 2), partition(1, 1, 2)), Direction.FORWARD, frozenset(), ())
-    return mine
+    run = Run(name, "kafka", name, "c", "run", mine.desired.planning_hash, plan.hash, NOON)
+    return recorded(mine, run=run, open=open_run(run, plan, "ref", {}))
 
 
-def kinds(mine):
-    return [mine.verdicts[tp(n)].phase for n in range(2)]
+def judged(mine, now, changed=(), *, direction=Direction.FORWARD, restarting=frozenset(), ahead=(), before=1):
+    """``before``: the reading that the changes are counted from."""
+    inputs = judge_inputs(mine, mine.record.open, direction, now, restarting, ahead)
+    changes = Changes(frozenset(changed), before, before + 1)
+    judgement = judge_again(mine.assessment.judgement, inputs, now, changes, NOON)
+    return found(mine, judgement=judgement)
+
+
+def judged_before(**execution):
+    return judged(rebalance(**execution), seen(partition(0, 1, 2), partition(1, 1, 2)), before=0)
+
+
+def phases(mine):
+    return [mine.assessment.statuses.by_partition[tp(n)].phase for n in range(2)]
 
 
 class TestJudgeAgain:
     def test_at_first_everything_is_judged(self):
         """Nothing is known yet."""
-        assert kinds(work()) == [MovePhase.READY, MovePhase.READY]
+        assert phases(judged_before()) == [MovePhase.READY, MovePhase.READY]
 
     def test_then_only_what_reads_otherwise(self):
-        """The other partition moved too, but nobody said so: its verdict is an older one, and is looked at again."""
-        mine = work()
-        moved = seen(partition(0, 3, 2), partition(1, 3, 2))
-        judge_again(mine, moved, Direction.FORWARD, frozenset(), {tp(0)})
-        assert kinds(mine) == [MovePhase.DONE, MovePhase.READY]
+        """The other partition moved too, but is not among the changes: its status is older, and is looked at again."""
+        mine = judged(judged_before(), seen(partition(0, 3, 2), partition(1, 3, 2)), {tp(0)})
+        assert phases(mine) == [MovePhase.DONE, MovePhase.READY]
+
+    def test_everything_again_after_a_reading_that_was_missed(self):
+        """In a round that failed, or that was not for this rebalance: what changed then was not reported to it."""
+        mine = judged(judged_before(), seen(partition(0, 3, 2), partition(1, 3, 2)), {tp(0)}, before=2)
+        assert phases(mine) == [MovePhase.DONE, MovePhase.DONE]
+
+    def test_the_counts_are_those_of_the_statuses(self):
+        """They are brought up to date with the changes, not counted again."""
+        mine = judged(judged_before(), seen(partition(0, 3, 2), partition(1, 1, 2)), {tp(0)})
+        statuses = mine.assessment.statuses
+        assert [statuses.count(phase) for phase in (MovePhase.READY, MovePhase.DONE)] == [1, 1]
+        assert (statuses.moving, statuses.copying, statuses.finished) == (True, False, False)
 
     @pytest.mark.parametrize(
         "change",
         [
-            {"heading": Direction.ROLLBACK},
-            {"hold": StepBlock(Reason.SUSPENDED, "")},
+            {"direction": Direction.ROLLBACK},
+            {"block": StepBlock(Reason.SUSPENDED, "")},
             {"seen": {"alive": {b: ALIVE[b] for b in list(ALIVE)[:2]}}},
             {"seen": {"min_insync": 2}},
             {"restarting": frozenset({BrokerId(1)})},
             {"execution": {"parallelReplicaCount": 2}},
+            {"ahead": True},
         ],
     )
     def test_everything_again_where_something_else_counts_now(self, change):
-        """Direction, hold, brokers, min.insync.replicas, who restarts, R."""
-        mine = work()
-        mine.hold = change.get("hold")
-        if "execution" in change:
-            metadata = {"name": "r", "namespace": "kafka", "uid": "u"}
-            spec = {"kafka": {"bootstrapServers": "kafka:9092"}, "execution": change["execution"]}
-            mine.update({"metadata": metadata, "spec": spec})
+        """Direction, step block, brokers, min.insync.replicas, restarting brokers, R, who goes first."""
+        other, fresh = rebalance("other"), rebalance(**change.get("execution", {}))
+        mine = judged_before()
+        mine.desired = fresh.desired
         moved = seen(partition(0, 3, 2), partition(1, 3, 2), **change.get("seen", {}))
-        heading = change.get("heading", Direction.FORWARD)
-        judge_again(mine, moved, heading, change.get("restarting", frozenset()), ())
-        fresh = work()
-        fresh.hold, fresh.rebalance, fresh.judged_in = mine.hold, mine.rebalance, None
-        judge_again(fresh, moved, heading, change.get("restarting", frozenset()), ())
-        assert mine.verdicts == fresh.verdicts
-        assert kinds(mine) != [MovePhase.READY, MovePhase.READY] or heading is Direction.ROLLBACK
+        direction, restarting = change.get("direction", Direction.FORWARD), change.get("restarting", frozenset())
+        for each in (mine, fresh):
+            found(each, step_block=change.get("block"))
+            found(each, place=Place(runs=False) if "ahead" in change else None)
+            ahead = [other] if "ahead" in change else []
+            judged(each, moved, direction=direction, restarting=restarting, ahead=ahead)
+        assert mine.assessment.statuses == fresh.assessment.statuses
+        assert phases(mine) != [MovePhase.READY, MovePhase.READY] or direction is Direction.ROLLBACK
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"run": {"undo": True}},
+            {"replanning": None},
+            {"replanning": Replanning(Reason.DRIFTED)},
+            {"replanning": Replanning(Reason.SUPERSEDED, kept=KeptCopies("of the spec", frozenset()))},
+        ],
+    )
+    def test_everything_again_where_other_copies_stay(self, change):
+        """A copy in flight stays while its plan is superseded, unless it is undone or the new plan does not keep it."""
+        mine = found(judged_before(), replanning=Replanning(Reason.SUPERSEDED))
+        flying = replace(partition(0, 3, 1, 2), adding=replicas_of(3), isr=frozenset(replicas_of(1, 2)), leader=1)
+        now = seen(flying, partition(1, 1, 2))
+        judged(mine, now, {tp(0)}, direction=Direction.REVERT)
+        assert phases(mine)[0] is MovePhase.IN_FLIGHT
+        if "run" in change:
+            mine.record = replace(mine.record, run=replace(mine.record.run, **change["run"]))
+        else:
+            kept = change["replanning"] and change["replanning"].kept
+            kept = kept and replace(kept, planning_hash=mine.desired.planning_hash)
+            found(mine, replanning=change["replanning"] and replace(change["replanning"], kept=kept))
+        judged(mine, now, direction=Direction.REVERT, before=2)
+        assert phases(mine)[0] is MovePhase.READY
+
+    def test_no_input_of_the_judging_is_left_out_of_the_key(self):
+        """The judging is given ``JudgeInputs`` and what was read, nothing else: a change of any field counts."""
+        before = judged_before().assessment.judgement
+        others = {
+            "run": rebalance("other").record.open,
+            "direction": Direction.ROLLBACK,
+            "paused": True,
+            "parallel_replicas": 2,
+            "brokers": {},
+            "restarting": frozenset({BrokerId(1)}),
+            "min_insync": {"t": 2},
+            "keep": CopiesToKeep(every=True),
+            "ahead": (("kafka/other", rebalance("other").record.open),),
+        }
+        assert others.keys() == {field.name for field in fields(JudgeInputs)}
+        assert inspect.signature(judge_again).parameters.keys() == {"before", "inputs", "seen", "changes", "now"}
+        now = seen(partition(0, 3, 2), partition(1, 3, 2))
+        for name, value in others.items():
+            inputs = replace(before.inputs, **{name: value})
+            after = judge_again(before, inputs, now, Changes(frozenset(), 1, 2), NOON)
+            assert after.statuses is not before.statuses, name
 
 
 class TestAhead:
@@ -100,42 +170,38 @@ class TestAhead:
     @pytest.mark.parametrize("adding", [(3,), ()])
     def test_what_it_moves_is_left_to_it(self, heading, adding):
         """Neither a null for its copy nor a drop of one that has just arrived: they would undo each other for ever."""
-        mine, other = work(), work()
+        mine, other = judged_before(), judged_before()
         state = replace(partition(0, 3, 1, 2), adding=replicas_of(*adding))
         if adding:
             state = replace(state, isr=state.isr - set(state.adding), leader=BrokerId(1))
         now = seen(state, partition(1, 1, 2))
-        judge_again(mine, now, heading, frozenset(), (), [other])
-        assert (mine.verdicts[tp(0)].phase, mine.verdicts[tp(0)].reason) == (
-            MovePhase.WAITING,
-            Reason.FOREIGN_REASSIGNMENT,
-        )
-        assert other.name in mine.verdicts[tp(0)].message
-        judge_again(mine, now, heading, frozenset(), ())
-        assert mine.verdicts[tp(0)].phase in {MovePhase.READY, MovePhase.IN_FLIGHT}
+        status = judged(mine, now, direction=heading, ahead=[other]).assessment.statuses.by_partition[tp(0)]
+        assert (status.phase, status.reason) == (MovePhase.WAITING, Reason.FOREIGN_REASSIGNMENT)
+        assert other.name in status.message
+        judged(mine, now, direction=heading, before=2)
+        assert phases(mine)[0] in {MovePhase.READY, MovePhase.IN_FLIGHT}
 
     def test_so_it_is_at_rest(self):
         """Or it would take part in the queue as one that still drains."""
-        mine, other = work(), work()
         now = seen(partition(0, 3, 1, 2), partition(1, 1, 2))
-        judge_again(mine, now, Direction.FORWARD, frozenset(), (), [other])
-        mine.progress = measure(mine.errands, mine.verdicts, now.cluster, {}, Direction.FORWARD)
-        assert mine.at_rest
+        mine = judged(judged_before(), now, ahead=[judged_before()])
+        statuses = mine.assessment.statuses.by_partition
+        found(mine, progress=measure(mine.record.moves, statuses, now.cluster, {}, Direction.FORWARD))
+        assert at_rest(mine)
 
     def test_what_it_does_not_want_stays_its_own(self):
         """Partitions outside the plan of the one ahead."""
-        mine, other = work(), work()
-        plan = Plan((other.open.plan.partitions[1],), Certificate(1, optimal=True))
-        other.open = open_run(other.run, plan, "ref", {})
-        judge_again(mine, seen(partition(0, 1, 2), partition(1, 1, 2)), Direction.FORWARD, frozenset(), (), [other])
-        assert kinds(mine) == [MovePhase.READY, MovePhase.WAITING]
+        mine, other = judged_before(), judged_before()
+        plan = Plan((other.record.open.plan.partitions[1],), Certificate(1, optimal=True))
+        recorded(other, open=open_run(other.record.run, plan, "ref", {}))
+        judged(mine, seen(partition(0, 1, 2), partition(1, 1, 2)), ahead=[other])
+        assert phases(mine) == [MovePhase.READY, MovePhase.WAITING]
 
 
 class TestMoving:
     def test_what_moves_what_has_begun_and_what_was_sent(self):
-        """These are read in every tick; what is done, left alone or not begun is not."""
-        mine = work()
-        mine.verdicts = {
+        """These are read in every round; what is done, left alone or not begun is not."""
+        statuses = {
             tp(0): PartitionStatus(MovePhase.IN_FLIGHT, started=True),
             tp(1): PartitionStatus(MovePhase.READY, started=True),
             tp(2): PartitionStatus(MovePhase.WAITING, "CopyNotInSync", started=True),
@@ -145,21 +211,5 @@ class TestMoving:
             tp(6): PartitionStatus(MovePhase.SKIPPED, "Drifted"),
             tp(7): PartitionStatus(MovePhase.READY),
         }
-        mine.sent = frozenset({tp(7)})
-        assert moving(mine) == {tp(0), tp(1), tp(2), tp(3), tp(7)}
-
-
-class TestStillMeant:
-    def test_an_order_of_which_the_second_look_says_otherwise_is_not_sent(self):
-        """Somebody was faster: the next round decides anew."""
-        mine = work()
-        before = dict(mine.verdicts)
-        mine.verdicts = {**before, tp(0): replace(before[tp(0)], phase=MovePhase.WAITING, reason="ForeignReassignment")}
-        orders = Orders(alters={tp(0): replicas_of(1, 2, 3), tp(1): replicas_of(1, 2, 3)})
-        assert still_meant(orders, before, mine).alters == {tp(1): replicas_of(1, 2, 3)}
-
-    def test_what_was_read_in_this_round_needs_no_second_look(self):
-        """It is sent as it was decided."""
-        mine = work()
-        orders = Orders(cancels=(tp(0),), elections=(tp(1),))
-        assert still_meant(orders, {}, mine) == orders
+        mine = found(rebalance(), statuses=statuses, sent=frozenset({tp(7)}))
+        assert partitions_to_read(mine.assessment) == {tp(0), tp(1), tp(2), tp(3), tp(7)}

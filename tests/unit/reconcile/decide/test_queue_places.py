@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from tests.fakes.found_by_rounds import found, recorded, remembered
 
 from kafka_rebalance.api.v1alpha1 import FINALIZER, UNDO_ANNOTATION
 from kafka_rebalance.errors import Refused
@@ -14,9 +15,13 @@ from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.decide.queue_places import ahead_of, give_places
-from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState, RollbackBarrier, StepBlock
-from kafka_rebalance.reconcile.state.records import open_run
+from kafka_rebalance.reconcile.decide.direction import at_rest, heading
+from kafka_rebalance.reconcile.decide.queue_places import ahead_of, may_plan, places_of
+from kafka_rebalance.reconcile.decide.replanning import undo_ordered, wants_plan
+from kafka_rebalance.reconcile.observe.selected_partitions import SelectedPartitions
+from kafka_rebalance.reconcile.state.assessment import Replanning, RollbackBarrier, StepBlock
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.state.record import open_run
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 TP = TopicPartition("orders", 0)
@@ -26,36 +31,29 @@ FLYING = PartitionStatus(MovePhase.IN_FLIGHT)
 WAITING = PartitionStatus(MovePhase.WAITING, "Paused")
 
 
-class StoppedClock:
-    def now(self):
-        return NOON
-
-    def monotonic(self):
-        return 100.0
-
-
 def resource(name, *, created="2026-03-04T10:00:00Z", deleting=False, annotations=None, **spec):
     metadata = {"name": name, "namespace": "kafka", "uid": name, "finalizers": [FINALIZER]}
     metadata |= {"creationTimestamp": created, "annotations": annotations or {}}
     if deleting:
         metadata["deletionTimestamp"] = NOON.isoformat()
-    mine = RebalanceState.of({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}, **spec}})
-    mine.run_loaded = True
-    return mine
+    mine = Rebalance.of({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}, **spec}})
+    return recorded(mine, loaded=True)
 
 
-def running(name, verdict=FLYING, progress=AT_REST, **more):
+def running(name, status=FLYING, progress=AT_REST, **more):
     mine = resource(name, **more)
     plan = Plan((PlannedPartition(TP, replicas_of(1, 2), replicas_of(3, 2)),), Certificate(1, optimal=True))
-    mine.run = Run(name, "kafka", name, "c", "run-1", mine.planning_hash, plan.hash, NOON)
-    mine.open = open_run(mine.run, plan, "ref", {})
-    mine.verdicts, mine.progress = {TP: verdict}, progress
-    return mine
+    run = Run(name, "kafka", name, "c", "run-1", mine.desired.planning_hash, plan.hash, NOON)
+    recorded(mine, run=run, open=open_run(run, plan, "ref", {}))
+    return found(mine, statuses={TP: status}, progress=progress)
 
 
-def lined_up(*works):
-    give_places(works, EVERYTHING, StoppedClock())
-    return {work.uid: work.place for work in works}
+def lined_up(*rebalances):
+    selected = SelectedPartitions().of([r for r in rebalances if may_plan(r)], EVERYTHING)
+    queues = places_of(rebalances, selected, NOON, 100.0)
+    for mine in rebalances:
+        found(mine, queue=queues[mine.uid])
+    return {mine.uid: mine.assessment.queue.place for mine in rebalances}
 
 
 class TestPlaces:
@@ -77,22 +75,22 @@ class TestPlaces:
     def test_a_suspended_one_at_rest_lets_others_by(self):
         """The place is held only while steps may be submitted."""
         first = running("first", WAITING)
-        first.hold = StepBlock(Reason.SUSPENDED, "", releases=True)
+        found(first, step_block=StepBlock(Reason.SUSPENDED, "", releases=True))
         assert lined_up(first, resource("second"))["second"].runs
 
     @pytest.mark.parametrize(
-        ("verdict", "progress"), [(FLYING, AT_REST), (WAITING, replace(AT_REST, above_replication_factor=1))]
+        ("status", "progress"), [(FLYING, AT_REST), (WAITING, replace(AT_REST, above_replication_factor=1))]
     )
-    def test_one_that_is_not_at_rest_yet_does_not(self, verdict, progress):
+    def test_one_that_is_not_at_rest_yet_does_not(self, status, progress):
         """In flight, or above its replication factor."""
-        first = running("first", verdict, progress)
-        first.hold = StepBlock(Reason.SUSPENDED, "", releases=True)
+        first = running("first", status, progress)
+        found(first, step_block=StepBlock(Reason.SUSPENDED, "", releases=True))
         assert not lined_up(first, resource("second"))["second"].runs
 
     def test_an_unhealthy_cluster_gives_no_place_away(self):
         """Nobody could start anything there."""
         first = running("first", WAITING)
-        first.hold = StepBlock(Reason.CLUSTER_UNHEALTHY, "")
+        found(first, step_block=StepBlock(Reason.CLUSTER_UNHEALTHY, ""))
         assert not lined_up(first, resource("second"))["second"].runs
 
     def test_a_higher_priority_makes_it_come_to_rest_and_then_goes_first(self):
@@ -101,7 +99,7 @@ class TestPlaces:
         places = lined_up(first, urgent)
         assert places["first"].yields
         assert not places["urgent"].runs
-        first.verdicts, first.hold = {TP: WAITING}, StepBlock(Reason.YIELDING, "", releases=True)
+        found(first, statuses={TP: WAITING}, step_block=StepBlock(Reason.YIELDING, "", releases=True))
         places = lined_up(first, urgent)
         assert places["urgent"].runs
         assert places["first"].behind == "kafka/urgent"
@@ -109,7 +107,7 @@ class TestPlaces:
     def test_one_that_cannot_be_planned_is_in_nobodys_way_until_it_is_tried_again(self):
         """Refused, and the next try not due."""
         refused = resource("refused", created="2026-03-04T09:00:00Z")
-        refused.problem, refused.retry_at = Refused("UnknownBroker", "7"), 110.0
+        remembered(refused, problem=Refused("UnknownBroker", "7"), retry_at=110.0)
         assert lined_up(refused, resource("second"))["second"].runs
 
 
@@ -118,35 +116,37 @@ class TestAhead:
         """What they move is theirs; who runs leaves nothing to anybody."""
         low = running("low", WAITING)
         high = running("high", priority=5, created="2026-03-04T11:00:00Z")
-        low.place, high.place = Place(runs=False, behind="kafka/high", position=1), Place(runs=True)
+        found(low, place=Place(runs=False, behind="kafka/high", position=1))
+        found(high, place=Place(runs=True))
         assert ahead_of(low, [low, high]) == [high]
         assert ahead_of(high, [low, high]) == []
 
     def test_one_that_has_no_plan_yet_moves_nothing(self):
         """It has the turn, and what is in flight is still that of the one before."""
         low, high = running("low"), resource("high", priority=5)
-        low.place, high.place = Place(runs=False, behind="kafka/high", position=1, yields=True), Place(runs=True)
+        found(low, place=Place(runs=False, behind="kafka/high", position=1, yields=True))
+        found(high, place=Place(runs=True))
         assert ahead_of(low, [low, high]) == []
 
     def test_a_partition_that_left_the_run_keeps_nobody_from_rest(self):
         """Somebody gave it a replica more: that is not above the replication factor by our doing."""
         first = running("first", PartitionStatus(MovePhase.SKIPPED, "Drifted"))
         state = PartitionState(TP, "", replicas_of(1, 2, 9), frozenset(replicas_of(1, 2)), BrokerId(1))
-        first.progress = measure(
-            first.errands, first.verdicts, ClusterState("c", {}, {TP: state}), {}, Direction.FORWARD
-        )
-        assert first.at_rest
+        statuses, cluster = first.assessment.statuses.by_partition, ClusterState("c", {}, {TP: state})
+        found(first, progress=measure(first.record.moves, statuses, cluster, {}, Direction.FORWARD))
+        assert at_rest(first)
 
     def test_a_deletion_that_waits_for_a_word_lets_others_by(self):
         """Nothing is submitted for it until somebody raises its bound."""
         waiting = running("first", WAITING, deleting=True)
-        waiting.barrier = RollbackBarrier.TOO_LARGE
+        found(waiting, barrier=RollbackBarrier.TOO_LARGE)
         assert lined_up(waiting, resource("second"))["second"].runs
 
     def test_one_that_is_handed_over_keeps_its_place_until_it_is_closed(self):
-        """Also while it is suspended: the heir must not plan before it is known what it inherits."""
+        """Also while it is suspended: the successor must not plan before it is known what it inherits."""
         old = running("first", WAITING, deleting=True, execution={"suspend": True})
-        old.barrier, old.hold = RollbackBarrier.HEIR, StepBlock(Reason.SUSPENDED, "", releases=True)
+        block = StepBlock(Reason.SUSPENDED, "", releases=True)
+        found(old, barrier=RollbackBarrier.SUCCESSOR, step_block=block)
         assert not lined_up(old, resource("second"))["second"].runs
 
 
@@ -155,67 +155,64 @@ class TestUnreadableSpec:
         """What was asked for last holds; only the metadata is taken in, and the field is named."""
         mine = running("r", execution={"parallelPartitionCount": 7})
         metadata = {"name": "r", "namespace": "kafka", "uid": "r", "deletionTimestamp": NOON.isoformat()}
-        mine.update({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}, "bogus": 1}})
-        assert mine.rebalance.metadata.deleting
-        assert mine.limits.parallel_partitions == 7
-        assert "bogus" in mine.spec_problem.message
-        mine.update({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}}})
-        assert mine.spec_problem is None
+        mine.see({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}, "bogus": 1}})
+        assert mine.desired.deleting
+        assert mine.desired.limits.parallel_partitions == 7
+        assert "bogus" in mine.desired.spec_problem.message
+        mine.see({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}}})
+        assert mine.desired.spec_problem is None
 
 
 class TestWhereItGoes:
     def test_forward_unless_something_else_is_asked(self):
         """And with no approval or window involved: those only hold it back."""
-        assert running("r").heading is Direction.FORWARD
+        assert heading(running("r"), None) is Direction.FORWARD
 
     @pytest.mark.parametrize(
-        ("policy", "heading"), [("Rollback", Direction.ROLLBACK), ("Revert", Direction.REVERT), ("Abandon", None)]
+        ("policy", "direction"), [("Rollback", Direction.ROLLBACK), ("Revert", Direction.REVERT), ("Abandon", None)]
     )
-    def test_a_deletion_goes_where_the_policy_says(self, policy, heading):
+    def test_a_deletion_goes_where_the_policy_says(self, policy, direction):
         """Changeable while it is terminating."""
-        assert running("r", deleting=True, deletionPolicy=policy).heading is heading
+        assert heading(running("r", deleting=True, deletionPolicy=policy), None) is direction
 
     def test_a_barrier_turns_a_rollback_into_a_revert(self):
         """What is in flight is cancelled whatever keeps the rest where it is."""
         mine = running("r", deleting=True)
-        mine.barrier = RollbackBarrier.TOO_LARGE
-        assert mine.heading is Direction.REVERT
+        assert heading(mine, RollbackBarrier.TOO_LARGE) is Direction.REVERT
 
     def test_a_new_plan_first_cancels_what_is_in_flight(self):
         """KIP-236's rule for duplicates."""
-        mine = running("r")
-        mine.replanning = Reason.SUPERSEDED
-        assert mine.heading is Direction.REVERT
+        mine = found(running("r"), replanning=Replanning(Reason.SUPERSEDED))
+        assert heading(mine, None) is Direction.REVERT
 
     def test_an_undo_goes_back(self):
         """Until it is done or superseded."""
         mine = running("r")
-        mine.run = replace(mine.run, undo=True)
-        assert mine.heading is Direction.ROLLBACK
-        mine.replanning = Reason.SUPERSEDED
-        assert mine.heading is Direction.REVERT
+        recorded(mine, run=replace(mine.record.run, undo=True))
+        assert heading(mine, None) is Direction.ROLLBACK
+        found(mine, replanning=Replanning(Reason.SUPERSEDED))
+        assert heading(mine, None) is Direction.REVERT
 
 
 class TestUndoOrder:
     def closed(self, outcome, order):
-        mine = running("r")
-        plan_hash = mine.run.plan_hash
+        plan_hash = running("r").record.run.plan_hash
         mine = resource("r", annotations={UNDO_ANNOTATION: plan_hash if order == "right" else order})
-        mine.run = Run("r", "kafka", "r", "c", "run-1", mine.planning_hash, plan_hash, NOON, NOON, outcome)
-        return mine
+        run = Run("r", "kafka", "r", "c", "run-1", mine.desired.planning_hash, plan_hash, NOON, NOON, outcome)
+        return recorded(mine, run=run)
 
     def test_only_a_success_of_that_plan_is_undone(self):
         """A wrong or old hash, or a run that is undone already, does nothing."""
-        assert self.closed(RunOutcome.SUCCEEDED, "right").undo_ordered
-        assert not self.closed(RunOutcome.SUCCEEDED, "sha256:other").undo_ordered
-        assert not self.closed(RunOutcome.UNDONE, "right").undo_ordered
+        assert undo_ordered(self.closed(RunOutcome.SUCCEEDED, "right"))
+        assert not undo_ordered(self.closed(RunOutcome.SUCCEEDED, "sha256:other"))
+        assert not undo_ordered(self.closed(RunOutcome.UNDONE, "right"))
 
     @pytest.mark.parametrize("outcome", [RunOutcome.SUCCEEDED, RunOutcome.UNDONE])
     def test_what_is_done_or_undone_is_not_planned_again(self, outcome):
         """One-shot per spec."""
-        assert not self.closed(outcome, "right").wants_plan
+        assert not wants_plan(self.closed(outcome, "right"))
 
     @pytest.mark.parametrize("outcome", [RunOutcome.REVERTED, RunOutcome.ABANDONED])
     def test_any_other_end_is(self, outcome):
         """It was never reached."""
-        assert self.closed(outcome, "right").wants_plan
+        assert wants_plan(self.closed(outcome, "right"))

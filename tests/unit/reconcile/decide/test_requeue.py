@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
+from tests.fakes.found_by_rounds import found, recorded, remembered
 
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
@@ -18,17 +19,18 @@ from kafka_rebalance.reconcile.decide.requeue import (
     RESTING_SECONDS,
     SENT_SECONDS,
     UNSETTLED_SECONDS,
-    pause_after,
+    requeue_after,
 )
-from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState, StepBlock
-from kafka_rebalance.reconcile.state.records import open_run
+from kafka_rebalance.reconcile.state.assessment import StepBlock
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.state.record import open_run
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 TP = TopicPartition("t", 0)
 
 
-def work():
-    return RebalanceState.of(
+def rebalance():
+    return Rebalance.of(
         {
             "metadata": {"name": "r", "namespace": "kafka", "uid": "u"},
             "spec": {"kafka": {"bootstrapServers": "kafka:9092"}},
@@ -36,30 +38,26 @@ def work():
     )
 
 
-def running(kind):
-    mine = work()
+def running(phase):
+    mine = rebalance()
     plan = Plan((PlannedPartition(TP, replicas_of(1, 2), replicas_of(3, 2)),), Certificate(1, optimal=True))
-    mine.run = Run("u", "kafka", "r", "c", "run-1", mine.planning_hash, plan.hash, NOON)
-    mine.open = open_run(mine.run, plan, "plan-0", {})
-    mine.verdicts = {TP: PartitionStatus(kind)}
-    mine.progress = measure(mine.errands, mine.verdicts, ClusterState("c", {}), {}, Direction.FORWARD)
-    return mine
+    run = Run("u", "kafka", "r", "c", "run-1", mine.desired.planning_hash, plan.hash, NOON)
+    recorded(mine, run=run, open=open_run(run, plan, "plan-0", {}))
+    statuses = {TP: PartitionStatus(phase)}
+    progress = measure(mine.record.moves, statuses, ClusterState("c", {}), {}, Direction.FORWARD)
+    return found(mine, statuses=statuses, progress=progress)
 
 
-def held():
-    mine = running(MovePhase.WAITING)
-    mine.hold = StepBlock(Reason.SUSPENDED, "spec.execution.suspend is set")
-    return mine
+def blocked():
+    return found(running(MovePhase.WAITING), step_block=StepBlock(Reason.SUSPENDED, "spec.execution.suspend is set"))
 
 
 def waiting(seconds):
-    mine = work()
-    mine.problem, mine.retry_at = Transient(Reason.KAFKA_UNREACHABLE, "nobody answers"), seconds
-    return mine
+    return remembered(rebalance(), problem=Transient(Reason.KAFKA_UNREACHABLE, "nobody answers"), retry_at=seconds)
 
 
-def pause(*works, sent=False, settled=True, limits_others=False):
-    return pause_after(works, 0.0, sent=sent, settled=settled, limits_others=limits_others)
+def pause(*rebalances, sent=False, ledger_empty=True, limits_others=False):
+    return requeue_after(rebalances, 0.0, sent=sent, ledger_empty=ledger_empty, limits_others=limits_others)
 
 
 class TestPause:
@@ -69,20 +67,20 @@ class TestPause:
         assert pause(running(MovePhase.IN_FLIGHT), sent=sent) == seconds
 
     def test_one_that_moves_is_enough(self):
-        assert pause(held(), running(MovePhase.IN_FLIGHT)) == BUSY_SECONDS
+        assert pause(blocked(), running(MovePhase.IN_FLIGHT)) == BUSY_SECONDS
 
     @pytest.mark.parametrize(("limits_others", "seconds"), [(False, RESTING_SECONDS), (True, FOREIGN_SECONDS)])
     def test_while_all_that_is_open_rests(self, limits_others, seconds):
         """What others begin is to be throttled soon."""
-        assert pause(held(), limits_others=limits_others) == seconds
+        assert pause(blocked(), limits_others=limits_others) == seconds
 
     @pytest.mark.parametrize(
-        ("settled", "limits_others", "seconds"),
+        ("ledger_empty", "limits_others", "seconds"),
         [(True, False, IDLE_SECONDS), (False, False, UNSETTLED_SECONDS), (True, True, FOREIGN_SECONDS)],
         ids=["idle", "a throttle is left", "others are throttled"],
     )
-    def test_while_nothing_is_open(self, settled, limits_others, seconds):
-        assert pause(work(), settled=settled, limits_others=limits_others) == seconds
+    def test_while_nothing_is_open(self, ledger_empty, limits_others, seconds):
+        assert pause(rebalance(), ledger_empty=ledger_empty, limits_others=limits_others) == seconds
 
     @pytest.mark.parametrize(
         ("retry", "seconds"), [(-5.0, BUSY_SECONDS), (7.0, 7.0), (60.0, IDLE_SECONDS)], ids=["due", "soon", "late"]

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
+from tests.fakes.found_by_rounds import found, recorded
 
 from kafka_rebalance.api.v1alpha1 import parse_throttle
 from kafka_rebalance.execution.health_gate import Change, Vitals
@@ -11,9 +12,9 @@ from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.decide.step_blocks import Surroundings, hold_on
-from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState
-from kafka_rebalance.reconcile.state.records import open_run
+from kafka_rebalance.reconcile.decide.step_blocks import Surroundings, step_block_for
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.state.record import open_run
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 KAFKA = {"bootstrapServers": "kafka:9092"}
@@ -21,16 +22,15 @@ TP, FOREIGN = TopicPartition("t", 0), TopicPartition("foreign", 0)
 NIGHT = {"cron": "0 1 * * *", "duration": "5h"}
 
 
-def work(*, deleting=False, undo=False, place=None, execution=None, **spec):
+def rebalance(*, deleting=False, undo=False, place=None, execution=None, **spec):
     metadata = {"name": "r", "namespace": "kafka", "uid": "u-1"}
     if deleting:
         metadata["deletionTimestamp"] = NOON.isoformat()
-    mine = RebalanceState.of({"metadata": metadata, "spec": {"kafka": KAFKA, "execution": execution or {}, **spec}})
+    mine = Rebalance.of({"metadata": metadata, "spec": {"kafka": KAFKA, "execution": execution or {}, **spec}})
     plan = Plan((PlannedPartition(TP, replicas_of(1, 2), replicas_of(3, 2)),), Certificate(1, optimal=True))
-    mine.run = Run("u-1", "kafka", "r", "c", "run-1", mine.planning_hash, plan.hash, NOON, undo=undo)
-    mine.open = open_run(mine.run, plan, "ref", {})
-    mine.place = place or Place(runs=True)
-    return mine
+    run = Run("u-1", "kafka", "r", "c", "run-1", mine.desired.planning_hash, plan.hash, NOON, undo=undo)
+    recorded(mine, run=run, open=open_run(run, plan, "ref", {}))
+    return found(mine, place=place or Place(runs=True))
 
 
 def vitals(*isr, replicas=(1, 2, 3), change=None, min_insync=1):
@@ -38,7 +38,7 @@ def vitals(*isr, replicas=(1, 2, 3), change=None, min_insync=1):
         FOREIGN, "", replicas_of(*replicas), frozenset(replicas_of(*isr)), BrokerId(isr[0]) if isr else None
     )
     live = frozenset(replicas_of(1, 2, 3, 4))
-    return Vitals(True, {FOREIGN: state}, {"foreign": min_insync}, change, live)
+    return Vitals({FOREIGN: state}, {"foreign": min_insync}, change, live)
 
 
 HEALTHY = vitals(1, 2, 3)
@@ -50,94 +50,96 @@ def frozen(**spec):
 
 
 def why(mine, *, seen=HEALTHY, throttles=None, now=NOON):
-    hold = hold_on(mine, Surroundings(now, seen, {TP}, throttles or {}))
-    return hold and (hold.reason, hold.message, hold.releases)
+    block = step_block_for(mine, Surroundings(now, seen, {TP}, throttles or {}))
+    return block and (block.reason, block.message, block.releases)
 
 
 class TestEachCheck:
     def test_nothing_holds_back(self):
         """Healthy, no windows, its turn: new steps start."""
-        assert why(work()) is None
+        assert why(rebalance()) is None
 
     def test_a_freeze_names_the_resource_that_says_so(self):
         """From any throttle resource of the cluster, and it keeps its place: it is not this resource's wish."""
-        reason, message, releases = why(work(), throttles=frozen())
+        reason, message, releases = why(rebalance(), throttles=frozen())
         assert (reason, releases) == (Reason.FROZEN, False)
         assert "kafka/stop" in message
 
     def test_suspended(self):
         """At rest it lets others by."""
-        reason, _, releases = why(work(execution={"suspend": True}))
+        reason, _, releases = why(rebalance(execution={"suspend": True}))
         assert (reason, releases) == (Reason.SUSPENDED, True)
 
     def test_queued_and_yielding(self):
         """Behind somebody, or about to let somebody by."""
-        assert why(work(place=Place(runs=False, behind="kafka/a", position=2)))[0] is Reason.QUEUED
-        reason, message, _ = why(work(place=Place(runs=False, behind="kafka/a", position=1, yields=True)))
+        assert why(rebalance(place=Place(runs=False, behind="kafka/a", position=2)))[0] is Reason.QUEUED
+        reason, message, _ = why(rebalance(place=Place(runs=False, behind="kafka/a", position=1, yields=True)))
         assert reason is Reason.YIELDING
         assert "kafka/a" in message
 
     def test_approval_names_the_hash_and_takes_only_that(self):
         """Another plan's approval is none."""
         manual = {"policy": "Manual"}
-        mine = work(approval=manual)
+        mine = rebalance(approval=manual)
         reason, message, releases = why(mine)
         assert (reason, releases) == (Reason.AWAITING_APPROVAL, True)
-        assert mine.open.plan.hash in message
-        assert why(work(approval={**manual, "planHash": "sha256:" + "0" * 64}))[0] is Reason.AWAITING_APPROVAL
-        assert why(work(approval={**manual, "planHash": mine.open.plan.hash})) is None
+        assert mine.record.open.plan.hash in message
+        assert why(rebalance(approval={**manual, "planHash": "sha256:" + "0" * 64}))[0] is Reason.AWAITING_APPROVAL
+        assert why(rebalance(approval={**manual, "planHash": mine.record.open.plan.hash})) is None
 
     def test_a_window_that_is_shut_says_when_it_opens(self):
         """At noon, for one that opens at one in the morning in Berlin: midnight in UTC."""
-        reason, message, releases = why(work(execution={"windows": [{**NIGHT, "timeZone": "Europe/Berlin"}]}))
+        reason, message, releases = why(rebalance(execution={"windows": [{**NIGHT, "timeZone": "Europe/Berlin"}]}))
         assert (reason, releases) == (Reason.OUTSIDE_WINDOW, True)
         assert "2026-03-05T00:00:00Z" in message
-        assert why(work(execution={"windows": [NIGHT]}), now=NOON.replace(hour=3)) is None
+        assert why(rebalance(execution={"windows": [NIGHT]}), now=NOON.replace(hour=3)) is None
 
     @pytest.mark.parametrize(
         "window", [{"cron": "99 1 * * *", "duration": "5h"}, {**NIGHT, "timeZone": "Europe/Berln"}]
     )
     def test_a_window_that_cannot_be_read_is_shut(self, window):
         """The field is named; the resource is not lost sight of."""
-        reason, message, releases = why(work(execution={"windows": [window]}))
+        reason, message, releases = why(rebalance(execution={"windows": [window]}))
         assert (reason, releases) == (Reason.INVALID_SPEC, True)
         assert "spec.execution.windows" in message
 
     def test_an_unhealthy_cluster_names_the_check_and_the_partition(self):
         """Foreign partitions that are under-replicated, up to maxUnhealthy."""
-        reason, message, releases = why(work(), seen=vitals(1, 2))
+        reason, message, releases = why(rebalance(), seen=vitals(1, 2))
         assert (reason, releases) == (Reason.CLUSTER_UNHEALTHY, False)
         assert "foreign-0" in message
-        assert why(work(execution={"maxUnhealthy": 1}), seen=vitals(1, 2)) is None
+        assert why(rebalance(execution={"maxUnhealthy": 1}), seen=vitals(1, 2)) is None
 
     def test_brokers_that_are_decommissioned_may_be_away(self):
         """A dead broker must not block its own decommission."""
-        assert why(work(brokers={"decommission": [3]}), seen=vitals(1, 2)) is None
+        assert why(rebalance(brokers={"decommission": [3]}), seen=vitals(1, 2)) is None
 
     def test_a_change_of_membership_settles(self):
         """For as long as the resource says."""
         change = Change(30.0, frozenset(), frozenset({BrokerId(4)}))
-        assert why(work(), seen=vitals(1, 2, 3, change=change))[0] is Reason.CLUSTER_UNHEALTHY
-        assert why(work(execution={"brokerSettleTime": "20s"}), seen=vitals(1, 2, 3, change=change)) is None
+        assert why(rebalance(), seen=vitals(1, 2, 3, change=change))[0] is Reason.CLUSTER_UNHEALTHY
+        assert why(rebalance(execution={"brokerSettleTime": "20s"}), seen=vitals(1, 2, 3, change=change)) is None
 
 
 class TestGoingBack:
     @pytest.mark.parametrize("back", [{"deleting": True}, {"undo": True}])
     def test_no_approval_and_no_foreign_partition_holds_up_a_way_back(self, back):
-        """A finalizer is not held hostage by other people's partitions."""
-        assert why(work(approval={"policy": "Manual"}, **back), seen=vitals(1, 2)) is None
+        """A finalizer is not held hostage by other people's partitions, nor by a broker whose death made it wanted."""
+        left = Change(1.0, left=frozenset(replicas_of(1, 2, 3, 4)))
+        for sick in (vitals(1, 2), vitals(min_insync=2, change=left)):
+            assert why(rebalance(approval={"policy": "Manual"}, **back), seen=sick) is None
 
     @pytest.mark.parametrize("back", [{"deleting": True}, {"undo": True}])
     def test_a_freeze_a_suspend_and_a_window_do(self, back):
         """They block new steps of a rollback too (design, rest points)."""
-        assert why(work(**back), throttles=frozen())[0] is Reason.FROZEN
-        assert why(work(execution={"suspend": True}, **back))[0] is Reason.SUSPENDED
-        assert why(work(execution={"windows": [NIGHT]}, **back))[0] is Reason.OUTSIDE_WINDOW
+        assert why(rebalance(**back), throttles=frozen())[0] is Reason.FROZEN
+        assert why(rebalance(execution={"suspend": True}, **back))[0] is Reason.SUSPENDED
+        assert why(rebalance(execution={"windows": [NIGHT]}, **back))[0] is Reason.OUTSIDE_WINDOW
 
 
 class TestWhichIsShown:
     def test_what_holds_all_comes_before_what_holds_one(self):
         """Somebody who resumes a frozen cluster's rebalance learns of the freeze."""
-        mine = work(execution={"suspend": True, "windows": [NIGHT]})
+        mine = rebalance(execution={"suspend": True, "windows": [NIGHT]})
         assert why(mine, throttles=frozen(), seen=vitals(1))[0] is Reason.FROZEN
         assert why(mine, seen=vitals(1))[0] is Reason.SUSPENDED

@@ -29,9 +29,9 @@ async def planned_for_long(operator):
     async def late(_):
         await loaded.wait()
 
-    operator.engine._runs._load_models = late
+    operator.engine._rounds._runs._load_models = late
     operator.edit(topics={"exclude": ["no-1"]})
-    while operator.work.planning is None:
+    while operator.rebalance.memory.planning is None:
         await tick(operator)
     return loaded
 
@@ -68,7 +68,7 @@ class TestATopicThatOnlySomeBrokersKnow:
         kafka.unseen = {away(kafka, "tu")[0][0]}
         operator.edit(topics={"exclude": ["no-1"]})
         await operator.until("MetadataStale")
-        assert operator.work.planning is None
+        assert operator.rebalance.memory.planning is None
         kafka.unseen = set()
         return kafka, operator
 
@@ -126,8 +126,8 @@ def nulled(kafka):
 
 async def superseded(operator):
     """Rounds, until the run is that of the spec."""
-    await operator.until_true(lambda: operator.work.run_loaded)
-    await operator.until_true(lambda: operator.work.run.planning_hash == operator.work.planning_hash)
+    await operator.until_true(lambda: operator.rebalance.record.loaded)
+    await operator.until_true(lambda: operator.run.planning_hash == operator.rebalance.desired.planning_hash)
     await operator.round()
 
 
@@ -137,14 +137,14 @@ class TestCopiesInFlight:
     @pytest.mark.parametrize("killed_after", [None, 0, 1, 2, 3])
     async def test_an_edit_that_changes_nothing_for_them(self, killed_after):
         kafka, operator = await in_flight()
-        flying, sent, old = kafka.flying, list(kafka.altered), operator.work.run.planning_hash
+        flying, sent, old = kafka.flying, list(kafka.altered), operator.run.planning_hash
         operator.edit(topics={"exclude": ["no-1"]})
         if killed_after is not None:
             for _ in range(killed_after):
                 await operator.round()
             operator.restart()
         await superseded(operator)
-        assert operator.work.run.planning_hash != old
+        assert operator.run.planning_hash != old
         assert (kafka.flying, kafka.altered) == (flying, sent)
         kafka.arrive()
         await operator.until("Succeeded")
@@ -195,7 +195,7 @@ class TestCopiesInFlight:
         """In no round is a copy in flight without its entry."""
         kafka, operator = await in_flight()
         operator.edit(topics={"exclude": ["no-1"]})
-        while operator.work.run.planning_hash != operator.work.planning_hash:
+        while operator.run.planning_hash != operator.rebalance.desired.planning_hash:
             await operator.round()
             assert followers(kafka) == {f"{tp}:{state.adding[0]}" for tp, state in kafka.states.items() if state.adding}
         await operator.round()
@@ -238,8 +238,8 @@ class TestCopiesInFlight:
         try:
             await superseded(operator)
         except Killed:
-            if operator.work.planning is not None:
-                operator.work.planning.cancel()
+            if operator.rebalance.memory.planning is not None:
+                operator.rebalance.memory.planning.cancel()
             operator.restart()
             await superseded(operator)
         assert nulled(kafka) == ["t-1"]

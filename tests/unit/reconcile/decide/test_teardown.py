@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.fakes.found_by_rounds import found, recorded, remembered
 
 from kafka_rebalance.api.v1alpha1 import FINALIZER
 from kafka_rebalance.errors import Refused
@@ -10,9 +11,11 @@ from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatu
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
-from kafka_rebalance.reconcile.decide.teardown import barrier_to_rollback, name_heirs
-from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState, RollbackBarrier
-from kafka_rebalance.reconcile.state.records import open_run
+from kafka_rebalance.reconcile.decide.teardown import successors_of, teardown_of
+from kafka_rebalance.reconcile.observe.selected_partitions import SelectedPartitions
+from kafka_rebalance.reconcile.state.assessment import RollbackBarrier, Successor
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.state.record import open_run
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
@@ -26,18 +29,16 @@ def resource(name, *, deleting=False, metadata=None, **spec):
     metadata = {"name": name, "namespace": "kafka", "uid": f"uid-{name}", "finalizers": [FINALIZER], **given}
     if deleting:
         metadata["deletionTimestamp"] = NOON.isoformat()
-    mine = RebalanceState.of({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}, **spec}})
-    mine.run_loaded = True
-    return mine
+    mine = Rebalance.of({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}, **spec}})
+    return recorded(mine, loaded=True)
 
 
 def dying(*numbers, **spec):
     mine = resource("old", deleting=True, **spec)
     rows = tuple(PlannedPartition(tp(n), replicas_of(1, 2), replicas_of(3, 4), size_bytes=100) for n in numbers)
     plan = Plan(rows, Certificate(len(rows), optimal=True))
-    mine.run = Run(mine.uid, "kafka", "old", "c", "run-1", mine.planning_hash, plan.hash, NOON)
-    mine.open = open_run(mine.run, plan, "ref", {})
-    return mine
+    run = Run(mine.uid, "kafka", "old", "c", "run-1", mine.desired.planning_hash, plan.hash, NOON)
+    return recorded(mine, run=run, open=open_run(run, plan, "ref", {}))
 
 
 def cluster(*replicas, adding=()):
@@ -52,26 +53,35 @@ EVERYTHING = {
 }
 
 
-class TestHeirs:
+def barrier_of(old, seen, now=NOON):
+    return teardown_of(old, seen, now).barrier
+
+
+def successor_of(old, *others):
+    """As the rounds name it: it is given to the one that it replaces."""
+    everybody = [old, *others]
+    successor = successors_of(everybody, SelectedPartitions().of(everybody, EVERYTHING)).get(old.uid)
+    found(old, successor=successor)
+    return successor
+
+
+class TestSuccessors:
     def test_a_new_resource_that_wants_all_its_partitions_takes_over(self):
         """Renamed in Git: not moved back first, only to be moved forth again."""
         old, new = dying(0, 1), resource("new", topics={"include": ["orders"]})
-        name_heirs([old, new], EVERYTHING)
-        assert (old.heir, old.heir_name) == (new.uid, "kafka/new")
-        assert barrier_to_rollback(old, cluster(3, 4), NOON) is RollbackBarrier.HEIR
+        assert successor_of(old, new) == Successor(new.uid, "kafka/new")
+        assert barrier_of(old, cluster(3, 4)) is RollbackBarrier.SUCCESSOR
 
     def test_one_that_lacks_a_partition_does_not(self):
         """What it does not cover would stay where nobody asked for it."""
         old, new = dying(0, 1), resource("new", topics={"include": ["other"]})
-        name_heirs([old, new], EVERYTHING)
-        assert old.heir == ""
+        assert successor_of(old, new) is None
 
-    def test_partitions_that_were_left_alone_need_no_heir(self):
+    def test_partitions_that_were_left_alone_need_no_successor(self):
         """They are not moved back either."""
         old, new = dying(0, 7), resource("new", topics={"include": ["orders"]})
-        old.verdicts = {tp(7): PartitionStatus(MovePhase.SKIPPED, "TopicDeleted")}
-        name_heirs([old, new], EVERYTHING)
-        assert old.heir == new.uid
+        found(old, statuses={tp(7): PartitionStatus(MovePhase.SKIPPED, "TopicDeleted")})
+        assert successor_of(old, new).uid == new.uid
 
     @pytest.mark.parametrize(
         "change",
@@ -84,32 +94,29 @@ class TestHeirs:
     def test_one_that_cannot_be_the_same_under_a_new_name_does_not(self, change):
         """Refused by planning, of another team, or waiting since long before: the rollback is what was asked for."""
         old, new = dying(0), resource("new", metadata=change.get("metadata"))
-        new.problem = change.get("problem")
-        name_heirs([old, new], EVERYTHING)
-        assert old.heir == ""
+        remembered(new, problem=change.get("problem"))
+        assert successor_of(old, new) is None
 
     def test_one_with_a_past_of_its_own_or_on_its_way_out_does_not(self):
         """Its own origins would be mixed with the others'."""
         old, used, leaving = dying(0), resource("used"), resource("leaving", deleting=True)
-        used.run = old.run
-        name_heirs([old, used, leaving], EVERYTHING)
-        assert old.heir == ""
+        recorded(used, run=old.record.run)
+        assert successor_of(old, used, leaving) is None
 
-    def test_an_heir_that_goes_away_is_none(self):
+    def test_a_successor_that_goes_away_is_none(self):
         """The rollback goes on."""
         old = dying(0)
-        name_heirs([old, resource("new")], EVERYTHING)
-        assert old.heir
-        name_heirs([old], EVERYTHING)
-        assert (old.heir, barrier_to_rollback(old, cluster(3, 4), NOON)) == ("", None)
+        assert successor_of(old, resource("new"))
+        assert successor_of(old) is None
+        assert barrier_of(old, cluster(3, 4)) is None
 
 
 class TestBarriers:
     def test_without_one_everything_goes_back(self):
         """And what that copies is known before it begins."""
         old = dying(0)
-        assert barrier_to_rollback(old, cluster(3, 4), NOON) is None
-        assert old.bytes_to_move_back == 200
+        teardown = teardown_of(old, cluster(3, 4), NOON)
+        assert (teardown.barrier, teardown.bytes_to_move_back) == (None, 200)
 
     @pytest.mark.parametrize(
         ("replicas", "adding", "back"),
@@ -118,32 +125,27 @@ class TestBarriers:
     def test_only_originals_without_a_copy_count(self, replicas, adding, back):
         """A copy that is still in flight is cancelled first: it does not count as there."""
         old = dying(0)
-        barrier_to_rollback(old, cluster(*replicas, adding=adding), NOON)
-        assert old.bytes_to_move_back == back
+        assert teardown_of(old, cluster(*replicas, adding=adding), NOON).bytes_to_move_back == back
 
     def test_more_than_max_data_waits_for_a_word(self):
         """Up to it, it goes back."""
-        assert (
-            barrier_to_rollback(dying(0, rollback={"maxData": 199}), cluster(3, 4), NOON) is RollbackBarrier.TOO_LARGE
-        )
-        assert barrier_to_rollback(dying(0, rollback={"maxData": 200}), cluster(3, 4), NOON) is None
+        assert barrier_of(dying(0, rollback={"maxData": 199}), cluster(3, 4), NOON) is RollbackBarrier.TOO_LARGE
+        assert barrier_of(dying(0, rollback={"maxData": 200}), cluster(3, 4), NOON) is None
 
     def test_the_timeout_counts_from_the_deletion(self):
         """After it, what is in flight is cancelled and the rest named."""
         old = dying(0, rollback={"timeout": "1h"})
-        assert barrier_to_rollback(old, cluster(3, 4), NOON + timedelta(hours=1)) is None
-        assert (
-            barrier_to_rollback(old, cluster(3, 4), NOON + timedelta(hours=1, seconds=1)) is RollbackBarrier.TIMED_OUT
-        )
+        assert barrier_of(old, cluster(3, 4), NOON + timedelta(hours=1)) is None
+        assert barrier_of(old, cluster(3, 4), NOON + timedelta(hours=1, seconds=1)) is RollbackBarrier.TIMED_OUT
 
     def test_a_namespace_that_goes_takes_it_along(self):
         """A finalizer never holds a namespace hostage."""
         old = dying(0)
-        old.terminating = True
-        assert barrier_to_rollback(old, cluster(3, 4), NOON) is RollbackBarrier.TERMINATING
+        remembered(old, terminating=True)
+        assert barrier_of(old, cluster(3, 4), NOON) is RollbackBarrier.TERMINATING
 
     @pytest.mark.parametrize("policy", ["Revert", "Abandon"])
     def test_a_policy_that_moves_nothing_back_needs_none(self, policy):
         """Also where it was changed while a barrier was up."""
         old = dying(0, deletionPolicy=policy, rollback={"maxData": 1})
-        assert barrier_to_rollback(old, cluster(3, 4), NOON) is None
+        assert barrier_of(old, cluster(3, 4), NOON) is None

@@ -1,6 +1,7 @@
 """Which throttle a rebalance needs, where its rates come from, and what counts as its work."""
 
 import pytest
+from tests.fakes.found_by_rounds import found, recorded, remembered
 
 from kafka_rebalance.api.v1alpha1 import parse_throttle
 from kafka_rebalance.errors import Transient
@@ -8,6 +9,7 @@ from kafka_rebalance.execution.partition_status import Direction, MovePhase, Par
 from kafka_rebalance.execution.reassignment_throttle import ClusterRates, Rates
 from kafka_rebalance.model.topology import ClusterState, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.decide.direction import heading
 from kafka_rebalance.reconcile.decide.throttle_claims import (
     DEFAULT_RATE,
     Moving,
@@ -16,15 +18,18 @@ from kafka_rebalance.reconcile.decide.throttle_claims import (
     rates_of,
     ruling_throttle,
 )
-from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState, StepBlock
-from kafka_rebalance.reconcile.state.records import OpenRun
+from kafka_rebalance.reconcile.state.assessment import StepBlock
+from kafka_rebalance.reconcile.state.desired import Desired
+from kafka_rebalance.reconcile.state.judgement import Statuses
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.state.record import OpenRun
 
 KAFKA = {"bootstrapServers": "kafka:9092"}
 
 
-def work(*, metadata=None, **spec):
+def desired(*, metadata=None, **spec):
     named = {"name": "r", "namespace": "kafka", "uid": "u-1", "generation": 3, **(metadata or {})}
-    return RebalanceState.of({"metadata": named, "spec": {"kafka": KAFKA, **spec}})
+    return Desired.of({"metadata": named, "spec": {"kafka": KAFKA, **spec}})
 
 
 def throttle(name="limits", created="2026-01-01T00:00:00Z", uid="k-1", deleted=None, **rates):
@@ -37,17 +42,17 @@ def throttle(name="limits", created="2026-01-01T00:00:00Z", uid="k-1", deleted=N
 class TestRates:
     def test_where_nobody_said_anything_a_safe_default_applies(self):
         """50 MiB/s on each side, and the status says so: full speed must be asked for."""
-        rates, source = rates_of(work(), None)
+        rates, source = rates_of(desired(), None)
         assert rates == ClusterRates(Rates(DEFAULT_RATE, DEFAULT_RATE)) == ClusterRates(Rates(52428800, 52428800))
         assert "default" in source
 
     def test_a_throttle_resource_without_rates_leaves_the_default(self):
         """A resource that only freezes is no word on speed."""
-        assert rates_of(work(), throttle(freeze=True))[0].general == Rates(DEFAULT_RATE, DEFAULT_RATE)
+        assert rates_of(desired(), throttle(freeze=True))[0].general == Rates(DEFAULT_RATE, DEFAULT_RATE)
 
     def test_without_its_own_the_clusters_throttle_rules(self):
         """Both sides as they are there: an unset side is unset."""
-        rates, source = rates_of(work(), throttle(leaderRate="10Mi"))
+        rates, source = rates_of(desired(), throttle(leaderRate="10Mi"))
         assert rates == ClusterRates(Rates(10 * 2**20, None))
         assert source == "KafkaReassignmentThrottle kafka/limits"
 
@@ -63,16 +68,16 @@ class TestRates:
     )
     def test_its_own_can_only_be_lower(self, own, shared, bound, named):
         """The minimum per side; the source names the resource whenever it binds."""
-        rates, source = rates_of(work(throttle=own), throttle(**shared))
+        rates, source = rates_of(desired(throttle=own), throttle(**shared))
         assert rates == ClusterRates(bound)
         assert ("kafka/limits" in source) is named
 
     def test_brokers_with_rates_of_their_own(self):
         """The same rules broker by broker: what is absent there is the general rate, -1 none, its own never higher."""
         shared = throttle(leaderRate=9, brokers=[{"id": 1, "leaderRate": 3}, {"id": 2, "leaderRate": -1}])
-        rates, _ = rates_of(work(), shared)
+        rates, _ = rates_of(desired(), shared)
         assert (rates.on(1), rates.on(2), rates.on(3)) == (Rates(3), Rates(), Rates(9))
-        rates, _ = rates_of(work(throttle={"leaderRate": 5, "followerRate": 5}), shared)
+        rates, _ = rates_of(desired(throttle={"leaderRate": 5, "followerRate": 5}), shared)
         assert (rates.on(1), rates.on(2), rates.on(3)) == (Rates(3, 5), Rates(5, 5), Rates(5, 5))
 
 
@@ -97,7 +102,7 @@ class TestRulingThrottle:
         assert ruling_throttle([going]) is None
 
 
-def errand(partition):
+def move(partition):
     replicas = replicas_of(1, 2)
     return PartitionMove(TopicPartition("t", partition), "", replicas, replicas, replicas_of(3, 4))
 
@@ -144,23 +149,21 @@ class TestMoving:
         assert found == Moving({"t": {"0:1", "0:2", "0:3"}}, {"t": {"0:3"}})
 
 
-def running(*partitions, name="r", hold=None, **spec):
+def running(*partitions, name="r", block=None, **spec):
     """A rebalance with these partitions in its open run, to be moved to 3 and 4."""
-    found = work(metadata={"name": name, "uid": f"u-{name}"}, **spec)
-    errands = tuple(errand(p) for p in partitions)
+    mine = Rebalance(desired(metadata={"name": name, "uid": f"u-{name}"}, **spec))
+    moves = tuple(move(p) for p in partitions)
     brokers = frozenset(replicas_of(1, 2, 3, 4))
-    found.open = OpenRun(None, None, "", {}, errands, {e.tp: e for e in errands}, frozenset({"t"}), brokers)
-    found.verdicts = {e.tp: PartitionStatus(MovePhase.IN_FLIGHT) for e in errands}
-    found.hold = hold
-    return found
+    recorded(mine, open=OpenRun(None, None, "", {}, moves, {m.tp: m for m in moves}, frozenset({"t"}), brokers))
+    return found(mine, statuses={m.tp: PartitionStatus(MovePhase.IN_FLIGHT) for m in moves}, step_block=block)
 
 
 FLYING = state(0, 3, 1, 2, adding=(3,))
 
 
 class TestClaims:
-    def claims(self, *works, ruling=None, seen=(FLYING,), foreign=()):
-        return claims_of(works, ruling, cluster(*seen), {}, {s.tp: s for s in foreign})
+    def claims(self, *rebalances, ruling=None, seen=(FLYING,), foreign=()):
+        return claims_of(rebalances, ruling, cluster(*seen), {}, {s.tp: s for s in foreign}).by_name
 
     def test_each_rebalance_claims_under_its_name(self):
         """The rates of its spec, on the brokers of its plan, for what moves."""
@@ -205,15 +208,15 @@ class TestClaims:
 
     def test_what_is_held_back_and_copies_nothing_slows_nobody(self):
         """Awaiting approval, suspended or yielding it touches no broker; what is in flight stays throttled."""
-        held = StepBlock(Reason.SUSPENDED, "suspended")
-        assert self.claims(running(1, hold=held), seen=[state(1, 1, 2)]) == {}
+        block = StepBlock(Reason.SUSPENDED, "suspended")
+        assert self.claims(running(1, block=block), seen=[state(1, 1, 2)]) == {}
         assert self.claims(running(1), seen=[state(1, 1, 2)])
-        assert self.claims(running(0, hold=held))
+        assert self.claims(running(0, block=block))
 
     def test_one_that_is_blocked_by_a_problem_claims_what_it_copies(self):
         """What is in flight for it goes on, and another rebalance may not raise the rate under it."""
         blocked = running(0, throttle={"leaderRate": 5})
-        blocked.problem = Transient("SecretMissing", "no such secret")
+        remembered(blocked, problem=Transient("SecretMissing", "no such secret"))
         assert self.claims(blocked)
         assert self.claims(blocked, seen=[state(0, 1, 2)]) == {}
 
@@ -226,19 +229,18 @@ class TestClaims:
 
     def test_a_finished_one_claims_nothing(self):
         """Its throttle is taken away before the run closes."""
-        done = running(0)
-        done.verdicts = {TopicPartition("t", 0): PartitionStatus(MovePhase.DONE)}
+        done = found(running(0), statuses={TopicPartition("t", 0): PartitionStatus(MovePhase.DONE)})
         assert self.claims(done) == {}
 
 
-class TestWork:
+class TestDesired:
     def test_limits_are_those_of_the_spec_now(self):
         """Patched while it runs, they hold from the next tick on."""
-        mine = work()
-        assert mine.limits.parallel_partitions == 100
+        mine = Rebalance(desired())
+        assert mine.desired.limits.parallel_partitions == 100
         named = {"name": "r", "namespace": "kafka", "uid": "u-1", "generation": 4}
-        mine.update({"metadata": named, "spec": {"kafka": KAFKA, "execution": {"parallelPartitionCount": 7}}})
-        assert mine.limits.parallel_partitions == 7
+        mine.see({"metadata": named, "spec": {"kafka": KAFKA, "execution": {"parallelPartitionCount": 7}}})
+        assert mine.desired.limits.parallel_partitions == 7
 
     @pytest.mark.parametrize(
         ("policy", "direction"),
@@ -250,7 +252,8 @@ class TestWork:
     )
     def test_deletion_leads_where_the_policy_says(self, policy, direction):
         """Rollback unless told otherwise."""
-        assert work(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}, **policy).heading is direction
+        mine = Rebalance(desired(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}, **policy))
+        assert heading(mine, None) is direction
 
     @pytest.mark.parametrize(
         ("change", "asked"),
@@ -263,10 +266,10 @@ class TestWork:
     )
     def test_a_status_write_is_no_new_request(self, change, asked):
         """Else the engine would wake itself for ever."""
-        assert (work(metadata=change).asked != work().asked) is asked
+        assert (desired(metadata=change).change_key != desired().change_key) is asked
 
     @pytest.mark.parametrize(
-        ("kinds", "finished"),
+        ("phases", "finished"),
         [
             ([MovePhase.DONE, MovePhase.SKIPPED], True),
             ([MovePhase.DONE, MovePhase.WAITING], False),
@@ -274,8 +277,7 @@ class TestWork:
             ([MovePhase.READY], False),
         ],
     )
-    def test_finished_when_all_have_arrived_or_are_left_alone(self, kinds, finished):
+    def test_finished_when_all_have_arrived_or_are_left_alone(self, phases, finished):
         """A partition that waits is not finished."""
-        mine = work()
-        mine.verdicts = {TopicPartition("t", i): PartitionStatus(kind) for i, kind in enumerate(kinds)}
-        assert mine.finished is finished
+        statuses = {TopicPartition("t", i): PartitionStatus(phase) for i, phase in enumerate(phases)}
+        assert Statuses.of(statuses).finished is finished

@@ -83,18 +83,18 @@ class TestLook:
         """Nothing was seen before."""
         there = Cluster(state(TP, 1), state(BESIDE, 1))
         look = await Observer(there, there).look({TP, BESIDE}, set(), INFO)
-        assert look.changed == {TP, BESIDE}
+        assert look.changes.partitions == {TP, BESIDE}
 
     async def test_then_what_moves_and_what_reads_otherwise(self):
         """Also a partition that does not move itself, where its topic was read for another."""
         there = Cluster(state(TP, 1), state(BESIDE, 1))
         observer = Observer(there, there)
         await observer.look({TP, BESIDE}, set(), INFO)
-        assert (await observer.look({TP, BESIDE}, set(), INFO)).changed == set()
-        assert (await observer.look({TP, BESIDE}, {TP}, INFO)).changed == {TP}
+        assert (await observer.look({TP, BESIDE}, set(), INFO)).changes.partitions == set()
+        assert (await observer.look({TP, BESIDE}, {TP}, INFO)).changes.partitions == {TP}
         there.states[BESIDE] = state(BESIDE, 2)
         look = await observer.look({TP, BESIDE}, {TP}, INFO)
-        assert (look.changed, look.fresh) == ({TP, BESIDE}, {TP})
+        assert (look.changes.partitions, look.fresh) == ({TP, BESIDE}, {TP})
 
     async def test_what_does_not_move_is_read_every_few_seconds(self):
         """A change that nobody expects is seen with the next reading of everything."""
@@ -102,10 +102,10 @@ class TestLook:
         observer = Observer(there, there)
         await observer.look({TP, BESIDE}, set(), INFO)
         there.states[BESIDE] = state(BESIDE, 2)
-        assert (await observer.look({TP, BESIDE}, set(), INFO)).changed == set()
+        assert (await observer.look({TP, BESIDE}, set(), INFO)).changes.partitions == set()
         there.time += EVERYTHING_SECONDS
         look = await observer.look({TP, BESIDE}, set(), INFO)
-        assert look.changed == {BESIDE}
+        assert look.changes.partitions == {BESIDE}
         assert look.observation.cluster.partitions[BESIDE].replicas == (2,)
 
     async def test_a_partition_counts_as_deleted_after_five_readings_without_it(self):

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
+from tests.fakes.found_by_rounds import found, recorded, remembered
 
 from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatus
 from kafka_rebalance.execution.reassignment_throttle import ClusterRates, Rates
@@ -11,9 +12,10 @@ from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.report.progress_tracking import follow, stalled
-from kafka_rebalance.reconcile.state.rebalance_state import RebalanceState, StepBlock
-from kafka_rebalance.reconcile.state.records import open_run
+from kafka_rebalance.reconcile.report.progress_tracking import advance_of
+from kafka_rebalance.reconcile.state.assessment import StepBlock
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.state.record import open_run
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 TP = TopicPartition("orders", 0)
@@ -22,18 +24,17 @@ FLYING = PartitionStatus(MovePhase.IN_FLIGHT, started=True)
 READY = PartitionStatus(MovePhase.READY, call=Alter(replicas_of(1, 2, 3), until_in_sync=replicas_of(3)))
 
 
-def work(rate=1000, verdict=FLYING, **execution):
+def rebalance(rate=1000, status=FLYING, **execution):
     metadata = {"name": "r", "namespace": "kafka", "uid": "u"}
-    mine = RebalanceState.of(
+    mine = Rebalance.of(
         {"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}, "execution": execution}}
     )
     plan = Plan(
         (PlannedPartition(TP, replicas_of(1, 2), replicas_of(3, 2), size_bytes=10_000),), Certificate(1, optimal=True)
     )
-    mine.run = Run("u", "kafka", "r", "c", "run", mine.planning_hash, plan.hash, NOON)
-    mine.open = open_run(mine.run, plan, "ref", {})
-    mine.verdicts, mine.rates = {TP: verdict}, ClusterRates(Rates(rate, rate))
-    return mine
+    run = Run("u", "kafka", "r", "c", "run", mine.desired.planning_hash, plan.hash, NOON)
+    recorded(mine, run=run, open=open_run(run, plan, "ref", {}))
+    return found(mine, statuses={TP: status}, rates=ClusterRates(Rates(rate, rate)))
 
 
 def cluster(*, adding=True):
@@ -44,93 +45,85 @@ def cluster(*, adding=True):
     return ClusterState("c", BROKERS, {TP: state})
 
 
-def followed(mine, *, on_disk=0, produced=None, now=0.0, adding=True):
+def advanced(mine, *, on_disk=0, produced=None, now=0.0, adding=True):
     rates = {} if produced is None else {TP: produced}
-    follow(mine, cluster(adding=adding), {(TP, BrokerId(3)): on_disk}, rates, now)
-    return mine
+    advance = advance_of(mine, cluster(adding=adding), {(TP, BrokerId(3)): on_disk}, rates, now)
+    found(mine, advance=advance)
+    return advance
 
 
 class TestStalled:
     def test_what_advances_is_not_stalled(self):
         """A byte more is enough."""
-        mine = work(stallTimeout="10s")
+        mine = rebalance(stallTimeout="10s")
         for second in range(0, 60, 5):
-            followed(mine, on_disk=second, now=float(second))
-            assert stalled(mine, float(second)) is None
+            assert not advanced(mine, on_disk=second, now=float(second)).stalled
 
     def test_what_does_not_is_said_with_what_it_waits_for_and_clears_by_itself(self):
         """Not a second before the time, and no longer than it lasts."""
-        mine = followed(work(stallTimeout="10s"), on_disk=5)
-        followed(mine, on_disk=5, now=9.9)
-        assert stalled(mine, 9.9) is None
-        followed(mine, on_disk=5, now=10.0)
-        mine.since = {TP: NOON}
-        assert "orders-0" in stalled(mine, 10.0)
-        followed(mine, on_disk=6, now=11.0)
-        assert stalled(mine, 11.0) is None
+        mine = found(rebalance(stallTimeout="10s"), since={TP: NOON})
+        advanced(mine, on_disk=5)
+        assert not advanced(mine, on_disk=5, now=9.9).stalled
+        assert "orders-0" in advanced(mine, on_disk=5, now=10.0).stalled
+        assert not advanced(mine, on_disk=6, now=11.0).stalled
 
     def test_standing_still_on_purpose_is_no_stall(self):
         """Suspended at rest: the clock begins anew when it goes on."""
-        mine = work(stallTimeout="10s", verdict=PartitionStatus(MovePhase.WAITING, "Paused"))
-        mine.hold = StepBlock(Reason.SUSPENDED, "")
-        followed(mine)
-        followed(mine, now=100.0)
-        assert stalled(mine, 100.0) is None
+        mine = rebalance(stallTimeout="10s", status=PartitionStatus(MovePhase.WAITING, "Paused"))
+        found(mine, step_block=StepBlock(Reason.SUSPENDED, ""))
+        advanced(mine)
+        assert not advanced(mine, now=100.0).stalled
 
 
 class TestUnanswered:
     """Everything can be done by what metadata says, and Kafka does nothing of it."""
 
     @pytest.mark.parametrize(
-        ("verdict", "asked"),
+        ("status", "asked"),
         [
             (PartitionStatus(MovePhase.READY, call=Elect(BrokerId(2))), "the election of broker 2 for orders-0"),
             (READY, "what is next for orders-0"),
         ],
     )
-    def test_what_was_asked_is_named(self, verdict, asked):
+    def test_what_was_asked_is_named(self, status, asked):
         """With one partition and how many there are."""
-        mine = work(verdict=verdict, stallTimeout="30s")
-        followed(mine, adding=False)
-        followed(mine, adding=False, now=31.0)
-        assert f"{asked}, one of 1" in stalled(mine, 31.0)
+        mine = rebalance(status=status, stallTimeout="30s")
+        advanced(mine, adding=False)
+        assert f"{asked}, one of 1" in advanced(mine, adding=False, now=31.0).stalled
 
 
 class TestTooSlow:
-    @pytest.mark.parametrize("verdict", [FLYING, READY])
-    def test_a_throttle_below_what_is_produced_can_never_end(self, verdict):
+    @pytest.mark.parametrize("status", [FLYING, READY])
+    def test_a_throttle_below_what_is_produced_can_never_end(self, status):
         """Said before and during, with the broker and the least that would do."""
-        mine = followed(work(1000, verdict), produced=1000.0, adding=verdict is FLYING)
-        assert "orders-0" in mine.too_slow
-        assert "needs at least" in mine.too_slow
+        too_slow = advanced(rebalance(1000, status), produced=1000.0, adding=status is FLYING).too_slow
+        assert "orders-0" in too_slow
+        assert "needs at least" in too_slow
 
     def test_one_above_it_is_no_cause_for_alarm(self):
         """It takes long, but ends."""
-        assert followed(work(1001), produced=1000.0).too_slow == ""
+        assert advanced(rebalance(1001), produced=1000.0).too_slow == ""
 
     def test_raising_it_clears_it(self):
         """At the next look."""
-        mine = followed(work(1000), produced=1000.0)
-        mine.rates = ClusterRates(Rates(5000, 5000))
-        assert followed(mine, produced=1000.0).too_slow == ""
+        mine = rebalance(1000)
+        assert advanced(mine, produced=1000.0).too_slow
+        found(mine, rates=ClusterRates(Rates(5000, 5000)))
+        assert advanced(mine, produced=1000.0).too_slow == ""
 
     def test_the_rate_of_the_broker_in_question_counts(self):
         """A resource may give one broker less than the others: that is where it never ends, and how long it takes."""
-        mine = work(5000)
-        mine.rates = ClusterRates(Rates(5000, 5000), {BrokerId(3): Rates(5000, 1000)})
-        assert "of broker 3 can never be enough" in followed(mine, produced=1000.0).too_slow
-        followed(mine, on_disk=1, now=10.0)
-        assert mine.eta[0] == pytest.approx(10, abs=0.1)
+        mine = found(rebalance(), rates=ClusterRates(Rates(5000, 5000), {BrokerId(3): Rates(5000, 1000)}))
+        assert "of broker 3 can never be enough" in advanced(mine, produced=1000.0).too_slow
+        assert advanced(mine, on_disk=1, now=10.0).eta[0] == pytest.approx(10, abs=0.1)
 
     def test_the_load_model_tells_it_beforehand(self):
         """Before anything has been measured; what is measured counts for more."""
-        mine = work(1000, READY)
-        mine.expected_rates = {TP: 2000.0}
-        assert followed(mine, adding=False).too_slow
-        assert followed(mine, adding=False, produced=10.0).too_slow == ""
+        mine = remembered(rebalance(1000, READY), expected_rates={TP: 2000.0})
+        assert advanced(mine, adding=False).too_slow
+        assert advanced(mine, adding=False, produced=10.0).too_slow == ""
 
     def test_without_a_throttle_or_a_rate_nothing_is_said(self):
         """Unlimited; or nobody knows what is produced."""
-        unlimited = work()
-        unlimited.rates = ClusterRates()
-        assert followed(unlimited, produced=1e9).too_slow == followed(work()).too_slow == ""
+        unlimited = found(rebalance(), rates=ClusterRates())
+        assert advanced(unlimited, produced=1e9).too_slow == advanced(rebalance()).too_slow == ""

@@ -4,7 +4,8 @@ import itertools
 from dataclasses import replace
 
 import pytest
-from tests.fakes.reported_status import BODY, FLYING, MOVED, NOW, said, status_of, statuses, tp, work
+from tests.fakes.found_by_rounds import found, recorded, remembered
+from tests.fakes.reported_status import BODY, FLYING, MOVED, NOW, rebalance, said, status_of, statuses, tp
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.api.v1alpha1 import FINALIZER
@@ -14,21 +15,22 @@ from kafka_rebalance.execution.queue_order import Place
 from kafka_rebalance.model.run import RunOutcome
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.report.ready_state import waiting_summary
-from kafka_rebalance.reconcile.state.rebalance_state import EndedRun, StepBlock
+from kafka_rebalance.reconcile.state.assessment import Replanning, StepBlock
+from kafka_rebalance.reconcile.state.record import EndedRun
 
 
 class TestState:
     def test_without_a_run_it_is_planning(self):
         """Fresh objects are never seen as done."""
-        mine = work(opened=False)
-        mine.run = None
+        mine = rebalance(opened=False)
+        recorded(mine, run=None)
         assert said(mine)[0] == "Planning"
         assert statuses(mine) == ("False", "True", "False")
 
     def test_an_older_success_is_not_this_specs_success(self):
         """The spec changed since the run: it is planned anew."""
-        mine = work(opened=False, closed=RunOutcome.SUCCEEDED)
-        mine.update({**BODY, "spec": {**BODY["spec"], "brokers": {"decommission": [2]}}})
+        mine = rebalance(opened=False, closed=RunOutcome.SUCCEEDED)
+        mine.see({**BODY, "spec": {**BODY["spec"], "brokers": {"decommission": [2]}}})
         assert said(mine)[0] == "Planning"
 
     @pytest.mark.parametrize(
@@ -36,14 +38,14 @@ class TestState:
     )
     def test_no_other_end_of_a_run_is_success(self, outcome):
         """Only success is Ready."""
-        assert statuses(work(opened=False, closed=outcome))[0] == "False"
+        assert statuses(rebalance(opened=False, closed=outcome))[0] == "False"
 
     def test_queued_names_the_holder(self):
         """Who waits knows for whom."""
-        mine = work(opened=False)
-        mine.run, mine.run_loaded = None, True
-        mine.update({**BODY, "metadata": {**BODY["metadata"], "finalizers": [FINALIZER]}})
-        mine.place = Place(runs=False, behind="kafka/other", position=2)
+        mine = rebalance(opened=False)
+        recorded(mine, run=None, loaded=True)
+        mine.see({**BODY, "metadata": {**BODY["metadata"], "finalizers": [FINALIZER]}})
+        found(mine, place=Place(runs=False, behind="kafka/other", position=2))
         reason, message = said(mine)
         assert reason == "Queued"
         assert "kafka/other" in message
@@ -59,24 +61,24 @@ class TestState:
     )
     def test_the_direction_is_the_state(self, direction, reason):
         """Where a run is going is what people look for first."""
-        mine = work(direction=direction)
+        mine = rebalance(direction=direction)
         if direction is not Direction.FORWARD:
-            mine.update({**BODY, "metadata": {**BODY["metadata"], "deletionTimestamp": NOW.isoformat()}})
-        mine.verdicts = {tp(0): FLYING}
+            mine.see({**BODY, "metadata": {**BODY["metadata"], "deletionTimestamp": NOW.isoformat()}})
+        found(mine, statuses={tp(0): FLYING})
         assert said(mine)[0] == reason
         assert statuses(mine) == ("False", "True", "False")
 
     def test_superseding_is_said_while_the_old_plan_is_cancelled(self):
         """Not Reverting: nobody asked for that."""
-        mine = work(direction=Direction.REVERT)
-        mine.replanning = Reason.SUPERSEDED
+        mine = rebalance(direction=Direction.REVERT)
+        found(mine, replanning=Replanning(Reason.SUPERSEDED))
         assert said(mine)[0] == "Superseded"
 
     @pytest.mark.parametrize("why", [Reason.SUSPENDED, Reason.FROZEN, Reason.OUTSIDE_WINDOW, Reason.CLUSTER_UNHEALTHY])
     def test_a_hold_is_the_state(self, why):
         """Held back is neither stuck nor done, and the message says by what."""
-        mine = work()
-        mine.hold = StepBlock(why, "for this and that")
+        mine = rebalance()
+        found(mine, step_block=StepBlock(why, "for this and that"))
         assert said(mine)[0] == why
         assert said(mine)[1].startswith("for this and that")
         assert statuses(mine) == ("False", "True", "False")
@@ -84,33 +86,35 @@ class TestState:
     @pytest.mark.parametrize("metadata", [{}, {"deletionTimestamp": NOW.isoformat()}])
     def test_a_window_that_cannot_be_read_is_stuck(self, metadata):
         """It opens for nobody, so somebody has to mend it: kstatus and --exit-on-stall must not wait for it."""
-        mine = work(direction=Direction.ROLLBACK if metadata else Direction.FORWARD)
-        mine.update({**BODY, "metadata": {**BODY["metadata"], **metadata}})
-        mine.hold = StepBlock(Reason.INVALID_SPEC, "spec.execution.windows: cron '0 25 * * *': bad hour")
+        mine = rebalance(direction=Direction.ROLLBACK if metadata else Direction.FORWARD)
+        mine.see({**BODY, "metadata": {**BODY["metadata"], **metadata}})
+        block = StepBlock(Reason.INVALID_SPEC, "spec.execution.windows: cron '0 25 * * *': bad hour")
+        found(mine, step_block=block)
         assert "bad hour" in said(mine)[1]
         assert statuses(mine) == ("False", "False", "True")
 
     def test_a_stall_comes_before_a_pause(self):
         """What a person must act on comes first."""
-        mine = work()
-        mine.hold = StepBlock(Reason.SUSPENDED, "spec.execution.suspend is set")
-        reason, message = said(mine, stalled="t-0 gets nothing from broker 1")
-        assert (reason, message) == ("Stalled", "t-0 gets nothing from broker 1")
-        assert statuses(work(), stalled="x") == ("False", "False", "True")
+        mine = rebalance()
+        stalled = "t-0 gets nothing from broker 1"
+        found(mine, step_block=StepBlock(Reason.SUSPENDED, "spec.execution.suspend is set"), stalled=stalled)
+        assert said(mine) == ("Stalled", stalled)
+        assert statuses(found(rebalance(), stalled="x")) == ("False", "False", "True")
 
     @pytest.mark.parametrize(("problem", "retried"), [(Transient, True), (Permanent, False)])
     def test_a_problem_comes_before_everything_and_says_whether_it_is_tried_again(self, problem, retried):
         """The sentence must not promise what will not happen."""
-        mine = work()
-        mine.problem = problem("KafkaUnreachable", "no broker answered")
-        reason, message = said(mine, stalled="x")
+        mine = found(rebalance(), stalled="x")
+        remembered(mine, problem=problem("KafkaUnreachable", "no broker answered"))
+        reason, message = said(mine)
         assert reason == "KafkaUnreachable"
         assert ("trying again" in message) is retried
 
     def test_success_counts_what_was_left_alone(self):
         """Done is not the same as all done."""
-        mine = work(opened=False, closed=RunOutcome.SUCCEEDED, progress=MOVED)
-        mine.verdicts = {tp(0): PartitionStatus(MovePhase.DONE), tp(1): PartitionStatus(MovePhase.SKIPPED, "Drifted")}
+        mine = rebalance(opened=False, closed=RunOutcome.SUCCEEDED, progress=MOVED)
+        drifted = PartitionStatus(MovePhase.SKIPPED, "Drifted")
+        found(mine, statuses={tp(0): PartitionStatus(MovePhase.DONE), tp(1): drifted})
         reason, message = said(mine)
         assert reason == "Succeeded"
         assert message.startswith("1 of 2 partitions")
@@ -119,13 +123,13 @@ class TestState:
 
     def test_a_plan_that_is_not_worth_its_moves_says_so(self):
         """Nothing to do is not the same as balanced: the goal that held it back is named."""
-        mine = work(opened=False, closed=RunOutcome.SUCCEEDED, progress=replace(MOVED, partitions_total=0))
+        mine = rebalance(opened=False, closed=RunOutcome.SUCCEEDED, progress=replace(MOVED, partitions_total=0))
         assert said(mine) == ("NothingToDo", "the cluster is as asked for: no partition has to change")
         for why_empty, begins in (
             ("GainTooSmall", "GainTooSmall: what would be moved gains less than goals.minimumGain (0 %)"),
             ("BudgetReached", "goals.maxReplicaMoves or goals.maxDataToMove allow no move that would help"),
         ):
-            mine.ended = EndedRun(why_empty, left_alone=2)
+            recorded(mine, ended=EndedRun(why_empty, left_alone=2))
             reason, message = said(mine)
             assert reason == "NothingToDo"
             assert message.startswith(begins)
@@ -133,57 +137,55 @@ class TestState:
 
     def test_after_a_restart_a_success_says_what_it_said(self):
         """Nothing is counted anew for a run that is over."""
-        before = work(opened=False, closed=RunOutcome.SUCCEEDED, progress=MOVED)
-        after = work(opened=False, closed=RunOutcome.SUCCEEDED)
-        after.update({**BODY, **status_of(before).as_patch()})
+        before = rebalance(opened=False, closed=RunOutcome.SUCCEEDED, progress=MOVED)
+        after = rebalance(opened=False, closed=RunOutcome.SUCCEEDED)
+        after.see({**BODY, **status_of(before).as_patch()})
         assert said(after) == said(before)
 
     def test_success_that_was_never_written_is_said_all_the_same(self):
         """The operator died between closing the run and writing the status."""
-        assert said(work(opened=False, closed=RunOutcome.SUCCEEDED))[0] == "Succeeded"
+        assert said(rebalance(opened=False, closed=RunOutcome.SUCCEEDED))[0] == "Succeeded"
 
     def test_ready_reconciling_and_stalled_never_contradict_each_other(self):
         """Exactly one of the three is True, in every state."""
         problems = (None, Transient("A", "a"), Permanent("B", "b"))
         outcomes = (None, *RunOutcome)
         cases = itertools.product(
-            problems, (None, StepBlock(Reason.SUSPENDED, "")), (None, "stuck"), (True, False), outcomes, Direction
+            problems, (None, StepBlock(Reason.SUSPENDED, "")), ("", "stuck"), (True, False), outcomes, Direction
         )
-        for problem, hold, stalled, opened, outcome, direction in cases:
-            mine = work(opened=opened, closed=outcome, direction=direction)
-            mine.problem, mine.hold = problem, hold
-            assert sorted(statuses(mine, stalled=stalled)) == ["False", "False", "True"]
+        for problem, block, stalled, opened, outcome, direction in cases:
+            mine = rebalance(opened=opened, closed=outcome, direction=direction)
+            remembered(found(mine, step_block=block, stalled=stalled), problem=problem)
+            assert sorted(statuses(mine)) == ["False", "False", "True"]
 
 
 class TestWaitingSummary:
     def test_reasons_with_counts_and_an_example_the_most_frequent_first(self):
         """One line for a thousand partitions."""
-        mine = work()
+        mine = rebalance()
         rare, common = (
             PartitionStatus(MovePhase.WAITING, "Rare", "once"),
             PartitionStatus(MovePhase.WAITING, "Often", "again"),
         )
-        mine.verdicts = {tp(0): rare, tp(1): common, tp(2): common}
-        assert waiting_summary(mine) == "Often (2, e.g. t-1: again); Rare (1, e.g. t-0: once)"
+        found(mine, statuses={tp(0): rare, tp(1): common, tp(2): common})
+        assert waiting_summary(mine.assessment) == "Often (2, e.g. t-1: again); Rare (1, e.g. t-0: once)"
 
     def test_a_copy_in_flight_that_waits_is_named(self):
         """Where all is in flight nothing else would tell of the broker that is away; others just fly."""
-        mine = work()
+        mine = rebalance()
         away = PartitionStatus(MovePhase.IN_FLIGHT, "TargetBrokerUnavailable", "broker 4 is away", started=True)
-        mine.verdicts = {tp(0): FLYING, tp(1): away}
+        found(mine, statuses={tp(0): FLYING, tp(1): away})
         assert said(mine) == (Reason.REBALANCING, "TargetBrokerUnavailable (1, e.g. t-1: broker 4 is away)")
 
     def test_a_pause_is_said_elsewhere(self):
         """Otherwise it would hide every other reason."""
-        mine = work()
-        mine.verdicts = {
-            tp(0): PartitionStatus(MovePhase.WAITING, "Paused", "no"),
-            tp(1): PartitionStatus(MovePhase.READY),
-        }
-        assert waiting_summary(mine) == ""
+        mine = rebalance()
+        paused = PartitionStatus(MovePhase.WAITING, "Paused", "no")
+        found(mine, statuses={tp(0): paused, tp(1): PartitionStatus(MovePhase.READY)})
+        assert waiting_summary(mine.assessment) == ""
 
     def test_it_is_what_a_rollback_waits_for(self):
         """CancelImpossible is seen in kubectl get, not only in a log."""
-        mine = work(direction=Direction.ROLLBACK)
-        mine.verdicts = {tp(0): PartitionStatus(MovePhase.WAITING, "CancelImpossible", "none is in sync")}
+        mine = rebalance(direction=Direction.ROLLBACK)
+        found(mine, statuses={tp(0): PartitionStatus(MovePhase.WAITING, "CancelImpossible", "none is in sync")})
         assert "CancelImpossible" in said(mine)[1]

@@ -5,7 +5,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from tests.fakes.reported_status import FLYING, MOVED, NOW, said, seen, status_of, tp, work
+from tests.fakes.found_by_rounds import found, recorded, remembered
+from tests.fakes.reported_status import FLYING, MOVED, NOW, rebalance, said, seen, status_of, tp
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.api.v1alpha1 import MAX_BATCH_ROWS, MAX_PLAN_BROKERS, MAX_SKIPPED_ROWS
@@ -13,14 +14,15 @@ from kafka_rebalance.execution.partition_status import Direction, MovePhase, Par
 from kafka_rebalance.execution.reassignment_throttle import ClusterRates, Rates
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition, SkippedPartition
 from kafka_rebalance.model.topology import BrokerId, replicas_of
+from kafka_rebalance.reconcile.state.assessment import Drain
 
 
 class TestThrottle:
     def test_says_who_else_binds(self):
         """Its own rates, and whose lower limit holds on some brokers."""
-        mine = work()
+        mine = rebalance()
         assert status_of(mine).throttle.bound_by is None
-        mine.bound_by = "KafkaReassignmentThrottle kafka/limits"
+        found(mine, bound_by="KafkaReassignmentThrottle kafka/limits")
         status = status_of(mine)
         assert status.throttle.bound_by == "KafkaReassignmentThrottle kafka/limits"
         applied = find_condition(status.conditions, ConditionType.THROTTLE_APPLIED)
@@ -31,10 +33,11 @@ class TestThrottle:
 class TestElections:
     def test_they_are_counted_and_named_as_what_they_are(self):
         """No list changes, so there is no word of replicas that move."""
-        mine = work(progress=MOVED)
+        mine = rebalance(progress=MOVED)
         row = PlannedPartition(tp(0), replicas_of(1, 2), replicas_of(1, 2), elects=True)
-        mine.open = replace(mine.open, plan=Plan((row,), Certificate(0, optimal=True)))
-        mine.verdicts = {tp(0): PartitionStatus(MovePhase.READY)}
+        plan = Plan((row,), Certificate(0, optimal=True))
+        recorded(mine, open=replace(mine.record.open, plan=plan))
+        found(mine, statuses={tp(0): PartitionStatus(MovePhase.READY)}, progress=MOVED)
         status = status_of(mine)
         assert (status.plan.partitions, status.plan.elections) == (0, 1)
         planned = find_condition(status.conditions, ConditionType.PLANNED)
@@ -45,8 +48,8 @@ class TestElections:
 class TestNumbers:
     def test_the_batch_shows_lists_and_bytes_left(self):
         """KIP-435's current batch."""
-        mine = work()
-        mine.verdicts, mine.since = {tp(0): FLYING}, {tp(0): NOW}
+        mine = rebalance()
+        found(mine, statuses={tp(0): FLYING}, since={tp(0): NOW})
         status = status_of(mine, seen(), {(tp(0), 3): 40})
         (row,) = status.current_batch
         assert (row.current, row.step, row.target, row.adding) == ((1, 2), (3, 1, 2), (3, 2), (3,))
@@ -54,14 +57,14 @@ class TestNumbers:
 
     def test_a_rollbacks_target_is_the_origin(self):
         """The row says where the partition is going."""
-        mine = work(direction=Direction.ROLLBACK)
-        mine.verdicts = {tp(0): FLYING}
+        mine = rebalance(direction=Direction.ROLLBACK)
+        found(mine, statuses={tp(0): FLYING})
         assert status_of(mine, seen()).current_batch[0].target == (1, 2)
 
     def test_plan_progress_and_columns(self):
         """What kubectl get prints is the same as what the fields say."""
-        mine = work(progress=MOVED)
-        mine.eta = (60.0, 125.0)
+        mine = rebalance(progress=MOVED)
+        found(mine, eta=(60.0, 125.0))
         status = status_of(mine)
         assert (status.plan.partitions, status.plan.replica_moves, status.plan.data_to_move) == (1, 1, 100)
         assert (status.progress.percent, status.progress.bytes.moved) == (50, 2**20)
@@ -72,28 +75,28 @@ class TestNumbers:
 
     def test_what_each_broker_gets_and_gives_up(self):
         """The brokers that change most come first; one that stays as it is has no row."""
-        found = status_of(work(2)).plan  # twice [1, 2] -> [3, 2]
-        rows = [row.model_dump(by_alias=True) for row in found.per_broker]
+        shown = status_of(rebalance(2)).plan  # twice [1, 2] -> [3, 2]
+        rows = [row.model_dump(by_alias=True) for row in shown.per_broker]
         names = ("broker", "replicasIn", "replicasOut", "bytesIn", "bytesOut", "leadersIn", "leadersOut")
         assert [tuple(row[name] for name in names) for row in rows] == [
             (1, 0, 2, 0, 200, 0, 2),
             (3, 2, 0, 200, 0, 2, 0),
         ]
-        assert found.per_broker_count == 2
+        assert shown.per_broker_count == 2
 
     def test_steps_and_their_start(self):
         """Until the first step was submitted there is no start, however long the run has been open."""
-        mine = work(progress=MOVED)
-        mine.steps_completed = 7
-        found = status_of(mine).progress
-        assert (found.steps.completed, found.steps.in_flight) == (7, 1)
-        assert found.started_at is None
-        mine.run = replace(mine.run, started_at=NOW)  # the plan's own copy of the record is older
+        mine = rebalance(progress=MOVED)
+        found(mine, steps_completed=7)
+        shown = status_of(mine).progress
+        assert (shown.steps.completed, shown.steps.in_flight) == (7, 1)
+        assert shown.started_at is None
+        recorded(mine, run=replace(mine.record.run, started_at=NOW))  # the plan's own copy of the record is older
         assert status_of(mine).progress.started_at == NOW
 
     def test_no_end_is_promised_while_nothing_moves(self):
         """A dash, not a guess."""
-        status = status_of(work(progress=MOVED))
+        status = status_of(rebalance(progress=MOVED))
         assert status.progress.estimated_completion is None
         assert status.display.eta == "-"
 
@@ -107,8 +110,8 @@ class TestNumbers:
     )
     def test_the_throttle_column_names_the_sides_that_differ(self, rates, text):
         """One number only where both sides have it."""
-        mine = work()
-        mine.rates = ClusterRates(rates)
+        mine = rebalance()
+        found(mine, rates=ClusterRates(rates))
         assert status_of(mine).display.throttle == text
 
     @pytest.mark.parametrize(
@@ -121,15 +124,15 @@ class TestNumbers:
     )
     def test_throttle_applied_only_when_it_is(self, rates, brokers, expected):
         """A rate that is wanted is not yet a rate in force."""
-        mine = work()
-        mine.rates, mine.throttled_brokers = ClusterRates(rates), brokers
-        found = find_condition(status_of(mine).conditions, ConditionType.THROTTLE_APPLIED)
-        assert (found.status, found.reason) == expected
+        mine = rebalance()
+        found(mine, rates=ClusterRates(rates), brokers=brokers)
+        applied = find_condition(status_of(mine).conditions, ConditionType.THROTTLE_APPLIED)
+        assert (applied.status, applied.reason) == expected
 
     def test_skipped_by_the_plan_or_since_is_listed_once(self):
         """With the later reason."""
-        mine = work(skipped=[SkippedPartition(tp(7), "NoLeader"), SkippedPartition(tp(0), "NoLeader")])
-        mine.verdicts = {tp(0): PartitionStatus(MovePhase.SKIPPED, "Drifted")}
+        mine = rebalance(skipped=[SkippedPartition(tp(7), "NoLeader"), SkippedPartition(tp(0), "NoLeader")])
+        found(mine, statuses={tp(0): PartitionStatus(MovePhase.SKIPPED, "Drifted")})
         status = status_of(mine)
         assert [(row.partition, row.reason) for row in status.skipped] == [(0, "Drifted"), (7, "NoLeader")]
         assert status.skipped_count == 2
@@ -137,11 +140,11 @@ class TestNumbers:
     @pytest.mark.parametrize(("drained", "status"), [(True, "True"), (False, "False")])
     def test_drained_is_said_only_where_it_was_looked_for(self, drained, status):
         """None: nothing is decommissioned, and an earlier word is taken back."""
-        mine = work()
-        mine.drained = drained
-        mine.written = status_of(mine)
-        assert find_condition(mine.written.conditions, ConditionType.DRAINED).status == status
-        mine.drained = None
+        mine = rebalance()
+        found(mine, drain=Drain(drained, "brokers 4"))
+        remembered(mine, written=status_of(mine))
+        assert find_condition(mine.memory.written.conditions, ConditionType.DRAINED).status == status
+        found(mine, drain=None)
         assert find_condition(status_of(mine).conditions, ConditionType.DRAINED) is None
 
 
@@ -149,16 +152,19 @@ class TestBounds:
     def test_a_status_is_at_most_64_kib_whatever_the_size_of_the_cluster(self):
         """Rows are cut, counts are not."""
         count, topic = 2000, "x" * 240
-        mine = work(count, topic=topic, skipped=[SkippedPartition(tp(i, "s" * 249), "NoLeader") for i in range(count)])
-        mine.verdicts = {tp(i, topic): FLYING for i in range(count)}
-        mine.verdicts |= {
+        mine = rebalance(
+            count, topic=topic, skipped=[SkippedPartition(tp(i, "s" * 249), "NoLeader") for i in range(count)]
+        )
+        statuses = {tp(i, topic): FLYING for i in range(count)}
+        statuses |= {
             tp(i, "w" * 249): PartitionStatus(MovePhase.WAITING, f"R{i % 9}", "y" * 3000) for i in range(count)
         }
         on_many = (
             PlannedPartition(tp(i, "b"), (BrokerId(i),), (BrokerId(10**9 + i),), size_bytes=2**60) for i in range(count)
         )
-        plan = mine.open.plan
-        mine.open = replace(mine.open, plan=replace(plan, partitions=(*plan.partitions, *on_many)))
+        plan = mine.record.open.plan
+        plan = replace(plan, partitions=(*plan.partitions, *on_many))
+        found(recorded(mine, open=replace(mine.record.open, plan=plan)), statuses=statuses)
         status = status_of(mine, seen(count, topic))
         assert (len(status.plan.per_broker), status.plan.per_broker_count) == (MAX_PLAN_BROKERS, 2 * count)
         assert len(json.dumps(status.as_patch()).encode()) <= 64 * 1024
@@ -167,12 +173,12 @@ class TestBounds:
 
     def test_the_generation_that_was_acted_on_is_named(self):
         """On the status and on each condition."""
-        status = status_of(work())
+        status = status_of(rebalance())
         assert status.observed_generation == 3
         assert {condition.observed_generation for condition in status.conditions} == {3}
 
     def test_saying_the_same_later_changes_nothing(self):
         """Else each tick would write, and each write would wake everybody who watches."""
-        mine = work(progress=MOVED)
-        mine.written = status_of(mine)
-        assert status_of(mine, now=NOW + timedelta(hours=1)) == mine.written
+        mine = rebalance(progress=MOVED)
+        remembered(mine, written=status_of(mine))
+        assert status_of(mine, now=NOW + timedelta(hours=1)) == mine.memory.written

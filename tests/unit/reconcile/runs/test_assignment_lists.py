@@ -155,7 +155,7 @@ class TestRuns:
     async def settled(self, kafka, operator):
         """Somebody changes one of the partitions, and what is in flight is cancelled, to plan again."""
         kafka.assign("d", 0, 4, 1)
-        await operator.until_true(lambda: operator.work.settled)
+        await operator.until_true(lambda: getattr(operator.rebalance.assessment.replanning, "ready", False))
 
     async def test_lists_that_were_made_for_another_state(self, kafka):
         """Nothing is moved, and it is carried out as soon as the lists are put right."""

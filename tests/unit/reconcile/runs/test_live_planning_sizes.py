@@ -88,4 +88,4 @@ class TestRates:
         for start in (lambda: None, operator.restart):
             start()
             await operator.round()
-            assert bool(operator.work.too_slow) is said
+            assert bool(operator.rebalance.assessment.advance.too_slow) is said

@@ -1,0 +1,56 @@
+"""Where a rebalance is going, and which copies in flight stay on the way. Pure."""
+
+from __future__ import annotations
+
+from kafka_rebalance.api.v1alpha1 import DeletionPolicy
+from kafka_rebalance.execution.partition_status import Direction
+from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.state.assessment import RollbackBarrier
+from kafka_rebalance.reconcile.state.judgement import CopiesToKeep
+from kafka_rebalance.reconcile.state.rebalance import RebalanceView
+
+
+def heading(rebalance: RebalanceView, barrier: RollbackBarrier | None) -> Direction | None:
+    """Where the rebalance goes now; None: nowhere, Kafka is left as it is (Abandon)."""
+    desired, run = rebalance.desired, rebalance.record.run
+    if desired.deleting:
+        return {
+            DeletionPolicy.ROLLBACK: Direction.REVERT if barrier else Direction.ROLLBACK,
+            DeletionPolicy.REVERT: Direction.REVERT,
+            DeletionPolicy.ABANDON: None,
+        }[desired.spec.deletion_policy]
+    if rebalance.assessment.replanning:
+        return Direction.REVERT
+    return Direction.ROLLBACK if run is not None and run.undo else Direction.FORWARD
+
+
+def going_back(rebalance: RebalanceView) -> bool:
+    """Whether the rebalance is being deleted or undone."""
+    run = rebalance.record.run
+    undone = run is not None and run.undo and not rebalance.assessment.replanning
+    return rebalance.desired.deleting or undone
+
+
+def copies_to_keep(rebalance: RebalanceView) -> CopiesToKeep:
+    """Which copies in flight stay while the plan is superseded: every one until a new plan is known."""
+    run, replanning = rebalance.record.run, rebalance.assessment.replanning
+    if replanning is None or replanning.reason is not Reason.SUPERSEDED or run is None or run.undo:
+        return CopiesToKeep()
+    kept = replanning.kept
+    if kept is None or kept.planning_hash != rebalance.desired.planning_hash:
+        return CopiesToKeep(every=True)
+    return CopiesToKeep(partitions=kept.partitions)
+
+
+def at_rest(rebalance: RebalanceView) -> bool:
+    """Whether nothing was in flight or above its replication factor when the cluster was last read."""
+    assessment = rebalance.assessment
+    progress = assessment.advance.progress
+    if rebalance.memory.planning is not None or progress is None:
+        return False
+    return not assessment.statuses.moving and not progress.above_replication_factor
+
+
+def requires_decision(rebalance: RebalanceView) -> bool:
+    """Whether a deletion stands still until somebody raises its bound or changes its policy."""
+    return rebalance.assessment.teardown.barrier is RollbackBarrier.TOO_LARGE and at_rest(rebalance)

@@ -1,0 +1,83 @@
+"""Whether a plan is to be made, put aside, or undone. Pure."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from kafka_rebalance.api.v1alpha1 import UNDO_ANNOTATION
+from kafka_rebalance.execution.partition_status import Direction, MovePhase
+from kafka_rebalance.execution.progress import lost_moves
+from kafka_rebalance.model.run import RunOutcome
+from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.decide.direction import copies_to_keep
+from kafka_rebalance.reconcile.state.assessment import Replanning
+from kafka_rebalance.reconcile.state.rebalance import RebalanceView
+
+log = logging.getLogger(__name__)
+
+_ENDED_WELL = {RunOutcome.SUCCEEDED, RunOutcome.UNDONE}
+
+
+def heed_spec(rebalance: RebalanceView) -> Replanning | None:
+    """Put the plan of an open run aside if the spec asks for another one; resume it if the spec was edited back.
+
+    It is not resumed while a plan is being made: that one was begun from what the partitions are now, and is put aside
+    in its turn when it is made. A deletion ends all replanning.
+    """
+    before, run = rebalance.assessment.replanning, rebalance.record.run_open
+    if run is None or rebalance.desired.deleting:
+        return None
+    if run.planning_hash != rebalance.desired.planning_hash:
+        return replace(before, reason=Reason.SUPERSEDED) if before is not None else Replanning(Reason.SUPERSEDED)
+    if before is not None and before.reason is Reason.SUPERSEDED and rebalance.memory.planning is None:
+        return None
+    return before
+
+
+def heed_drift(rebalance: RebalanceView) -> Replanning | None:
+    """Put the plan aside if others have made more of its moves void than spec.approval.driftBudget allows."""
+    before, judgement = rebalance.assessment.replanning, rebalance.assessment.judgement
+    if judgement.direction is not Direction.FORWARD:
+        return before
+    lost, total = lost_moves(rebalance.record.moves, judgement.statuses.by_partition)
+    if not total or 100 * lost <= rebalance.desired.spec.approval.drift_budget * total:
+        return before
+    log.info("%s: others made %d of %d replica moves void: planning again", rebalance.desired.name, lost, total)
+    return Replanning(Reason.DRIFTED)
+
+
+def wants_plan(rebalance: RebalanceView) -> bool:
+    """Whether a plan is to be made: none was made for this spec, or the present one has been put aside."""
+    desired, record = rebalance.desired, rebalance.record
+    if not desired.has_finalizer or not record.loaded or desired.deleting or rebalance.memory.planning is not None:
+        return False
+    if record.open is not None:
+        replanning = rebalance.assessment.replanning
+        return replanning is not None and replanning.ready
+    return not reached(rebalance)
+
+
+def reached(rebalance: RebalanceView) -> bool:
+    """Whether a run for this spec has ended well. One-shot: drift after that moves nothing, and an undo stays."""
+    run = rebalance.record.run
+    if run is None or run.planning_hash != rebalance.desired.planning_hash:
+        return False
+    return run.outcome in _ENDED_WELL or (run.undo and not run.open)
+
+
+def undo_ordered(rebalance: RebalanceView) -> bool:
+    """Whether the run that has succeeded is to be moved back: the annotation names its plan."""
+    run, desired = rebalance.record.run, rebalance.desired
+    if run is None or run.outcome is not RunOutcome.SUCCEEDED or rebalance.memory.planning is not None:
+        return False
+    ordered = desired.metadata.annotations.get(UNDO_ANNOTATION)
+    return ordered == run.plan_hash and run.planning_hash == desired.planning_hash
+
+
+def rests_but_for_kept(rebalance: RebalanceView) -> bool:
+    """Whether everything is at rest but for copies in flight that stay until the new plan is made."""
+    statuses, keep = rebalance.assessment.statuses, copies_to_keep(rebalance)
+    if statuses.count(MovePhase.WAITING, MovePhase.READY) or not statuses.copying:
+        return False
+    return all(tp in keep for tp in statuses.within(MovePhase.IN_FLIGHT))

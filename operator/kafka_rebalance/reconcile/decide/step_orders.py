@@ -1,0 +1,65 @@
+"""What is sent for the rebalances of one cluster together: the one place where all caps hold. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from kafka_rebalance.api.throttle_resource import ClusterLimits
+from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
+from kafka_rebalance.execution.partition_status import PartitionStatus
+from kafka_rebalance.execution.progress import ReplicaBytes
+from kafka_rebalance.execution.schedule import Ceilings, Orders, RebalanceShare, schedule
+from kafka_rebalance.model.topology import BrokerId, ClusterState, TopicPartition
+from kafka_rebalance.reconcile.decide.direction import going_back
+from kafka_rebalance.reconcile.state.rebalance import RebalanceView
+
+
+def orders_for(
+    running: Sequence[RebalanceView],
+    cluster: ClusterState,
+    ruling: KafkaReassignmentThrottle | None,
+    free_bytes: Mapping[BrokerId, int],
+    replica_bytes: ReplicaBytes,
+) -> dict[str, Orders]:
+    """By uid: within each rebalance's own limits, and within those of the throttle resource over all of them.
+
+    What goes back comes first, then the higher priority, then the older resource.
+    """
+    limits = ruling.spec.limits if ruling else ClusterLimits()
+    ceilings = Ceilings(
+        limits.parallel_partition_count, limits.parallel_leader_movements, limits.max_concurrent_replica_movements
+    )
+    first = sorted(running, key=lambda r: (not going_back(r), -r.desired.spec.priority, r.desired.age_key))
+    shares = [
+        RebalanceShare(
+            r.assessment.statuses.by_partition, {m.tp: m.size_bytes for m in r.record.moves}, r.desired.limits
+        )
+        for r in first
+    ]
+    chosen = schedule(shares, cluster, ceilings, free_bytes, replica_bytes)
+    return {rebalance.desired.uid: orders for rebalance, orders in zip(first, chosen, strict=True)}
+
+
+def still_meant(
+    orders: Orders, before: Mapping[TopicPartition, PartitionStatus], after: Mapping[TopicPartition, PartitionStatus]
+) -> Orders:
+    """The orders for partitions whose status is the same after a second look as it was ``before``.
+
+    Partitions that are not in ``before`` needed no second look.
+    """
+
+    def holds(tp: TopicPartition) -> bool:
+        return tp not in before or after[tp] == before[tp]
+
+    return replace(
+        orders,
+        cancels=tuple(tp for tp in orders.cancels if holds(tp)),
+        alters={tp: to for tp, to in orders.alters.items() if holds(tp)},
+        elections=tuple(tp for tp in orders.elections if holds(tp)),
+    )
+
+
+def named_by(orders: Orders) -> Collection[TopicPartition]:
+    """The partitions that the orders are about."""
+    return (*orders.cancels, *orders.alters, *orders.elections)

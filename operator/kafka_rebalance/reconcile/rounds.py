@@ -1,0 +1,326 @@
+"""One round of an engine: observe, decide, act, report.
+
+The order within a round is the safety argument: finalizer seen on the object, plan and origins stored, run opened,
+throttle ledger written, throttle set, and only then a partition is submitted. If the operator is killed between any two
+of these, the next round finds the same resource, stores and Kafka, and goes on from there.
+
+This module alone replaces the ``assessment`` of a rebalance, with what the deciding functions return.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS
+from kafka_rebalance.clock import Clock
+from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.execution.health_gate import Vitals
+from kafka_rebalance.execution.partition_status import Direction, Observation
+from kafka_rebalance.execution.schedule import Orders
+from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
+from kafka_rebalance.model.topology import ClusterState
+from kafka_rebalance.reconcile.act.closing import Closing
+from kafka_rebalance.reconcile.act.cordoning import Cordons
+from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
+from kafka_rebalance.reconcile.act.resources import Resources
+from kafka_rebalance.reconcile.act.submitting import at_once, copies, submit
+from kafka_rebalance.reconcile.decide.direction import heading
+from kafka_rebalance.reconcile.decide.judging import (
+    judge_again,
+    judge_inputs,
+    partitions_to_read,
+    skipped_partitions,
+)
+from kafka_rebalance.reconcile.decide.queue_places import ahead_of, may_plan, places_of
+from kafka_rebalance.reconcile.decide.replanning import heed_drift, heed_spec, rests_but_for_kept, wants_plan
+from kafka_rebalance.reconcile.decide.requeue import requeue_after
+from kafka_rebalance.reconcile.decide.step_blocks import Surroundings, step_block_for
+from kafka_rebalance.reconcile.decide.step_orders import named_by, orders_for, still_meant
+from kafka_rebalance.reconcile.decide.teardown import successors_of, teardown_of
+from kafka_rebalance.reconcile.observe.observer import Changes, Look, Observer
+from kafka_rebalance.reconcile.observe.selected_partitions import SelectedPartitions
+from kafka_rebalance.reconcile.report.progress_tracking import advance_of
+from kafka_rebalance.reconcile.runs.opening import LoadModels, Runs
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.state.record import Stores
+from kafka_rebalance.reconcile.throttle.cluster_throttle import ClusterThrottle
+from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
+
+log = logging.getLogger(__name__)
+
+
+class Rounds:
+    """The rounds of one cluster's engine. ``rebalances`` and the throttle resources are added and removed outside."""
+
+    def __init__(
+        self,
+        info: ClusterInfo,
+        admin: KafkaAdmin,
+        resources: Resources,
+        stores: Stores,
+        keeper: ThrottleKeeper,
+        load_models: LoadModels,
+        clock: Clock,
+        wake: Callable[[], None],
+    ) -> None:
+        self.rebalances: dict[str, Rebalance] = {}
+        self.throttle = ClusterThrottle(info.cluster_id, admin, keeper, resources, clock)
+        self.endpoints = endpoints_of(info)
+        """Where brokers of the cluster have been seen."""
+        self._cluster_id = info.cluster_id
+        self._admin = admin
+        self._resources = resources
+        self._clock = clock
+        self._lifecycle = Lifecycle(resources, stores, clock)
+        self._runs = Runs(admin, self._lifecycle, resources, stores, load_models, clock, wake)
+        self._closing = Closing(admin, self._lifecycle, clock)
+        self._observer = Observer(admin, clock)
+        self._cordons = Cordons(admin, stores)
+        self._selected = SelectedPartitions()
+
+    async def next_round(self) -> float:
+        """Prepare what is stored; observe, decide, act and report what runs; then close what has ended.
+
+        Returns how many seconds may pass before the next round.
+        """
+        rebalances = sorted(self.rebalances.values(), key=lambda r: r.desired.age_key)
+        info = await self._prepare_all(rebalances)
+        await self._plan(rebalances, info)
+        running = [r for r in rebalances if r.record.open is not None and not r.memory.blocked(self._clock.monotonic())]
+        sent = False
+        if running:
+            vitals = await self._observer.vitals(info)
+            look = await self._observe(running, info)
+            postponed = self._deleted_meanwhile(running)
+            running = [r for r in running if r not in postponed]
+            rebalances = [r for r in rebalances if r not in postponed]
+            orders = self._decide(running, look, vitals)
+            sent = await self._act(running, orders, look, info)
+            await self._report_running(running, look.observation.cluster)
+        else:
+            await self._limit_others(info)
+        await self.throttle.shrink(info)
+        await self._close(running, info)
+        for rebalance in rebalances:
+            if rebalance not in running or rebalance.record.open is None:
+                await self._report(rebalance, ClusterState(self._cluster_id, info.brokers))
+        await self.throttle.report(self._observer.traffic)
+        return requeue_after(
+            self.rebalances.values(),
+            self._clock.monotonic(),
+            sent=sent,
+            ledger_empty=self.throttle.ledger_empty,
+            limits_others=self.throttle.limits_others,
+        )
+
+    async def _prepare_all(self, rebalances: list[Rebalance]) -> ClusterInfo:
+        """Finalizers, records and the throttle ledger are in place before anything is planned or sent."""
+        for rebalance in rebalances:
+            await self._prepare(rebalance)
+        info = await self._admin.describe_cluster()
+        await self.throttle.load(rebalances, info)
+        self.endpoints |= endpoints_of(info)
+        self._observer.note_members(info)
+        return info
+
+    async def _prepare(self, rebalance: Rebalance, *, connected: bool = True) -> None:
+        await self._lifecycle.prepare(rebalance, connected=connected)
+        rebalance.assessment = rebalance.assessment.about(rebalance.record.open)
+        if not rebalance.memory.blocked(self._clock.monotonic()):
+            rebalance.assessment = replace(rebalance.assessment, replanning=heed_spec(rebalance))
+
+    async def _plan(self, rebalances: list[Rebalance], info: ClusterInfo) -> None:
+        """Take over plans that are made, give everybody a place in the queue, and begin the plans whose turn it is."""
+        for rebalance in rebalances:
+            before, replanning = rebalance.record.open, await self._runs.collect(rebalance)
+            rebalance.assessment = replace(rebalance.assessment, replanning=replanning)
+            if rebalance.record.open is not before:
+                rebalance.assessment = rebalance.assessment.about(rebalance.record.open)
+                rebalance.assessment = replace(rebalance.assessment, replanning=heed_spec(rebalance))
+            await self._runs.recall(rebalance, info.cluster_id)
+        if any(r.record.open is not None or wants_plan(r) for r in rebalances):
+            everything = await self._observer.everything()
+            selected = self._selected.of([r for r in rebalances if may_plan(r)], everything)
+            successors = successors_of(rebalances, selected)
+            for rebalance in rebalances:
+                successor = successors.get(rebalance.uid)
+                rebalance.assessment = replace(rebalance.assessment, successor=successor)
+            places = places_of(rebalances, selected, self._clock.now(), self._clock.monotonic())
+            for rebalance in rebalances:
+                queue = places.get(rebalance.uid, rebalance.assessment.queue)
+                rebalance.assessment = replace(rebalance.assessment, queue=queue)
+        for rebalance in rebalances:
+            queue = await self._runs.start(rebalance, info, rebalances)
+            rebalance.assessment = replace(rebalance.assessment, queue=queue)
+
+    async def _observe(self, running: list[Rebalance], info: ClusterInfo) -> Look:
+        if any(not r.assessment.statuses.by_partition for r in running):
+            self._observer.expire()
+        moves = [move for r in running for move in r.record.moves]
+        self._observer.note_away({broker for move in moves for broker in move.known}, info)
+        to_read = {tp for r in running for tp in partitions_to_read(r.assessment)}
+        return await self._observer.look({move.tp for move in moves}, to_read, info, self.throttle.foreign)
+
+    def _deleted_meanwhile(self, running: list[Rebalance]) -> list[Rebalance]:
+        """The rebalances whose deletion arrived during this round; the specs of the others are heeded as they are now.
+
+        Whether the namespace of a deleted resource is deleted too is looked at when it is prepared: in the next round,
+        which begins at once. Any other edit is heeded in this round, so that frequent edits hold up nothing.
+        """
+        postponed = [r for r in running if r.desired.deleted_since(r.memory.prepared)]
+        for rebalance in running:
+            edited = rebalance.memory.prepared != rebalance.desired.change_key
+            if edited and not rebalance.desired.deleting:
+                rebalance.assessment = replace(rebalance.assessment, replanning=heed_spec(rebalance))
+        return postponed
+
+    def _decide(self, running: list[Rebalance], look: Look, vitals: Vitals) -> dict[str, Orders]:
+        """Where each rebalance goes, whether it may start new steps, how its partitions stand, and what to send."""
+        now = self._clock.now()
+        opened = [r for r in self.rebalances.values() if r.record.open is not None]
+        ours = {move.tp for r in opened for move in r.record.moves}
+        ours |= {tp for r in opened for tp in skipped_partitions(r)}
+        around = Surroundings(now, vitals, ours, self.throttle.throttles)
+        for rebalance in running:
+            teardown = teardown_of(rebalance, look.observation.cluster, now)
+            rebalance.assessment = replace(rebalance.assessment, teardown=teardown)
+            rebalance.assessment = replace(rebalance.assessment, step_block=step_block_for(rebalance, around))
+            direction = heading(rebalance, teardown.barrier) or Direction.REVERT
+            self._judge(rebalance, direction, look.observation, look.changes)
+            rebalance.assessment = replace(rebalance.assessment, replanning=heed_drift(rebalance))
+        free, on_disk, ruling = self._observer.free_bytes, self._observer.replica_bytes, self.throttle.ruling
+        orders = orders_for(running, look.observation.cluster, ruling, free, on_disk)
+        for rebalance in running:
+            rebalance.assessment = replace(rebalance.assessment, no_room=orders[rebalance.uid].no_room)
+        return orders
+
+    def _judge(self, rebalance: Rebalance, direction: Direction, seen: Observation, changes: Changes) -> None:
+        run = rebalance.record.open
+        if run is None:
+            return
+        restarting = self._observer.away(rebalance.desired.spec.execution.broker_settle_seconds)
+        ahead = ahead_of(rebalance, self.rebalances.values())
+        inputs = judge_inputs(rebalance, run, direction, seen, restarting, ahead)
+        judgement = judge_again(rebalance.assessment.judgement, inputs, seen, changes, self._clock.now())
+        rebalance.assessment = replace(rebalance.assessment, judgement=judgement)
+
+    async def _act(self, running: list[Rebalance], orders: dict[str, Orders], look: Look, info: ClusterInfo) -> bool:
+        """Cordon and send; whether anything was sent.
+
+        What needs no copy (nulls, drops, new orders, elections) is sent at once, while what was just read still holds;
+        copies are sent when their throttle is in place.
+        """
+        cluster, sent = look.observation.cluster, False
+        for rebalance in running:
+            async with self._lifecycle.problems_of(rebalance, "cordon"):
+                await self._cordons.keep(rebalance, info.brokers)
+        orders = await self._confirm_by_second_look(running, orders, look)
+        for rebalance in running:
+            sent |= await submit(self._admin, rebalance.name, at_once(orders[rebalance.uid], cluster), cluster)
+        uncovered = await self._throttle_before_copies(orders, cluster)
+        for rebalance in running:
+            ready = copies(orders[rebalance.uid], cluster, uncovered)
+            sent |= await submit(self._admin, rebalance.name, ready, cluster)
+        return sent
+
+    async def _confirm_by_second_look(
+        self, running: list[Rebalance], orders: dict[str, Orders], look: Look
+    ) -> dict[str, Orders]:
+        """Read again the partitions whose orders were chosen on an older reading, and keep the orders still meant.
+
+        Only what moves is read in every round: since the older reading somebody may have changed the others. That the
+        run starts is recorded before its first order is sent.
+        """
+        stale = {r.uid: set(named_by(orders[r.uid])) - look.fresh for r in running}
+        changes = await self._observer.look_again({tp for tps in stale.values() for tp in tps})
+        confirmed = {}
+        for rebalance in running:
+            statuses = rebalance.assessment.statuses.by_partition
+            before = {tp: statuses[tp] for tp in stale[rebalance.uid]}
+            direction = rebalance.assessment.judgement.direction or Direction.FORWARD
+            self._judge(rebalance, direction, look.observation, changes)
+            meant = still_meant(orders[rebalance.uid], before, rebalance.assessment.statuses.by_partition)
+            if named_by(meant) and not await self._lifecycle.record_start(rebalance):
+                meant = Orders()
+            confirmed[rebalance.uid] = meant
+            rebalance.assessment = replace(rebalance.assessment, sent=frozenset(named_by(meant)))
+        return confirmed
+
+    async def _throttle_before_copies(
+        self, orders: dict[str, Orders], cluster: ClusterState
+    ) -> frozenset[tuple[str, str]] | None:
+        """Extend the throttle to what is about to be copied; returns the replicas that it does not cover yet.
+
+        Reassignments are listed again for that: a throttle must cover what is in flight right before a copy is sent,
+        whoever started it.
+        """
+        opened = [r for r in self.rebalances.values() if r.record.open is not None]
+        await self.throttle.look(opened, cluster)
+        submitted = {uid: order.alters for uid, order in orders.items()}
+        extended = await self.throttle.extend(opened, cluster, submitted)
+        for rebalance in opened:
+            throttle = extended.findings[rebalance.uid]
+            rebalance.assessment = replace(rebalance.assessment, throttle=throttle)
+        return extended.uncovered
+
+    async def _limit_others(self, info: ClusterInfo) -> None:
+        """While no rebalance runs: the throttle of what other tools reassign."""
+        cluster = ClusterState(self._cluster_id, info.brokers)
+        await self.throttle.look((), cluster)
+        if self.throttle.foreign:
+            await self._observer.read_sizes(self.throttle.foreign, info)
+        await self.throttle.extend((), cluster, {})
+
+    async def _report_running(self, running: list[Rebalance], cluster: ClusterState) -> None:
+        """Write the status of what runs, before it may be closed: a closed run has no numbers any more."""
+        now, observed = self._clock.monotonic(), self._observer
+        for rebalance in running:
+            advance = advance_of(rebalance, cluster, observed.replica_bytes, observed.produce_rates, now)
+            rebalance.assessment = replace(rebalance.assessment, advance=advance)
+            # If it was deleted since it was judged, what goes back and what prevents that is not known yet.
+            if not rebalance.desired.deleted_since(rebalance.memory.prepared):
+                await self._report(rebalance, cluster)
+
+    async def _close(self, running: list[Rebalance], info: ClusterInfo) -> None:
+        """End the runs that have arrived, once the throttle on what they moved is restored."""
+        for rebalance in running:
+            arrived = rebalance.assessment.statuses.finished and self.throttle.restored(rebalance, info)
+            if rests_but_for_kept(rebalance) or arrived:
+                assessment = await self._closing.finish(rebalance, info)
+                rebalance.assessment = assessment.about(rebalance.record.open)
+
+    async def _report(self, rebalance: Rebalance, cluster: ClusterState, problem: RebalanceError | None = None) -> None:
+        """Write the status. An API server that does not answer holds up neither this rebalance nor the others."""
+        try:
+            exists = await self._resources.report(rebalance, cluster, self._observer.replica_bytes, problem)
+        except RebalanceError as error:
+            log.warning("%s: status not written: %s", rebalance.name, error.message)
+            return
+        if not exists:
+            log.info("%s is gone", rebalance.name)
+            self.rebalances.pop(rebalance.uid, None)
+
+    async def report_problem(self, error: RebalanceError) -> None:
+        """Say on every resource why nothing is known of this round."""
+        try:
+            await self.throttle.report({}, error)
+        except Exception:
+            log.exception("cluster %s: status of its throttle resources not written", self._cluster_id)
+        for rebalance in list(self.rebalances.values()):
+            ended = rebalance.record.run is not None and not rebalance.record.run.open
+            if ended and not rebalance.desired.deleting:
+                continue  # finished: what happens to the cluster now does not concern it
+            try:
+                if rebalance.desired.deleting and error.reason in NO_CONNECTION_REASONS:
+                    await self._prepare(rebalance, connected=False)
+                await self._report(rebalance, ClusterState(self._cluster_id, {}), error)
+            except Exception:
+                # The engine goes on even if a status cannot be built.
+                log.exception("%s: status not written", rebalance.name)
+
+
+def endpoints_of(info: ClusterInfo) -> frozenset[str]:
+    """Host and port of each broker."""
+    return frozenset(f"{broker.host}:{broker.port}" for broker in info.brokers.values())

@@ -1,0 +1,190 @@
+"""What a round has found out and decided about one rebalance: frozen parts, each returned by one function.
+
+Only ``reconcile.rounds`` puts them together. Nothing here is stored: after a restart everything is found again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+
+from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.execution.partition_status import Direction
+from kafka_rebalance.execution.progress import Pace, Progress
+from kafka_rebalance.execution.queue_order import Place
+from kafka_rebalance.execution.reassignment_throttle import ClusterRates
+from kafka_rebalance.model.topology import BrokerId, TopicPartition
+from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.state.judgement import Judgement, Statuses
+from kafka_rebalance.reconcile.state.record import OpenRun
+
+
+@dataclass(frozen=True, slots=True)
+class StepBlock:
+    """Why no new step starts. ``releases``: at rest it gives its place to others that want the same partitions."""
+
+    reason: Reason
+    message: str
+    releases: bool = False
+
+
+class RollbackBarrier(StrEnum):
+    """Why a deletion with the policy Rollback only cancels what is in flight."""
+
+    SUCCESSOR = "Successor"  # a new resource goes on with the same partitions
+    TERMINATING = "Terminating"  # the namespace or the CRD is deleted too: a finalizer must not hold it up
+    TIMED_OUT = "TimedOut"  # spec.rollback.timeout
+    TOO_LARGE = "TooLarge"  # spec.rollback.maxData: requires a change of the spec
+
+
+@dataclass(frozen=True, slots=True)
+class Successor:
+    """The new resource that takes over from one that is being deleted."""
+
+    uid: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Teardown:
+    """What a way back has to copy, and what prevents it."""
+
+    barrier: RollbackBarrier | None = None
+    bytes_to_move_back: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class KeptCopies:
+    """The copies in flight that a plan for the spec of this hash goes on with; the others are cancelled first."""
+
+    planning_hash: str
+    partitions: frozenset[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class Replanning:
+    """Why the plan of an open run is put aside. ``ready``: what had to be cancelled is, so planning may begin."""
+
+    reason: Reason
+    ready: bool = False
+    kept: KeptCopies | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePlace:
+    """Whether it is this rebalance's turn. ``place`` None: it wants nothing, or was never lined up.
+
+    ``unseen``: a rebalance whose open run is not loaded here, so that nobody knows what it moves. ``asked_since``: when
+    what the spec asks for (``asks_for``, a planning hash) was first asked for.
+    """
+
+    place: Place | None = None
+    unseen: str = ""
+    asks_for: str = ""
+    asked_since: datetime | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether others go first."""
+        return self.place is not None and not self.place.runs
+
+    @property
+    def message(self) -> str:
+        """Which rebalance it waits for, and its place."""
+        if self.unseen:
+            return f"waits for {self.unseen}, whose open run is not loaded here: what it moves is not known yet"
+        if self.place is None:
+            return ""
+        return f"waits for {self.place.behind}, which moves some of the same partitions; place {self.place.position}"
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """How far the run is, how fast it moves, and what keeps it from finishing.
+
+    ``eta``: seconds left, at least and at most. ``plan_seconds``: how long the copies of the whole plan take at least.
+    ``stalled`` and ``too_slow`` are sentences, empty where there is nothing to say.
+    """
+
+    direction: Direction | None = None
+    progress: Progress | None = None
+    steps_completed: int = 0
+    pace: Pace | None = None
+    eta: tuple[float, float] | None = None
+    plan_seconds: float | None = None
+    stalled: str = ""
+    too_slow: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottleFindings:
+    """The throttle of a rebalance: wanted rates and their source, on how many brokers they are set, what is wrong.
+
+    ``bound_by``: whose lower rate binds on some brokers. ``relieved``: partitions that are throttled at their
+    destinations only. ``refused``: brokers with a replication throttle below the wanted rate. ``trouble``: what could
+    not be written. ``problem``: why nothing can be throttled.
+    """
+
+    rates: ClusterRates = field(default_factory=ClusterRates)
+    source: str = ""
+    bound_by: str = ""
+    brokers: int = 0
+    relieved: int = 0
+    trouble: str = ""
+    refused: str = ""
+    problem: RebalanceError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """Whether the brokers to be emptied hold no replica any more."""
+
+    empty: bool
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """All of it. ``run``: the open run that it is about.
+
+    ``sent``: partitions for which the last round has sent an order. ``no_room``: partitions held back by nothing but
+    the disk of the broker named.
+    """
+
+    run: OpenRun | None = None
+    queue: QueuePlace = QueuePlace()
+    successor: Successor | None = None
+    replanning: Replanning | None = None
+    teardown: Teardown = Teardown()
+    step_block: StepBlock | None = None
+    judgement: Judgement = field(default_factory=Judgement)
+    sent: frozenset[TopicPartition] = frozenset()
+    no_room: Mapping[TopicPartition, BrokerId] = field(default_factory=dict)
+    advance: Advance = Advance()
+    throttle: ThrottleFindings = field(default_factory=ThrottleFindings)
+    drain: Drain | None = None
+
+    @property
+    def statuses(self) -> Statuses:
+        """How the partitions stand."""
+        return self.judgement.statuses
+
+    def about(self, run: OpenRun | None) -> Assessment:
+        """This assessment, if it is about that run; else a new one, without anything that belonged to the other run.
+
+        When a run has ended, what the status still says of it stays.
+        """
+        if run is self.run:
+            return self
+        teardown = replace(self.teardown, barrier=None)
+        kept = replace(self, run=run, replanning=None, teardown=teardown, step_block=None, sent=frozenset())
+        if run is not None:
+            return replace(kept, judgement=Judgement(), no_room={}, advance=Advance(), drain=None)
+        return replace(
+            kept,
+            queue=replace(self.queue, place=None),
+            judgement=Judgement(statuses=self.statuses),
+            advance=replace(self.advance, pace=None),
+        )

@@ -1,0 +1,110 @@
+"""What a KafkaRebalance asks for, as the API server last sent it. Our own status writes do not change what is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Any
+
+from kafka_rebalance.api.deleted import parse_deleted_rebalance
+from kafka_rebalance.api.v1alpha1 import (
+    LET_GO_ANNOTATION,
+    UNDO_ANNOTATION,
+    KafkaRebalanceSpec,
+    KafkaRebalanceStatus,
+    ObjectMeta,
+    parse_metadata,
+    parse_rebalance,
+    planning_hash,
+)
+from kafka_rebalance.errors import Refused
+from kafka_rebalance.execution.schedule import Limits
+
+
+@dataclass(frozen=True)
+class Desired:
+    """The resource. ``spec_problem``: why the newest spec cannot be read; ``spec`` is then the last readable one."""
+
+    metadata: ObjectMeta
+    spec: KafkaRebalanceSpec
+    status: KafkaRebalanceStatus
+    spec_problem: Refused | None = None
+
+    @classmethod
+    def of(cls, body: Mapping[str, Any], before: Desired | None = None) -> Desired:
+        """The resource from ``body``. An unreadable spec must not hide a deletion.
+
+        Read for the first time, Refused("InvalidSpec") names the field; if the resource is being deleted, unreadable
+        fields are left out. Later, the spec that was read ``before`` stays in force.
+        """
+        metadata = parse_metadata(body)
+        try:
+            read = parse_deleted_rebalance if before is None and metadata.deleting else parse_rebalance
+            resource = read(body)
+        except Refused as error:
+            if before is None:
+                raise
+            return replace(before, metadata=metadata, spec_problem=error)
+        return cls(resource.metadata, resource.spec, resource.status)
+
+    @property
+    def uid(self) -> str:
+        """The resource's uid."""
+        return self.metadata.uid
+
+    @property
+    def name(self) -> str:
+        """``namespace/name``, for messages."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+    @property
+    def age_key(self) -> tuple[str, str]:
+        """Sorts the older resource first."""
+        created = self.metadata.creation_timestamp
+        return (created.isoformat() if created else "", self.uid)
+
+    @property
+    def deleting(self) -> bool:
+        """Whether the resource has been deleted and waits for its finalizers."""
+        return self.metadata.deleting
+
+    @property
+    def has_finalizer(self) -> bool:
+        """Whether our finalizer is on the object."""
+        return self.metadata.held
+
+    @property
+    def change_key(self) -> tuple[str, ...]:
+        """Differs whenever a user asks for something else."""
+        metadata = self.metadata
+        orders = (metadata.annotations.get(name, "") for name in (UNDO_ANNOTATION, LET_GO_ANNOTATION))
+        return (str(metadata.generation), str(metadata.deletion_timestamp), *orders, *metadata.finalizers)
+
+    def deleted_since(self, change_key: tuple[str, ...]) -> bool:
+        """Whether the resource is being deleted now, and was not when its change key was this one."""
+        return self.deleting and str(self.metadata.deletion_timestamp) not in change_key
+
+    @cached_property
+    def planning_hash(self) -> str:
+        """Hash of the part of the spec that decides what is planned."""
+        return planning_hash(self.spec)
+
+    @cached_property
+    def limits(self) -> Limits:
+        """KIP-435's limits."""
+        execution = self.spec.execution
+        return Limits(
+            execution.parallel_replica_count,
+            execution.parallel_partition_count,
+            execution.parallel_leader_movements,
+            execution.max_concurrent_replica_movements,
+            execution.max_per_broker.into,
+            execution.max_per_broker.out,
+        )
+
+    def timed_out(self, now: datetime) -> bool:
+        """Whether the deletion has taken longer than spec.rollback.timeout."""
+        begun, timeout = self.metadata.deletion_timestamp, self.spec.rollback.timeout_seconds
+        return begun is not None and timeout is not None and now - begun > timedelta(seconds=timeout)

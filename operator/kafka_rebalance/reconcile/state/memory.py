@@ -1,0 +1,63 @@
+"""What the engine remembers of one rebalance between rounds. It may be forgotten at any time: a restart does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kafka_rebalance.api.v1alpha1 import KafkaRebalanceStatus
+from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.model.load import LoadModel
+from kafka_rebalance.model.topology import BrokerId, TopicPartition
+from kafka_rebalance.reconcile.state.assessment import KeptCopies
+from kafka_rebalance.reconcile.state.record import OpenRun
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan that is stored and whose run is open, and the loads that it was made with."""
+
+    opened: OpenRun
+    loads: LoadModel
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What went wrong, and in which stage: it stays on the status until the same stage has succeeded."""
+
+    stage: str
+    error: RebalanceError
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Times are seconds of a monotonic clock.
+
+    ``prepared``: the change key of the resource when it was last prepared. ``terminating``: the namespace or the CRD is
+    being deleted, as seen at ``surroundings_seen_at``. ``cordons_done``: brokers that need no cordon any more.
+    ``expected_rates``: bytes per second produced to the partitions of the open run; None: not asked for yet.
+    ``empty_since``: when the brokers to be emptied were first seen empty. ``uncordoning_since``: since when the end of
+    a way back waits for cordons to go. ``written``: the last status that was written.
+    """
+
+    planning: asyncio.Task[Planned | KeptCopies] | None = None
+    prepared: tuple[str, ...] = ()
+    problem: Problem | None = None
+    retry_at: float = float("-inf")
+    terminating: bool = False
+    surroundings_seen_at: float = float("-inf")
+    cordons_done: frozenset[BrokerId] = frozenset()
+    expected_rates: Mapping[TopicPartition, float] | None = None
+    empty_since: float | None = None
+    uncordoning_since: float | None = None
+    written: KafkaRebalanceStatus | None = None
+
+    @property
+    def error(self) -> RebalanceError | None:
+        """The error of the present problem."""
+        return self.problem.error if self.problem is not None else None
+
+    def blocked(self, now: float) -> bool:
+        """Whether a problem is left alone for now. It stays on the status until a retry has succeeded."""
+        return self.problem is not None and now < self.retry_at

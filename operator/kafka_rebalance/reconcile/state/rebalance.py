@@ -1,0 +1,66 @@
+"""One KafkaRebalance as the engine holds it: four values, each replaced as a whole and by one room.
+
+``desired`` is replaced where the API server has sent the resource (``Rebalance.see``), ``record`` and ``memory`` in
+``reconcile.act``, ``assessment`` in ``reconcile.rounds``. A watch event may replace ``desired`` during any await: what
+must belong together is read from it without an await in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from kafka_rebalance.reconcile.state.assessment import Assessment
+from kafka_rebalance.reconcile.state.desired import Desired
+from kafka_rebalance.reconcile.state.memory import Memory
+from kafka_rebalance.reconcile.state.record import Record
+
+
+class RebalanceView(Protocol):
+    """What a decision or a report may look at. It cannot be written to."""
+
+    @property
+    def desired(self) -> Desired:
+        """What is asked for."""
+
+    @property
+    def record(self) -> Record:
+        """What is stored."""
+
+    @property
+    def assessment(self) -> Assessment:
+        """What the rounds have found out and decided."""
+
+    @property
+    def memory(self) -> Memory:
+        """What may be forgotten."""
+
+
+@dataclass(eq=False)
+class Rebalance:
+    """The one mutable object."""
+
+    desired: Desired
+    record: Record = field(default_factory=Record)
+    assessment: Assessment = field(default_factory=Assessment)
+    memory: Memory = field(default_factory=Memory)
+
+    @classmethod
+    def of(cls, body: Mapping[str, Any]) -> Rebalance:
+        """A resource that is seen for the first time. Refused("InvalidSpec") names the field that cannot be read."""
+        return cls(Desired.of(body))
+
+    def see(self, body: Mapping[str, Any]) -> None:
+        """Take in a newer state of the resource."""
+        self.desired = Desired.of(body, self.desired)
+
+    @property
+    def uid(self) -> str:
+        """The resource's uid."""
+        return self.desired.uid
+
+    @property
+    def name(self) -> str:
+        """``namespace/name``, for messages."""
+        return self.desired.name

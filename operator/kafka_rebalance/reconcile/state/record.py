@@ -1,0 +1,133 @@
+"""What is stored of one rebalance: its run with plan and origins, and the partition moves that follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kafka_rebalance.errors import Permanent
+from kafka_rebalance.execution.partition_status import PartitionMove
+from kafka_rebalance.execution.reassignment_throttle import moving_brokers
+from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
+from kafka_rebalance.model.plan import Plan
+from kafka_rebalance.model.run import Origin, Run
+from kafka_rebalance.model.topology import BrokerId, TopicPartition
+from kafka_rebalance.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """The three stores that a rebalance needs. A plan is stored under its hash, which the run names."""
+
+    plans: PlanStore
+    origins: OriginStore
+    runs: RunStore
+
+    async def forget(self, uid: str) -> None:
+        """Delete what is stored of a resource. The run goes last: as long as it exists, the deletion is repeated."""
+        await self.plans.delete(uid)
+        await self.origins.delete(uid)
+        await self.runs.delete(uid)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpenRun:
+    """A run with its plan, origins and partition moves; compared by identity. ``ref``: the plan's first ConfigMap."""
+
+    run: Run
+    plan: Plan
+    ref: str
+    origins: Mapping[TopicPartition, Origin]
+    moves: tuple[PartitionMove, ...]
+    move_of: Mapping[TopicPartition, PartitionMove]
+    topics: frozenset[str]
+    brokers: frozenset[BrokerId] = frozenset()
+    """The brokers that it copies from or to."""
+
+    @property
+    def named(self) -> frozenset[TopicPartition]:
+        """Every partition that the run has moved or that its plan names: each existed at some time."""
+        return self.plan.about | self.origins.keys()
+
+
+@dataclass(frozen=True, slots=True)
+class EndedRun:
+    """What the status says of a run whose plan is put away: why that was empty, how many partitions were skipped."""
+
+    why_empty: str
+    left_alone: int
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What is stored of one resource, as last read or written. ``loaded``: whether the store has been read.
+
+    ``run`` is the newest version of the run's record; that in ``open`` is as it was when the run was opened. ``ended``
+    is of the last run that this process has closed.
+    """
+
+    run: Run | None = None
+    loaded: bool = False
+    open: OpenRun | None = None
+    ended: EndedRun | None = None
+
+    @property
+    def run_open(self) -> Run | None:
+        """The run while it is open; its plan may not be loaded yet."""
+        return self.run if self.run is not None and self.run.open else None
+
+    @property
+    def plan_hash(self) -> str:
+        """The hash of the run's plan; empty without a run."""
+        return self.run.plan_hash if self.run is not None else ""
+
+    @property
+    def moves(self) -> tuple[PartitionMove, ...]:
+        """The partition moves of the open run; none without one."""
+        return self.open.moves if self.open else ()
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """The topics of the open run."""
+        return self.open.topics if self.open else frozenset()
+
+
+async def load_open_run(stores: Stores, run: Run) -> OpenRun:
+    """The run with its stored plan and origins. Permanent("StoredPlanMissing") if someone deleted the plan."""
+    stored = await stores.plans.load(run.uid, run.plan_hash)
+    if stored is None:
+        raise Permanent(
+            Reason.STORED_PLAN_MISSING,
+            f"the stored plan {run.plan_hash} of {run.namespace}/{run.name} is gone from the operator's namespace; "
+            "nothing is submitted without it. Set deletionPolicy to Abandon and delete the resource to let go",
+        )
+    origins = await stores.origins.load(run.uid, run.run_id)
+    return open_run(run, stored.plan, stored.ref, origins)
+
+
+def open_run(run: Run, plan: Plan, ref: str, origins: Mapping[TopicPartition, Origin]) -> OpenRun:
+    """The run with its partition moves."""
+    moves = tuple(
+        PartitionMove(
+            tp=p.tp,
+            topic_id=p.topic_id,
+            origin=origins[p.tp].replicas if p.tp in origins else p.current,
+            planned_from=p.current,
+            target=p.target,
+            size_bytes=p.size_bytes,
+            origin_leader=origins[p.tp].leader if p.tp in origins else None,
+            elects=p.elects,
+        )
+        for p in plan.partitions
+    )
+    brokers = {moving_brokers((*m.origin, *m.planned_from), m.target) for m in moves}
+    return OpenRun(
+        run,
+        plan,
+        ref,
+        origins,
+        moves,
+        {m.tp: m for m in moves},
+        frozenset(m.tp.topic for m in moves),
+        frozenset[BrokerId]().union(*brokers),
+    )

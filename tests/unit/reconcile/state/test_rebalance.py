@@ -1,0 +1,182 @@
+"""What is known of a rebalance: four values, each replaced in one room; nobody who only looks can change any of it."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import FrozenInstanceError, dataclass, fields, is_dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from tests.fakes.found_by_rounds import found, recorded, remembered
+
+import kafka_rebalance.reconcile
+from kafka_rebalance.api.v1alpha1 import FINALIZER
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.execution.health_gate import Vitals
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionStatus
+from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
+from kafka_rebalance.model.run import Run
+from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
+from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.decide.direction import at_rest, copies_to_keep, going_back, heading, requires_decision
+from kafka_rebalance.reconcile.decide.judging import judge_again, judge_inputs, partitions_to_read, skipped_partitions
+from kafka_rebalance.reconcile.decide.queue_places import ahead_of, may_plan, places_of
+from kafka_rebalance.reconcile.decide.replanning import heed_drift, heed_spec, rests_but_for_kept, undo_ordered
+from kafka_rebalance.reconcile.decide.requeue import requeue_after
+from kafka_rebalance.reconcile.decide.step_blocks import Surroundings, step_block_for
+from kafka_rebalance.reconcile.decide.step_orders import orders_for
+from kafka_rebalance.reconcile.decide.superseding import copies_of
+from kafka_rebalance.reconcile.decide.teardown import outcome_of, successors_of, teardown_of
+from kafka_rebalance.reconcile.decide.throttle_claims import claims_of, rates_of
+from kafka_rebalance.reconcile.observe.observer import Changes
+from kafka_rebalance.reconcile.report.progress_tracking import advance_of
+from kafka_rebalance.reconcile.report.rebalance_report import build_status
+from kafka_rebalance.reconcile.state.assessment import Assessment, Drain, Replanning
+from kafka_rebalance.reconcile.state.desired import Desired
+from kafka_rebalance.reconcile.state.judgement import Judgement
+from kafka_rebalance.reconcile.state.memory import Memory
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.state.record import Record, open_run
+
+NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+ROOM = Path(kafka_rebalance.reconcile.__file__).parent
+TPS = [TopicPartition("t", number) for number in range(2)]
+ALIVE = {BrokerId(b): Broker(BrokerId(b)) for b in (1, 2, 3)}
+WRITERS = {"desired": {"state"}, "record": {"act"}, "memory": {"act"}, "assessment": {"rounds.py"}}
+"""The packages, or modules, that replace each value."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A rebalance that cannot be written to."""
+
+    desired: Desired
+    record: Record
+    assessment: Assessment
+    memory: Memory
+
+
+def rebalance(name="r", *, deleting=False):
+    metadata = {"name": name, "namespace": "kafka", "uid": name, "finalizers": [FINALIZER]}
+    metadata |= {"creationTimestamp": NOON.isoformat()} | ({"deletionTimestamp": NOON.isoformat()} if deleting else {})
+    return Rebalance.of({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}}})
+
+
+def running(name="r", *, deleting=False):
+    mine = rebalance(name, deleting=deleting)
+    plan = Plan(
+        tuple(PlannedPartition(tp, replicas_of(1, 2), replicas_of(3, 2)) for tp in TPS), Certificate(2, optimal=True)
+    )
+    run = Run(name, "kafka", name, "c", "run", mine.desired.planning_hash, plan.hash, NOON)
+    recorded(mine, run=run, loaded=True, open=open_run(run, plan, "ref", {}))
+    return found(mine, statuses=dict.fromkeys(TPS, PartitionStatus(MovePhase.IN_FLIGHT)), direction=Direction.FORWARD)
+
+
+def view(mine):
+    return View(mine.desired, mine.record, mine.assessment, mine.memory)
+
+
+def assigned() -> Iterator[tuple[str, str, Path]]:
+    """Each attribute of an object that a module of the room assigns, and the name of the object."""
+    for path in sorted(ROOM.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            for target in (part for t in targets for part in (t.elts if isinstance(t, ast.Tuple) else [t])):
+                if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+                    yield target.value.id, target.attr, path.relative_to(ROOM)
+
+
+class TestOneWriter:
+    @pytest.mark.parametrize("value", [field.name for field in fields(Rebalance)])
+    def test_each_value_is_replaced_in_one_room(self, value):
+        """Who wants to know where it comes from looks there."""
+        rooms = {path.parts[0] for _, name, path in assigned() if name == value}
+        assert rooms == WRITERS[value]
+
+    def test_nothing_else_of_a_rebalance_is_assigned(self):
+        """Neither a field of one of the values nor anything beside them."""
+        names = {name for owner, name, _ in assigned() if owner in {"rebalance", "old", "new", "other", "r"}}
+        assert names == {"record", "memory", "assessment"}
+
+    @pytest.mark.parametrize("kind", [Desired, Record, Assessment, Memory, Judgement])
+    def test_the_values_are_frozen(self, kind):
+        """All the way down, as far as they are ours."""
+        mine = view(running())
+        value = mine.assessment.judgement if kind is Judgement else getattr(mine, kind.__name__.lower())
+        for field in fields(kind):
+            with pytest.raises(FrozenInstanceError):
+                setattr(value, field.name, None)
+            part = getattr(value, field.name)
+            assert not is_dataclass(part) or type(part).__dataclass_params__.frozen
+
+
+class TestDecisions:
+    """Each is given rebalances that cannot be written to, and leaves every value as it was."""
+
+    def decisions(self, mine, other):
+        states = {
+            tp: PartitionState(tp, "", replicas_of(3, 1, 2), frozenset(replicas_of(1, 2)), BrokerId(1), replicas_of(3))
+            for tp in TPS
+        }
+        seen = Observation(ClusterState("c", ALIVE, states), {"t": 1})
+        both, selected = [mine, other], {mine.desired.uid: frozenset(TPS), other.desired.uid: frozenset(TPS)}
+        around = Surroundings(NOON, Vitals(states, {}, None, frozenset(ALIVE)), set(TPS))
+        inputs = judge_inputs(mine, mine.record.open, Direction.FORWARD, seen, frozenset(), both)
+        return [
+            *(question(mine) for question in (at_rest, copies_to_keep, going_back, requires_decision, may_plan)),
+            *(question(mine) for question in (heed_spec, heed_drift, rests_but_for_kept, undo_ordered, outcome_of)),
+            (heading(mine, None), partitions_to_read(mine.assessment), skipped_partitions(mine)),
+            judge_again(mine.assessment.judgement, inputs, seen, Changes(frozenset(TPS), 0, 1), NOON),
+            places_of(both, selected, NOON, 0.0),
+            ahead_of(mine, both),
+            successors_of(both, selected),
+            teardown_of(mine, seen.cluster, NOON),
+            step_block_for(mine, around),
+            orders_for(both, seen.cluster, None, {}, {}),
+            copies_of(mine, states, ALIVE),
+            claims_of(both, None, seen.cluster, {}, {}),
+            rates_of(mine.desired, None),
+            requeue_after(both, 0.0, sent=False, ledger_empty=True, limits_others=False),
+            advance_of(mine, seen.cluster, {}, {}, 0.0),
+            build_status(mine, seen.cluster, {}, now=NOON),
+        ]
+
+    @pytest.mark.parametrize("deleting", [False, True])
+    @pytest.mark.parametrize("replanning", [None, Replanning(Reason.SUPERSEDED)])
+    def test_change_no_argument(self, deleting, replanning):
+        """Asked twice, they say the same, and what they were given is what it was."""
+        mine, other = view(found(running(deleting=deleting), replanning=replanning)), view(rebalance("other"))
+        before = repr((mine, other))
+        assert self.decisions(mine, other) == self.decisions(mine, other)
+        assert repr((mine, other)) == before
+
+
+class TestAboutARun:
+    def test_another_run_begins_another_assessment(self):
+        """Nothing that was found out about a plan holds for the next one; the place in the queue does."""
+        mine = found(running(), progress="old", drain=Drain(True, ""), sent=frozenset(TPS), replanning=Replanning("x"))
+        queue = mine.assessment.queue
+        recorded(mine, open=open_run(mine.record.run, mine.record.open.plan, "ref", {}))
+        assert mine.assessment == Assessment(run=mine.record.open, queue=queue)
+
+    def test_what_is_said_of_a_run_that_has_ended_stays(self):
+        """Its progress and its skipped partitions are in the last status; where it was going is of no use any more."""
+        mine = found(running(), progress="all", drain=Drain(True, ""), replanning=Replanning("x"))
+        statuses = mine.assessment.statuses
+        ended = recorded(mine, open=None).assessment
+        assert (ended.statuses, ended.advance.progress, ended.drain) == (statuses, "all", Drain(True, ""))
+        assert (ended.replanning, ended.judgement.direction, ended.judgement.inputs) == (None, None, None)
+
+    def test_the_same_run_keeps_it(self):
+        """Nothing has changed."""
+        mine = running()
+        assert mine.assessment.about(mine.record.open) is mine.assessment
+
+
+class TestForgotten:
+    def test_a_memory_that_is_lost_changes_no_decision_but_when_to_try_again(self):
+        """It is lost at each restart: where a run goes and what is sent depend on what is stored and seen."""
+        mine = remembered(running(deleting=True), problem=Transient("X", "x"), retry_at=99.0, prepared=("1",))
+        forgotten = replace(view(mine), memory=Memory())
+        for question in (going_back, heed_spec, outcome_of, copies_to_keep, rests_but_for_kept):
+            assert question(forgotten) == question(view(mine))
