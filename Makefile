@@ -9,6 +9,8 @@ PYTHON := $(VENV)/bin/python
 # Installed is what pyproject.toml said then: the stamp is named after its content, so an edit makes it stale.
 STAMP := $(VENV)/.installed-$(shell sha256sum pyproject.toml | cut -c1-16)
 
+# With it every worker, and every operator that a test starts, compiles the same files again.
+unexport PYTHONDONTWRITEBYTECODE
 # tests/workers.py says what each of them runs.
 WORKERS := --numprocesses 4 --no-loadscope-reorder
 
