@@ -11,7 +11,8 @@ from tests.property.recorded_optima import known
 from tests.property.test_planning_budgets import random_request
 from tests.property.test_planning_core import fast
 
-from kafka_rebalance.planning import RackAwareness, plan
+from kafka_rebalance.model.goals import RackAwareness
+from kafka_rebalance.planning import plan
 
 CLUSTERS = 60
 
