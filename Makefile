@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # tests/workers.py says what each of them runs.
 WORKERS := --numprocesses 4 --no-loadscope-reorder
 
-.PHONY: install demo test e2e soak-property optima e2e-node images fleet servers crds docs-diagrams chart lint bench bench-plan bench-files bench-throttle clean help
+.PHONY: install demo test e2e soak-property optima e2e-node images fleet servers crds docs-diagrams chart lint bench bench-plan bench-hashes bench-files bench-throttle clean help
 
 install: $(STAMP)  ## make .venv with the operator, the pipeline and the developers' tools
 
@@ -87,6 +87,9 @@ bench-files: install  ## time reading and writing a million partitions, and writ
 
 bench-throttle: servers  ## measure the throttle on real brokers: exactness, reaction, cost to others; half an hour
 	@$(PYTHON) -m benchmarks.throttle
+
+bench-hashes: install  ## compare plans with the recorded ones (benchmarks/results/plan-hashes.json); two minutes
+	@$(PYTHON) -m benchmarks.plan_hashes
 
 bench-plan: install  ## time plans of up to a million partitions, others on the same clusters; ten minutes
 	@$(PYTHON) -m benchmarks.planning

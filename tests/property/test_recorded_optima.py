@@ -11,7 +11,8 @@ from tests.property.recorded_optima import known
 from tests.property.test_planning_budgets import random_request
 from tests.property.test_planning_core import fast
 
-from kafka_rebalance.planning import RackAwareness, plan
+from kafka_rebalance.model.goals import RackAwareness
+from kafka_rebalance.planning import plan
 
 CLUSTERS = 60
 
@@ -24,7 +25,7 @@ class TestSeededClusters:
         for _ in range(CLUSTERS):
             request = random_request(random, awareness)
             made = plan(request)
-            assert made.optimal
+            assert made.certificate.optimal
             assert check(request, made) == Metrics(*known(optimum, request))
 
     def test_the_planner_of_large_clusters_moves_as_little(self, awareness: RackAwareness) -> None:
