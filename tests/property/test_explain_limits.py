@@ -54,14 +54,14 @@ class TestBudget:
         left = line_of(lines, "It leaves ")
         assert left is not None
         assert [int(n) for n in re.findall(r"\d+", left)] == [n for held in spreads for n in (held[0], held[-1])]
-        squares = line_of(lines, "The squares of ")
+        squares = line_of(lines, "The sum of the squares of ")
         assert squares is not None
         topics = {tp.topic for tp in told.before}
         per_topic = sum(told.squares(told.of_topic(told.after, topic)) for topic in topics)
         said = per_topic if request_.goals.balance is Balance.PER_TOPIC else told.squares(told.holds)
-        assert re.search(rf" sum up to {said}\b", squares)
+        assert re.search(rf" is {said}\b", squares)
         stuck = {b: n for b, n in told.holds.items() if b not in request_.targets and n}
-        found = dict(re.findall(r"(\d+) \(holds (\d+)\)", line_of(lines, "Not emptied") or ""))
+        found = dict(re.findall(r"(\d+) \(holds (\d+)\)", line_of(lines, "Not drained") or ""))
         assert found == {str(b): str(n) for b, n in stuck.items()}
         outside = re.findall(r"(\d+) \((\d+) (more|fewer) than", line_of(lines, "Outside their shares") or "")
         beyond = {int(b): int(n) if how == "more" else -int(n) for b, n, how in outside}
@@ -80,10 +80,10 @@ class TestBudget:
             told = Told(asked)
         if not told.explained.cut_short:
             return
-        squares = line_of(words.of_plan(told.explained), "The squares of ")
+        squares = line_of(words.of_plan(told.explained), "The sum of the squares of ")
         assert squares is not None
         value, best = check_budget(asked, told.made), best_within_budget(asked)
-        least = re.search(r"no better use of the budget has less than (\d+)\.", squares)
+        least = re.search(r"no plan within the budget has less than (\d+)\.", squares)
         if least is None:
             assert squares.endswith("Proven: no better plan is within the budget.")
             assert value == best
@@ -136,7 +136,7 @@ class TestGain:
         told = Told(request_)
         lines, gain = words.of_plan(told.explained), request_.goals.minimum_gain
         too_small = line_of(lines, "Nothing moves, because the gain is too small: ")
-        met, forced = (line_of(lines, f"The minimum gain of {gain} % {said}") for said in ("is met", "does not count"))
+        met, forced = (line_of(lines, f"The minimum gain of {gain} % {said}") for said in ("is met", "does not apply"))
         assert (too_small is not None) == (told.made != told.full)
         assert sum(said is not None for said in (too_small, met, forced)) == bool(gain and told.full.partitions)
         before, after = (max(held[b] for b in request_.targets) for held in (told.held, told.full_holds))
