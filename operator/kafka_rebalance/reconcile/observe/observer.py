@@ -94,7 +94,8 @@ class Observer:
         self._all_log_dirs_read_at = float("-inf")
         self._leaders_before: tuple[float, Mapping[TopicPartition, int]] | None = None
         self._known: dict[TopicPartition, PartitionState] = {}
-        self._before: Mapping[TopicPartition, PartitionState] = {}
+        self._before: dict[TopicPartition, PartitionState] = {}
+        """What every partition was when it was last among the changes."""
         self._reading = 0
         self._full_readings = 0
         self._looked_at = 0
@@ -189,10 +190,10 @@ class Observer:
             return set()
         found = await self._admin.describe_partitions(topics)
         otherwise = {tp for tp, state in found.items() if self._known.get(tp) != state}
-        for tp in tps:
-            if tp not in found:
-                self._known.pop(tp, None)
-        self._known.update(found)
+        for seen in (self._known, self._before):
+            for tp in set(tps) - found.keys():
+                seen.pop(tp, None)
+            seen.update(found)
         return set(tps) | otherwise
 
     def note_away(self, brokers: Iterable[BrokerId], info: ClusterInfo) -> None:
