@@ -80,14 +80,14 @@ class TestEnough:
         namespace.apply("KafkaReassignmentThrottle", {"leaderRate": "1Mi"})
         about = parse_throttle(await operator.get(REASSIGNMENT_THROTTLES, namespace.name, "a") or {}).metadata
         resources = Resources(operator, lambda: NOW)
-        held = parse_throttle(await resources.hold_throttle(about) or {})
+        held = parse_throttle(await resources.add_throttle_finalizer(about) or {})
         assert held.metadata.held
         namespace.kubectl("delete", REASSIGNMENT_THROTTLES, "a", "--wait=false")
         assert await resources.report_throttle(held, "c", held)
         assert not await resources.surroundings_go(REASSIGNMENT_THROTTLES, namespace.name)
         going = parse_throttle(namespace.get(REASSIGNMENT_THROTTLES)).metadata
         assert going.deleting
-        await resources.release_throttle(going, wholly=True)
+        await resources.remove_throttle_finalizer(going, wholly=True)
         assert not await resources.exists(namespace.name, "a", about.uid, REASSIGNMENT_THROTTLES)
         said = namespace.kubectl("get", "events", "-o", "jsonpath={.items[*].reason}")
         assert sorted(said.split()) == ["NothingToThrottle", "Restored"]

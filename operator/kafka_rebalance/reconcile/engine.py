@@ -1,4 +1,4 @@
-"""One task per Kafka cluster: a round after the other, until nothing names the cluster and nothing of ours is there."""
+"""One task per Kafka cluster: round after round until no resource names it and nothing of ours is left there."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class ClusterEngine:
         known, found = self._rounds.endpoints, endpoints_of(info)
         if info.brokers and not known & found:
             here, there = (", ".join(sorted(ends)[:3]) for ends in (known, found))
-            message = f"cluster id {self.cluster_id} is told by brokers at {there}, but known from {here}"
+            message = f"brokers at {there} answer with cluster id {self.cluster_id}, which is known from {here}"
             raise Refused(
                 Reason.CLUSTER_ID_COLLISION, f"{message}; use the same listener, or give one of them another id"
             )

@@ -126,13 +126,14 @@ class Rounds:
         return info
 
     async def _prepare(self, rebalance: Rebalance, *, connected: bool = True) -> None:
+        """Load what is stored, and put the plan aside if the spec asks for another one."""
         await self._lifecycle.prepare(rebalance, connected=connected)
         rebalance.assessment = rebalance.assessment.about(rebalance.record.open)
         if not rebalance.memory.blocked(self._clock.monotonic()):
             rebalance.assessment = replace(rebalance.assessment, replanning=heed_spec(rebalance))
 
     async def _plan(self, rebalances: list[Rebalance], info: ClusterInfo) -> None:
-        """Take over plans that are made, give everybody a place in the queue, and begin the plans whose turn it is."""
+        """Collect finished plans, assign the places in the queue, and begin the plans whose turn it is."""
         for rebalance in rebalances:
             before, replanning = rebalance.record.open, await self._runs.collect(rebalance)
             rebalance.assessment = replace(rebalance.assessment, replanning=replanning)
@@ -156,6 +157,7 @@ class Rounds:
             rebalance.assessment = replace(rebalance.assessment, queue=queue)
 
     async def _observe(self, running: list[Rebalance], info: ClusterInfo) -> Look:
+        """Read what moves, and everything if a run has just begun."""
         if any(not r.assessment.statuses.by_partition for r in running):
             self._observer.expire()
         moves = [move for r in running for move in r.record.moves]
@@ -164,10 +166,10 @@ class Rounds:
         return await self._observer.look({move.tp for move in moves}, to_read, info, self.throttle.foreign)
 
     def _deleted_meanwhile(self, running: list[Rebalance]) -> list[Rebalance]:
-        """The rebalances whose deletion arrived during this round; the specs of the others are heeded as they are now.
+        """The rebalances whose deletion arrived during this round: they wait for the next round, which begins at once.
 
-        Whether the namespace of a deleted resource is deleted too is looked at when it is prepared: in the next round,
-        which begins at once. Any other edit is heeded in this round, so that frequent edits hold up nothing.
+        Only when they are prepared is it known whether the namespace is deleted too. Any other edit is heeded in this
+        round, so that frequent edits hold up nothing.
         """
         postponed = [r for r in running if r.desired.deleted_since(r.memory.prepared)]
         for rebalance in running:
@@ -177,7 +179,7 @@ class Rounds:
         return postponed
 
     def _decide(self, running: list[Rebalance], look: Look, vitals: Vitals) -> dict[str, Orders]:
-        """Where each rebalance goes, whether it may start new steps, how its partitions stand, and what to send."""
+        """Where each rebalance goes, whether it may start new steps, the status of its partitions, and what to send."""
         now = self._clock.now()
         opened = [r for r in self.rebalances.values() if r.record.open is not None]
         ours = {move.tp for r in opened for move in r.record.moves}
@@ -187,7 +189,7 @@ class Rounds:
             teardown = teardown_of(rebalance, look.observation.cluster, now)
             rebalance.assessment = replace(rebalance.assessment, teardown=teardown)
             rebalance.assessment = replace(rebalance.assessment, step_block=step_block_for(rebalance, around))
-            direction = heading(rebalance, teardown.barrier) or Direction.REVERT
+            direction = heading(rebalance) or Direction.REVERT
             self._judge(rebalance, direction, look.observation, look.changes)
             rebalance.assessment = replace(rebalance.assessment, replanning=heed_drift(rebalance))
         free, on_disk, ruling = self._observer.free_bytes, self._observer.replica_bytes, self.throttle.ruling
@@ -230,8 +232,8 @@ class Rounds:
     ) -> dict[str, Orders]:
         """Read again the partitions whose orders were chosen on an older reading, and keep the orders still meant.
 
-        Only what moves is read in every round: since the older reading somebody may have changed the others. That the
-        run starts is recorded before its first order is sent.
+        Only what moves is read in every round: the others may have been changed since the older reading. The start of
+        the run is recorded before its first order is sent.
         """
         stale = {r.uid: set(named_by(orders[r.uid])) - look.fresh for r in running}
         changes = await self._observer.look_again({tp for tps in stale.values() for tp in tps})
@@ -253,8 +255,8 @@ class Rounds:
     ) -> frozenset[tuple[str, str]] | None:
         """Extend the throttle to what is about to be copied; returns the replicas that it does not cover yet.
 
-        Reassignments are listed again for that: a throttle must cover what is in flight right before a copy is sent,
-        whoever started it.
+        For that, reassignments are listed again: the throttle must cover everything in flight right before a copy is
+        sent, also what other tools have started.
         """
         opened = [r for r in self.rebalances.values() if r.record.open is not None]
         await self.throttle.look(opened, cluster)

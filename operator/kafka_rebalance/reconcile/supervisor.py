@@ -92,7 +92,7 @@ class Supervisor:
         self._background: set[asyncio.Task[None]] = set()
 
     def rounds(self) -> dict[str, float]:
-        """By cluster id, for how many seconds its engine's present round has been going on; infinite: it has ended."""
+        """By cluster id, how many seconds its engine's present round has taken; infinite: the engine has ended."""
         running = {
             key: math.inf if task.done() else engine.round_seconds for key, (engine, task) in self._engines.items()
         }

@@ -65,7 +65,7 @@ class Closing:
         return assessment
 
     def _uncordoned(self, rebalance: Rebalance, info: ClusterInfo) -> bool:
-        """Whether the cordons of a way back are gone, or have had their time: they hold up nobody for long."""
+        """Whether the cordons of a way back are gone, or have had their time: it must not wait for them long."""
         run = rebalance.record.run
         if run is None or not set(run.cordoned) & set(info.brokers):
             return True

@@ -39,7 +39,7 @@ class Cordons:
         if run is None or rebalance.record.open is None:
             return
         leaving = {BrokerId(b) for b in rebalance.desired.spec.brokers.decommission} & set(alive)
-        forward = heading(rebalance, rebalance.assessment.teardown.barrier) is Direction.FORWARD
+        forward = heading(rebalance) is Direction.FORWARD
         wanted = leaving if forward else set()
         # A cordon on record was begun before the run was blocked: Kafka may not have been reached.
         may_begin = wanted if rebalance.assessment.step_block is None else wanted.intersection(run.cordoned)

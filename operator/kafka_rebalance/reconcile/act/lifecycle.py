@@ -154,7 +154,7 @@ class Lifecycle:
         rebalance.memory = replace(rebalance.memory, planning=task)
 
     def take_plan(self, rebalance: Rebalance) -> asyncio.Task[Planned | KeptCopies] | None:
-        """The task that has made a plan meanwhile; None: there is none, or it is not done."""
+        """The task that has finished a plan; None: there is none, or it is not done."""
         task = rebalance.memory.planning
         if task is None or not task.done():
             return None
@@ -245,7 +245,7 @@ class Lifecycle:
 
     def _abandoned(self, rebalance: Rebalance, *, connected: bool) -> bool:
         """Whether Kafka is left as it is: by the policy, by order, or because the time is over."""
-        nowhere = heading(rebalance, rebalance.assessment.teardown.barrier) is None
+        nowhere = heading(rebalance) is None
         let_go = rebalance.desired.metadata.let_go_ordered
         return nowhere or let_go or self._expired(rebalance, connected=connected)
 

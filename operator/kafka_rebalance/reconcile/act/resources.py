@@ -90,15 +90,15 @@ class Resources:
         """Take our finalizer away; those of others stay."""
         _take_in(rebalance, await self._set_finalizers(REBALANCES, rebalance.desired.metadata, _without_ours))
 
-    async def release_unread(self, about: ObjectMeta) -> None:
+    async def remove_unread_finalizer(self, about: ObjectMeta) -> None:
         """Take our finalizer away from a rebalance of which nothing else can be read."""
         await self._set_finalizers(REBALANCES, about, _without_ours)
 
-    async def hold_throttle(self, about: ObjectMeta) -> Json | None:
+    async def add_throttle_finalizer(self, about: ObjectMeta) -> Json | None:
         """Put our finalizer on a throttle resource; as it is now, None: it is gone."""
         return await self._set_finalizers(REASSIGNMENT_THROTTLES, about, _with_ours)
 
-    async def release_throttle(self, about: ObjectMeta, *, wholly: bool) -> None:
+    async def remove_throttle_finalizer(self, about: ObjectMeta, *, wholly: bool) -> None:
         """Take our finalizer away from a throttle resource, and say whether everything was given back."""
         await self._set_finalizers(REASSIGNMENT_THROTTLES, about, _without_ours)
         self._throttles_written.pop(about.uid, None)

@@ -1,4 +1,4 @@
-"""How long what is stored outlives its resource: plan and origins of a success are kept for undo, then forgotten."""
+"""How long records outlive their resource: plan and origins of a success are kept for undo, then deleted."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ async def clean_up(stores: Stores, ledgers: LedgerStore) -> None:
 async def sweep(stores: Stores, resources: Resources, clock: Clock) -> int:
     """Forget closed runs older than the retention whose resource is gone; how many they were.
 
-    An open run without a resource is an orphan: its finalizer was taken away by something other than us. It is told at
-    each sweep and closed as abandoned when the retention is over. So its origins, which lead back by hand, outlive it
-    twice as long as those of a success.
+    An open run without a resource is an orphan: its finalizer was taken away by something other than us. It is logged
+    at each sweep and closed as abandoned when the retention is over. So its origins, with which everything can be moved
+    back by hand, are kept twice as long as those of a success.
     """
     forgotten = 0
     for run in await stores.runs.list_all():
@@ -60,14 +60,14 @@ async def sweep(stores: Stores, resources: Resources, clock: Clock) -> int:
             await stores.forget(run.uid)
             forgotten += 1
             continue
-        _tell_orphan(run, stores)
+        _log_orphan(run, stores)
         if overdue:
             await stores.runs.save(replace(run, closed_at=clock.now(), outcome=RunOutcome.ABANDONED))
             log.warning("%s/%s: run %s was closed as %s", run.namespace, run.name, run.run_id, RunOutcome.ABANDONED)
     return forgotten
 
 
-def _tell_orphan(run: Run, stores: Stores) -> None:
+def _log_orphan(run: Run, stores: Stores) -> None:
     cordoned = f" Brokers {', '.join(map(str, run.cordoned))} may still be cordoned by it." if run.cordoned else ""
     log.warning(
         "%s/%s: run %s, open since %s, has lost its resource (uid %s): its finalizer was not removed by this operator. "

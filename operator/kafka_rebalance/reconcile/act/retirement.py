@@ -1,7 +1,7 @@
-"""What an operator leaves behind when it goes: what is under way, which resources it holds, its records.
+"""What an operator leaves behind when it is uninstalled: runs in progress, finalizers on resources, records.
 
-An object that is deleted waits for every finalizer on it. Ours is taken away by the operator alone, so whoever removes
-the operator for good takes it away first, from all of them, while no operator runs to put it back.
+A deleted object waits for every finalizer on it. Only the operator removes ours, so before the operator is uninstalled
+it is removed from all objects, while no operator runs that would add it again.
 """
 
 from __future__ import annotations
@@ -77,21 +77,23 @@ class Remains:
 
     @property
     def under_way(self) -> tuple[str, ...]:
-        """What an operator has begun and would still bring to its end, a sentence each. Empty: it may go."""
+        """What the operator would still finish, a sentence each. Empty: it may be uninstalled."""
         by_uid = {resource.metadata.uid: resource for resource in self.resources}
-        # An open run whose resource is gone is nobody's: no operator goes on with it.
+        # An open run whose resource is gone is an orphan: no operator continues it.
         running = {run.uid: run for run in self.runs if run.open and run.uid in by_uid}
-        told = [
+        sentences = [
             *(f"{by_uid[uid]} is running ({by_uid[uid].state})" for uid in running if by_uid[uid] not in self.deleting),
             *(f"{resource} is being deleted ({resource.state})" for resource in self.deleting),
         ]
         busy = {run.cluster_id for run in running.values()}
-        told += [_unsettled(cluster, ledger) for cluster, ledger in sorted(self.ledgers.items()) if cluster not in busy]
-        return tuple(filter(None, told))
+        sentences += [
+            _unsettled(cluster, ledger) for cluster, ledger in sorted(self.ledgers.items()) if cluster not in busy
+        ]
+        return tuple(filter(None, sentences))
 
 
 class Retirement:
-    """Looks, and lets go. ``namespaces``: those that the operator watches, none for all."""
+    """Finds what is left, and removes it. ``namespaces``: those that the operator watches, none for all."""
 
     def __init__(self, kube: KubeClient, namespaces: Sequence[str]) -> None:
         self._kube = kube

@@ -1,4 +1,4 @@
-"""What becomes of a resource of which too little can be read to find its cluster: it is told so, and may be deleted."""
+"""Resources of which too little can be read to find their cluster: their status says so, and they may be deleted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class UnreadableResources:
-    """Says on a resource why it cannot be read, and lets it go where it is being deleted and nobody can be asked."""
+    """Reports on a resource why it cannot be read; removes its finalizer if it is being deleted."""
 
     def __init__(self, kube: KubeClient, resources: Resources, stores: Stores, clock: Clock) -> None:
         self._kube = kube
@@ -36,26 +36,26 @@ class UnreadableResources:
         self._clock = clock
 
     async def rebalance(self, body: Mapping[str, Any], error: Refused) -> None:
-        """Never read before. One that is being deleted is let go where nothing is under way for it, or by order."""
+        """Never read before. If it is being deleted, the finalizer is removed once no run is open, or by order."""
         await self._say_invalid(REBALANCES, body, error)
         try:
             metadata = parse_metadata(body)
             if metadata.deleting and metadata.held:
                 run = await self._stores.runs.load(metadata.uid)
                 if run is None or not run.open or metadata.let_go_ordered:
-                    await self._resources.release_unread(metadata)
+                    await self._resources.remove_unread_finalizer(metadata)
         except RebalanceError as failed:
-            log.warning("a rebalance that cannot be read was not let go: %s", failed.message)
+            log.warning("finalizer of an unreadable rebalance not removed: %s", failed.message)
 
     async def throttle(self, body: Mapping[str, Any], error: Refused) -> None:
-        """Never read before. One that is being deleted is let go: its cluster is not known, so nothing can be asked."""
+        """Never read before. If it is being deleted, the finalizer is removed: its cluster is not known."""
         await self._say_invalid(REASSIGNMENT_THROTTLES, body, error)
         try:
             metadata = parse_metadata(body)
             if metadata.deleting and metadata.held:
-                await self._resources.release_throttle(metadata, wholly=False)
+                await self._resources.remove_throttle_finalizer(metadata, wholly=False)
         except RebalanceError as failed:
-            log.warning("a throttle that cannot be read was not let go: %s", failed.message)
+            log.warning("finalizer of an unreadable throttle not removed: %s", failed.message)
 
     async def _say_invalid(self, plural: str, body: Mapping[str, Any], error: Refused) -> None:
         try:

@@ -10,12 +10,12 @@ from kafka_rebalance.reconcile.state.judgement import CopiesToKeep
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 
 
-def heading(rebalance: RebalanceView, barrier: RollbackBarrier | None) -> Direction | None:
+def heading(rebalance: RebalanceView) -> Direction | None:
     """Where the rebalance goes now; None: nowhere, Kafka is left as it is (Abandon)."""
     desired, run = rebalance.desired, rebalance.record.run
     if desired.deleting:
         return {
-            DeletionPolicy.ROLLBACK: Direction.REVERT if barrier else Direction.ROLLBACK,
+            DeletionPolicy.ROLLBACK: Direction.REVERT if rebalance.assessment.teardown.barrier else Direction.ROLLBACK,
             DeletionPolicy.REVERT: Direction.REVERT,
             DeletionPolicy.ABANDON: None,
         }[desired.spec.deletion_policy]
@@ -52,5 +52,5 @@ def at_rest(rebalance: RebalanceView) -> bool:
 
 
 def requires_decision(rebalance: RebalanceView) -> bool:
-    """Whether a deletion stands still until somebody raises its bound or changes its policy."""
+    """Whether a deletion stands still until its limit is raised or its policy changed."""
     return rebalance.assessment.teardown.barrier is RollbackBarrier.TOO_LARGE and at_rest(rebalance)

@@ -25,7 +25,7 @@ def refuse_overfull(
 ) -> None:
     """Refused("InsufficientDisk") names the brokers to which more comes than leaves them and is free there.
 
-    ``dirs``: of the brokers that tell; of others, and where a log dir does not tell what is free, nothing is known.
+    ``dirs``: of the brokers that answered; of others, and of log dirs without a free size, nothing is known.
     ``copies``: partitions in flight, of which a part lies on the new brokers' disks already.
     """
     growth: Counter[BrokerId] = Counter()
@@ -37,8 +37,8 @@ def refuse_overfull(
             growth[broker] -= planned.size_bytes
     short = [
         f"broker {broker} would hold {format_bytes(growth[broker])} more, and has {format_bytes(free)} free"
-        for broker, told in sorted(dirs.items())
-        if (free := _free(told)) is not None and growth[broker] > free
+        for broker, found in sorted(dirs.items())
+        if (free := _free(found)) is not None and growth[broker] > free
     ]
     if short:
         more = f" and {len(short) - _NAMED} more" if len(short) > _NAMED else ""

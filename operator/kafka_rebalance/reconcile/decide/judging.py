@@ -1,4 +1,4 @@
-"""How each partition of a rebalance stands: judged again only where something that it depends on has changed.
+"""The status of each partition of a rebalance: judged again only where something that it depends on has changed.
 
 The judgement itself is ``execution.partition_status.judge``, which looks at the present only. A status is kept while
 the partition and ``JudgeInputs`` are unchanged: of 200,000 planned partitions a few hundred move. Pure.
@@ -70,7 +70,7 @@ def judge_inputs(
 def judge_again(
     before: Judgement, inputs: JudgeInputs, seen: Observation, changes: Changes, now: datetime
 ) -> Judgement:
-    """The judgement brought up to date with these changes. It is made anew if an input or a reading is another one.
+    """The judgement, updated by these changes; made from scratch if an input differs or a reading was missed.
 
     Of ``seen`` only the partitions count, and which of them are gone: all else comes from ``inputs``.
     """

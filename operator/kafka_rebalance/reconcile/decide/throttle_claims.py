@@ -138,7 +138,7 @@ def throttle_claim_name(ruling: KafkaReassignmentThrottle) -> str:
 
 
 def binds(claim: Claim, *, blocked: bool) -> bool:
-    """Whether the claim is in force: a blocked rebalance that copies nothing must slow nobody down."""
+    """Whether the claim is in force: a blocked rebalance that copies nothing must not slow down other traffic."""
     return not blocked or claim.copies
 
 
@@ -167,7 +167,7 @@ def _fetches_throttled(own: Rates, ruling: KafkaReassignmentThrottle | None) -> 
 
 
 def _own_rates(desired: Desired, shared: Rates) -> tuple[Rates, bool]:
-    """The rates of the rebalance itself, and whether somebody asked for them; if nobody did, the default."""
+    """The rates of the rebalance itself, and whether a user asked for them; without that, the default."""
     own = desired.spec.throttle
     if own is not None:
         return Rates(own.leader_rate, own.follower_rate), True

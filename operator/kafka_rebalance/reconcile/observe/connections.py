@@ -1,4 +1,4 @@
-"""From spec.kafka and the Secrets it names to what the Kafka clients need."""
+"""The settings of the Kafka clients, from spec.kafka and the Secrets that it names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kafka_rebalance.reasons import Reason
 
 
 async def resolve(kafka: Kafka, namespace: str, kube: KubeClient) -> ConnectionSettings:
-    """The settings with credentials filled in. Transient("SecretNotFound") names the Secret or the key that lacks."""
+    """The settings with credentials filled in. Transient("SecretNotFound") names the missing Secret or key."""
 
     async def read(name: str, key: str) -> str:
         data = await kube.read_secret(namespace, name)

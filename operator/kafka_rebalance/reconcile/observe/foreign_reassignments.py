@@ -1,4 +1,4 @@
-"""What Kafka is reassigning that no rebalance speaks for: others' doing, or of resources not seen yet. Only reads."""
+"""Reassignments started by other tools, or by resources not seen yet. Only reads."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from kafka_rebalance.model.topology import PartitionState, Replicas, TopicPartit
 log = logging.getLogger(__name__)
 
 ASK_AGAIN_SECONDS = 60.0
-"""When to ask again for the configs of a topic that may not be read."""
+"""Between two attempts to read the configs of a topic without the right to it."""
 _NAMED = 3
 
 
 class ForeignReassignments:
-    """``foreign`` are the copies that are held to the cluster's rates, as of the last look."""
+    """``foreign`` are the copies that the cluster's throttle applies to, as of the last look."""
 
     def __init__(self, admin: KafkaReader, monotonic: Callable[[], float]) -> None:
         self._admin = admin
@@ -27,14 +27,14 @@ class ForeignReassignments:
         self.foreign: Mapping[TopicPartition, PartitionState] = {}
         self._readable: set[str] = set()
         self._asked_at: dict[str, float] = {}
-        """When the topics that may not be read were last asked for."""
+        """When we last tried the topics that we may not read."""
 
     def forget(self) -> None:
-        """Nothing is reassigned by others, or nobody cares."""
+        """Nothing is reassigned by others, or no resource limits it."""
         self._listed, self.foreign, self._asked_at = {}, {}, {}
 
     async def look(self, spoken_for: Collection[TopicPartition], *, limited: bool) -> None:
-        """List what is reassigned; where it is ``limited``, read those partitions too."""
+        """List reassignments except ``spoken_for``, those of rebalances; if ``limited``, read the partitions too."""
         self._listed, self.foreign = {}, {}
         listed = await self._admin.list_reassignments()
         self._listed = {tp: row for tp, row in listed.items() if tp not in spoken_for}
@@ -47,19 +47,19 @@ class ForeignReassignments:
 
     @property
     def unclaimed(self) -> dict[TopicPartition, Replicas]:
-        """Partitions in flight that are not held to anything, with their replicas."""
+        """Partitions in flight that nothing limits, with their replicas."""
         return {tp: row.replicas for tp, row in self._listed.items() if tp not in self.foreign}
 
     @property
     def unreadable(self) -> str:
-        """Topics that others are reassigning at full speed, for we may not read their configs; empty: none."""
+        """Topics that others reassign at full speed because we may not read their configs; empty: none."""
         if not (topics := sorted(self._asked_at)):
             return ""
         more = f" and {len(topics) - _NAMED} more" if len(topics) > _NAMED else ""
         return f"not allowed to describe the configs of topic {', '.join(topics[:_NAMED])}{more}, which others reassign"
 
     async def _those_readable(self, topics: set[str]) -> set[str]:
-        """One topic that may not be read shall not keep the others from being throttled, and ours from moving."""
+        """The topics whose configs we may read: one that we may not must not keep the others from being throttled."""
         now = self._monotonic()
         new = {t for t in topics - self._readable if now - self._asked_at.get(t, float("-inf")) >= ASK_AGAIN_SECONDS}
         if new and not await self._may_read(new):

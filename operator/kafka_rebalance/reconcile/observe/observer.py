@@ -39,7 +39,7 @@ ReplicaKey = tuple[TopicPartition, BrokerId]
 class Changes:
     """Partitions that may read differently in reading ``after`` than they did in reading ``before``.
 
-    What is up to date with another reading than ``before`` has missed some, and must be made anew.
+    What is up to date with another reading than ``before`` has missed some, and must be made from scratch.
     """
 
     partitions: frozenset[TopicPartition]
@@ -78,7 +78,7 @@ class ReplicaSizes(Mapping[ReplicaKey, int]):
 
 
 class Observer:
-    """Reads one cluster. It remembers times and counts; after a restart they begin anew."""
+    """Reads one cluster. It remembers times and counts; a restart forgets them."""
 
     def __init__(self, admin: KafkaReader, clock: Clock) -> None:
         self._admin = admin
@@ -94,7 +94,8 @@ class Observer:
         self._all_log_dirs_read_at = float("-inf")
         self._leaders_before: tuple[float, Mapping[TopicPartition, int]] | None = None
         self._known: dict[TopicPartition, PartitionState] = {}
-        self._before: Mapping[TopicPartition, PartitionState] = {}
+        self._before: dict[TopicPartition, PartitionState] = {}
+        """What every partition was when it was last among the changes."""
         self._reading = 0
         self._full_readings = 0
         self._looked_at = 0
@@ -153,7 +154,7 @@ class Observer:
     ) -> Look:
         """The planned partitions: those that move as they are now, the others as last read.
 
-        ``others`` are being moved by somebody else; their sizes are read too.
+        ``others`` are being moved by other tools; their sizes are read too.
         """
         before = self._begin_reading()
         known = await self.everything()
@@ -189,10 +190,10 @@ class Observer:
             return set()
         found = await self._admin.describe_partitions(topics)
         otherwise = {tp for tp, state in found.items() if self._known.get(tp) != state}
-        for tp in tps:
-            if tp not in found:
-                self._known.pop(tp, None)
-        self._known.update(found)
+        for seen in (self._known, self._before):
+            for tp in set(tps) - found.keys():
+                seen.pop(tp, None)
+            seen.update(found)
         return set(tps) | otherwise
 
     def note_away(self, brokers: Iterable[BrokerId], info: ClusterInfo) -> None:
@@ -223,26 +224,26 @@ class Observer:
         """Every few seconds the sizes on brokers that copy, less often on all. Without sizes the rebalance goes on."""
         now = self._clock.monotonic()
         copying = {broker for state in partitions.values() if state.adding for broker in state.replicas}
-        everybody = now - self._all_log_dirs_read_at >= IDLE_LOG_DIR_SECONDS
-        asked = set(info.brokers) if everybody else copying & set(info.brokers)
+        all_brokers = now - self._all_log_dirs_read_at >= IDLE_LOG_DIR_SECONDS
+        asked = set(info.brokers) if all_brokers else copying & set(info.brokers)
         if not asked or now - self._log_dirs_read_at < LOG_DIR_SECONDS:
             return
         self._log_dirs_read_at = now
-        if everybody:
+        if all_brokers:
             self._all_log_dirs_read_at = now
         try:
-            told = await self._admin.log_dirs(tuple(asked))
+            found = await self._admin.log_dirs(tuple(asked))
         except RebalanceError as error:
             log.warning("sizes on disk are not known: %s", error.message)
             return
-        self._take_in(told, asked)
+        self._take_in(found, asked)
         self._read_produce_rates(partitions, now)
         self._read_traffic(partitions, now)
 
-    def _take_in(self, told: Mapping[BrokerId, Collection[LogDir]], asked: Collection[BrokerId]) -> None:
+    def _take_in(self, found: Mapping[BrokerId, Collection[LogDir]], asked: Collection[BrokerId]) -> None:
         """Replace what is known of these brokers; of one that gave no answer nothing is known."""
         for broker in asked:
-            dirs = told.get(broker, ())
+            dirs = found.get(broker, ())
             self.replica_bytes.replace(broker, dirs)
             self._free_bytes.pop(broker, None)
             if dirs and all(log_dir.usable_bytes >= 0 for log_dir in dirs):

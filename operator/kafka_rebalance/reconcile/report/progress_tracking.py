@@ -43,7 +43,7 @@ def advance_of(
     progress = measure(moves, statuses, cluster, replica_bytes, direction)
     opened = rebalance.record.open
     pace, eta = None, None
-    # While a step block holds it at rest, standing still is intended: the clock of the stall begins anew.
+    # While a step block holds it at rest, standing still is intended: the stall timeout starts again.
     if assessment.step_block is None or progress.partitions_in_flight:
         same = before.pace if before.direction is direction else None
         pace = same.follow(progress, now) if same else start_pace(progress, now)

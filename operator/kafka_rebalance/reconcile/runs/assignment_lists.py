@@ -1,8 +1,8 @@
-"""The lists that a spec refers to (strategy Assignment), held against what is there. Pure.
+"""The lists that a spec refers to (strategy Assignment), compared with the cluster. Pure.
 
-They are given once and read before every plan of a run, by when the run itself has changed what they were made for:
-what it has brought on its way is no reason to refuse the rest, and neither is what others did meanwhile: a topic that
-they deleted, a partition that they moved.
+They are read before every plan of a run, when the run itself may have changed what they were made for. What it has
+moved is no reason to refuse the rest, and neither is what others did since: a topic that they deleted, a partition that
+they moved.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kafka_rebalance.reasons import Reason
 
 @dataclass(frozen=True, slots=True)
 class AssignmentLists:
-    """What each partition shall have, and the partitions that are left out, with the reason."""
+    """The list that each partition is to have, and the partitions left out, with the reason."""
 
     wanted: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
     skipped: tuple[SkippedPartition, ...] = ()

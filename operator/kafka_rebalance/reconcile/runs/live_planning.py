@@ -44,10 +44,9 @@ async def make_plan(
     """A plan for the selected partitions as they are.
 
     Refused names what the cluster cannot give, or with offlinePolicy Refuse the partitions without a leader.
-    Transient("ClusterUnhealthy") where a broker that holds replicas is away: it may just be restarting, and nobody
-    said that it shall be emptied.
+    Transient("ClusterUnhealthy") if a broker that holds replicas is away and not to be emptied: it may be restarting.
     """
-    # A list that somebody else is just changing is no list to plan from: it has copies too many.
+    # A list that others are changing right now has too many replicas to plan from.
     resting = {tp: state for tp, state in selected.items() if not state.in_flight}
     busy = [
         SkippedPartition(tp, Reason.WEDGED_REASSIGNMENT if selected[tp].wedged else Reason.FOREIGN_REASSIGNMENT)
@@ -88,7 +87,7 @@ async def make_plan(
         goals=what_is_left(planning_goals(spec.goals), inputs.spent),
         strategy=spec.strategy,
         replication_factor=spec.replication_factor,
-        # Those in flight are left to whoever moves them, named here or not.
+        # Partitions in flight are left to the tool that moves them, also if the lists name them.
         assignment={tp: row for tp, row in inputs.lists.wanted.items() if tp in resting or tp not in selected},
     )
     made = await solve(request)
@@ -103,7 +102,7 @@ async def make_plan(
 def _elections(
     request: PlanRequest, made: Plan, states: Mapping[TopicPartition, PartitionState]
 ) -> Iterable[PlannedPartition]:
-    """The partitions whose list is as it shall be, and which another than its first replica leads.
+    """The partitions whose list stays, and which are led by another replica than the first one.
 
     A first replica on a broker that may hold nothing is not elected: it stands first where there is no other.
     """
@@ -115,10 +114,10 @@ def _elections(
 
 
 def _left_on(leaving: frozenset[BrokerId], request: PlanRequest, made: Plan) -> Iterable[SkippedPartition]:
-    """What the plan knowingly leaves on brokers that shall be emptied: planning again would leave it there, too."""
-    told = {p.tp for p in made.partitions} | {row.tp for row in made.skipped}
+    """What the plan knowingly leaves on brokers to be emptied: planning again would leave it there, too."""
+    known = {p.tp for p in made.partitions} | {row.tp for row in made.skipped}
     for p in request.partitions:
-        if leaving.intersection(p.replicas) and p.tp not in told:
+        if leaving.intersection(p.replicas) and p.tp not in known:
             reason = (
                 Reason.PINNED if p.pinned else Reason.BUDGET_REACHED if made.imbalance is not None else Reason.NOT_MOVED
             )
@@ -142,8 +141,8 @@ def _refuse_offline(partitions: Mapping[TopicPartition, PartitionState]) -> None
     offline = sorted(tp for tp, state in partitions.items() if state.leader is None)
     if offline:
         examples = ", ".join(str(tp) for tp in offline[:5])
-        told = f"{len(offline)} partitions have no leader: {examples}; spec.offlinePolicy: Skip leaves them alone"
-        raise Refused(Reason.OFFLINE_PARTITIONS, told)
+        message = f"{len(offline)} partitions have no leader: {examples}; spec.offlinePolicy: Skip leaves them alone"
+        raise Refused(Reason.OFFLINE_PARTITIONS, message)
 
 
 def refuse_stale(earlier: Iterable[PartitionMove], partitions: Mapping[TopicPartition, PartitionState]) -> None:
@@ -205,7 +204,7 @@ async def known_loads(
 def refuse_unknown_sizes(
     goals: GoalsSpec, load: LoadModel, partitions: Mapping[TopicPartition, PartitionState]
 ) -> None:
-    """Transient("SizesUnknown") where a budget of bytes is to be kept and nobody tells how large a partition is.
+    """Transient("SizesUnknown") if there is a budget of bytes and the size of a partition is not known.
 
     One without a leader is not moved, and its brokers may be gone for good.
     """
@@ -214,8 +213,10 @@ def refuse_unknown_sizes(
     unknown = sorted(tp for tp, state in partitions.items() if state.leader is not None and tp not in load.partitions)
     if unknown:
         examples = ", ".join(str(tp) for tp in unknown[:5])
-        told = f"no broker tells the size of {len(unknown)} partitions ({examples}), which goals.maxDataToMove needs"
-        raise Transient(Reason.SIZES_UNKNOWN, told, retry_after=15)
+        message = (
+            f"no broker reports the size of {len(unknown)} partitions ({examples}), which goals.maxDataToMove needs"
+        )
+        raise Transient(Reason.SIZES_UNKNOWN, message, retry_after=15)
 
 
 def _ids(ids: Iterable[int]) -> frozenset[BrokerId]:

@@ -55,7 +55,7 @@ LoadModels = Callable[[str], Awaitable[LoadModel | None]]
 
 
 class Runs:
-    """Opens the runs of one cluster. Plans are made beside the ticks: other rebalances go on meanwhile."""
+    """Opens the runs of one cluster. Plans are made beside the rounds: other rebalances go on."""
 
     def __init__(
         self,
@@ -101,10 +101,10 @@ class Runs:
         return queue
 
     async def collect(self, rebalance: Rebalance) -> Replanning | None:
-        """Take over the plan that has been made meanwhile, if any.
+        """Begin the run of the plan that has been finished, if any.
 
-        Returns why the rebalance is planned again: unchanged; or with the copies that the new plan goes on with, if the
-        others have to be cancelled before it is made.
+        Returns why the rebalance is planned again: unchanged; None, if the plan is the new one; or with the copies that
+        the new plan continues, if the others have to be cancelled before it is made.
         """
         replanning, task = rebalance.assessment.replanning, self._lifecycle.take_plan(rebalance)
         if task is None:
@@ -236,7 +236,7 @@ class Runs:
         plan: Plan,
         copies: Mapping[TopicPartition, PartitionState],
     ) -> frozenset[TopicPartition]:
-        """Which of the copies in flight the plan goes on with."""
+        """Which of the copies in flight the plan continues."""
         opened = rebalance.record.open
         if not copies or opened is None:
             return frozenset()
@@ -246,7 +246,7 @@ class Runs:
         return continued_copies(moves, copies, info.brokers, min_insync, spec.execution.parallel_replica_count)
 
     async def _refuse_overfull(self, plan: Plan, info: ClusterInfo, copies: Collection[TopicPartition]) -> None:
-        """Where nobody tells what is free, the work goes on: each copy is held against the disks again."""
+        """If the free space is not known the plan is accepted: each copy is checked against the disks again."""
         if not plan.replica_moves:
             return
         try:

@@ -1,7 +1,7 @@
-"""Runs the planner where it holds nobody up: a small plan in a thread, a large one in a process of its own.
+"""Runs the planner where it blocks nothing: a small plan in a thread, a large one in a process of its own.
 
 The solver keeps the interpreter's lock. At 200,000 partitions it stood still for 18 seconds at a time: no renewal of
-the lease, no answer to a probe, no tick of another cluster. A process also ends when nobody wants its plan any more.
+the lease, no answer to a probe, no round of another cluster. A process can also be ended when its plan is not needed.
 """
 
 from __future__ import annotations
@@ -43,8 +43,10 @@ async def solve(request: PlanRequest) -> Plan:
             await process.wait()
     if process.returncode:
         how = f"signal {-process.returncode}" if process.returncode < 0 else f"exit code {process.returncode}"
-        told = f"planning {len(request.partitions)} partitions ended with {how}: short of memory, or see the log above"
-        raise Transient(Reason.PLANNING_FAILED, told, retry_after=_RETRY_SECONDS)
+        message = (
+            f"planning {len(request.partitions)} partitions ended with {how}: short of memory, or see the log above"
+        )
+        raise Transient(Reason.PLANNING_FAILED, message, retry_after=_RETRY_SECONDS)
     made = await asyncio.to_thread(pickle.loads, answer)  # our own process wrote it
     if isinstance(made, Plan):
         return made

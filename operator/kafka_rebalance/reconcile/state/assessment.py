@@ -23,7 +23,7 @@ from kafka_rebalance.reconcile.state.record import OpenRun
 
 @dataclass(frozen=True, slots=True)
 class StepBlock:
-    """Why no new step starts. ``releases``: at rest it gives its place to others that want the same partitions."""
+    """Why no new step starts. ``releases``: at rest the rebalance gives up its place in the queue."""
 
     reason: Reason
     message: str
@@ -57,7 +57,7 @@ class Teardown:
 
 @dataclass(frozen=True, slots=True)
 class KeptCopies:
-    """The copies in flight that a plan for the spec of this hash goes on with; the others are cancelled first."""
+    """The copies in flight that a plan for the spec of this hash continues; the others are cancelled first."""
 
     planning_hash: str
     partitions: frozenset[TopicPartition]
@@ -76,7 +76,7 @@ class Replanning:
 class QueuePlace:
     """Whether it is this rebalance's turn. ``place`` None: it wants nothing, or was never lined up.
 
-    ``unseen``: a rebalance whose open run is not loaded here, so that nobody knows what it moves. ``asked_since``: when
+    ``unseen``: a rebalance whose open run is not loaded here, so it is unknown what it moves. ``asked_since``: when
     what the spec asks for (``asks_for``, a planning hash) was first asked for.
     """
 

@@ -1,4 +1,4 @@
-"""How the partitions of a run stand, and everything that this depends on beside the partition itself."""
+"""The statuses of the partitions of a run, and everything that they depend on beside the partitions."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class JudgeInputs:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Where a run is going and how its partitions stand. ``since``: when each copy was first seen in flight.
+    """Where a run is going, and the statuses of its partitions. ``since``: when each copy was first seen in flight.
 
     ``inputs``: what the statuses were judged by; None: nothing was judged yet. ``reading`` is the number of the reading
     that they are up to date with (``observer.Changes``).

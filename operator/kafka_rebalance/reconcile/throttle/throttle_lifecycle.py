@@ -100,7 +100,7 @@ class ThrottleLifecycle:
             return
         async with self._problems_of(ruling) as may_try:
             if may_try:
-                body = await self._resources.hold_throttle(ruling.metadata)
+                body = await self._resources.add_throttle_finalizer(ruling.metadata)
                 self._take_in(throttles, ruling, seen_again(ruling, body) if body else None)
 
     async def let_go(
@@ -122,7 +122,7 @@ class ThrottleLifecycle:
             wholly = connected and released is not None and released(throttle)
             async with self._problems_of(throttle) as may_try:
                 if may_try and (wholly or await self._waits_in_vain(throttle, connected=connected)):
-                    await self._resources.release_throttle(throttle.metadata, wholly=wholly)
+                    await self._resources.remove_throttle_finalizer(throttle.metadata, wholly=wholly)
                     log.info(
                         "throttle %s is let go%s", throttle.name, "" if wholly else "; its rest stays in the ledger"
                     )

@@ -80,7 +80,7 @@ async def test_a_run_is_rolled_back_first(world):
     await world.stored("r")
     mine = deleted()
     assert await world.prepared(mine) == []
-    assert heading(mine, None) is Direction.ROLLBACK
+    assert heading(mine) is Direction.ROLLBACK
 
 
 async def test_abandon_and_let_go_end_it_now(world):
@@ -125,7 +125,7 @@ async def test_a_successor_that_goes_before_it_has_a_plan_is_rolled_back(world):
     await world.stored("old", closed_at=NOON, outcome=RunOutcome.TAKEN_OVER, successor="new")
     mine = deleted("new")
     assert await world.prepared(mine) == []
-    assert heading(mine, None) is Direction.ROLLBACK
+    assert heading(mine) is Direction.ROLLBACK
     assert [(e.tp, e.origin, e.target) for e in mine.record.moves] == [(TP, replicas_of(1, 2), replicas_of(3, 2))]
     again = deleted("new")  # killed and started again
     await world.prepared(again)

@@ -166,32 +166,32 @@ class TestUnreadableSpec:
 class TestWhereItGoes:
     def test_forward_unless_something_else_is_asked(self):
         """And with no approval or window involved: those only hold it back."""
-        assert heading(running("r"), None) is Direction.FORWARD
+        assert heading(running("r")) is Direction.FORWARD
 
     @pytest.mark.parametrize(
         ("policy", "direction"), [("Rollback", Direction.ROLLBACK), ("Revert", Direction.REVERT), ("Abandon", None)]
     )
     def test_a_deletion_goes_where_the_policy_says(self, policy, direction):
         """Changeable while it is terminating."""
-        assert heading(running("r", deleting=True, deletionPolicy=policy), None) is direction
+        assert heading(running("r", deleting=True, deletionPolicy=policy)) is direction
 
     def test_a_barrier_turns_a_rollback_into_a_revert(self):
         """What is in flight is cancelled whatever keeps the rest where it is."""
         mine = running("r", deleting=True)
-        assert heading(mine, RollbackBarrier.TOO_LARGE) is Direction.REVERT
+        assert heading(found(mine, barrier=RollbackBarrier.TOO_LARGE)) is Direction.REVERT
 
     def test_a_new_plan_first_cancels_what_is_in_flight(self):
         """KIP-236's rule for duplicates."""
         mine = found(running("r"), replanning=Replanning(Reason.SUPERSEDED))
-        assert heading(mine, None) is Direction.REVERT
+        assert heading(mine) is Direction.REVERT
 
     def test_an_undo_goes_back(self):
         """Until it is done or superseded."""
         mine = running("r")
         recorded(mine, run=replace(mine.record.run, undo=True))
-        assert heading(mine, None) is Direction.ROLLBACK
+        assert heading(mine) is Direction.ROLLBACK
         found(mine, replanning=Replanning(Reason.SUPERSEDED))
-        assert heading(mine, None) is Direction.REVERT
+        assert heading(mine) is Direction.REVERT
 
 
 class TestUndoOrder:

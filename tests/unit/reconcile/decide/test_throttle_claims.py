@@ -253,7 +253,7 @@ class TestDesired:
     def test_deletion_leads_where_the_policy_says(self, policy, direction):
         """Rollback unless told otherwise."""
         mine = Rebalance(desired(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}, **policy))
-        assert heading(mine, None) is direction
+        assert heading(mine) is direction
 
     @pytest.mark.parametrize(
         ("change", "asked"),

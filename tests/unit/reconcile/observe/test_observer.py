@@ -108,6 +108,30 @@ class TestLook:
         assert look.changes.partitions == {BESIDE}
         assert look.observation.cluster.partitions[BESIDE].replicas == (2,)
 
+    async def test_a_change_that_is_taken_back_is_two_changes(self):
+        """It was reported when the topic was read for another partition; that it is gone is reported, too."""
+        there = Cluster(state(TP, 1), state(BESIDE, 1))
+        observer = Observer(there, there)
+        await observer.look({TP, BESIDE}, set(), INFO)
+        there.states[BESIDE] = state(BESIDE, 2)
+        assert (await observer.look({TP, BESIDE}, {TP}, INFO)).changes.partitions == {TP, BESIDE}
+        there.states[BESIDE] = state(BESIDE, 1)
+        there.time += EVERYTHING_SECONDS
+        assert BESIDE in (await observer.look({TP, BESIDE}, set(), INFO)).changes.partitions
+
+    async def test_each_reading_says_which_one_it_comes_after(self):
+        """What is up to date with another one has missed changes: those of a reading that failed are lost."""
+        there = Cluster(state(TP, 1))
+        observer = Observer(there, there)
+        first = (await observer.look({TP}, {TP}, INFO)).changes
+        again = await observer.look_again({TP})
+        assert (again.before, again.partitions) == (first.after, {TP})
+        there.states = None
+        with pytest.raises(AttributeError):
+            await observer.look_again({TP})
+        there.states = {TP: state(TP, 1)}
+        assert (await observer.look_again({TP})).before != again.after
+
     async def test_a_partition_counts_as_deleted_after_five_readings_without_it(self):
         """One answer without it is no proof."""
         there = Cluster(state(TP, 1))

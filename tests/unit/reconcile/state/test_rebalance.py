@@ -125,7 +125,7 @@ class TestDecisions:
         return [
             *(question(mine) for question in (at_rest, copies_to_keep, going_back, requires_decision, may_plan)),
             *(question(mine) for question in (heed_spec, heed_drift, rests_but_for_kept, undo_ordered, outcome_of)),
-            (heading(mine, None), partitions_to_read(mine.assessment), skipped_partitions(mine)),
+            (heading(mine), partitions_to_read(mine.assessment), skipped_partitions(mine)),
             judge_again(mine.assessment.judgement, inputs, seen, Changes(frozenset(TPS), 0, 1), NOON),
             places_of(both, selected, NOON, 0.0),
             ahead_of(mine, both),
