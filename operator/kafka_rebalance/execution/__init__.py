@@ -1,1 +1,1 @@
-"""Pure: steps, batches, gates, the throttle ledger; what to do next, given what was observed."""
+"""Decides what to do next from what was observed: steps, limits, health gate, queue, throttle. Pure."""

@@ -1,6 +1,6 @@
-"""Whether a run can ever end at its throttle: a copy that fetches slower than its leader is produced to never does.
+"""Whether a run can finish at its throttle: a copy fetched slower than its leader is produced to never catches up.
 
-Pure. No false alarm: what is not known, and what merely might run at once, is no cause for one.
+Pure. No false alarms: unknown rates, and copies that only might run at the same time, raise none.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class Copying:
-    """Copies of one partition that are made at once, or will be at its next step.
+    """Copies of one partition that run at the same time, now or in its next step.
 
-    ``source`` is the leader, None: it has none. ``produce_rate`` in bytes per second, None: not known.
+    ``source``: the leader; None: there is none. ``produce_rate``: bytes per second; None: not known.
     """
 
     tp: TopicPartition
@@ -31,10 +31,10 @@ class Copying:
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """A broker whose rate (bytes per second) is too low for what it copies ever to catch up with its leader.
+    """A broker whose rate (bytes per second) is too low for its copies to catch up with their leaders.
 
-    ``tp`` is the partition produced fastest there. ``needed``: the least rate that does, whichever partitions the
-    limits let run at once.
+    ``tp``: the partition produced fastest there. ``needed``: the lowest rate that is enough, whichever partitions the
+    limits let run together.
     """
 
     broker: BrokerId
@@ -46,7 +46,7 @@ class Bottleneck:
 
 
 class _Load(NamedTuple):
-    """What one partition puts on one side of one broker: bytes per second produced, to each of so many copies."""
+    """One partition on one side of one broker: bytes per second produced, and the number of copies that need them."""
 
     produced: float
     tp: TopicPartition
@@ -61,13 +61,13 @@ def never_finishes(
     per_broker_in: int | None = None,
     per_broker_out: int | None = None,
 ) -> Bottleneck | None:
-    """Where the throttle can never be enough, the worst first; None: nowhere, as far as is known.
+    """The worst broker whose throttle can never be enough; None: none is known.
 
-    Copies that run at once into one broker, or out of one, share its rate alike; one catches up only if its share
-    exceeds what is produced to it. n of them are stuck for good when not even the slowest produced does: slower ones
-    get through and leave their shares to the others. Certain are those in flight now, and each partition by itself;
-    what else the limits let run at once (``parallel_partitions``; copies ``per_broker_in`` and ``per_broker_out``,
-    None: no cap) is no cause for alarm, but raises what is needed.
+    Copies that run together into or out of one broker share its rate equally, and each catches up only if its share
+    exceeds its produce rate. n of them are stuck when even the slowest produced cannot: otherwise it finishes and
+    leaves its share to the others. Only partitions in flight together, and each partition alone, raise an alarm; what
+    else the limits let run together (``parallel_partitions``; copies ``per_broker_in`` and ``per_broker_out``, None: no
+    cap) only raises the rate needed.
     """
     found: list[tuple[float, Bottleneck]] = []
     for (broker, side), loads in sorted(_loads(copying).items()):
@@ -85,7 +85,7 @@ def never_finishes(
 
 
 def _loads(copying: Iterable[Copying]) -> dict[tuple[BrokerId, Side], list[_Load]]:
-    """The leader's side carries every copy of a partition, each destination one."""
+    """The leader sends every copy of a partition, each destination fetches one."""
     found: defaultdict[tuple[BrokerId, Side], list[_Load]] = defaultdict(list)
     for one in copying:
         if not one.produce_rate or not one.destinations:
@@ -99,6 +99,6 @@ def _loads(copying: Iterable[Copying]) -> dict[tuple[BrokerId, Side], list[_Load
 
 
 def _least_rate(loads: Iterable[_Load], cap: int | None = None) -> float:
-    """The rate above which these get through when all begin at once, at most ``cap`` copies of them."""
+    """The rate above which these catch up when at most ``cap`` of their copies run together."""
     copies = [load.produced for load in sorted(loads, reverse=True) for _ in range(load.copies)][:cap]
     return max((count * produced for count, produced in enumerate(copies, 1)), default=0.0)

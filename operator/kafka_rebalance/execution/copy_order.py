@@ -1,9 +1,9 @@
-"""Which copy comes next: bytes-aware per source and destination, so that every pipe is full and no broker piled upon.
+"""Which copy to start next: balances bytes over sources and destinations, so that no broker is overloaded or idle.
 
 A pipe leads from a leader to the first new replica of a call; calls with more new replicas have pipes of their own.
-The pipe whose ends have the fewest bytes under way comes next, with its largest partition, so that the longest copy
-does not start last. Everything is kept in arrays, because one look may find hundreds of thousands of copies ready; and
-since traffic only grows while choosing, what does not fit once is dropped for good.
+The pipe whose ends have the fewest bytes in flight is next, with its largest partition, so that the longest copy does
+not start last. Arrays, because hundreds of thousands of copies may be ready; and since traffic only grows while
+choosing, a copy that does not fit once is dropped. ``Pipes`` counts in the ``Traffic`` of one call of ``schedule``.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _NEVER = int(np.iinfo(np.int64).max)
 
 
 def admits(cap: int | None, used: int, more: int) -> bool:
-    """Whether a cap on copies admits ``more``: within it, or alone, for a step too large for it would never come."""
+    """Whether a cap on copies admits ``more``: within it, or alone, since a step above the cap would never start."""
     return cap is None or used == 0 or used + more <= cap
 
 
 class Traffic:
-    """Copies under way or chosen, by broker: how many, and how many bytes of them are still to come."""
+    """Copies in flight or chosen, by broker: how many, and how many bytes they still lack."""
 
     def __init__(self, free_bytes: Mapping[BrokerId, int]) -> None:
         self.copies_into: defaultdict[BrokerId, int] = defaultdict(int)
         self.copies_out_of: defaultdict[BrokerId, int] = defaultdict(int)
-        # Bytes; each copy counts one more than it has, so that copies of unknown or no size are spread as well.
+        # Bytes, plus one for each copy, so that copies of unknown or no size are spread as well.
         self.load_into: defaultdict[BrokerId, int] = defaultdict(int)
         self.load_out_of: defaultdict[BrokerId, int] = defaultdict(int)
         self.room = dict(free_bytes)
@@ -43,7 +43,7 @@ class Traffic:
         return {broker for broker, copies in self.copies_into.items() if not admits(most_in, copies, 1)}
 
     def add(self, source: BrokerId | None, destination: BrokerId, size: int) -> None:
-        """A copy of which ``size`` bytes are still to come."""
+        """Count a copy that still lacks ``size`` bytes."""
         self.copies_into[destination] += 1
         self.load_into[destination] += size + 1
         if source is not None:
@@ -54,10 +54,10 @@ class Traffic:
 
 
 class Pipes:
-    """Ready copies of one class: partitions, and the new replicas of each. Among equals the one listed first is first.
+    """Ready copies of one class: partitions, and the new replicas of each; the first listed wins a tie.
 
     ``sizes``: bytes of one replica (absent: unknown). ``most_in`` and ``most_out``: copies into and out of one broker
-    at once, None: any number. ``no_room``: partitions that only a disk holds back, with the disk's broker.
+    at the same time, None: any number. ``no_room``: partitions that only a full disk holds back, with its broker.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Pipes:
         self._traffic = traffic
         self._most_in, self._most_out = most_in, most_out
         self._size: _Ints = np.maximum(np.fromiter(map(sizes.get, tps, repeat(0)), np.int64, len(tps)), 0)
-        # Brokers are numbered as they are met; 0 is nobody: an unknown leader, or no further new replica.
+        # Brokers are numbered as they appear; 0 is none: an unknown leader, or no further new replica.
         number: defaultdict[BrokerId | None, int] = defaultdict(count(1).__next__, {None: 0})
         shown = map(states.get, tps)
         self._source: _Ints = np.array([0 if state is None else number[state.leader] for state in shown], np.int64)
@@ -87,7 +87,7 @@ class Pipes:
         self._lay()
 
     def pop(self, most_copies: int | None) -> TopicPartition | None:
-        """The partition that comes next, counted as under way; None: nothing fits.
+        """The next partition, counted as in flight; None: nothing fits.
 
         ``most_copies``: how many new replicas it may have; it never grows.
         """
@@ -150,7 +150,7 @@ class Pipes:
         return self._tps[row]
 
     def _weigh(self, pipes: _Ints) -> None:
-        """Look again at pipes whose ends have changed: at their head, and how busy they are."""
+        """Update the head and the load of pipes whose ends have changed."""
         shut = ~self._open[self._heads_to[pipes, 0]] | (self._copies[pipes] > self._may_send[self._pipe_source[pipes]])
         self._busiest[pipes[shut]] = _NEVER
         pipes = self._not_empty(pipes[~shut])
@@ -173,7 +173,7 @@ class Pipes:
         return left
 
     def _fitting(self, rows: _Ints) -> _Ints:
-        """Those that no broker holds back. Who is held back by a disk alone is named."""
+        """The rows that no broker holds back; those that only a disk holds back are noted in ``no_room``."""
         full, shut = self._held_back(rows)
         for row in rows[full & ~shut].tolist():
             to = self._to[row]

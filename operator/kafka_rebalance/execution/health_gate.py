@@ -1,8 +1,8 @@
-"""The health gate: whether the cluster as a whole can bear a new step of any rebalance.
+"""The health gate: whether the cluster is healthy enough for a new step of any rebalance.
 
-A chain of named checks, each a pure function; the first that fails is the answer. A closed gate stops new steps only:
-what is in flight goes on, and a null is never held back. What concerns one partition is judged where its step is:
-whether its targets live in ``steps``, whether they have room in ``schedule``.
+Pure. A chain of named checks; the first that fails closes the gate. A closed gate stops only new steps: reassignments
+in flight continue, and a cancel is never held back. Checks of one partition are elsewhere: live targets in ``steps``,
+disk capacity in ``schedule``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _EXAMPLES = 3
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The latest change of the set of live brokers: how long ago it was seen, and who came and went."""
+    """The latest change of the set of live brokers: how long ago it was seen, and which brokers joined and left."""
 
     seconds_ago: float
     joined: frozenset[BrokerId] = frozenset()
@@ -28,11 +28,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Vitals:
-    """What was read of the whole cluster.
+    """The health of the cluster as observed.
 
-    ``partitions`` are all of the cluster, or what ``unhealthy`` leaves of them, which is enough and quick.
-    ``min_insync`` is the effective min.insync.replicas of the topics among those; absent: 1. ``membership_changed`` is
-    None while no change has been seen. ``live`` are the registered, unfenced brokers.
+    ``partitions``: all of the cluster, or only the ``unhealthy`` ones, which is faster. ``min_insync``: the effective
+    min.insync.replicas of their topics; absent: 1. ``membership_changed``: None before the first change. ``live``: the
+    registered, unfenced brokers.
     """
 
     partitions: Mapping[TopicPartition, PartitionState]
@@ -43,11 +43,11 @@ class Vitals:
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """What one rebalance puts up with.
+    """What one rebalance tolerates.
 
-    ``max_unhealthy`` under-replicated partitions of others; ``settle_seconds`` that the set of brokers must have been
-    the same. ``given_up`` are brokers that the spec decommissions: the replicas that they lack are not waited for, and
-    that they left is no change, or a dead broker could never be decommissioned.
+    ``max_unhealthy``: under-replicated foreign partitions; ``settle_seconds``: how long the set of brokers must have
+    been the same. ``given_up``: brokers that the spec decommissions; neither their missing replicas nor their leaving
+    close the gate, or a dead broker could never be decommissioned.
     """
 
     max_unhealthy: int = 0
@@ -57,27 +57,27 @@ class Tolerance:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The check that failed, CamelCase, and what it saw."""
+    """The check that failed, CamelCase, and what it found."""
 
     check: str
     message: str
 
 
 def is_unhealthy(state: PartitionState) -> bool:
-    """Whether the partition has no leader, or a replica that is not just being added is out of sync."""
+    """Whether the partition has no leader, or a replica out of sync that is not being added."""
     return not _complete(state) and bool(_lacking(state))
 
 
 def unhealthy(partitions: Mapping[TopicPartition, PartitionState]) -> dict[TopicPartition, PartitionState]:
-    """The few that the gate looks at: to be computed once for each reading, and shared by all rebalances."""
+    """The few that the gate checks: computed once for each reading, for all rebalances."""
     return {tp: state for tp, state in partitions.items() if is_unhealthy(state)}
 
 
 def gate(vitals: Vitals, ours: Collection[TopicPartition], tolerance: Tolerance) -> Closed | None:
     """Why no new step may start; None: one may.
 
-    ``ours`` (with a quick ``in``) are the partitions of all our running rebalances of the cluster: they may lack what
-    we are moving. A rebalance that goes back does not ask.
+    ``ours``, a set: the partitions of all running rebalances of the cluster, which may lack replicas that we move. A
+    rollback does not ask: it restores the state before.
     """
     case = _Case(vitals, _foreign_lacking(vitals, ours, tolerance), tolerance)
     return next((closed for check in _CHAIN if (closed := check(case)) is not None), None)
@@ -85,7 +85,7 @@ def gate(vitals: Vitals, ours: Collection[TopicPartition], tolerance: Tolerance)
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """What the checks look at. ``lacking``: by partition that is not ours, the replicas that should be in sync."""
+    """The input of the checks. ``lacking``: by foreign partition, the replicas that should be in sync and are not."""
 
     vitals: Vitals
     lacking: Mapping[TopicPartition, frozenset[BrokerId]]
@@ -93,7 +93,7 @@ class _Case:
 
 
 def _foreign_above_min_isr(case: _Case) -> Closed | None:
-    """No partition outside our set has fewer in-sync replicas than min.insync.replicas, or no leader."""
+    """Every foreign partition has a leader and at least min.insync.replicas in-sync replicas."""
     below = [tp for tp, missing in case.lacking.items() if _below_min_isr(case, tp, missing)]
     if not below:
         return None
@@ -102,7 +102,7 @@ def _foreign_above_min_isr(case: _Case) -> Closed | None:
 
 
 def _foreign_replicated(case: _Case) -> Closed | None:
-    """Not more partitions outside our set are under-replicated than maxUnhealthy allows."""
+    """At most maxUnhealthy foreign partitions are under-replicated."""
     tolerated = case.tolerance.max_unhealthy
     if len(case.lacking) <= tolerated:
         return None
@@ -111,7 +111,7 @@ def _foreign_replicated(case: _Case) -> Closed | None:
 
 
 def _membership_settled(case: _Case) -> Closed | None:
-    """No broker has joined or left just now: replicas and leaders are about to change by themselves."""
+    """No broker has joined or left recently: replicas and leaders would change by themselves."""
     change, settle = case.vitals.membership_changed, case.tolerance.settle_seconds
     if change is None or change.seconds_ago >= settle:
         return None
@@ -119,7 +119,7 @@ def _membership_settled(case: _Case) -> Closed | None:
     seen = [f"{_brokers(who)} {verb}" for verb, who in moves.items() if who]
     if not seen:
         return None
-    # Without the seconds that have passed: the message must not change with every tick.
+    # Without the seconds elapsed: the message must not change in every tick.
     message = f"{' and '.join(seen)}: new steps wait until the set of brokers has been the same for {settle:g} s"
     return Closed(Reason.MEMBERSHIP_CHANGED, message)
 
@@ -127,9 +127,9 @@ def _membership_settled(case: _Case) -> Closed | None:
 _Check = Callable[[_Case], Closed | None]
 
 _CHAIN: tuple[_Check, ...] = (
-    _foreign_above_min_isr,  # someone cannot write
-    _foreign_replicated,  # someone is nearer to that
-    _membership_settled,  # the cluster is about to change by itself
+    _foreign_above_min_isr,  # producers may fail
+    _foreign_replicated,  # closer to that
+    _membership_settled,  # the cluster is changing by itself
 )
 
 
@@ -145,22 +145,22 @@ def _foreign_lacking(
 
 
 def _in_sync(state: PartitionState) -> frozenset[BrokerId]:
-    """Nobody where there is no leader: without KIP-966's ELR the last replica stays in the ISR, dead or not."""
+    """None without a leader: without KIP-966's ELR the last replica stays in the ISR even if it is dead."""
     return frozenset() if state.leader is None else state.isr
 
 
 def _complete(state: PartitionState) -> bool:
-    """Whether every replica is in sync, also those being added: the quick answer for nearly all partitions."""
+    """Whether every replica is in sync, also those being added: a fast check that settles nearly all partitions."""
     return state.leader is not None and state.isr.issuperset(state.replicas)
 
 
 def _lacking(state: PartitionState, given_up: frozenset[BrokerId] = frozenset()) -> frozenset[BrokerId]:
-    """The replicas that should be in sync and are not: neither those being added nor those on a broker given up."""
+    """Replicas that should be in sync and are not, except those being added and those on given-up brokers."""
     return frozenset(state.replicas).difference(state.adding, _in_sync(state), given_up)
 
 
 def _below_min_isr(case: _Case, tp: TopicPartition, missing: frozenset[BrokerId]) -> bool:
-    """Never more are demanded than would be there: two replicas with min.insync.replicas=3 were so before us."""
+    """Require no more than there would be: two replicas with min.insync.replicas=3 were like that before us."""
     state = case.vitals.partitions[tp]
     in_sync = _in_sync(state)
     if len(in_sync) >= case.vitals.min_insync.get(tp.topic, 1):
@@ -169,7 +169,7 @@ def _below_min_isr(case: _Case, tp: TopicPartition, missing: frozenset[BrokerId]
 
 
 def _describe(case: _Case, found: Collection[TopicPartition], state: str) -> str:
-    """How many, which for example, and on which brokers they lack a replica."""
+    """How many, a few names, and the brokers on which they lack a replica."""
     names = ", ".join(str(tp) for tp in heapq.nsmallest(_EXAMPLES, found))
     brokers = frozenset[BrokerId]().union(*{case.lacking[tp] for tp in found})
     by_life = {"not live": brokers - case.vitals.live, "live, not in sync": brokers & case.vitals.live}

@@ -51,16 +51,16 @@ def ledger_from_json(data: Any) -> Ledger:
 
 
 def _record_to_json(record: RateRecord) -> dict[str, Any]:
-    row: dict[str, Any] = {"before": _before_to_json(record.before), "written": sorted(record.written)}
-    if record.applied is not None:
-        row["applied"] = record.applied
-    if record.owner is not None:
-        row["owner"] = _before_to_json(record.owner)
-    if record.basis is not None:
-        row["basis"] = _before_to_json(record.basis)
-    if record.ceiling is not None:
-        row["ceiling"] = {"rate": record.ceiling.rate, "asked": dict(sorted(record.ceiling.asked.items()))}
-    return row
+    ceiling = record.ceiling
+    row = {
+        "before": _before_to_json(record.before),
+        "written": sorted(record.written),
+        "applied": record.applied,
+        "owner": record.owner and _before_to_json(record.owner),
+        "basis": record.basis and _before_to_json(record.basis),
+        "ceiling": ceiling and {"rate": ceiling.rate, "asked": dict(sorted(ceiling.asked.items()))},
+    }
+    return {name: value for name, value in row.items() if value is not None}
 
 
 def _before_to_json(before: Before) -> dict[str, Any]:

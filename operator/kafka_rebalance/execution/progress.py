@@ -1,7 +1,4 @@
-"""How far a run is: counts, bytes, rate and ETA, and whether it still moves.
-
-Pure; times are arguments.
-"""
+"""The progress of a run: counts, bytes, rate and ETA, and whether it still advances. Pure; times are arguments."""
 
 from __future__ import annotations
 
@@ -18,16 +15,16 @@ _LONGEST_ETA_SECONDS = 365 * 86400.0
 ReplicaBytes = Mapping[tuple[TopicPartition, BrokerId], int]
 _SMOOTHING = 0.4
 _RATE_SECONDS = 3.0
-"""Sizes are read every two seconds or so: a shorter interval would see jumps and standstills."""
+"""Sizes are read about every two seconds: a shorter interval would show jumps and standstills."""
 _STEADY_SECONDS = 300.0
-"""What the ETA looks back on: batches begin and end within it, a change of the throttle shows within minutes."""
+"""The window of the ETA: longer than a batch, short enough that a changed throttle shows within minutes."""
 _FASTEST_SECONDS = 60.0
-"""A pace held for less says nothing about how fast it can go."""
+"""A rate held for less time says nothing about the highest rate possible."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Counts of partitions and replicas; bytes of new copies, all and those that have arrived."""
+    """Counts of partitions and replicas; bytes of new copies, in total and copied so far."""
 
     partitions_total: int
     partitions_completed: int
@@ -42,11 +39,11 @@ class Progress:
 
     @property
     def percent(self) -> int:
-        """By bytes where bytes move, else by partitions; 100 only when every partition is done or skipped."""
-        settled = self.partitions_completed + self.partitions_skipped
-        if settled >= self.partitions_total:
+        """By bytes if any are copied, else by partitions; 100 only when every partition is done or skipped."""
+        ended = self.partitions_completed + self.partitions_skipped
+        if ended >= self.partitions_total:
             return 100
-        share = self.bytes_moved / self.bytes_total if self.bytes_total else settled / self.partitions_total
+        share = self.bytes_moved / self.bytes_total if self.bytes_total else ended / self.partitions_total
         return min(99, int(100 * share))
 
 
@@ -57,9 +54,9 @@ def measure(
     replica_bytes: ReplicaBytes,
     direction: Direction,
 ) -> Progress:
-    """Where the run stands. ``replica_bytes``: what lies on disk, read now and then.
+    """The progress of the run. ``replica_bytes``: sizes on disk, read from time to time.
 
-    Of a partition that is left alone only what has arrived counts, in the total too: the rest never comes.
+    Of a skipped partition only the bytes copied so far count, in the total too: the rest is never copied.
     """
     phases = Counter(v.phase for v in statuses.values())
     total = replicas = replicas_done = moved = in_total = above = 0
@@ -101,9 +98,9 @@ def bytes_left(
     replica_bytes: ReplicaBytes,
     direction: Direction,
 ) -> tuple[dict[BrokerId, int], dict[BrokerId, int]]:
-    """What is still to be copied into each destination, and out of each leader: for ``seconds_at_throttle``.
+    """Bytes still to be copied into each destination and out of each leader, for ``seconds_at_throttle``.
 
-    Without partitions left alone. A partition without a leader counts only at its destinations.
+    Without skipped partitions. A partition without a leader counts only at its destinations.
     """
     into: defaultdict[BrokerId, int] = defaultdict(int)
     out_of: defaultdict[BrokerId, int] = defaultdict(int)
@@ -124,7 +121,7 @@ def bytes_left(
 
 
 def bytes_to_move_back(moves: Iterable[PartitionMove], cluster: ClusterState) -> int:
-    """What a rollback has to copy once everything in flight is cancelled: originals that hold no replica now."""
+    """Bytes that a rollback copies after everything in flight is cancelled: to originals without a replica now."""
     back = 0
     for move in moves:
         state = cluster.partitions.get(move.tp)
@@ -135,9 +132,9 @@ def bytes_to_move_back(moves: Iterable[PartitionMove], cluster: ClusterState) ->
 
 
 def lost_moves(moves: Iterable[PartitionMove], statuses: Mapping[TopicPartition, PartitionStatus]) -> tuple[int, int]:
-    """Replica moves of the plan that others have made void by changing the partition, and all of them.
+    """How many replica moves of the plan other tools have voided by changing the partition, and how many there are.
 
-    A new order and an election count as one. What the plan leaves where it is cannot be lost.
+    A new order and an election count as one. Partitions that the plan does not change count as none.
     """
     lost = total = 0
     for move in moves:
@@ -152,14 +149,14 @@ def lost_moves(moves: Iterable[PartitionMove], statuses: Mapping[TopicPartition,
 
 
 def _way(move: PartitionMove, direction: Direction) -> tuple[Replicas, Replicas]:
-    """From where to where."""
+    """The list that the move starts from and the list that it leads to."""
     if direction is Direction.FORWARD:
         return move.origin, move.target
     return move.target, move.origin
 
 
 def _arrived(move: PartitionMove, broker: BrokerId, state: PartitionState | None, replica_bytes: ReplicaBytes) -> int:
-    """Bytes of the copy on the broker: all where it is in sync, else what lies on disk."""
+    """Bytes of the copy on the broker: all if it is in sync, else the size on disk."""
     size = max(move.size_bytes, 0)
     if state is None or broker not in state.replicas:
         return 0
@@ -168,10 +165,10 @@ def _arrived(move: PartitionMove, broker: BrokerId, state: PartitionState | None
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Rates (bytes per second) and when the run last got anywhere, in seconds of a monotonic clock.
+    """Rates (bytes per second) and when the run last advanced, in seconds of a monotonic clock.
 
-    ``rate`` is smoothed over seconds, to be shown. ``steady`` is the mean since the start and over minutes later, for
-    the ETA; ``fastest`` the highest that this has been; ``observed``: seconds that went into it.
+    ``rate``: smoothed over seconds, for display. ``steady``: the mean since the start, later over minutes, for the ETA;
+    ``fastest``: its maximum; ``observed``: the seconds behind it.
     """
 
     at: float
@@ -186,8 +183,8 @@ class Pace:
     def follow(self, progress: Progress, now: float) -> Pace:
         """The pace after another reading.
 
-        Bytes on disk, copies in sync or partitions done beyond what there ever was count as advance: a copy that is
-        wiped and begins again does not.
+        The run advances when bytes on disk, copies in sync or partitions done exceed their maximum so far: a copy that
+        is wiped and starts again does not count.
         """
         mark = tuple(max(pair) for pair in zip(self.mark, _mark(progress), strict=True))
         advanced_at = now if mark != self.mark else self.advanced_at
@@ -212,7 +209,7 @@ def start_pace(progress: Progress, now: float) -> Pace:
 
 
 def seconds_left(progress: Progress, rate: float) -> float | None:
-    """Time to the end at this rate; None while next to nothing moves (a year is no estimate)."""
+    """Time to the end at this rate; None while almost nothing moves (a year is no estimate)."""
     left = progress.bytes_total - progress.bytes_moved
     if left <= 0:
         return 0.0
@@ -222,7 +219,7 @@ def seconds_left(progress: Progress, rate: float) -> float | None:
 def seconds_at_throttle(
     bytes_into: Mapping[BrokerId, int], bytes_out_of: Mapping[BrokerId, int], rates: ClusterRates
 ) -> float | None:
-    """A lower bound of the duration: the fullest pipe at the configured rates. None when nothing is throttled."""
+    """A lower bound of the duration: the busiest broker at its configured rate. None when nothing is throttled."""
     if rates.unlimited:
         return None
     fetching = [(amount, rates.on(broker).follower) for broker, amount in bytes_into.items()]
@@ -231,11 +228,11 @@ def seconds_at_throttle(
 
 
 def seconds_left_range(progress: Progress, pace: Pace | None, at_throttle: float | None) -> tuple[float, float] | None:
-    """The shortest and the longest time to the end that what is known speaks for; None while nothing moves.
+    """The shortest and the longest likely time to the end; None while nothing moves.
 
-    ``at_throttle``: ``seconds_at_throttle`` of ``bytes_left``, the shortest that the throttle in force allows, so that
-    raising it shows at once; unthrottled it is the fastest pace seen. The longest is the pace of the last minutes,
-    which has pauses between steps in it.
+    The shortest is ``at_throttle`` (``seconds_at_throttle`` of ``bytes_left``), so that a raised throttle shows at
+    once, or follows from the fastest pace if unthrottled. The longest follows from the pace of the last minutes, which
+    includes pauses between steps.
     """
     left = progress.bytes_total - progress.bytes_moved
     if left <= 0:
@@ -250,9 +247,9 @@ def seconds_left_range(progress: Progress, pace: Pace | None, at_throttle: float
 def produce_rates(
     before: Mapping[TopicPartition, int], after: Mapping[TopicPartition, int], seconds: float
 ) -> dict[TopicPartition, float]:
-    """Bytes per second by which each partition grew between two readings of its leader replica's size.
+    """Bytes per second by which each partition's leader replica grew between two readings.
 
-    For partitions in both readings; 0 where retention deleted more than came, so an estimate from below.
+    For partitions in both readings. A lower bound: 0 where retention deleted more than was produced.
     """
     if seconds <= 0:
         return {}

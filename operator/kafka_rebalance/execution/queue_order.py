@@ -1,21 +1,20 @@
-"""Who goes first where several rebalances of one cluster want the same partitions. Pure: a fold over looks.
+"""The queue of rebalances of one cluster that want the same partitions. Pure.
 
-Design, "Several rebalances": they run together while their partitions are disjoint; of those that overlap one goes,
-the others are queued. The line at one look:
+Rebalances with disjoint partitions run together; of those that overlap one runs and the others are queued:
 
-1. Whoever has the place keeps it. It is displaced only by one that tears down, or by one whose priority is higher, both
-   as the spec has it and with what either has waited: age alone never displaces anybody, and who got in because of its
-   age does not lose the place to whom it has just passed. A displaced one drains to rest points first.
-2. Those that wait are ordered: tearing down, then priority plus one per whole hour waited, then who has just had the
-   place, then the older, then the key. Nobody is passed by a later one that it overlaps, even where that one could run
-   at once: many small rebalances would starve a large one. The exception follows from rule 1: who displaces a holder
-   goes before those who wait for that holder.
-3. Nobody starts over an overlapping one that is not at rest.
-4. Whoever asks for nothing and is at rest (suspended, outside its window, awaiting approval, refused) is in nobody's
-   way, and finds itself in the line again when it asks.
+1. The running one keeps its place. It is displaced only by a teardown, or by a rebalance whose priority is higher both
+   in the spec and with the time that either has waited: age alone displaces nothing, and a rebalance that got in
+   because of its age does not lose the place to the one it has just passed. A displaced one drains to rest points.
+2. Waiting rebalances are ordered: teardowns, then priority plus one per full hour waited, then the one that has just
+   had the place, then the older, then the key. None is passed by a later one that it overlaps, even if that one could
+   run at once: many small rebalances would starve a large one. The exception follows from rule 1: one that displaces
+   a running rebalance goes before those that wait for the displaced one.
+3. None starts while an overlapping one is not at rest.
+4. A rebalance that asks for nothing and is at rest (suspended, outside its window, awaiting approval, refused) blocks
+   none, and is queued again when it asks.
 
-What a look needs to know of the one before is in ``Place``: who was let in, and how long each has waited. Without it (a
-start of the operator) those with an open run keep their places, and begin to age anew.
+``Place`` carries what the next round needs: who runs, and how long each has waited. Without it (the operator has
+started) those with an open run keep their places, and all waiting times start again.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ _PROBES = 32
 class Claimant:
     """One rebalance that has an open run or wants one.
 
-    ``name`` is for people. ``partitions``: what it may still submit steps for, or what its spec selects.
-    ``since``: when it asked for what it asks now (not the age of the resource). ``tearing_down``: it is moved back or
-    reverted. ``holds``: it is being planned, or its open run can go on as it is (not one that is to be planned anew).
-    ``at_rest``: nothing is in flight and no partition is above its replication factor. ``asks``: it would plan or
-    submit steps if it were let. What the queue told it counts neither in ``holds`` nor in ``asks``.
+    ``name`` is for messages. ``partitions``: those it may still submit steps for, or those its spec selects.
+    ``since``: when it asked for what it asks now (not the age of the resource). ``tearing_down``: it is rolled back or
+    reverted. ``holds``: it is being planned, or its open run can continue without a new plan. ``at_rest``: nothing is
+    in flight and no partition is above its replication factor. ``asks``: it would plan or submit steps if allowed.
+    ``holds`` and ``asks`` do not depend on the queue's last answer.
     """
 
     key: str
@@ -55,11 +54,11 @@ class Claimant:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a rebalance may do until the next look, at most one of ``runs`` and ``yields``.
+    """What a rebalance may do in this round: at most one of ``runs`` and ``yields``.
 
-    ``runs``: it may plan and submit new steps; no two that overlap run. ``yields``: it has to drain to rest points and
-    let ``behind`` pass. ``behind`` is the name of the first that it waits for; ``position`` is 1 for who goes next
-    among those that it overlaps, and 0 while it runs. ``waited``: as of ``at``, without the time in which it ran.
+    ``runs``: it may plan and submit new steps; no two that overlap run. ``yields``: it drains to rest points.
+    ``behind``: the first one that it waits for, by name; ``position``: 0 while it runs, 1 if it is the next of those
+    that it overlaps. ``waited``: as of ``at``, without the time in which it ran.
     """
 
     runs: bool
@@ -73,7 +72,7 @@ class Place:
 def line_up(claimants: Iterable[Claimant], before: Mapping[str, Place], now: datetime) -> dict[str, Place]:
     """The place of each claimant, by key.
 
-    ``before``: the places of the last look by key; none for a claimant that is new or asks for something new.
+    ``before``: the places of the last round by key; none for a claimant that is new or asks for something new.
     """
     found = list(claimants)
     overlapping = _overlapping(found)
@@ -93,10 +92,10 @@ def line_up(claimants: Iterable[Claimant], before: Mapping[str, Place], now: dat
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Contender:
-    """A claimant with what the others and the last look add.
+    """A claimant together with the others and the last round.
 
-    ``overlapping``: the keys of those that want some of the same partitions. ``holds``: it has the place. ``ran``: the
-    last look let it run.
+    ``overlapping``: the keys of those that want some of the same partitions. ``holds``: it has the place. ``ran``: it
+    ran in the last round.
     """
 
     claimant: Claimant
@@ -107,21 +106,21 @@ class _Contender:
 
     @property
     def idle(self) -> bool:
-        """Whether it is in nobody's way (rule 4)."""
+        """Whether it blocks none (rule 4)."""
         return self.claimant.at_rest and not self.claimant.asks
 
     @property
     def effective_priority(self) -> int:
-        """Age adds priority: one per whole hour waited, and none is lost while it runs."""
+        """Waiting adds one per full hour, and running takes nothing away."""
         return self.claimant.priority + self.waited // _HOUR
 
     def order_of_holders(self) -> tuple[bool, bool, int, bool, datetime, str]:
-        """Sorts first who keeps the place where two have it that overlap, as after a start or an edited spec."""
+        """First the one that keeps the place if two that overlap have it, as after a start or an edited spec."""
         mine = self.claimant
         return (not mine.tearing_down, not self.ran, -mine.priority, mine.at_rest, mine.since, mine.key)
 
     def order_of_waiters(self) -> tuple[bool, bool, int, bool, datetime, str]:
-        """Rule 2; who asks for nothing comes after all others."""
+        """Rule 2; those that ask for nothing come last."""
         mine = self.claimant
         return (self.idle, not mine.tearing_down, -self.effective_priority, not self.holds, mine.since, mine.key)
 
@@ -140,8 +139,8 @@ class _Contender:
 def _overlapping(claimants: list[Claimant]) -> dict[str, frozenset[str]]:
     """By key, the keys of those that want some of the same partitions.
 
-    Two that both want most of the cluster are found out by a few partitions, two that want different topics by these:
-    sets that share nothing are slow to compare in full.
+    Comparing disjoint sets in full is slow. If two want most of the cluster, a few partitions show the overlap; if they
+    want different topics, comparing the topics is enough.
     """
     topics: dict[str, frozenset[str]] = {}
     found: dict[str, set[str]] = {claimant.key: set() for claimant in claimants}
@@ -166,7 +165,7 @@ def _contender(claimant: Claimant, overlapping: frozenset[str], before: Place | 
         fresh = claimant.asks and not holds
         waited = max(now - claimant.since, timedelta(0)) if fresh else timedelta(0)
         return _Contender(claimant, overlapping, holds, ran=False, waited=waited)
-    # One that has drained keeps the place for the look at which it hands it over: the decision is the same as before.
+    # One that has drained keeps the place in the round that hands it over, so that the decision stays the same.
     has_place = (before.runs and claimant.holds) or before.yields
     aged = max(now - before.at, timedelta(0)) if claimant.asks and not before.runs else timedelta(0)
     return _Contender(
@@ -179,7 +178,7 @@ def _contender(claimant: Claimant, overlapping: frozenset[str], before: Place | 
 
 
 def _let_in(waiters: list[_Contender], holding: list[_Contender]) -> tuple[list[_Contender], list[_Contender]]:
-    """Which of the waiters, given in their order, get in, and which holders they displace."""
+    """Which of the waiters, in their order, may run, and which holders they displace."""
     entering: list[_Contender] = []
     displaced: list[_Contender] = []
     waits_for: dict[_Contender, set[_Contender]] = {}
@@ -197,7 +196,7 @@ def _let_in(waiters: list[_Contender], holding: list[_Contender]) -> tuple[list[
 
 
 def _places(line: list[_Contender], holding: list[_Contender], now: datetime) -> dict[str, Place]:
-    """Along the line: who overlaps nobody ahead of it goes, as soon as those in its way are at rest."""
+    """In queue order: one that overlaps none ahead of it runs, once those it overlaps are at rest."""
     places: dict[str, Place] = {}
     for index, contender in enumerate(line):
         mine = contender.claimant

@@ -69,16 +69,9 @@ class RateState:
 
 @dataclass(frozen=True, slots=True)
 class RateWritten:
-    """We sent a rate to the broker."""
+    """We sent a rate to the broker, or the original value (None)."""
 
-    rate: int
-    answered: bool
-
-
-@dataclass(frozen=True, slots=True)
-class RateRestored:
-    """We sent the original value to the broker."""
-
+    rate: int | None
     answered: bool
 
 
@@ -103,7 +96,7 @@ class Transition:
     row: RateRecord | None = None
 
 
-def transition(state: RateState, event: RateWritten | RateRestored | RateRead, now: float) -> Transition:
+def transition(state: RateState, event: RateWritten | RateRead, now: float) -> Transition:
     """The state after an event, and the action that follows from it.
 
     ============================ ===================================== ======================= ============
@@ -130,13 +123,13 @@ def transition(state: RateState, event: RateWritten | RateRestored | RateRead, n
     doing, and believed at the second reading, because brokers show a write late.
     """
     match event:
+        case RateWritten(None, answered):
+            restored = answered or state.phase is RatePhase.RESTORED
+            return Transition(RateState(state.unanswered_at, RatePhase.RESTORED if restored else RatePhase.UNKNOWN))
         case RateWritten(rate, answered=True):
             return Transition(RateState(state.unanswered_at, RatePhase.WRITTEN, rate))
         case RateWritten():
             return Transition(RateState(now))
-        case RateRestored(answered):
-            restored = answered or state.phase is RatePhase.RESTORED
-            return Transition(RateState(state.unanswered_at, RatePhase.RESTORED if restored else RatePhase.UNKNOWN))
         case RateRead() if event.asked:
             return _read_claimed(state, event.value, event.row, event.asked)
         case RateRead():

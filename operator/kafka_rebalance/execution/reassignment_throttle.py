@@ -1,8 +1,8 @@
-"""KIP-542's reassignment throttle on stock brokers: what each broker's rate and each topic's lists shall be.
+"""KIP-542's reassignment throttle on stock brokers: the rate of each broker and the lists of each topic.
 
-Pure. A stock broker has one rate per side for all replicas that are listed (KIP-73); KIP-542 has a second one for
-reassigning replicas only. ``target_of`` is KIP-542's table in those terms. Lists are appended to and subtracted from,
-so entries of others survive; never ``*``. What was there before is in ``execution.ledger``.
+Pure. A stock broker has one rate per side for all listed replicas (KIP-73); KIP-542 adds a second one for reassigning
+replicas. ``target_of`` translates KIP-542's table. Our entries are appended to the lists and subtracted again, so those
+of others stay; we never set ``*``. Original values are in ``execution.ledger``.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Entries = Mapping[str, Mapping[str, frozenset[str]]]
 
 
 class Side(StrEnum):
-    """On which side of a copy a broker's rate limits it."""
+    """The side of a copy that a broker's rate limits."""
 
     LEADER = "leader"
     FOLLOWER = "follower"
 
 
 class Mode(StrEnum):
-    """What a reassignment rate means where replication already has one."""
+    """How a reassignment rate combines with an existing replication rate."""
 
     ADDITIVE = "Additive"
     SEPARATE = "Separate"
@@ -41,7 +41,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Bytes per second per broker; None: that side is not throttled."""
+    """Bytes per second per broker; None: the side is not throttled."""
 
     leader: int | None = None
     follower: int | None = None
@@ -54,7 +54,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class ClusterRates:
-    """What a rebalance may use on each broker: ``general``, except on the brokers in ``own``."""
+    """The rates of a rebalance on each broker: ``general``, except on the brokers in ``own``."""
 
     general: Rates = field(default_factory=Rates)
     own: Mapping[BrokerId, Rates] = field(default_factory=dict)
@@ -71,10 +71,10 @@ class ClusterRates:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What one resource needs throttled: its rates, the brokers that take part, the replicas that move now.
+    """What one resource needs throttled: its rates, the brokers involved, the replicas that move now.
 
-    Entries are ``partition:broker`` strings per topic. ``asked`` is False for the default that holds where nobody said
-    anything. Without rates a claim still lists its replicas where replication has a rate of its own.
+    Entries are ``partition:broker`` strings per topic. ``asked`` is False for the default rate, which no spec asked
+    for. Without rates a claim still lists its replicas where replication has a rate of its own.
     """
 
     rates: Rates
@@ -104,23 +104,23 @@ class RequestedRate:
 
 @dataclass(frozen=True, slots=True)
 class WantedThrottle:
-    """All claims together: who takes part, who asks for which rate there (by claim), and what is to be listed."""
+    """All claims together: the brokers involved, the rates asked for there (by claim), the entries to list."""
 
     brokers: frozenset[BrokerId] = frozenset()
     rates: Mapping[BrokerId, Mapping[str, Mapping[str, RequestedRate]]] = field(default_factory=dict)
     entries: Entries = field(default_factory=dict)
 
     def asked(self, broker: BrokerId, name: str) -> Mapping[str, RequestedRate]:
-        """Who asks for which rate of this broker and side; empty where nobody does."""
+        """The rate that each claim asks for on this broker and side; empty if none does."""
         return self.rates.get(broker, {}).get(name, {})
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What one side of one broker shall be.
+    """The throttle that one side of one broker should have.
 
-    ``rate``: bytes per second to be written; None: nothing is. ``listed``: whether moving replicas join the list.
-    ``claim`` binds. ``refused`` says why nothing may be applied; empty where it may.
+    ``rate``: bytes per second to write; None: none. ``listed``: whether moving replicas are listed. ``claim``: the one
+    that binds. ``refused``: why nothing may be applied; empty if it may.
     """
 
     rate: int | None = None
@@ -147,10 +147,10 @@ def combine(claims: Mapping[str, Claim]) -> WantedThrottle:
 
 
 def target_of(replication: int | None, asked: Mapping[str, RequestedRate], mode: Mode) -> Target:
-    """KIP-542's table for one side of one broker; ``replication`` is the rate that was there before us, or None.
+    """KIP-542's table for one side of one broker; ``replication``: the rate before us, or None.
 
-    The least of what is asked for binds. A rate above the replication rate is a configuration error there; the default
-    that nobody asked for gives way instead.
+    The lowest claim binds. A rate above the replication rate is a configuration error; a default rate is lowered to it
+    instead.
     """
     if not asked:
         return Target(listed=replication is not None)
@@ -165,7 +165,7 @@ def target_of(replication: int | None, asked: Mapping[str, RequestedRate], mode:
 
 
 def rate_in(value: str | None) -> int | None:
-    """Bytes per second of a config value; None where it is unset, which -1 and the empty string are too."""
+    """Bytes per second of a config value; None if it is unset, as are -1 and the empty string."""
     return None if value in (None, "", "-1") else int(value)
 
 
@@ -178,29 +178,26 @@ def entries_of(
     tp: TopicPartition, leaders: frozenset[BrokerId], followers: frozenset[BrokerId]
 ) -> tuple[frozenset[str], frozenset[str]]:
     """``partition:broker`` on the leader side and on the follower side."""
-    return (
-        frozenset(f"{tp.partition}:{b}" for b in leaders),
-        frozenset(f"{tp.partition}:{b}" for b in followers),
-    )
+    return (frozenset(f"{tp.partition}:{b}" for b in leaders), frozenset(f"{tp.partition}:{b}" for b in followers))
 
 
 def brokers_to_throttle(state: PartitionState, submitted: Replicas) -> tuple[frozenset[BrokerId], frozenset[BrokerId]]:
     """Leader-side and follower-side brokers of a partition in flight or about to be submitted.
 
-    Leader side: every replica, those that are added too: any may become leader between two ticks, and then the others
-    that are added fetch from it. Follower side: only what is added.
+    Leader side: every replica, added ones too: any of them may become leader between two ticks and serve the others.
+    Follower side: only added replicas.
     """
     added = frozenset(submitted) - (set(state.replicas) - set(state.adding))
     return frozenset(state.replicas) | added, added
 
 
 def needs_relief(state: PartitionState, submitted: Replicas) -> bool:
-    """Whether a replica that stays is out of the ISR: entries of the leader side would slow its return as well."""
+    """Whether a replica that stays is out of the ISR: leader-side entries would slow its return as well."""
     added = set(submitted) - (set(state.replicas) - set(state.adding))
     staying = set(state.replicas) - added - set(state.removing)
     return not state.isr.issuperset(staying & set(submitted))
 
 
 def moving_brokers(origin: Replicas, target: Replicas) -> frozenset[BrokerId]:
-    """Brokers between which a partition moves: sources and destinations; none when no copy is made."""
+    """The sources and destinations of a partition's copies; none if no copy is made."""
     return frozenset(origin) | frozenset(target) if set(target) - set(origin) else frozenset()

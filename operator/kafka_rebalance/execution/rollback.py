@@ -1,4 +1,4 @@
-"""Where a partition goes when its rebalance is deleted (KIP-236)."""
+"""The replica list that a partition returns to when its rebalance is rolled back (KIP-236). Pure."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def rollback_target(
     restarting: Collection[BrokerId] = (),
     only_in_flight: bool = False,
 ) -> Replicas | Skip | Wait:
-    """The list to bring a partition (nobody reassigning it) back to.
+    """The list to restore for a partition that is not being reassigned.
 
-    A null restores the set, not the order: the same set in another order goes back to the origin's order. An original
-    that is not alive is never added back, and one that is only ``restarting`` is waited for; a partition left with
-    copies above its replication factor then sheds them by KIP-236's drop set. That holds too where the dead original
-    is still a replica, out of sync: Kafka drops no other one beside it. ``only_in_flight`` (deletionPolicy Revert)
-    leaves completed steps where they are.
+    A null restores the replicas, not their order, so the same replicas in another order return to the original order.
+    An original broker that is not alive is never added back; if it is only ``restarting``, we wait for it. A partition
+    left above its replication factor then drops KIP-236's drop set, also if the dead original is still a replica out
+    of sync, because Kafka drops no other one beside it. ``only_in_flight`` (deletionPolicy Revert) keeps completed
+    steps.
     """
     left_in_place = Skip(Reason.LEFT_IN_PLACE, "its step was complete; deletionPolicy Revert leaves it")
     present = set(state.replicas)

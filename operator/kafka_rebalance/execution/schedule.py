@@ -1,11 +1,10 @@
-"""What may be sent now, out of what is ready: the one place where every cap is enforced, over all rebalances together.
+"""Which of the ready calls to send now: the one place that enforces every limit, over all rebalances together.
 
-Rebalances take their turns in order of precedence. Whatever Kafka carries out already counts first; then each turn
-takes what its own limits, the ceilings over all of them, the brokers and their disks admit. Like the judge, this looks
-only at the present.
+Pure. Reassignments in flight count first; then each rebalance, in order of precedence, takes what its own limits, the
+ceilings over all of them, the brokers and their disks admit. Like ``judge`` it looks only at what was observed.
 
-Order within a turn: partitions already begun, then new ones; internal topics after others; leader movements (at most
-KIP-435's L) before the rest; calls that copy nothing before copies, and those as ``execution.copy_order`` has it.
+Order within a rebalance: partitions already begun, then new ones; internal topics after others; leader movements (at
+most KIP-435's L) before the rest; calls that copy nothing before copies, which ``execution.copy_order`` orders.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from kafka_rebalance.execution.steps import Alter, Elect
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 
 _INTERNAL_LEADERS = 1
-"""Leaders of internal topics that move at once, cluster-wide."""
+"""Leader movements of internal topics at the same time, cluster-wide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +30,8 @@ class Limits:
     """The limits of one rebalance, as they are in its spec now (patched in flight).
 
     KIP-435's R, P and L and its cap on copies count what the rebalance itself has in flight. ``per_broker_in`` and
-    ``per_broker_out`` (design, ``execution.maxPerBroker``) hold back its submissions, but count the copies of all
-    rebalances on the broker. None: no cap.
+    ``per_broker_out`` (``execution.maxPerBroker``) hold back its calls, but count the copies of all rebalances on the
+    broker. None: no cap.
     """
 
     parallel_replicas: int
@@ -57,7 +56,7 @@ class Ceilings:
 
 @dataclass(frozen=True, slots=True)
 class RebalanceShare:
-    """One rebalance's part: its statuses, the bytes of one replica of each partition (absent: unknown), its limits."""
+    """One rebalance: its statuses, the bytes of one replica of each partition (absent: unknown), its limits."""
 
     statuses: Mapping[TopicPartition, PartitionStatus]
     sizes: Mapping[TopicPartition, int]
@@ -66,9 +65,9 @@ class RebalanceShare:
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """What to send. ``cancels`` may always be sent; ``alters`` only after their throttle entries are in place.
+    """The calls to send. ``cancels`` may always be sent; ``alters`` only after their throttle entries are in place.
 
-    ``no_room``: partitions held back by nothing but the disk of the broker named.
+    ``no_room``: partitions that only a full disk holds back, with its broker.
     """
 
     cancels: tuple[TopicPartition, ...] = ()
@@ -84,13 +83,13 @@ def schedule(
     free_bytes: Mapping[BrokerId, int] = MappingProxyType({}),
     replica_bytes: ReplicaBytes = MappingProxyType({}),
 ) -> list[Orders]:
-    """What each share may send, in the order of ``shares``, which is the order of precedence.
+    """The calls of each share, in the order of ``shares``, which is the order of precedence.
 
-    ``free_bytes``: usable bytes of the fullest log dir of each broker (absent: unknown, nothing is held back); what
-    copies in flight still lack, and all of those chosen, must fit, because old and new copies coexist.
-    ``replica_bytes``: what lies on disk already. Partitions of ``cluster`` that are in flight and in no share count
-    towards what is cluster-wide. A step that alone exceeds a cap on copies passes when nothing else counts against
-    that cap, or it would never come; nothing ever passes a full disk. Cancels are never held back.
+    ``free_bytes``: usable bytes of the fullest log dir of each broker (absent: unknown, no limit); the bytes that
+    copies in flight still lack, and all bytes of those chosen, must fit, because old and new copies coexist.
+    ``replica_bytes``: sizes on disk. Partitions of ``cluster`` in flight that are in no share count towards the
+    cluster-wide limits. A step that alone exceeds a cap on copies may run alone, or it would never start; a full disk
+    is never exceeded. Cancels are never held back.
     """
     usage = _Usage(ceilings, free_bytes)
     turns = [_Turn(share, cluster, usage) for share in shares]
@@ -103,45 +102,39 @@ def schedule(
 
 @dataclass(slots=True)
 class _Budget:
-    """P, L and the cap on copies, of one rebalance or of all together, and what counts towards them."""
+    """P, L and the cap on copies, of one rebalance or of all together, and the usage of each."""
 
-    parallel_partitions: int | None
-    parallel_leader_movements: int | None
-    max_concurrent_replicas: int | None
+    caps: Limits | Ceilings
     partitions: int = 0
     leader_movements: int = 0
     replicas: int = 0
 
     def admits_partition(self, *, leads: bool) -> bool:
-        """Whether another partition may be sent something; ``leads``: a leader movement."""
-        if self.parallel_partitions is not None and self.partitions >= self.parallel_partitions:
+        """Whether a call for another partition may be sent; ``leads``: it moves the leader."""
+        if self.caps.parallel_partitions is not None and self.partitions >= self.caps.parallel_partitions:
             return False
-        if not leads or self.parallel_leader_movements is None:
-            return True
-        return self.leader_movements < self.parallel_leader_movements
+        most = self.caps.parallel_leader_movements
+        return not leads or most is None or self.leader_movements < most
 
     @property
     def most_copies(self) -> int | None:
-        """How many copies a step may make now; None: any number, also more than the cap when it is alone."""
-        if self.max_concurrent_replicas is None or not self.replicas:
-            return None
-        return max(0, self.max_concurrent_replicas - self.replicas)
+        """How many copies a step may make now; None: any number, even above the cap, because nothing else is copied."""
+        most = self.caps.max_concurrent_replicas
+        return max(0, most - self.replicas) if most is not None and self.replicas else None
 
 
 class _Usage:
-    """What is under way in the cluster and what has been chosen. It only ever grows."""
+    """What is in flight in the cluster or was chosen; it only grows."""
 
     def __init__(self, ceilings: Ceilings, free_bytes: Mapping[BrokerId, int]) -> None:
-        self.budget = _Budget(
-            ceilings.parallel_partitions, ceilings.parallel_leader_movements, ceilings.max_concurrent_replicas
-        )
+        self.budget = _Budget(ceilings)
         self.traffic = Traffic(free_bytes)
         self.internal_leaders = 0
 
     def count_in_flight(
         self, tp: TopicPartition, state: PartitionState, turn: _Turn | None, replica_bytes: ReplicaBytes
     ) -> None:
-        """Kafka is reassigning a partition; ``turn``: of the share that it belongs to, None: of none."""
+        """Count a partition that Kafka is reassigning; ``turn``: of its share, None: it is in no share."""
         self.budget.replicas += len(state.adding)
         if turn:
             turn.count_in_flight(tp, len(state.adding))
@@ -155,7 +148,7 @@ class _Usage:
 
 @dataclass(slots=True)
 class _Ready:
-    """What is ready of one class: calls that copy nothing, and calls that copy, with their new replicas."""
+    """Ready calls of one class: those that copy nothing, and those that copy, with their new replicas."""
 
     internal: bool = False
     leads: bool = False
@@ -165,16 +158,13 @@ class _Ready:
 
 
 class _Turn:
-    """One share's turn: takes what every cap admits, best first, and counts it."""
+    """Chooses the calls of one share, best first, within every limit, and counts them."""
 
     def __init__(self, share: RebalanceShare, cluster: ClusterState, usage: _Usage) -> None:
         self.share = share
         self._cluster = cluster
         self._usage = usage
-        limits = share.limits
-        self._budget = _Budget(
-            limits.parallel_partitions, limits.parallel_leader_movements, limits.max_concurrent_replicas
-        )
+        self._budget = _Budget(share.limits)
         self._alters: dict[TopicPartition, Replicas] = {}
         self._elections: list[TopicPartition] = []
         self._no_room: dict[TopicPartition, BrokerId] = {}
@@ -187,14 +177,14 @@ class _Turn:
                 self._count(tp, leads=False)
 
     def count_in_flight(self, tp: TopicPartition, copies: int) -> None:
-        """Kafka lists one of the share's partitions with so many copies."""
+        """Count one of the share's partitions that Kafka is reassigning with this number of copies."""
         self._budget.replicas += copies
         status = self.share.statuses[tp]
         if status.phase is MovePhase.WAITING and status.started:
-            self._count(tp, leads=False)  # ours, and cannot be cancelled now; a foreign one takes no slot
+            self._count(tp, leads=False)  # ours, and cannot be cancelled now; a foreign one does not count
 
     def orders(self) -> Orders:
-        """What is sent. What all shares have in flight must have been counted before."""
+        """The calls to send. Everything in flight, of all shares, must be counted before."""
         if self._admits_partition(_Ready()):
             for ready in self._ready():
                 self._take_at_once(ready)
@@ -202,7 +192,7 @@ class _Turn:
         return Orders(tuple(sorted(self._cancels)), self._alters, tuple(self._elections), self._no_room)
 
     def _ready(self) -> list[_Ready]:
-        """What is ready, by class: the first class goes first. Within a class the order is that of names."""
+        """Ready calls by class, in the order of precedence; sorted by partition within a class."""
         classes_of = product((True, False), (False, True), (True, False))
         classes = [_Ready(internal=internal, leads=leads) for _begun, internal, leads in classes_of]
         shut = self._usage.traffic.shut(self.share.limits.per_broker_in)
@@ -220,7 +210,7 @@ class _Turn:
         return classes
 
     def _take_at_once(self, ready: _Ready) -> None:
-        """Calls that only P and L hold back: the largest partitions first."""
+        """Take calls that only P and L limit: the largest partitions first."""
         sizes = self.share.sizes
         for tp in sorted(ready.at_once, key=lambda tp: -sizes.get(tp, 0)):
             if not self._admits_partition(ready):
@@ -270,12 +260,12 @@ class _Turn:
         return all(budget.admits_partition(leads=ready.leads) for budget in (self._budget, self._usage.budget))
 
     def _most_copies(self) -> int | None:
-        """How many new replicas the next step may have; None: any number."""
+        """How many new replicas the next step may add; None: any number."""
         found = [most for budget in (self._budget, self._usage.budget) if (most := budget.most_copies) is not None]
         return min(found, default=None)
 
 
 def _by_name(statuses: Mapping[TopicPartition, PartitionStatus]) -> Iterable[tuple[TopicPartition, PartitionStatus]]:
-    """Sorted by partition; at next to no cost where they are listed that way."""
+    """Sorted by partition; cheap if they are sorted already."""
     listed = list(statuses)
     return statuses.items() if listed == sorted(listed) else sorted(statuses.items(), key=itemgetter(0))

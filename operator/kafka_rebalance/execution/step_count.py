@@ -1,4 +1,4 @@
-"""How many of KIP-435's steps lie behind a run: derived from the lists alone, so that a restart forgets none."""
+"""How many of KIP-435's steps a run has completed: derived from the lists alone, so that a restart loses none. Pure."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ def steps_completed(
     direction: Direction,
     parallel_replicas: int,
 ) -> int:
-    """Steps from where each partition began to where it is, over all partitions that are not left alone.
+    """Steps from the start of each partition to its current list, over all partitions that are not skipped.
 
-    Of a partition it is the number of steps of its whole way, less those that are left of it, both with R =
-    ``parallel_replicas`` and as if everything were in sync. Nobody counts what is sent, so it is what R makes of the
-    lists now: after a change of R steps that were sent before count in the size that steps have now.
+    For one partition: the steps of its whole move, less those left, both with R = ``parallel_replicas`` and as if
+    everything were in sync. Sent calls are not counted, so after a change of R earlier steps count in the new size.
     """
     forward = direction is Direction.FORWARD
     done = 0
@@ -37,24 +36,24 @@ def steps_completed(
         ):
             continue
         start, goal = (move.origin, move.target) if forward else (move.target, move.origin)
-        settled = _settled(state) if state.adding else state.replicas
-        if settled == start:
-            # Only a leader is elected: no list tells it.
+        present = _without_adding(state) if state.adding else state.replicas
+        if present == start:
+            # An election changes no list.
             done += move.elects and forward and status.phase is MovePhase.DONE
-        elif settled == goal:
+        elif present == goal:
             done += _steps(start, goal, parallel_replicas)
         else:
-            done += max(0, _steps(start, goal, parallel_replicas) - _steps(settled, goal, parallel_replicas))
+            done += max(0, _steps(start, goal, parallel_replicas) - _steps(present, goal, parallel_replicas))
     return done
 
 
-def _settled(state: PartitionState) -> Replicas:
-    """The list without what is still being added: the step that adds it is not done."""
+def _without_adding(state: PartitionState) -> Replicas:
+    """The list without replicas being added: the step that adds them is not complete."""
     return tuple(b for b in state.replicas if b not in state.adding)
 
 
 def _steps(start: Replicas, goal: Replicas, parallel_replicas: int) -> int:
-    """Which brokers these are makes no difference, so partitions that differ only in that are looked at once."""
+    """The ids of the brokers make no difference, so partitions that differ only in them share one cached result."""
     pattern = tuple([goal.index(b) if b in goal else ~at for at, b in enumerate(start)])
     return _steps_of(pattern, len(goal), parallel_replicas)
 

@@ -1,9 +1,8 @@
-"""One step of one partition: KIP-435's increments, in calls that real brokers carry out safely.
+"""One step of one partition: KIP-435's increments, in calls that real brokers carry out safely. Pure.
 
-The rules are numbered as in the design. They look at the present only, never at what was sent before: after a crash,
-or half way through a step, asking again gives the rest of the same step. That is why a step's two calls (add, then
-remove and reorder) need no memory between them: seen from the superset that the first call leaves, the next step is
-the second call.
+The rules look only at the present list, never at earlier calls: after a crash, or half way through a step, they give
+the rest of the same step. So a step's two calls (add, then remove and reorder) need no memory between them: from the
+list that the first call leaves, the next step is the second call.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from kafka_rebalance.reasons import Reason
 
 @dataclass(frozen=True, slots=True)
 class Alter:
-    """Submit ``replicas``; done when ``until_in_sync`` are in the ISR (empty: at once)."""
+    """Submit ``replicas``; complete when ``until_in_sync`` are in the ISR (empty: at once)."""
 
     replicas: Replicas
     until_in_sync: Replicas = ()
@@ -34,7 +33,7 @@ Call = Alter | Elect
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a partition shall look like next, and the calls that lead there, in order."""
+    """The next list of a partition, and the calls that lead to it, in order."""
 
     replicas: Replicas
     calls: tuple[Call, ...]
@@ -42,7 +41,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing can be done for this partition now; ``reason`` is CamelCase, ``message`` names brokers."""
+    """The partition has to wait; ``reason`` is CamelCase, ``message`` names brokers."""
 
     reason: str
     message: str
@@ -50,7 +49,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """What metadata says of one partition that nobody is reassigning."""
+    """The metadata of one partition that is not being reassigned."""
 
     replicas: Replicas
     isr: frozenset[BrokerId]
@@ -61,7 +60,7 @@ class Present:
 class StepRules:
     """``parallel_replicas`` is KIP-435's R; ``min_insync`` the topic's effective min.insync.replicas.
 
-    ``alive`` are the registered, unfenced brokers; None: all are.
+    ``alive``: the registered, unfenced brokers; None: all brokers are alive.
     """
 
     parallel_replicas: int
@@ -74,9 +73,9 @@ class StepRules:
 
 
 def next_step(present: Present, target: Replicas, rules: StepRules) -> Step | Wait | None:
-    """The next step towards ``target``; None when the target is reached and led by its first replica."""
+    """The next step towards ``target``; None if the list is the target and its first replica leads."""
     if present.leader is None or not present.isr:
-        return Wait(Reason.NO_LEADER, "the partition has no leader; it goes on when one of its replicas returns")
+        return Wait(Reason.NO_LEADER, "the partition has no leader; it continues when one of its replicas returns")
     if present.replicas == target and present.leader == target[0]:
         return None
     wanted = _wanted_replicas(present, target, rules)
@@ -89,7 +88,7 @@ def next_step(present: Present, target: Replicas, rules: StepRules) -> Step | Wa
 
 
 def all_steps(present: Present, target: Replicas, rules: StepRules) -> list[Step]:
-    """Every step from ``present`` to ``target``, as if each copy got in sync; raises ValueError if one has to wait."""
+    """Every step from ``present`` to ``target`` if each copy gets in sync; ValueError if one has to wait."""
     steps: list[Step] = []
     while (step := next_step(present, target, rules)) is not None:
         if isinstance(step, Wait):
@@ -100,14 +99,14 @@ def all_steps(present: Present, target: Replicas, rules: StepRules) -> list[Step
 
 
 def is_leader_movement(present: Present, call: Call) -> bool:
-    """Whether the call counts towards KIP-435's L: afterwards the first is not the leader, or the leader is gone."""
+    """Whether the call counts towards KIP-435's L: it puts another replica first, or drops the leader."""
     if isinstance(call, Elect):
         return True
     return call.replicas[0] != present.leader or present.leader not in call.replicas
 
 
 def _what_it_waits_for(present: Present, target: Replicas, call: Call, rules: StepRules) -> Wait | None:
-    """Rule 6: what Kafka would not carry out is not begun; None where nothing stands in the way of the call."""
+    """Rule 6: do not start what Kafka would not complete; None if nothing prevents the call."""
     if not isinstance(call, Alter):
         return None
     unavailable = [b for b in call.until_in_sync if not rules.is_alive(b)]
@@ -120,42 +119,38 @@ def _what_it_waits_for(present: Present, target: Replicas, call: Call, rules: St
     to_drop = [b for b in present.replicas if b not in target and b not in lost]
     shrinks = len(call.replicas) < len(present.replicas)
     if staying and (shrinks or to_drop) and set(call.replicas) != set(present.replicas):
-        # Not even the copy is begun: the drop after it would wait for a broker that may never return.
+        # Do not start the copy either: the drop after it would wait for a broker that may never return.
         return Wait(Reason.REPLICA_NOT_IN_SYNC, f"Kafka drops no replica while {_name(staying)}, which stays, is dead")
     return None
 
 
 def _lost(present: Present, rules: StepRules) -> list[BrokerId]:
-    """Replicas that are dead and out of sync: no copies to keep until new ones are made."""
+    """Replicas that are dead and out of sync, so they need not stay until new copies are made."""
     return [b for b in present.replicas if not rules.is_alive(b) and b not in present.isr]
 
 
 def _wanted_replicas(present: Present, target: Replicas, rules: StepRules) -> Replicas:
-    """The list that the next step shall reach (rules 1 to 5); the present one where nothing may change."""
+    """The list that the next step leads to (rules 1 to 5); the present one if nothing may change."""
     missing = [b for b in target if b not in present.replicas]
     excess = [b for b in present.replicas if b not in target]
     lost = [b for b in _lost(present, rules) if b not in target]
-    # Above R too, as below min ISR: 3.9 completes nothing while one of them stays, so they are replaced together.
+    # May exceed R: Kafka 3.9 completes nothing while one of them stays, so they are replaced together.
     limit = max(rules.parallel_replicas, len(lost))
     # Rule 1: R covers everything.
     if limit >= len(missing) and limit >= len(excess) and _may_drop(present, missing, excess, rules):
         return _order(present, target, frozenset(excess), adding=missing)
-    # Rule 2: the new leader first, with what min.insync.replicas lacks, dropping nothing but lost replicas.
+    # Rule 2: add the new leader first, and what min.insync.replicas lacks; drop only lost replicas.
     if target[0] in missing:
         lacking = max(1, rules.min_insync - len(present.isr), len(lost))
         return _order(present, target, frozenset(lost), adding=missing[:lacking])
-    # Rule 3: it is here and in sync: let it lead before any copy, to unload the old one.
+    # Rule 3: it is a replica in sync: it leads before any copy, which takes load off the old leader.
     if target[0] in present.isr and present.leader != target[0]:
         return _order(present, target, frozenset())
     # Rule 4: drop at most R, add at most R and only back up to the replication factor or min ISR.
-    excess.sort(key=lambda b: (b not in lost, b in present.isr))  # lost, out of sync, in sync; then the present order
+    excess.sort(key=lambda b: (b not in lost, b in present.isr))  # lost, out of sync, in sync; else the present order
     for count in range(min(limit, len(excess)), 0, -1):
         dropped = excess[:count]
-        room = max(
-            len(target) - (len(present.replicas) - count),
-            rules.min_insync - len(present.isr - set(dropped)),
-            0,
-        )
+        room = max(len(target) - (len(present.replicas) - count), rules.min_insync - len(present.isr - set(dropped)), 0)
         added = missing[: min(limit, room)]
         if _may_drop(present, added, dropped, rules):
             return _order(present, target, frozenset(dropped), adding=added)
@@ -163,7 +158,7 @@ def _wanted_replicas(present: Present, target: Replicas, rules: StepRules) -> Re
 
 
 def _may_drop(present: Present, added: list[BrokerId], dropped: list[BrokerId], rules: StepRules) -> bool:
-    """Rule 4's test: enough replicas stay in sync, and one of them is alive."""
+    """Rule 4's condition: enough replicas stay in sync, and one of them is alive."""
     if not dropped:
         return True
     in_sync = (present.isr | set(added)) - set(dropped)
@@ -172,16 +167,12 @@ def _may_drop(present: Present, added: list[BrokerId], dropped: list[BrokerId], 
 
 
 def _order(
-    present: Present,
-    target: Replicas,
-    dropped: frozenset[BrokerId],
-    *,
-    adding: list[BrokerId] | None = None,
+    present: Present, target: Replicas, dropped: frozenset[BrokerId], *, adding: list[BrokerId] | None = None
 ) -> Replicas:
     """Rule 5: target members in the target's order, then the rest in the present order.
 
-    A target leader that is here but not in sync is not put first yet: whoever is first may be elected by Kafka's
-    automatic leader rebalancing at any time, and the order changes only in the call after which we mean to elect.
+    A target leader that is a replica but not in sync is not put first yet: Kafka's automatic leader rebalancing may
+    elect the first replica at any time, so the order changes only in the call before our election.
     """
     kept = [b for b in present.replicas if b not in dropped]
     members = {*kept, *(adding or [])}
@@ -194,9 +185,9 @@ def _order(
 
 
 def _calls(present: Present, wanted: Replicas, target: Replicas, rules: StepRules) -> tuple[Call, ...]:
-    """Make before break: add and wait, then remove and reorder, then elect where the old leader stays a replica.
+    """Make before break: add and wait, then remove and reorder, then elect if the old leader stays a replica.
 
-    A lost replica goes in the call that adds: beside one Kafka completes little (`docs/kafka-behaviour.md`).
+    The call that adds also drops lost replicas: with them Kafka completes little (`docs/kafka-behaviour.md`).
     """
     added = tuple(b for b in wanted if b not in present.replicas)
     lost = [b for b in _lost(present, rules) if b not in wanted]
@@ -217,7 +208,7 @@ def _calls(present: Present, wanted: Replicas, target: Replicas, rules: StepRule
 
 
 def _after(present: Present, step: Step) -> Present:
-    """The partition once the step is done and everything it added is in sync."""
+    """The partition after the step, with all added replicas in sync."""
     members = frozenset(step.replicas)
     isr = (present.isr | (members - set(present.replicas))) & members
     leader = present.leader

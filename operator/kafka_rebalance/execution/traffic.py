@@ -1,7 +1,7 @@
-"""How fast brokers send and fetch what is being reassigned, from two readings of what the new replicas hold.
+"""How fast brokers send and fetch reassigning replicas, from two readings of the sizes of the new replicas.
 
-Pure. Kafka tells no rate per partition, so growth on disk stands for it. It is an estimate from below: what a copy
-fetched after the earlier reading and before its end is in no later one.
+Pure. Kafka has no rate per partition, so growth on disk stands for it. A lower bound: the last bytes of a copy that
+completes between two readings are not seen.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ Held = Mapping[TopicPartition, Mapping[BrokerId, int]]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Bytes that the replicas being added held at one moment, by partition and broker.
+    """Bytes of the replicas being added at one moment, by partition and broker.
 
-    ``at``: seconds of a monotonic clock; ``told``: brokers that told what they hold, so that what is not there is not
-    merely unknown.
+    ``at``: seconds of a monotonic clock; ``answered``: brokers that reported their sizes, where an absent replica does
+    not exist yet.
     """
 
     at: float
     held: Held = field(default_factory=dict)
-    told: frozenset[BrokerId] = frozenset()
+    answered: frozenset[BrokerId] = frozenset()
 
 
 def read(at: float, partitions: Iterable[PartitionState], replica_bytes: ReplicaBytes) -> Reading:
-    """The reading of what these partitions add. ``replica_bytes``: of all replicas, from the brokers that told."""
+    """The reading of these partitions. ``replica_bytes``: of all replicas, from the brokers that answered."""
     held: dict[TopicPartition, dict[BrokerId, int]] = {}
     for state in partitions:
         sizes = {broker: replica_bytes.get((state.tp, broker)) for broker in state.adding}
@@ -45,9 +45,9 @@ def traffic(
 ) -> dict[tuple[BrokerId, Side], int]:
     """Bytes per second that each broker sent (leader side) and fetched (follower side) between the readings.
 
-    ``leaders``: who leads each partition now; what has none, or is not in there, counts on the fetching side alone. A
-    copy that only the later reading has began in between, and from nothing, if its broker told of others before. A
-    side of a broker about which nothing is known is absent; 0 is a copy that stood still.
+    ``leaders``: the current leaders; a partition without one counts only on the fetching side. A copy in the later
+    reading alone started from nothing in between, if its broker had answered before. A side of a broker is absent if
+    nothing is known; 0 means that its copies stood still.
     """
     seconds = after.at - before.at
     if seconds <= 0:
@@ -56,9 +56,9 @@ def traffic(
     for tp, now in after.held.items():
         leader = leaders.get(tp)
         for broker, size in now.items():
-            known = before.held.get(tp, {}).get(broker, 0 if broker in before.told else None)
+            known = before.held.get(tp, {}).get(broker, 0 if broker in before.answered else None)
             if known is None or broker == leader:
-                continue  # a leader fetches from nobody: what it grows by is produced to it
+                continue  # a leader does not fetch: it grows by what is produced to it
             more = max(0, size - known)
             grown[broker, Side.FOLLOWER] += more
             if leader is not None:

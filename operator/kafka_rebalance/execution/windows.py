@@ -1,12 +1,12 @@
-"""When new steps may start: windows that a cron expression opens for a while, in the local time of a zone.
+"""When new steps may start: maintenance windows from cron expressions, in the local time of a zone. Pure.
 
 A window opens at each time of its expression and stays open for its duration, which is elapsed time: five hours are
-five hours on the night when clocks change too. Windows of a list unite, with each other and with themselves.
+five hours when the clocks change, too. Overlapping windows unite.
 
-The library's rules for the change of clocks are those of Debian's cron. A fixed time (neither the minute nor the hour
-begins with ``*``) that the clocks skip comes with the first minute after the gap, and one that they show twice comes
-the first time only. Expressions with a ``*`` there follow the clock: skipped times do not come, repeated ones twice.
-Day of month and day of week must both match when one of them begins with ``*``, else one of them is enough.
+The library follows Debian's cron when the clocks change. A fixed time (neither minute nor hour begins with ``*``) that
+is skipped occurs at the first minute after the gap, and one that is repeated occurs once. Expressions with a ``*``
+there follow the clock: skipped times do not occur, repeated ones occur twice. Day of month and day of week must both
+match if one of them begins with ``*``, else one of them is enough.
 """
 
 from __future__ import annotations
@@ -57,10 +57,9 @@ def check(window: Window) -> None:
 
 
 def state_of(windows: Sequence[Window], now: datetime) -> Open | Shut:
-    """Whether steps may start at ``now`` (aware), and when that changes; no windows: always.
+    """Whether steps may start at ``now`` (aware), and when that changes; without windows always.
 
-    The answer holds until then. Raises ValueError for a bad expression or an unknown zone, as ``check`` does, and
-    TypeError for a time without a zone.
+    Raises ValueError for a bad expression or an unknown zone, as ``check`` does, and TypeError for a naive time.
     """
     if not windows:
         return Open(None)
@@ -75,9 +74,9 @@ def state_of(windows: Sequence[Window], now: datetime) -> Open | Shut:
 
 
 def _spans(window: Window, now: datetime) -> Iterator[tuple[datetime, datetime]]:
-    """From when to when the window is open, in order: the last opening up to ``now``, and all that follow it."""
+    """When the window opens and closes, in order: the last opening up to ``now``, and all that follow."""
     duration = timedelta(seconds=window.duration_seconds)
-    # In the hour that comes twice this may be an earlier one; those after it, up to now and beyond, follow below.
+    # In a repeated hour this may be an earlier opening; the later ones follow below.
     latest = next(_times(window, now, back=True), None)
     if latest is not None:
         yield latest, latest + duration
@@ -86,12 +85,12 @@ def _spans(window: Window, now: datetime) -> Iterator[tuple[datetime, datetime]]
 
 
 def _times(window: Window, start: datetime, *, back: bool = False) -> Iterator[datetime]:
-    """The times of the expression after ``start``, or before it, in UTC (two times of one zone compare by the clock).
+    """The times of the expression after ``start``, or before it, in UTC (local times of one zone compare by the clock).
 
-    Ends where none comes for fifty years. Raises ValueError for a bad expression or an unknown zone.
+    Ends if there is none for fifty years. Raises ValueError for a bad expression or an unknown zone.
     """
     count = len(window.cron.split())
-    if count != len(_FIELDS.split()):  # the library would take a sixth for seconds
+    if count != len(_FIELDS.split()):  # the library takes a sixth field for seconds
         raise ValueError(f"cron {window.cron!r}: {count} fields instead of five: {_FIELDS}")
     try:
         zone = ZoneInfo(window.time_zone)

@@ -291,7 +291,7 @@ class Supervisor:
                 await self._resources.report(rebalance, ClusterState("", {}), {}, error)
             except RebalanceError as failed:
                 log.warning("%s: status not written: %s", rebalance.name, failed.message)
-        await self._throttle_lifecycle.let_go(connection.throttles, connected=False)
+        await self._throttle_lifecycle.remove_finalizers(connection.throttles, connected=False)
         for uid, throttle in list(connection.throttles.items()):
             metadata = throttle.metadata
             where = (metadata.namespace, metadata.name, uid)

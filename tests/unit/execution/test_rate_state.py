@@ -11,7 +11,6 @@ from kafka_rebalance.execution.rate_state import (
     RateAction,
     RatePhase,
     RateRead,
-    RateRestored,
     RateState,
     RateWritten,
     Transition,
@@ -181,13 +180,15 @@ class TestRestored:
     def test_an_answered_restore(self, state):
         """When a write was last unanswered does not change."""
         started = replace(state, unanswered_at=5.0, doubt=Doubt(7, 50))
-        assert transition(started, RateRestored(answered=True), NOW) == Transition(RateState(5.0, RatePhase.RESTORED))
+        assert transition(started, RateWritten(None, answered=True), NOW) == Transition(
+            RateState(5.0, RatePhase.RESTORED)
+        )
 
     @EVERY
     def test_an_unanswered_restore(self, state):
         """An earlier one that was answered still counts."""
         expected = RESTORED if state is RESTORED else UNKNOWN
-        assert transition(state, RateRestored(answered=False), NOW) == Transition(expected)
+        assert transition(state, RateWritten(None, answered=False), NOW) == Transition(expected)
 
 
 class TestMustWrite:

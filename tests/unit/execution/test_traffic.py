@@ -14,8 +14,8 @@ def tp(number: int) -> TopicPartition:
     return TopicPartition("t", number)
 
 
-def reading(at: float, held: dict[int, dict[BrokerId, int]], told: frozenset[BrokerId] = ALL) -> Reading:
-    return Reading(at, {tp(number): sizes for number, sizes in held.items()}, told)
+def reading(at: float, held: dict[int, dict[BrokerId, int]], answered: frozenset[BrokerId] = ALL) -> Reading:
+    return Reading(at, {tp(number): sizes for number, sizes in held.items()}, answered)
 
 
 class TestTraffic:
@@ -42,7 +42,7 @@ class TestTraffic:
         """From nothing; but not where the broker did not tell before: what it had then is not known."""
         after = reading(2.0, {0: {THREE: 100}})
         assert traffic(reading(0.0, {}), after, {tp(0): ONE})[THREE, Side.FOLLOWER] == 50
-        assert traffic(reading(0.0, {}, told=frozenset((ONE,))), after, {tp(0): ONE}) == {}
+        assert traffic(reading(0.0, {}, answered=frozenset((ONE,))), after, {tp(0): ONE}) == {}
 
     def test_a_copy_that_ended_in_between(self) -> None:
         """Left out: what it fetched in the end is in no reading."""
@@ -66,7 +66,7 @@ class TestTraffic:
 
 class TestRead:
     def test_only_what_is_being_added(self) -> None:
-        """Of the replicas that are being added, those whose broker told; and who told at all."""
+        """Of the replicas that are being added, those whose broker answered; and which brokers did."""
         moving = PartitionState(tp(0), "", replicas_of(3, 4, 1), frozenset(replicas_of(1)), ONE, adding=(THREE, FOUR))
         resting = PartitionState(tp(1), "", replicas_of(1), frozenset(replicas_of(1)), ONE)
         sizes = {(tp(0), ONE): 100, (tp(0), THREE): 40, (tp(1), ONE): 7}

@@ -1,4 +1,4 @@
-"""What a KafkaReassignmentThrottle's status says: a pure function of the resource and what its limits came to."""
+"""The status of a KafkaReassignmentThrottle: a pure function of the resource and of what is in force."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ State = tuple[ReadySummary, str, str]
 
 @dataclass(frozen=True, slots=True)
 class SideRow:
-    """One side of one broker, in bytes per second: what is in force in Kafka, whose claim that is, what was measured.
+    """One side of one broker, in bytes per second: the rate in force, the claim that binds, the traffic measured.
 
     ``rate`` includes a replication throttle that ours was added to. ``measured`` None: not known.
     """
@@ -39,7 +39,7 @@ class SideRow:
 
 @dataclass(frozen=True, slots=True)
 class BrokerThrottleRow:
-    """What limits reassignments on one broker; a side that is None is not limited by us."""
+    """The throttle of one broker; a side that is None is not throttled by us."""
 
     broker: BrokerId
     leader: SideRow | None = None
@@ -48,12 +48,12 @@ class BrokerThrottleRow:
 
 @dataclass(frozen=True, slots=True)
 class ThrottleView:
-    """What all claims on one cluster together came to. The texts are sentences for a person, empty where all is well.
+    """The throttle of one cluster as applied. The texts are sentences for the status, empty if all is well.
 
-    ``replicas``: reassigning replicas that are limited; ``foreign``: partitions among theirs that others reassign;
-    ``reverts``: how often somebody undid it. ``refused``: brokers whose replication throttle is below what was asked
-    for, with both values; ``contested``: what is undone again and again, and who it may be; ``trouble``: what could not
-    be written lately; ``ceilings``: rates that somebody set lower by hand and that are therefore kept.
+    ``replicas``: throttled replicas; ``foreign``: partitions that other tools reassign; ``reverts``: how often somebody
+    undid the throttle. ``refused``: brokers whose replication throttle is below the rate asked for, with both values;
+    ``contested``: who may keep undoing the throttle; ``trouble``: what could not be read or written lately;
+    ``ceilings``: lower rates that somebody set and that are kept.
     """
 
     rows: tuple[BrokerThrottleRow, ...] = ()
@@ -78,9 +78,9 @@ def build_throttle_status(
     now: datetime,
     problem: RebalanceError | None = None,
 ) -> KafkaReassignmentThrottleStatus:
-    """The whole status. ``ruling``: whose rates count. Only that one shows the view: it is nobody else's doing.
+    """The whole status. ``ruling``: the resource whose rates count; only that one shows the view.
 
-    ``problem``: why nothing is known of this round; what was last known of Kafka then stays, as it does there.
+    ``problem``: why this round observed nothing; the brokers last reported then stay.
     """
     metadata, before = throttle.metadata, throttle.status
     rules = ruling is not None and ruling.metadata.uid == metadata.uid
@@ -103,11 +103,11 @@ def build_throttle_status(
 
 
 def _conditions(throttle: KafkaReassignmentThrottle, state: State, now: datetime) -> tuple[Condition, ...]:
-    verdict, reason, message = state
+    summary, reason, message = state
     if throttle.spec.freeze and not throttle.metadata.deleting:
         message += "; freeze: no rebalance starts a new step"
     generation = throttle.metadata.generation
-    return summarise(throttle.status.conditions, verdict, reason, message, generation=generation, now=now)
+    return summarise(throttle.status.conditions, summary, reason, message, generation=generation, now=now)
 
 
 def _state(
@@ -116,25 +116,18 @@ def _state(
     view: ThrottleView,
     problem: RebalanceError | None,
 ) -> State:
-    """Ready's reason is the STATE column; what a person must act on comes first."""
+    """Ready's reason is the STATE column; states that need a user come first."""
     if throttle.metadata.deleting:
         waits = problem.message if problem else view.trouble
-        return (
-            ReadySummary.IN_PROGRESS,
-            Reason.RESTORING,
-            _sentences("what it changed in Kafka is being given back", waits),
-        )
+        restoring = _sentences("restoring the configs that it changed in Kafka", waits)
+        return ReadySummary.IN_PROGRESS, Reason.RESTORING, restoring
     if problem is not None:
         again = "trying again" if isinstance(problem, Transient) else ""
         return ReadySummary.STUCK, problem.reason, _sentences(problem.message, again)
     if throttle.unread:
-        return (
-            ReadySummary.STUCK,
-            Reason.INVALID_SPEC,
-            _sentences(throttle.unread, "what was asked for before still holds"),
-        )
+        return ReadySummary.STUCK, Reason.INVALID_SPEC, _sentences(throttle.unread, "the last valid spec still holds")
     if ruling is None:
-        return ReadySummary.IN_PROGRESS, Reason.PENDING, "its rates count once our finalizer is seen on it"
+        return ReadySummary.IN_PROGRESS, Reason.PENDING, "its rates count once it has our finalizer"
     if ruling.metadata.uid != throttle.metadata.uid:
         names = f"{ruling.metadata.namespace}/{ruling.metadata.name}"
         return ReadySummary.STUCK, Reason.CONFLICTED, f"{names} is older: its rates hold instead"
@@ -145,19 +138,19 @@ def _state_of_the_ruling(spec: KafkaReassignmentThrottleSpec, view: ThrottleView
     if not spec.sets_rates:
         return ReadySummary.DONE, Reason.APPLIED, "sets no rate; its limits hold for all rebalances of the cluster"
     if view.refused:
-        then = "what was in force before stays, and no new copy starts there: lower the rate, or raise that throttle"
-        told = _sentences(view.refused, then, view.contested, view.ceilings, view.trouble)
-        return ReadySummary.STUCK, Reason.REPLICATION_THROTTLE_LOWER, told
+        then = "the previous rate stays and no new copy starts there: lower the rate or raise the replication throttle"
+        text = _sentences(view.refused, then, view.contested, view.ceilings, view.trouble)
+        return ReadySummary.STUCK, Reason.REPLICATION_THROTTLE_LOWER, text
     if view.contested:
         return ReadySummary.STUCK, Reason.CONTESTED, _sentences(view.contested, view.ceilings, view.trouble)
     if view.trouble:
         return ReadySummary.IN_PROGRESS, Reason.PENDING, _sentences(view.trouble, view.ceilings)
     if not (view.rows or view.replicas or view.foreign):
-        holds = "nothing is moving; holds for all reassignments of the cluster"
+        holds = "no reassignment is running; holds for all reassignments of the cluster"
         return ReadySummary.DONE, Reason.NOTHING_TO_THROTTLE, holds
-    others = f", {_count(view.foreign, 'reassignment')} of others among them" if view.foreign else ""
-    told = f"{_count(view.replicas, 'moving replica')} on {_count(len(view.rows), 'broker')}{others}"
-    holds = f"holds for all reassignments of the cluster: {told}"
+    others = f", {_count(view.foreign, 'reassignment')} of other tools among them" if view.foreign else ""
+    moving = f"{_count(view.replicas, 'moving replica')} on {_count(len(view.rows), 'broker')}{others}"
+    holds = f"holds for all reassignments of the cluster: {moving}"
     return ReadySummary.DONE, Reason.APPLIED, _sentences(holds, view.ceilings)
 
 
@@ -192,7 +185,7 @@ def _display(spec: KafkaReassignmentThrottleSpec, rows: Collection[BrokerThrottl
 
 
 def _range(in_force: Collection[int], asked: Collection[int | None]) -> str:
-    """What is in force, from lowest to highest; where nothing is, what the spec asks for."""
+    """The rates in force, from lowest to highest; if there are none, those of the spec."""
     rates = in_force or [rate for rate in asked if rate is not None]
     if not rates:
         return "-"

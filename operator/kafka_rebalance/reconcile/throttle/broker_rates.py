@@ -14,7 +14,6 @@ from kafka_rebalance.execution.ledger import Before, Ledger, RateRecord, strike_
 from kafka_rebalance.execution.rate_state import (
     RateAction,
     RateRead,
-    RateRestored,
     RateState,
     RateWritten,
     Transition,
@@ -25,7 +24,7 @@ from kafka_rebalance.execution.reassignment_throttle import RATE_NAMES, Mode, Ta
 from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, ConfigSource, ConfigValue, KafkaAdmin
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile.throttle.backoff import Backoff
-from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache
+from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache, originals
 from kafka_rebalance.reconcile.throttle.reverts import Reverts
 
 log = logging.getLogger(__name__)
@@ -94,9 +93,7 @@ class BrokerRates:
                 rate = self._rate_on_record((broker, name))
                 if self._state((broker, name)).must_write(rate):
                     changes.setdefault(broker, []).append(ConfigChange(name, ConfigOp.SET, str(rate)))
-        for broker, answered in (await self._alter(changes, "set")).items():
-            for change in changes[broker]:
-                self._next((broker, change.name), RateWritten(int(change.value), answered))
+        await self._alter(changes, restoring=False)
 
     async def read_back(self, alive: Collection[BrokerId], *, all_brokers: bool) -> None:
         """Read the claimed rates: of all brokers, or only of those where an unexpected value was read once."""
@@ -120,9 +117,7 @@ class BrokerRates:
                     done.setdefault(broker, set()).add(name)
                 else:
                     changes.setdefault(broker, []).append(_restoring(name, row.to_restore))
-        for broker, answered in (await self._alter(changes, "restored")).items():
-            for change in changes[broker]:
-                self._next((broker, change.name), RateRestored(answered))
+        await self._alter(changes, restoring=True)
         for broker, names in done.items():
             self._originals.pop(broker, None)
             for name in names:
@@ -178,7 +173,7 @@ class BrokerRates:
     def _state(self, key: RateKey) -> RateState:
         return self._states.get(key) or RateState(self._started_at)
 
-    def _next(self, key: RateKey, event: RateWritten | RateRestored | RateRead) -> Transition:
+    def _next(self, key: RateKey, event: RateWritten | RateRead) -> Transition:
         found = transition(self._state(key), event, self._monotonic())
         self._states[key] = found.state
         return found
@@ -216,7 +211,7 @@ class BrokerRates:
             if to_be_recorded or (unrecorded and old):
                 unknown.append(broker)
         for broker, values in (await self._ask(unknown)).items():
-            self._originals[broker] = now, {name: _original(value) for name, value in values.items()}
+            self._originals[broker] = now, originals(values, ConfigSource.DYNAMIC_BROKER)
 
     async def _ask(self, brokers: Collection[BrokerId]) -> dict[BrokerId, dict[str, ConfigValue]]:
         found = await self._admin.broker_configs(brokers, RATE_NAMES) if brokers else {}
@@ -224,13 +219,15 @@ class BrokerRates:
             self._note_answer(broker, None if broker in found else "throttle rate not read yet: no answer")
         return {broker: values for broker, values in found.items() if broker in brokers}
 
-    async def _alter(self, changes: Changes, done: str) -> dict[BrokerId, bool]:
-        """Send these changes; whether each broker accepted its own."""
+    async def _alter(self, changes: Changes, *, restoring: bool) -> None:
         answers = await self._admin.alter_broker_configs(changes) if changes else {}
-        problems = {broker: answers.get(broker, "no answer") for broker in changes}
-        for broker, problem in problems.items():
-            self._note_answer(broker, None if problem is None else f"throttle rate not {done} yet: {problem}")
-        return {broker: problem is None for broker, problem in problems.items()}
+        for broker, sent in changes.items():
+            problem = answers.get(broker, "no answer")
+            what = f"throttle rate not {'restored' if restoring else 'set'} yet: {problem}"
+            self._note_answer(broker, None if problem is None else what)
+            for change in sent:
+                rate = None if restoring else int(change.value)
+                self._next((broker, change.name), RateWritten(rate, answered=problem is None))
 
     def _note_answer(self, broker: BrokerId, problem: str | None) -> None:
         if problem is None:
@@ -244,13 +241,6 @@ class BrokerRates:
 def _set_here(read: ConfigValue) -> int | None:
     """The rate set on this very broker; None where it comes from elsewhere."""
     return rate_in(read.value) if read.source is ConfigSource.DYNAMIC_BROKER else None
-
-
-def _original(read: ConfigValue) -> Before:
-    """Kafka's built-in default (2^63 - 1) counts as unset."""
-    return Before(
-        None if read.source is ConfigSource.DEFAULT else read.value, read.source is ConfigSource.DYNAMIC_BROKER
-    )
 
 
 def _restoring(name: str, before: Before) -> ConfigChange:

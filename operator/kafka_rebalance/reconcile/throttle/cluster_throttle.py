@@ -115,7 +115,7 @@ class ClusterThrottle:
             log.warning("cluster %s: %s: %s", self._cluster_id, error.reason, error.message)
             self.problem = error
         else:
-            await self._lifecycle.hold(self.throttles)
+            await self._lifecycle.add_finalizer(self.throttles)
 
     async def _establish(self, rebalances: Collection[Rebalance], info: ClusterInfo) -> None:
         """While a run is open, or a resource has our finalizer, a missing ledger was deleted."""
@@ -182,7 +182,7 @@ class ClusterThrottle:
             # Before any resource was seen, the one that claims foreign reassignments may not have arrived yet.
             await self._keeper.shrink(info.brokers, self._others.unclaimed, release_foreign=self._seen_any)
         before = set(self.throttles)
-        await self._lifecycle.let_go(self.throttles, lambda throttle: self._released(throttle, info))
+        await self._lifecycle.remove_finalizers(self.throttles, lambda throttle: self._released(throttle, info))
         self._gone |= before - set(self.throttles)
 
     def _idle(self, alive: Collection[BrokerId]) -> bool:
@@ -201,7 +201,9 @@ class ClusterThrottle:
     async def report(self, traffic: Mapping[tuple[BrokerId, Side], int], problem: RebalanceError | None = None) -> None:
         """Write the status of each resource. ``problem``: why this round found out nothing."""
         if problem is not None:
-            await self._lifecycle.let_go(self.throttles, connected=problem.reason not in NO_CONNECTION_REASONS)
+            await self._lifecycle.remove_finalizers(
+                self.throttles, connected=problem.reason not in NO_CONNECTION_REASONS
+            )
         ruling, view = self.ruling, self._view(traffic)
         look_for_ghosts = self._clock.monotonic() - self._ghosts_looked_for_at >= GHOST_SECONDS
         if look_for_ghosts:

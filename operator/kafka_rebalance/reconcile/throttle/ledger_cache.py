@@ -6,10 +6,12 @@ It is stored, if empty, before the first run. If it is missing later, somebody d
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
 from kafka_rebalance.errors import Permanent
-from kafka_rebalance.execution.ledger import Ledger
+from kafka_rebalance.execution.ledger import Before, Ledger
 from kafka_rebalance.execution.ledger_json import ledger_from_json, ledger_to_json
+from kafka_rebalance.kafka.ports import ConfigSource, ConfigValue
 from kafka_rebalance.kube.api_errors import StoredStateCorrupt
 from kafka_rebalance.kube.store import LedgerStore
 from kafka_rebalance.reasons import Reason
@@ -88,3 +90,11 @@ class LedgerCache:
     def solved(self, where: str) -> None:
         """The broker or topic could be read or written again."""
         self._troubles.pop(where, None)
+
+
+def originals(values: Mapping[str, ConfigValue], dynamic: ConfigSource) -> dict[str, Before]:
+    """What to restore, as read before our first write. Kafka's built-in default (2^63 - 1 for rates) is unset."""
+    return {
+        name: Before(None if read.source is ConfigSource.DEFAULT else read.value, read.source is dynamic)
+        for name, read in values.items()
+    }

@@ -1,8 +1,8 @@
-"""A throttle resource from our finalizer to its end: a deletion waits until what it claimed in Kafka is given back.
+"""The finalizer of a KafkaReassignmentThrottle: its deletion waits until the configs it claimed are restored.
 
-Its rates count only once the finalizer has been seen on it, so that none is ever left behind by a deletion. It is held
-only while there is something to give back, and for no longer than waiting helps: two minutes where Kafka cannot be
-reached, or where its namespace or our CRD goes too. What is left then stays in the ledger.
+Its rates count only once it has our finalizer, so that no deletion leaves a rate behind. The finalizer goes when
+everything is restored, or after two minutes if Kafka cannot be reached or the namespace or our CRD is being deleted
+too. What is left then stays in the ledger.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kafka_rebalance.reconcile.decide.throttle_claims import ruling_throttle
 log = logging.getLogger(__name__)
 
 LONGEST_SECONDS = 120.0
-"""How long a deletion waits where waiting may be in vain."""
+"""How long a deletion waits when waiting may not help."""
 _LOOK_AROUND_SECONDS = 5.0
 _REFUSED_SECONDS = 15.0
 _SOONEST_SECONDS = 0.5
@@ -39,17 +39,17 @@ Throttles = MutableMapping[str, KafkaReassignmentThrottle]
 
 
 def first_seen(body: dict[str, Any]) -> KafkaReassignmentThrottle:
-    """A resource that nothing is known of yet. Refused("InvalidSpec") names the field.
+    """A resource that was not seen before. Refused("InvalidSpec") names the field.
 
-    Of one that is being deleted no more is read than the cluster: what else it asks for does not matter any more.
+    Of a resource that is being deleted only the cluster is read.
     """
     return parse_deleted_throttle(body) if parse_metadata(body).deleting else parse_throttle(body)
 
 
 def seen_again(before: KafkaReassignmentThrottle, body: dict[str, Any]) -> KafkaReassignmentThrottle:
-    """A newer state of a known one. With a spec that cannot be read the last one holds, and it is said.
+    """A newer version of a known resource. If its spec is invalid, the last valid one holds, and ``unread`` says why.
 
-    What else was changed counts all the same: such a spec must not hide a deletion.
+    Its metadata counts all the same: an invalid spec must not hide a deletion.
     """
     try:
         return parse_throttle(body)
@@ -58,20 +58,20 @@ def seen_again(before: KafkaReassignmentThrottle, body: dict[str, Any]) -> Kafka
 
 
 def asked_of(throttle: KafkaReassignmentThrottle) -> tuple[object, ...]:
-    """Changes whenever somebody asks for something else; our own status writes do not change it."""
+    """What a user can change: our own status writes do not change it."""
     metadata = throttle.metadata
     let_go = metadata.annotations.get(LET_GO_ANNOTATION)
     return throttle.spec, throttle.unread, metadata.deletion_timestamp, let_go, metadata.finalizers
 
 
 def counting(throttles: Iterable[KafkaReassignmentThrottle]) -> list[KafkaReassignmentThrottle]:
-    """Those whose rates may be claimed: a deletion would wait for us. What sets no rate leaves nothing behind."""
+    """The resources whose rates may be claimed: those with our finalizer, and those that set no rate."""
     return [t for t in throttles if not t.metadata.deleting and (t.metadata.held or not t.spec.sets_rates)]
 
 
 @dataclass
 class _Care:
-    """What is remembered of one resource between two rounds; times in seconds of the monotonic clock."""
+    """The memory of one resource between two rounds; times in seconds of the monotonic clock."""
 
     problem: RebalanceError | None = None
     retry_at: float = float("-inf")
@@ -81,7 +81,7 @@ class _Care:
 
 
 class ThrottleLifecycle:
-    """Holds throttle resources and lets them go. Those that are gone are dropped from the mappings it is given."""
+    """Adds and removes our finalizer. Resources that are gone are removed from the mappings it is given."""
 
     def __init__(self, resources: Resources, clock: Clock) -> None:
         self._resources = resources
@@ -89,12 +89,12 @@ class ThrottleLifecycle:
         self._cares: dict[str, _Care] = {}
 
     def problem_of(self, throttle: KafkaReassignmentThrottle) -> RebalanceError | None:
-        """Why it could not be held or let go lately; None: nothing went wrong."""
+        """Why its finalizer could not be added or removed lately; None: nothing went wrong."""
         care = self._cares.get(throttle.metadata.uid)
         return care.problem if care else None
 
-    async def hold(self, throttles: Throttles) -> None:
-        """Put our finalizer on the one that rules, if it sets rates: no other one can have anything to give back."""
+    async def add_finalizer(self, throttles: Throttles) -> None:
+        """Add our finalizer to the ruling resource, if it sets rates: no other one has anything to restore."""
         ruling = ruling_throttle(throttles.values())
         if ruling is None or ruling.metadata.held or not ruling.spec.sets_rates:
             return
@@ -103,33 +103,35 @@ class ThrottleLifecycle:
                 body = await self._resources.add_throttle_finalizer(ruling.metadata)
                 self._take_in(throttles, ruling, seen_again(ruling, body) if body else None)
 
-    async def let_go(
+    async def remove_finalizers(
         self,
         throttles: Throttles,
         released: Callable[[KafkaReassignmentThrottle], bool] | None = None,
         *,
         connected: bool = True,
     ) -> None:
-        """Drop the finalizer of those that are being deleted and need not wait any longer.
+        """Remove the finalizer of resources that are being deleted and need not wait any longer.
 
-        ``released``: whether nothing of what that one claimed is left in Kafka, as far as live brokers go.
-        ``connected`` False: Kafka cannot be reached, so nobody can tell.
+        ``released``: whether live brokers have restored everything that the resource claimed. ``connected`` False:
+        Kafka cannot be reached, so that is not known.
         """
         for throttle in [t for t in throttles.values() if t.metadata.deleting]:
             if not throttle.metadata.held:
                 self._take_in(throttles, throttle, None)
                 continue
-            wholly = connected and released is not None and released(throttle)
+            restored = connected and released is not None and released(throttle)
             async with self._problems_of(throttle) as may_try:
-                if may_try and (wholly or await self._waits_in_vain(throttle, connected=connected)):
-                    await self._resources.remove_throttle_finalizer(throttle.metadata, wholly=wholly)
+                if may_try and (restored or await self._may_abandon(throttle, connected=connected)):
+                    await self._resources.remove_throttle_finalizer(throttle.metadata, wholly=restored)
                     log.info(
-                        "throttle %s is let go%s", throttle.name, "" if wholly else "; its rest stays in the ledger"
+                        "throttle %s: finalizer removed%s",
+                        throttle.name,
+                        "" if restored else "; the rest stays in the ledger",
                     )
                     self._take_in(throttles, throttle, None)
 
-    async def _waits_in_vain(self, throttle: KafkaReassignmentThrottle, *, connected: bool) -> bool:
-        """Whether it is let go whatever is left: by order, or because waiting longer is not expected to help."""
+    async def _may_abandon(self, throttle: KafkaReassignmentThrottle, *, connected: bool) -> bool:
+        """Whether to remove the finalizer whatever is left: ordered by annotation, or waiting longer will not help."""
         care, now = self._care(throttle), self._clock.monotonic()
         if connected:
             care.unreachable_since = None
@@ -151,7 +153,7 @@ class ThrottleLifecycle:
 
     @asynccontextmanager
     async def _problems_of(self, throttle: KafkaReassignmentThrottle) -> AsyncIterator[bool]:
-        """What goes wrong for one is said on it and tried again later; the others go on. Yields whether it is time."""
+        """Note a problem of one resource and retry later; the others go on. Yields whether it is time to try."""
         care = self._care(throttle)
         if self._clock.monotonic() < care.retry_at:
             yield False
@@ -171,7 +173,7 @@ class ThrottleLifecycle:
     def _take_in(
         self, throttles: Throttles, before: KafkaReassignmentThrottle, now: KafkaReassignmentThrottle | None
     ) -> None:
-        """What the watch has brought meanwhile is newer than any answer, and stays."""
+        """A version that the watch has brought meanwhile is newer than our answer, and stays."""
         uid = before.metadata.uid
         if now is None:
             throttles.pop(uid, None)

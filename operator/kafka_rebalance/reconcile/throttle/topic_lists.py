@@ -26,7 +26,7 @@ from kafka_rebalance.execution.ledger import (
 from kafka_rebalance.execution.list_state import WILDCARD, ListState
 from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, Entries
 from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, ConfigSource, ConfigValue, KafkaAdmin
-from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache
+from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache, originals
 from kafka_rebalance.reconcile.throttle.reverts import Reverts
 
 log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class TopicLists:
             return ledger
         new = [topic for topic, lists in entries.items() if not set(lists) <= set(ledger.topics.get(topic, {}))]
         found = await self._read(new)
-        before = {topic: {name: _original(value) for name, value in lists.items()} for topic, lists in found.items()}
+        before = {topic: originals(lists, ConfigSource.DYNAMIC_TOPIC) for topic, lists in found.items()}
         return with_entries(ledger, entries, before)
 
     async def append(self, entries: Entries) -> None:
@@ -181,9 +181,3 @@ class TopicLists:
 
 def _change(name: str, op: ConfigOp, entries: Collection[str]) -> ConfigChange:
     return ConfigChange(name, op, ",".join(sorted(entries)))
-
-
-def _original(read: ConfigValue) -> Before:
-    return Before(
-        None if read.source is ConfigSource.DEFAULT else read.value, read.source is ConfigSource.DYNAMIC_TOPIC
-    )

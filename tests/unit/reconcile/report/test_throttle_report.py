@@ -73,8 +73,8 @@ class TestState:
         reason, message, true = said(status_of(throttle(**RATES), view))
         assert (reason, true) == ("Applied", "Ready")
         assert message == (
-            "holds for all reassignments of the cluster: 3 moving replicas on 1 broker, 1 reassignment of others among "
-            "them; broker 4: leader rate 1.0 MiB/s was set by hand"
+            "holds for all reassignments of the cluster: 3 moving replicas on 1 broker, 1 reassignment of other tools "
+            "among them; broker 4: leader rate 1.0 MiB/s was set by hand"
         )
 
     def test_nothing_moves(self) -> None:
@@ -109,7 +109,7 @@ class TestState:
         status = status_of(throttle(**RATES).model_copy(update=unread))
         reason, message, true = said(status)
         assert (reason, true) == ("InvalidSpec", "Stalled")
-        assert message == "spec.leaderRate: must be a quantity; what was asked for before still holds"
+        assert message == "spec.leaderRate: must be a quantity; the last valid spec still holds"
         assert status.brokers_total == 1
         assert said(status_of(throttle(deleted=True).model_copy(update=unread)))[0] == "Restoring"
 
@@ -124,7 +124,7 @@ class TestState:
         """The brokers and both values, what holds meanwhile, and what to do."""
         reason, message, true = said(status_of(throttle(**RATES), ThrottleView(refused="broker 4: 50 above 30")))
         assert (reason, true) == ("ReplicationThrottleLower", "Stalled")
-        assert message.startswith("broker 4: 50 above 30; what was in force before stays")
+        assert message.startswith("broker 4: 50 above 30; the previous rate stays")
         assert "raise" in message
 
     def test_what_a_person_must_act_on_comes_first(self) -> None:
@@ -159,7 +159,7 @@ class TestState:
         view = ThrottleView(trouble="broker 4 does not answer")
         reason, message, true = said(status_of(throttle(deleted=True, **RATES), view, problem=problem))
         assert (reason, true) == ("Restoring", "Reconciling")
-        assert message == "what it changed in Kafka is being given back; broker 4 does not answer"
+        assert message == "restoring the configs that it changed in Kafka; broker 4 does not answer"
 
 
 class TestRows:

@@ -62,7 +62,7 @@ class TestHold:
         """In the same round: the answer of the API server is as good as the watch."""
         world.applied()
         assert counting(world.throttles.values()) == []
-        await world.lifecycle.hold(world.throttles)
+        await world.lifecycle.add_finalizer(world.throttles)
         assert world.finalizers() == [FINALIZER]
         assert [t.metadata.name for t in counting(world.throttles.values())] == ["limits"]
 
@@ -70,10 +70,10 @@ class TestHold:
         """Also where the watch lags behind and shows it without."""
         world.applied()
         before = dict(world.throttles)
-        await world.lifecycle.hold(world.throttles)
-        await world.lifecycle.hold(world.throttles)
+        await world.lifecycle.add_finalizer(world.throttles)
+        await world.lifecycle.add_finalizer(world.throttles)
         world.throttles.update(before)
-        await world.lifecycle.hold(world.throttles)
+        await world.lifecycle.add_finalizer(world.throttles)
         assert [what for what, *_ in world.kube.writes] == ["finalizers"]
         assert world.throttles["limits"].metadata.held
 
@@ -81,17 +81,17 @@ class TestHold:
         """The other never comes into force, so its deletion waits for nobody; it is held when its turn comes."""
         world.applied("older", created=NOON - timedelta(hours=1))
         world.applied("newer")
-        await world.lifecycle.hold(world.throttles)
+        await world.lifecycle.add_finalizer(world.throttles)
         assert (world.finalizers("older"), world.finalizers("newer")) == ([FINALIZER], [])
         world.throttles["older"] = first_seen(world.kube.delete(*WHERE, "older", NOON.isoformat()))
         assert counting(world.throttles.values()) == []
-        await world.lifecycle.hold(world.throttles)
+        await world.lifecycle.add_finalizer(world.throttles)
         assert [t.metadata.name for t in counting(world.throttles.values())] == ["newer"]
 
     async def test_what_sets_no_rate_is_not_held_and_counts(self, world):
         """A freeze and ceilings leave nothing behind."""
         world.applied(leaderRate=-1, freeze=True)
-        await world.lifecycle.hold(world.throttles)
+        await world.lifecycle.add_finalizer(world.throttles)
         assert world.finalizers() == []
         assert len(counting(world.throttles.values())) == 1
 
@@ -99,12 +99,12 @@ class TestHold:
         """Also when another one has its name now."""
         world.applied()
         world.kube.resources.clear()
-        await world.lifecycle.hold(world.throttles)
+        await world.lifecycle.add_finalizer(world.throttles)
         assert world.throttles == {}
         world.applied()
         body = {"metadata": {"name": "limits", "namespace": "kafka", "uid": "other"}, "spec": {"kafka": KAFKA}}
         world.kube.create(WHERE[0], body)
-        await world.lifecycle.hold(world.throttles)
+        await world.lifecycle.add_finalizer(world.throttles)
         assert world.throttles == {}
         assert world.finalizers() == []
 
@@ -117,7 +117,7 @@ class TestHold:
             world.throttles["limits"] = watched
 
         world.kube.rivals = [rival]
-        await world.lifecycle.hold(world.throttles)
+        await world.lifecycle.add_finalizer(world.throttles)
         assert world.throttles["limits"] is watched
 
     async def test_it_cannot_be_held(self, world, monkeypatch):
@@ -133,12 +133,12 @@ class TestHold:
             patched.setattr(world.kube, "patch_finalizers", refuse)
             for seconds in (0, 1, 16):
                 world.after(seconds=seconds)
-                await world.lifecycle.hold(world.throttles)
+                await world.lifecycle.add_finalizer(world.throttles)
         assert world.kube.writes == ["refused"] * 2
         assert world.lifecycle.problem_of(mine).reason == "ApiServerForbidden"
         assert counting(world.throttles.values()) == []
         world.after(seconds=60)
-        await world.lifecycle.hold(world.throttles)
+        await world.lifecycle.add_finalizer(world.throttles)
         assert world.lifecycle.problem_of(mine) is None
         assert world.finalizers() == [FINALIZER]
 
@@ -147,9 +147,9 @@ class TestLetGo:
     async def test_when_what_it_claimed_is_back(self, world):
         """And not before. Foreign finalizers stay."""
         world.deleted()
-        await world.lifecycle.let_go(world.throttles, lambda _: False)
+        await world.lifecycle.remove_finalizers(world.throttles, lambda _: False)
         assert world.finalizers() == [FINALIZER, "example.com/theirs"]
-        await world.lifecycle.let_go(world.throttles, lambda throttle: throttle.metadata.name == "limits")
+        await world.lifecycle.remove_finalizers(world.throttles, lambda throttle: throttle.metadata.name == "limits")
         assert world.finalizers() == ["example.com/theirs"]
         assert world.throttles == {}
         assert world.events == ["Restored"]
@@ -157,14 +157,14 @@ class TestLetGo:
     async def test_what_is_not_deleted_is_left_alone(self, world):
         """Whatever is there to give back."""
         world.applied(finalizers=[FINALIZER])
-        await world.lifecycle.let_go(world.throttles, lambda _: True)
+        await world.lifecycle.remove_finalizers(world.throttles, lambda _: True)
         assert world.finalizers() == [FINALIZER]
         assert "limits" in world.throttles
 
     async def test_by_order(self, world):
         """The annotation counts at once, reachable or not; what is left is said."""
         world.deleted(annotations={LET_GO_ANNOTATION: "true"})
-        await world.lifecycle.let_go(world.throttles, lambda _: False)
+        await world.lifecycle.remove_finalizers(world.throttles, lambda _: False)
         assert world.throttles == {}
         ((reason, message),) = world.kube.events
         assert reason == "Abandoned"
@@ -175,10 +175,10 @@ class TestLetGo:
         world.deleted()
         for minutes, connected in ((60, False), (61, False), (62, True), (63, False), (64, False)):
             world.after(minutes=minutes)
-            await world.lifecycle.let_go(world.throttles, lambda _: False, connected=connected)
+            await world.lifecycle.remove_finalizers(world.throttles, lambda _: False, connected=connected)
         assert FINALIZER in world.finalizers()
         world.after(minutes=65)
-        await world.lifecycle.let_go(world.throttles, lambda _: True, connected=False)
+        await world.lifecycle.remove_finalizers(world.throttles, lambda _: True, connected=False)
         assert world.throttles == {}
         assert world.events == ["Abandoned"]
 
@@ -188,10 +188,10 @@ class TestLetGo:
         world.kube.terminating_namespaces.add("kafka")
         for seconds in (0, 119):
             world.after(seconds=seconds)
-            await world.lifecycle.let_go(world.throttles, lambda _: False)
+            await world.lifecycle.remove_finalizers(world.throttles, lambda _: False)
             assert FINALIZER in world.finalizers()
         world.after(seconds=120)
-        await world.lifecycle.let_go(world.throttles, lambda _: False)
+        await world.lifecycle.remove_finalizers(world.throttles, lambda _: False)
         assert world.throttles == {}
 
     async def test_with_kafka_at_hand_it_waits_for_as_long_as_it_takes(self, world):
@@ -199,11 +199,11 @@ class TestLetGo:
         world.deleted()
         for minutes in (1, 3, 300):
             world.after(minutes=minutes)
-            await world.lifecycle.let_go(world.throttles, lambda _: False)
+            await world.lifecycle.remove_finalizers(world.throttles, lambda _: False)
         assert FINALIZER in world.finalizers()
         world.kube.terminating_namespaces.add("kafka")
         world.after(minutes=301)
-        await world.lifecycle.let_go(world.throttles, lambda _: False)
+        await world.lifecycle.remove_finalizers(world.throttles, lambda _: False)
         assert world.throttles == {}
 
     async def test_the_api_server_does_not_listen(self, world, monkeypatch):
@@ -219,19 +219,19 @@ class TestLetGo:
             return await real(plural, namespace, name, *rest)
 
         monkeypatch.setattr(world.kube, "patch_finalizers", flaky)
-        await world.lifecycle.let_go(world.throttles, lambda _: True)
+        await world.lifecycle.remove_finalizers(world.throttles, lambda _: True)
         assert list(world.throttles) == ["one"]
         assert world.lifecycle.problem_of(world.throttles["one"]).reason == "ApiServerUnreachable"
         for seconds, left in ((4, ["one"]), (5, [])):
             world.after(seconds=seconds)
-            await world.lifecycle.let_go(world.throttles, lambda _: True)
+            await world.lifecycle.remove_finalizers(world.throttles, lambda _: True)
             assert list(world.throttles) == left
 
     async def test_without_our_finalizer_nobody_waits_for_us(self, world):
         """Deleted before it could be held."""
         world.applied(finalizers=["example.com/theirs"])
         world.throttles["limits"] = first_seen(world.kube.delete(*WHERE, "limits", NOON.isoformat()))
-        await world.lifecycle.let_go(world.throttles, lambda _: False)
+        await world.lifecycle.remove_finalizers(world.throttles, lambda _: False)
         assert world.throttles == {}
         assert (world.kube.writes, world.events) == ([], [])
 
