@@ -65,7 +65,7 @@ crds: install  ## write the CRDs, the chart's too, and the field reference anew 
 	@$(PYTHON) -m kafka_rebalance.api.reference docs/reference.md
 
 docs-diagrams: install  ## write the diagrams in docs/architecture.md: states and layers
-	@$(PYTHON) -m kafka_rebalance.api.state_diagram docs/architecture.md
+	@$(PYTHON) -m tests.arch.state_diagram docs/architecture.md
 	@$(PYTHON) -m tests.arch.diagrams
 
 chart: install  ## write the chart's CRDs, table of values and snapshots anew

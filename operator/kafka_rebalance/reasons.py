@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Self
 
 
 class Reason(StrEnum):
@@ -11,307 +12,231 @@ class Reason(StrEnum):
     As the reason of Ready it is the STATE column. Users match on these values: a value is never changed.
     """
 
+    sentence: str
+    """What the reason reports: "Reports that " and this."""
+
+    def __new__(cls, value: str, sentence: str) -> Self:
+        """A string with a sentence."""
+        reason = str.__new__(cls, value)
+        reason._value_, reason.sentence = value, sentence
+        return reason
+
     # The state of a resource (the reason of Ready) and of its conditions
 
-    QUEUED = "Queued"
-    """Reports that the rebalance waits for another one of the same cluster."""
-    PLANNING = "Planning"
-    """Reports that the cluster is being read and a plan made."""
-    PLANNED = "Planned"
-    """Reports that the plan is stored."""
-    REBALANCING = "Rebalancing"
-    """Reports that steps are being submitted or are in flight."""
-    SUSPENDED = "Suspended"
-    """Reports that spec.execution.suspend holds new steps back."""
-    OUTSIDE_WINDOW = "OutsideWindow"
-    """Reports that none of spec.execution.windows is open; the message says when the next one opens."""
-    AWAITING_APPROVAL = "AwaitingApproval"
-    """Reports that spec.approval.policy is Manual and planHash is not the hash of the stored plan."""
-    APPROVED = "Approved"
-    """Reports that spec.approval.planHash is the hash of the stored plan."""
-    YIELDING = "Yielding"
-    """Reports that this rebalance stops at a rest point for one of higher priority with the same partitions."""
-    FROZEN = "Frozen"
-    """Reports that a KafkaReassignmentThrottle with freeze holds new steps back."""
-    CLUSTER_UNHEALTHY = "ClusterUnhealthy"
-    """Reports that the health gate holds new steps back."""
-    SUCCEEDED = "Succeeded"
-    """Reports that every partition of the plan is at its target."""
-    NOTHING_TO_DO = "NothingToDo"
-    """Reports that the cluster already was as asked for."""
-    STALLED = "Stalled"
-    """Reports that what is in flight made no progress within spec.execution.stallTimeout."""
-    THROTTLE_TOO_LOW = "ThrottleTooLow"
-    """Reports that clients produce faster than the throttle allows to copy, so the rebalance cannot finish."""
-    DRIFTED = "Drifted"
-    """Reports that others changed more of the plan than spec.approval.driftBudget: a new plan is being made."""
-    ROLLBACK_TOO_LARGE = "RollbackTooLarge"
-    """Reports that the rollback would move more than spec.rollback.maxData, and waits for a decision."""
-    TAKEN_OVER = "TakenOver"
-    """Reports that another resource covers the same partitions and goes on from here; nothing is moved back."""
-    UNDOING = "Undoing"
-    """Reports that a run that had succeeded is being moved back to where it began."""
-    UNDONE = "Undone"
-    """Reports that a run that had succeeded has been moved back to where it began."""
-    ROLLING_BACK = "RollingBack"
-    """Reports that partitions are being moved back to where they were before the run."""
-    REVERTING = "Reverting"
-    """Reports that only what is in flight is being cancelled."""
-    ROLLED_BACK = "RolledBack"
-    """Reports that every partition is back where it was before the run."""
-    ROLLED_BACK_PARTIALLY = "RolledBackPartially"
-    """Reports that some partitions could not be moved back; the message names them."""
-    CANCEL_IMPOSSIBLE = "CancelImpossible"
-    """Reports that Kafka would refuse the cancel now: all originals and all new replicas are offline."""
-    SUPERSEDED = "Superseded"
-    """Reports that the planning part of the spec changed and the plan in flight is being replaced."""
-    APPLIED = "Applied"
-    """Reports that the throttle was read back from the brokers."""
-    PENDING = "Pending"
-    """Reports that something has not been read back yet."""
-    UNLIMITED = "Unlimited"
-    """Reports that the spec asks for full speed, so no throttle is set."""
-    RESTORED = "Restored"
-    """Reports that the throttle was removed and what was there before is back."""
-    DRAINED = "Drained"
-    """Reports that the decommissioned brokers hold no replica."""
-    NOT_DRAINED = "NotDrained"
-    """Reports that a decommissioned broker still holds replicas."""
-    CONFLICTED = "Conflicted"
-    """Reports that an older KafkaReassignmentThrottle of the same cluster is in force instead."""
-    NOTHING_TO_THROTTLE = "NothingToThrottle"
-    """Reports that nothing is being reassigned, so no broker has a rate of ours."""
-    REPLICATION_THROTTLE_LOWER = "ReplicationThrottleLower"
-    """Reports that a rate exceeds the replication throttle of a broker, which KIP-542 calls a configuration error."""
-    CONTESTED = "Contested"
-    """Reports that the throttle is reverted repeatedly by another actor; the message names likely ones."""
-    THROTTLE_LEDGER_DAMAGED = "ThrottleLedgerDamaged"
-    """Reports that the record of what to restore cannot be read; nothing is guessed."""
-    RESTORING = "Restoring"
-    """Reports that the resource is being deleted and its changes in Kafka are being restored."""
-    INVALID_SPEC = "InvalidSpec"
-    """Reports that the spec cannot be read; the message names the field."""
-    KAFKA_UNREACHABLE = "KafkaUnreachable"
-    """Reports that no broker answered; retried."""
-    KAFKA_AUTHENTICATION_FAILED = "KafkaAuthenticationFailed"
-    """Reports that the brokers refused the credentials."""
-    KAFKA_AUTHORIZATION_FAILED = "KafkaAuthorizationFailed"
-    """Reports that the brokers accepted the credentials but refused the call."""
-    SECRET_NOT_FOUND = "SecretNotFound"  # noqa: S105 - a reason, no secret
-    """Reports that a Secret that the spec names, or a key in it, is not there."""
-    INSUFFICIENT_BROKERS = "InsufficientBrokers"
-    """Reports that fewer brokers may be used than a partition has replicas."""
-    INSUFFICIENT_DISK = "InsufficientDisk"
-    """Reports that more would come to a broker than leaves it and is free on its disks."""
-    UNKNOWN_BROKER = "UnknownBroker"
-    """Reports that the spec names a broker that the cluster does not have."""
-    OFFLINE_PARTITIONS = "OfflinePartitions"
-    """Reports that partitions have no leader, and the spec asks to plan nothing meanwhile."""
-    ASSIGNMENT_INVALID = "AssignmentInvalid"
-    """Reports that the lists of strategy Assignment cannot be read; the message names ConfigMap and place."""
-    SIZES_UNKNOWN = "SizesUnknown"
-    """Reports that no broker tells the size of partitions, and the spec limits the bytes to move; retried."""
-    ORIGINAL_REPLICAS_DIFFER = "OriginalReplicasDiffer"
-    """Reports that a partition has other replicas than the lists of strategy Assignment were made for (KIP-236)."""
-    API_SERVER_UNREACHABLE = "ApiServerUnreachable"
-    """Reports that the Kubernetes API server did not answer; retried."""
-    INTERNAL_ERROR = "InternalError"
-    """Reports that the operator itself failed; it retries, and its log has the details."""
+    QUEUED = "Queued", "the rebalance waits for another one of the same cluster"
+    PLANNING = "Planning", "the cluster is being read and a plan made"
+    PLANNED = "Planned", "the plan is stored"
+    REBALANCING = "Rebalancing", "steps are being submitted or are in flight"
+    SUSPENDED = "Suspended", "spec.execution.suspend holds new steps back"
+    OUTSIDE_WINDOW = "OutsideWindow", "none of spec.execution.windows is open; the message says when the next one opens"
+    AWAITING_APPROVAL = (
+        "AwaitingApproval",
+        "spec.approval.policy is Manual and planHash is not the hash of the stored plan",
+    )
+    APPROVED = "Approved", "spec.approval.planHash is the hash of the stored plan"
+    YIELDING = "Yielding", "this rebalance stops at a rest point for one of higher priority with the same partitions"
+    FROZEN = "Frozen", "a KafkaReassignmentThrottle with freeze holds new steps back"
+    CLUSTER_UNHEALTHY = "ClusterUnhealthy", "the health gate holds new steps back"
+    SUCCEEDED = "Succeeded", "every partition of the plan is at its target"
+    NOTHING_TO_DO = "NothingToDo", "the cluster already was as asked for"
+    STALLED = "Stalled", "what is in flight made no progress within spec.execution.stallTimeout"
+    THROTTLE_TOO_LOW = (
+        "ThrottleTooLow",
+        "clients produce faster than the throttle allows to copy, so the rebalance cannot finish",
+    )
+    DRIFTED = "Drifted", "others changed more of the plan than spec.approval.driftBudget: a new plan is being made"
+    ROLLBACK_TOO_LARGE = (
+        "RollbackTooLarge",
+        "the rollback would move more than spec.rollback.maxData, and waits for a decision",
+    )
+    TAKEN_OVER = "TakenOver", "another resource covers the same partitions and goes on from here; nothing is moved back"
+    UNDOING = "Undoing", "a run that had succeeded is being moved back to where it began"
+    UNDONE = "Undone", "a run that had succeeded has been moved back to where it began"
+    ROLLING_BACK = "RollingBack", "partitions are being moved back to where they were before the run"
+    REVERTING = "Reverting", "only what is in flight is being cancelled"
+    ROLLED_BACK = "RolledBack", "every partition is back where it was before the run"
+    ROLLED_BACK_PARTIALLY = "RolledBackPartially", "some partitions could not be moved back; the message names them"
+    CANCEL_IMPOSSIBLE = (
+        "CancelImpossible",
+        "Kafka would refuse the cancel now: all originals and all new replicas are offline",
+    )
+    SUPERSEDED = "Superseded", "the planning part of the spec changed and the plan in flight is being replaced"
+    APPLIED = "Applied", "the throttle was read back from the brokers"
+    PENDING = "Pending", "something has not been read back yet"
+    UNLIMITED = "Unlimited", "the spec asks for full speed, so no throttle is set"
+    RESTORED = "Restored", "the throttle was removed and what was there before is back"
+    DRAINED = "Drained", "the decommissioned brokers hold no replica"
+    NOT_DRAINED = "NotDrained", "a decommissioned broker still holds replicas"
+    CONFLICTED = "Conflicted", "an older KafkaReassignmentThrottle of the same cluster is in force instead"
+    NOTHING_TO_THROTTLE = "NothingToThrottle", "nothing is being reassigned, so no broker has a rate of ours"
+    REPLICATION_THROTTLE_LOWER = (
+        "ReplicationThrottleLower",
+        "a rate exceeds the replication throttle of a broker, which KIP-542 calls a configuration error",
+    )
+    CONTESTED = "Contested", "the throttle is reverted repeatedly by another actor; the message names likely ones"
+    THROTTLE_LEDGER_DAMAGED = (
+        "ThrottleLedgerDamaged",
+        "the record of what to restore cannot be read; nothing is guessed",
+    )
+    RESTORING = "Restoring", "the resource is being deleted and its changes in Kafka are being restored"
+    INVALID_SPEC = "InvalidSpec", "the spec cannot be read; the message names the field"
+    KAFKA_UNREACHABLE = "KafkaUnreachable", "no broker answered; retried"
+    KAFKA_AUTHENTICATION_FAILED = "KafkaAuthenticationFailed", "the brokers refused the credentials"
+    KAFKA_AUTHORIZATION_FAILED = "KafkaAuthorizationFailed", "the brokers accepted the credentials but refused the call"
+    SECRET_NOT_FOUND = "SecretNotFound", "a Secret that the spec names, or a key in it, is not there"
+    INSUFFICIENT_BROKERS = "InsufficientBrokers", "fewer brokers may be used than a partition has replicas"
+    INSUFFICIENT_DISK = "InsufficientDisk", "more would come to a broker than leaves it and is free on its disks"
+    UNKNOWN_BROKER = "UnknownBroker", "the spec names a broker that the cluster does not have"
+    OFFLINE_PARTITIONS = "OfflinePartitions", "partitions have no leader, and the spec asks to plan nothing meanwhile"
+    ASSIGNMENT_INVALID = (
+        "AssignmentInvalid",
+        "the lists of strategy Assignment cannot be read; the message names ConfigMap and place",
+    )
+    SIZES_UNKNOWN = (
+        "SizesUnknown",
+        "no broker tells the size of partitions, and the spec limits the bytes to move; retried",
+    )
+    ORIGINAL_REPLICAS_DIFFER = (
+        "OriginalReplicasDiffer",
+        "a partition has other replicas than the lists of strategy Assignment were made for (KIP-236)",
+    )
+    API_SERVER_UNREACHABLE = "ApiServerUnreachable", "the Kubernetes API server did not answer; retried"
+    INTERNAL_ERROR = "InternalError", "the operator itself failed; it retries, and its log has the details"
 
     # What is refused when a rebalance is planned
-    DUPLICATE_BROKER = "DuplicateBroker"
-    """Reports that a broker id is given twice."""
-    DUPLICATE_PARTITION = "DuplicatePartition"
-    """Reports that a partition is given twice."""
-    DUPLICATE_REPLICA = "DuplicateReplica"
-    """Reports that a replica list names a broker twice."""
-    INVALID_BROKER = "InvalidBroker"
-    """Reports that a broker id is negative or too large."""
-    NO_REPLICAS = "NoReplicas"
-    """Reports that a partition has an empty replica list."""
-    INELIGIBLE_BROKER = "IneligibleBroker"
-    """Reports that a replica list names a broker that may not hold replicas."""
-    UNKNOWN_PARTITION = "UnknownPartition"
-    """Reports that a partition is named that the cluster does not have."""
-    UNKNOWN_TOPIC = "UnknownTopic"
-    """Reports that a topic is named that the cluster does not have."""
-    PINNED_PARTITION = "PinnedPartition"
-    """Reports that a partition is to be moved whose topic is pinned."""
-    REPLICATION_FACTOR_CHANGE = "ReplicationFactorChange"
-    """Reports that a replica list changes the replication factor, which was not requested."""
-    MIXED_FACTORS = "MixedFactors"
-    """Reports that replica lists of different lengths are given where one replication factor is required."""
-    RACK_UNKNOWN = "RackUnknown"
-    """Reports that some brokers have a rack and others have none, which strategy Generate does not support."""
-    GOALS_NOT_COMBINED = "GoalsNotCombined"
-    """Reports that goals are set that cannot be combined."""
-    PLANNING_FAILED = "PlanningFailed"
-    """Reports that the planner's process died; retried."""
-    NOT_EXPLAINED = "NotExplained"
-    """Reports that `explain` does not support the request."""
-    NO_WAY_FORWARD = "NoWayForward"
-    """Reports that no sequence of steps leads from the current to the target replicas."""
+    DUPLICATE_BROKER = "DuplicateBroker", "a broker id is given twice"
+    DUPLICATE_PARTITION = "DuplicatePartition", "a partition is given twice"
+    DUPLICATE_REPLICA = "DuplicateReplica", "a replica list names a broker twice"
+    INVALID_BROKER = "InvalidBroker", "a broker id is negative or too large"
+    NO_REPLICAS = "NoReplicas", "a partition has an empty replica list"
+    INELIGIBLE_BROKER = "IneligibleBroker", "a replica list names a broker that may not hold replicas"
+    UNKNOWN_PARTITION = "UnknownPartition", "a partition is named that the cluster does not have"
+    UNKNOWN_TOPIC = "UnknownTopic", "a topic is named that the cluster does not have"
+    PINNED_PARTITION = "PinnedPartition", "a partition is to be moved whose topic is pinned"
+    REPLICATION_FACTOR_CHANGE = (
+        "ReplicationFactorChange",
+        "a replica list changes the replication factor, which was not requested",
+    )
+    MIXED_FACTORS = (
+        "MixedFactors",
+        "replica lists of different lengths are given where one replication factor is required",
+    )
+    RACK_UNKNOWN = (
+        "RackUnknown",
+        "some brokers have a rack and others have none, which strategy Generate does not support",
+    )
+    GOALS_NOT_COMBINED = "GoalsNotCombined", "goals are set that cannot be combined"
+    PLANNING_FAILED = "PlanningFailed", "the planner's process died; retried"
+    NOT_EXPLAINED = "NotExplained", "`explain` does not support the request"
+    NO_WAY_FORWARD = "NoWayForward", "no sequence of steps leads from the current to the target replicas"
 
     # Why a plan is empty, or leaves a partition where it is
-    GAIN_TOO_SMALL = "GainTooSmall"
-    """Reports that the plan would gain less than goals.minimumGain, so nothing is moved."""
-    BUDGET_REACHED = "BudgetReached"
-    """Reports that the movement budget allows no further move."""
-    NOTHING_SELECTED = "NothingSelected"
-    """Reports that spec.topics selects no topic of the cluster."""
-    PINNED = "Pinned"
-    """Reports that the partition belongs to a pinned topic and stays on a broker to decommission."""
-    NOT_MOVED = "NotMoved"
-    """Reports that the strategy does not move the partition off a broker to decommission."""
+    GAIN_TOO_SMALL = "GainTooSmall", "the plan would gain less than goals.minimumGain, so nothing is moved"
+    BUDGET_REACHED = "BudgetReached", "the movement budget allows no further move"
+    NOTHING_SELECTED = "NothingSelected", "spec.topics selects no topic of the cluster"
+    PINNED = "Pinned", "the partition belongs to a pinned topic and stays on a broker to decommission"
+    NOT_MOVED = "NotMoved", "the strategy does not move the partition off a broker to decommission"
 
     # The state of one partition
-    NO_LEADER = "NoLeader"
-    """Reports that the partition has no leader."""
-    NO_ISR = "NoIsr"
-    """Reports that the partition has no in-sync replica."""
-    FOREIGN_REASSIGNMENT = "ForeignReassignment"
-    """Reports that another tool is reassigning the partition; it is left to that tool."""
-    WEDGED_REASSIGNMENT = "WedgedReassignment"
-    """Reports that a reassignment that adds and removes the same broker is stuck; `doctor` clears it."""
-    TOPIC_DELETED = "TopicDeleted"
-    """Reports that the partition no longer exists."""
-    TOPIC_RECREATED = "TopicRecreated"
-    """Reports that the topic was deleted and created again since the plan was made."""
-    METADATA_MISSING = "MetadataMissing"
-    """Reports that no broker returned the partition's metadata or topic configs; retried."""
-    METADATA_STALE = "MetadataStale"
-    """Reports that metadata still shows replicas that a cancel has removed; read again."""
-    CANCELLING = "Cancelling"
-    """Reports that the reassignment in flight is being cancelled."""
-    TARGET_BROKER_UNAVAILABLE = "TargetBrokerUnavailable"
-    """Reports that a broker which receives a copy is fenced or not registered."""
-    REPLICA_NOT_IN_SYNC = "ReplicaNotInSync"
-    """Reports that a replica which stays is out of sync, so Kafka does not complete the step."""
-    COPY_NOT_IN_SYNC = "CopyNotInSync"
-    """Reports that a new replica is not in the ISR yet, so no in-sync replica is removed."""
-    PREFERRED_LEADER_NOT_IN_SYNC = "PreferredLeaderNotInSync"
-    """Reports that the next preferred leader must be in sync before it can lead."""
-    MIN_INSYNC_REPLICAS = "MinInsyncReplicas"
-    """Reports that no replica can be removed without falling below min.insync.replicas."""
-    LEFT_IN_PLACE = "LeftInPlace"
-    """Reports that deletionPolicy Revert leaves a completed step in place."""
-    ORIGINAL_BROKER_AWAY = "OriginalBrokerAway"
-    """Reports that a broker of the original replicas is not live but may be restarting."""
-    PAUSED = "Paused"
-    """Reports that no new step is started now."""
-    DISK_FULL = "DiskFull"
-    """Reports that a broker has no disk space for the copy now."""
-    ORIGINAL_BROKER_GONE = "OriginalBrokerGone"
-    """Reports that a broker of the original replicas is not live, so the replica cannot be restored there."""
-    PREFERRED_LEADER_GONE = "PreferredLeaderGone"
-    """Reports that the replicas are restored but their original preferred leader is not live."""
-    BELOW_MIN_INSYNC_REPLICAS = "BelowMinInsyncReplicas"
-    """Reports that there would be fewer replicas than min.insync.replicas."""
+    NO_LEADER = "NoLeader", "the partition has no leader"
+    NO_ISR = "NoIsr", "the partition has no in-sync replica"
+    FOREIGN_REASSIGNMENT = "ForeignReassignment", "another tool is reassigning the partition; it is left to that tool"
+    WEDGED_REASSIGNMENT = (
+        "WedgedReassignment",
+        "a reassignment that adds and removes the same broker is stuck; `doctor` clears it",
+    )
+    TOPIC_DELETED = "TopicDeleted", "the partition no longer exists"
+    TOPIC_RECREATED = "TopicRecreated", "the topic was deleted and created again since the plan was made"
+    METADATA_MISSING = "MetadataMissing", "no broker returned the partition's metadata or topic configs; retried"
+    METADATA_STALE = "MetadataStale", "metadata still shows replicas that a cancel has removed; read again"
+    CANCELLING = "Cancelling", "the reassignment in flight is being cancelled"
+    TARGET_BROKER_UNAVAILABLE = "TargetBrokerUnavailable", "a broker which receives a copy is fenced or not registered"
+    REPLICA_NOT_IN_SYNC = (
+        "ReplicaNotInSync",
+        "a replica which stays is out of sync, so Kafka does not complete the step",
+    )
+    COPY_NOT_IN_SYNC = "CopyNotInSync", "a new replica is not in the ISR yet, so no in-sync replica is removed"
+    PREFERRED_LEADER_NOT_IN_SYNC = (
+        "PreferredLeaderNotInSync",
+        "the next preferred leader must be in sync before it can lead",
+    )
+    MIN_INSYNC_REPLICAS = "MinInsyncReplicas", "no replica can be removed without falling below min.insync.replicas"
+    LEFT_IN_PLACE = "LeftInPlace", "deletionPolicy Revert leaves a completed step in place"
+    ORIGINAL_BROKER_AWAY = "OriginalBrokerAway", "a broker of the original replicas is not live but may be restarting"
+    PAUSED = "Paused", "no new step is started now"
+    DISK_FULL = "DiskFull", "a broker has no disk space for the copy now"
+    ORIGINAL_BROKER_GONE = (
+        "OriginalBrokerGone",
+        "a broker of the original replicas is not live, so the replica cannot be restored there",
+    )
+    PREFERRED_LEADER_GONE = (
+        "PreferredLeaderGone",
+        "the replicas are restored but their original preferred leader is not live",
+    )
+    BELOW_MIN_INSYNC_REPLICAS = "BelowMinInsyncReplicas", "there would be fewer replicas than min.insync.replicas"
 
     # The health gate
-    BELOW_MIN_ISR = "BelowMinIsr"
-    """Reports that partitions outside the rebalance are below min.insync.replicas."""
-    UNDER_REPLICATED = "UnderReplicated"
-    """Reports that more foreign partitions are under-replicated than spec.execution.maxUnhealthy allows."""
-    MEMBERSHIP_CHANGED = "MembershipChanged"
-    """Reports that a broker joined or left a moment ago."""
+    BELOW_MIN_ISR = "BelowMinIsr", "partitions outside the rebalance are below min.insync.replicas"
+    UNDER_REPLICATED = (
+        "UnderReplicated",
+        "more foreign partitions are under-replicated than spec.execution.maxUnhealthy allows",
+    )
+    MEMBERSHIP_CHANGED = "MembershipChanged", "a broker joined or left a moment ago"
 
     # Kafka clients and their settings
-    KAFKA_SETTINGS_INVALID = "KafkaSettingsInvalid"
-    """Reports that the connection settings cannot be used."""
-    CLUSTER_ID_COLLISION = "ClusterIdCollision"
-    """Reports that the same cluster id is reported at unrelated endpoints."""
-    SECRET_FORBIDDEN = "SecretForbidden"  # noqa: S105 - a reason, no secret
-    """Reports that the operator may not read a Secret that the spec names."""
-    SECRET_INVALID = "SecretInvalid"  # noqa: S105 - a reason, no secret
-    """Reports that a Secret holds a value that cannot be used."""
-    CONFIG_MAP_NOT_FOUND = "ConfigMapNotFound"
-    """Reports that a ConfigMap that the spec names, or a key in it, is missing."""
-    CONFIG_MAP_FORBIDDEN = "ConfigMapForbidden"
-    """Reports that the operator may not read a ConfigMap that the spec names."""
-    NOT_LEADING = "NotLeading"
-    """Reports that this operator does not hold the lease, so it sends nothing to Kafka."""
+    KAFKA_SETTINGS_INVALID = "KafkaSettingsInvalid", "the connection settings cannot be used"
+    CLUSTER_ID_COLLISION = "ClusterIdCollision", "the same cluster id is reported at unrelated endpoints"
+    SECRET_FORBIDDEN = "SecretForbidden", "the operator may not read a Secret that the spec names"
+    SECRET_INVALID = "SecretInvalid", "a Secret holds a value that cannot be used"
+    CONFIG_MAP_NOT_FOUND = "ConfigMapNotFound", "a ConfigMap that the spec names, or a key in it, is missing"
+    CONFIG_MAP_FORBIDDEN = "ConfigMapForbidden", "the operator may not read a ConfigMap that the spec names"
+    NOT_LEADING = "NotLeading", "this operator does not hold the lease, so it sends nothing to Kafka"
 
     # Stored records
-    STORED_PLAN_MISSING = "StoredPlanMissing"
-    """Reports that the stored plan of an open run is missing."""
-    STORED_STATE_CORRUPT = "StoredStateCorrupt"
-    """Reports that a stored record cannot be read."""
-    THROTTLE_LEDGER_MISSING = "ThrottleLedgerMissing"
-    """Reports that the throttle ledger is missing while throttles of ours may be in place."""
-    ORIGINS_EXPIRED = "OriginsExpired"
-    """Reports that the origins of the run are no longer stored."""
-    NOTHING_TO_UNDO = "NothingToUndo"
-    """Reports that the run sent no step, so there is nothing to undo."""
-    RUN_NOT_FOUND = "RunNotFound"
-    """Reports that no run of the rebalance is stored."""
+    STORED_PLAN_MISSING = "StoredPlanMissing", "the stored plan of an open run is missing"
+    STORED_STATE_CORRUPT = "StoredStateCorrupt", "a stored record cannot be read"
+    THROTTLE_LEDGER_MISSING = (
+        "ThrottleLedgerMissing",
+        "the throttle ledger is missing while throttles of ours may be in place",
+    )
+    ORIGINS_EXPIRED = "OriginsExpired", "the origins of the run are no longer stored"
+    NOTHING_TO_UNDO = "NothingToUndo", "the run sent no step, so there is nothing to undo"
+    RUN_NOT_FOUND = "RunNotFound", "no run of the rebalance is stored"
 
     # Kubernetes API
-    CONFLICT = "Conflict"
-    """Reports that the object changed since it was read; retried."""
-    NOT_FOUND = "NotFound"
-    """Reports that the object does not exist."""
-    API_SERVER_BUSY = "ApiServerBusy"
-    """Reports that the API server asked to retry later."""
-    API_SERVER_FORBIDDEN = "ApiServerForbidden"
-    """Reports that the API server denied the request for lack of rights."""
-    API_SERVER_UNAUTHORIZED = "ApiServerUnauthorized"
-    """Reports that the API server did not accept the credentials."""
-    API_SERVER_REFUSED = "ApiServerRefused"
-    """Reports that the API server rejected the request as invalid."""
-    NO_KUBERNETES_ACCESS = "NoKubernetesAccess"
-    """Reports that no usable kubeconfig or service account was found."""
-    NAMESPACE_FORBIDDEN = "NamespaceForbidden"
-    """Reports that the operator may not read a namespace."""
-    LEADERSHIP_LOST = "LeadershipLost"
-    """Reports that this operator lost the lease."""
-    WATCH_ENDED = "WatchEnded"
-    """Reports that the watch of the resources ended unexpectedly."""
-    HEALTH_PORT_UNAVAILABLE = "HealthPortUnavailable"
-    """Reports that the port for the probes is not available."""
+    CONFLICT = "Conflict", "the object changed since it was read; retried"
+    NOT_FOUND = "NotFound", "the object does not exist"
+    API_SERVER_BUSY = "ApiServerBusy", "the API server asked to retry later"
+    API_SERVER_FORBIDDEN = "ApiServerForbidden", "the API server denied the request for lack of rights"
+    API_SERVER_UNAUTHORIZED = "ApiServerUnauthorized", "the API server did not accept the credentials"
+    API_SERVER_REFUSED = "ApiServerRefused", "the API server rejected the request as invalid"
+    NO_KUBERNETES_ACCESS = "NoKubernetesAccess", "no usable kubeconfig or service account was found"
+    NAMESPACE_FORBIDDEN = "NamespaceForbidden", "the operator may not read a namespace"
+    LEADERSHIP_LOST = "LeadershipLost", "this operator lost the lease"
+    WATCH_ENDED = "WatchEnded", "the watch of the resources ended unexpectedly"
+    HEALTH_PORT_UNAVAILABLE = "HealthPortUnavailable", "the port for the probes is not available"
 
     # Commands
-    ALREADY_ASKED = "AlreadyAsked"
-    """Reports that the undo was already requested."""
-    ALREADY_UNDONE = "AlreadyUndone"
-    """Reports that the run was already undone."""
-    ALREADY_THERE = "AlreadyThere"
-    """Reports that an object of this name exists with other content."""
-    CONFIG_MAP_TAKEN = "ConfigMapTaken"
-    """Reports that the ConfigMap for the replica lists belongs to something else."""
-    ASSIGNMENT_TOO_LARGE = "AssignmentTooLarge"
-    """Reports that the replica lists exceed the size of a ConfigMap."""
-    DELETING = "Deleting"
-    """Reports that the resource is being deleted."""
-    RUNNING = "Running"
-    """Reports that the run has not finished."""
-    NOT_SUCCEEDED = "NotSucceeded"
-    """Reports that the run has not succeeded."""
-    NOT_CONFIRMED = "NotConfirmed"
-    """Reports that the user did not confirm."""
-    INTERRUPTED = "Interrupted"
-    """Reports that the command was interrupted; run it again to continue."""
-    OPERATOR_RUNS = "OperatorRuns"
-    """Reports that an operator is still running."""
-    UNDER_WAY = "UnderWay"
-    """Reports that rebalances are in progress."""
-    REASSIGNMENT_IN_PROGRESS = "ReassignmentInProgress"
-    """Reports that a partition is being reassigned."""
-    OTHER_CLUSTER = "OtherCluster"
-    """Reports that the brokers belong to another cluster than the run."""
+    ALREADY_ASKED = "AlreadyAsked", "the undo was already requested"
+    ALREADY_UNDONE = "AlreadyUndone", "the run was already undone"
+    ALREADY_THERE = "AlreadyThere", "an object of this name exists with other content"
+    CONFIG_MAP_TAKEN = "ConfigMapTaken", "the ConfigMap for the replica lists belongs to something else"
+    ASSIGNMENT_TOO_LARGE = "AssignmentTooLarge", "the replica lists exceed the size of a ConfigMap"
+    DELETING = "Deleting", "the resource is being deleted"
+    RUNNING = "Running", "the run has not finished"
+    NOT_SUCCEEDED = "NotSucceeded", "the run has not succeeded"
+    NOT_CONFIRMED = "NotConfirmed", "the user did not confirm"
+    INTERRUPTED = "Interrupted", "the command was interrupted; run it again to continue"
+    OPERATOR_RUNS = "OperatorRuns", "an operator is still running"
+    UNDER_WAY = "UnderWay", "rebalances are in progress"
+    REASSIGNMENT_IN_PROGRESS = "ReassignmentInProgress", "a partition is being reassigned"
+    OTHER_CLUSTER = "OtherCluster", "the brokers belong to another cluster than the run"
 
     # Pipeline
-    EXTRA_MISSING = "ExtraMissing"
-    """Reports that the optional dependencies of the pipeline are not installed."""
-    LAKE_UNUSABLE = "LakeUnusable"
-    """Reports that the lake cannot be read or written."""
-    MANIFEST_INVALID = "ManifestInvalid"
-    """Reports that a manifest in the lake cannot be read."""
-    SCHEMA_UNKNOWN = "SchemaUnknown"
-    """Reports that samples have an unknown schema version."""
-    NO_SAMPLES = "NoSamples"
-    """Reports that the lake has no samples of the cluster."""
-    LOAD_MODEL_INVALID = "LoadModelInvalid"
-    """Reports that a load model file cannot be read."""
-    LOAD_MODEL_STALE = "LoadModelStale"
-    """Reports that the load model is too old, from the future, or of another cluster."""
+    EXTRA_MISSING = "ExtraMissing", "the optional dependencies of the pipeline are not installed"
+    LAKE_UNUSABLE = "LakeUnusable", "the lake cannot be read or written"
+    MANIFEST_INVALID = "ManifestInvalid", "a manifest in the lake cannot be read"
+    SCHEMA_UNKNOWN = "SchemaUnknown", "samples have an unknown schema version"
+    NO_SAMPLES = "NoSamples", "the lake has no samples of the cluster"
+    LOAD_MODEL_INVALID = "LoadModelInvalid", "a load model file cannot be read"
+    LOAD_MODEL_STALE = "LoadModelStale", "the load model is too old, from the future, or of another cluster"

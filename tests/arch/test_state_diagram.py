@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.arch.state_diagram import BEGIN, END, diagram, with_section
 
 from kafka_rebalance.api.rebalance_states import STATES
-from kafka_rebalance.api.state_diagram import BEGIN, END, diagram, with_section
 
-PAGE = (Path(__file__).parents[3] / "docs" / "architecture.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 
 def test_the_page_is_up_to_date():

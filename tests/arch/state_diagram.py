@@ -1,6 +1,6 @@
 """The states of a KafkaRebalance in docs/architecture.md: a diagram, and what it does not show, from the table.
 
-``python -m kafka_rebalance.api.state_diagram docs/architecture.md`` writes it between its two markers. Pure but for
+``python -m tests.arch.state_diagram docs/architecture.md`` writes it between its two markers. Pure but for
 that last line.
 """
 
