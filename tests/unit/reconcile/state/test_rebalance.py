@@ -76,7 +76,7 @@ def view(mine):
     return View(mine.desired, mine.record, mine.assessment, mine.memory)
 
 
-def assigned() -> Iterator[tuple[str, str, Path]]:
+def _assigned() -> Iterator[tuple[str, str, Path]]:
     """Each attribute of an object that a module of the room assigns, and the name of the object."""
     for path in sorted(ROOM.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -86,16 +86,19 @@ def assigned() -> Iterator[tuple[str, str, Path]]:
                     yield target.value.id, target.attr, path.relative_to(ROOM)
 
 
+ASSIGNED = list(_assigned())
+
+
 class TestOneWriter:
     @pytest.mark.parametrize("value", [field.name for field in fields(Rebalance)])
     def test_each_value_is_replaced_in_one_room(self, value):
         """Who wants to know where it comes from looks there."""
-        rooms = {path.parts[0] for _, name, path in assigned() if name == value}
+        rooms = {path.parts[0] for _, name, path in ASSIGNED if name == value}
         assert rooms == WRITERS[value]
 
     def test_nothing_else_of_a_rebalance_is_assigned(self):
         """Neither a field of one of the values nor anything beside them."""
-        names = {name for owner, name, _ in assigned() if owner in {"rebalance", "old", "new", "other", "r"}}
+        names = {name for owner, name, _ in ASSIGNED if owner in {"rebalance", "old", "new", "other", "r"}}
         assert names == {"record", "memory", "assessment"}
 
     @pytest.mark.parametrize("kind", [Desired, Record, Assessment, Memory, Judgement])
