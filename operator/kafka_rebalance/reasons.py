@@ -15,7 +15,7 @@ class Reason(StrEnum):
     sentence: str
     """What the reason reports: "Reports that " and this."""
 
-    def __new__(cls, value: str, sentence: str) -> Self:
+    def __new__(cls, value: str, sentence: str = "") -> Self:
         """A string with a sentence."""
         reason = str.__new__(cls, value)
         reason._value_, reason.sentence = value, sentence

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from kafka_rebalance.api.conditions import ConditionType, ReadySummary
+from kafka_rebalance.api.rebalance_states import summary_of
 from kafka_rebalance.api.v1alpha1 import ResourceStatus
 from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.execution.partition_status import Direction, MovePhase
@@ -13,7 +14,7 @@ from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import at_rest, going_back
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.decide.replanning import reached, wants_plan
-from kafka_rebalance.reconcile.state.assessment import Assessment, Replanning, RollbackBarrier, StepBlock
+from kafka_rebalance.reconcile.state.assessment import Assessment, Replanning, RollbackBarrier
 from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 from kafka_rebalance.units import format_bytes
@@ -24,36 +25,45 @@ def state_of(rebalance: RebalanceView, problem: RebalanceError | None) -> tuple[
     desired, opened, assessment = rebalance.desired, rebalance.record.open, rebalance.assessment
     if problem is not None:
         retried = "; trying again" if isinstance(problem, Transient) else ""
-        return ReadySummary.STUCK, problem.reason, problem.message + retried
+        return _problem(problem.reason, problem.message + retried)
     if desired.spec_problem is not None and not desired.deleting:
         unread = f"{desired.spec_problem.message}; what was asked for before still holds"
-        return ReadySummary.STUCK, desired.spec_problem.reason, unread
+        return _problem(desired.spec_problem.reason, unread)
     if opened is None:
         return _state_without_run(rebalance)
     throttle, advance, block = assessment.throttle, assessment.advance, assessment.step_block
     if throttle.problem is not None:
-        return ReadySummary.STUCK, throttle.problem.reason, throttle.problem.message
+        return _problem(throttle.problem.reason, throttle.problem.message)
     if throttle.refused and not desired.deleting:
         then = "; no new copy starts there: lower the rate, or raise that throttle"
-        return ReadySummary.STUCK, Reason.REPLICATION_THROTTLE_LOWER, throttle.refused + then
+        return _problem(Reason.REPLICATION_THROTTLE_LOWER, throttle.refused + then)
     if advance.stalled:
-        return ReadySummary.STUCK, Reason.STALLED, advance.stalled
+        return _problem(Reason.STALLED, advance.stalled)
     waits = waiting_summary(assessment) or throttle.refused or throttle.trouble
     if desired.deleting:
         return _state_of_teardown(rebalance, waits)
     if assessment.replanning is not None:
         return _state_of_replanning(assessment, assessment.replanning)
     if block is not None:
-        return _summary_of(block), block.reason, f"{block.message}; {_draining(rebalance)}"
+        return _in(block.reason, f"{block.message}; {_draining(rebalance)}")
     if assessment.statuses.finished and not waits:
         waits = "everything has arrived; the throttle is being taken away"
     if going_back(rebalance):
-        return ReadySummary.IN_PROGRESS, Reason.UNDOING, waits or _moving_back(assessment)
+        return _in(Reason.UNDOING, waits or _moving_back(assessment))
     if advance.too_slow:
-        return ReadySummary.STUCK, Reason.THROTTLE_TOO_LOW, advance.too_slow
+        return _in(Reason.THROTTLE_TOO_LOW, advance.too_slow)
     elects_only = opened.plan.elections and not opened.plan.changed
     doing = "having preferred leaders elected" if elects_only else "moving replicas in small steps"
-    return ReadySummary.IN_PROGRESS, Reason.REBALANCING, waits or doing
+    return _in(Reason.REBALANCING, waits or doing)
+
+
+def _in(state: str, message: str) -> tuple[ReadySummary, str, str]:
+    return summary_of(Reason(state)), state, message
+
+
+def _problem(reason: str, message: str) -> tuple[ReadySummary, str, str]:
+    """Stuck, also where the reason is the name of a state: ClusterUnhealthy may mean that no plan can be made."""
+    return ReadySummary.STUCK, reason, message
 
 
 def ready_reason(status: ResourceStatus) -> tuple[str, str] | None:
@@ -82,24 +92,25 @@ def _state_of_teardown(rebalance: RebalanceView, waits: str) -> tuple[ReadySumma
         then = "raise spec.rollback.maxData to move it back, or set spec.deletionPolicy to Revert or Abandon"
         back = format_bytes(teardown.bytes_to_move_back)
         message = f"the rollback would move {back}, more than maxData ({most}): {then}"
-        return ReadySummary.STUCK, Reason.ROLLBACK_TOO_LARGE, message
+        return _in(Reason.ROLLBACK_TOO_LARGE, message)
     if teardown.barrier is RollbackBarrier.SUCCESSOR:
         name = assessment.successor.name if assessment.successor is not None else ""
         message = f"{name} covers the same partitions and goes on from here; cancelling what is in flight"
-        return ReadySummary.IN_PROGRESS, Reason.TAKEN_OVER, message
+        return _in(Reason.TAKEN_OVER, message)
     if assessment.judgement.direction is Direction.REVERT:
-        return ReadySummary.IN_PROGRESS, Reason.REVERTING, waits or "cancelling what is in flight"
+        return _in(Reason.REVERTING, waits or "cancelling what is in flight")
     if block is not None:
         message = f"{block.reason}: {block.message}; {_draining(rebalance)}"
-        return _summary_of(block), Reason.ROLLING_BACK, message
+        # A window that cannot be read never opens and requires an edit; every other block ends by itself.
+        return summary_of(block.reason), Reason.ROLLING_BACK, message
     if assessment.statuses.finished and not waits:
         waits = "everything is back; the throttle is being taken away"
-    return ReadySummary.IN_PROGRESS, Reason.ROLLING_BACK, waits or _moving_back(assessment)
+    return _in(Reason.ROLLING_BACK, waits or _moving_back(assessment))
 
 
 def _state_of_replanning(assessment: Assessment, replanning: Replanning) -> tuple[ReadySummary, str, str]:
     if replanning.ready and assessment.queue.waits:
-        return ReadySummary.IN_PROGRESS, Reason.QUEUED, assessment.queue.message
+        return _in(Reason.QUEUED, assessment.queue.message)
     why = {
         Reason.SUPERSEDED: "the spec changed",
         Reason.DRIFTED: "others have changed more of the plan than spec.approval.driftBudget",
@@ -110,12 +121,7 @@ def _state_of_replanning(assessment: Assessment, replanning: Replanning) -> tupl
         cancelled += " and the new plan does not go on with"
     then = "planning anew" if replanning.ready else f"cancelling {cancelled}, then planning anew"
     reason = Reason.DRIFTED if replanning.reason is Reason.DRIFTED else Reason.SUPERSEDED
-    return ReadySummary.IN_PROGRESS, reason, f"{why[replanning.reason]}: {then}"
-
-
-def _summary_of(block: StepBlock) -> ReadySummary:
-    """A window that cannot be read never opens and requires an edit; every other block ends by itself."""
-    return ReadySummary.STUCK if block.reason is Reason.INVALID_SPEC else ReadySummary.IN_PROGRESS
+    return _in(reason, f"{why[replanning.reason]}: {then}")
 
 
 def _draining(rebalance: RebalanceView) -> str:
@@ -132,20 +138,20 @@ def _state_without_run(rebalance: RebalanceView) -> tuple[ReadySummary, str, str
     run, ended, progress = rebalance.record.run, rebalance.record.ended, rebalance.assessment.advance.progress
     queue, statuses = rebalance.assessment.queue, rebalance.assessment.statuses
     if wants_plan(rebalance) and (queue.waits or queue.unseen):
-        return ReadySummary.IN_PROGRESS, Reason.QUEUED, queue.message
+        return _in(Reason.QUEUED, queue.message)
     if run is None or not reached(rebalance):
-        return ReadySummary.IN_PROGRESS, Reason.PLANNING, "reading the cluster and making a plan"
+        return _in(Reason.PLANNING, "reading the cluster and making a plan")
     if run.outcome is RunOutcome.ROLLED_BACK_PARTIALLY:
-        return ReadySummary.STUCK, Reason.ROLLED_BACK_PARTIALLY, _not_back(rebalance)
+        return _in(Reason.ROLLED_BACK_PARTIALLY, _not_back(rebalance))
     if run.outcome is RunOutcome.UNDONE:
-        return ReadySummary.DONE, Reason.UNDONE, "replicas and their order are as they were before the run"
+        return _in(Reason.UNDONE, "replicas and their order are as they were before the run")
     if progress is None:
-        return ReadySummary.DONE, *_said_before(rebalance.desired, run)
+        return _in(*_said_before(rebalance.desired, run))
     left, total = _left_alone(ended.left_alone if ended is not None else 0), progress.partitions_total
     if total == 0:
         why_empty = ended.why_empty if ended is not None else ""
-        return ReadySummary.DONE, Reason.NOTHING_TO_DO, _nothing_to_do(rebalance.desired, why_empty) + left
-    return ReadySummary.DONE, Reason.SUCCEEDED, _at_targets(total, statuses.count(MovePhase.SKIPPED)) + left
+        return _in(Reason.NOTHING_TO_DO, _nothing_to_do(rebalance.desired, why_empty) + left)
+    return _in(Reason.SUCCEEDED, _at_targets(total, statuses.count(MovePhase.SKIPPED)) + left)
 
 
 def _not_back(rebalance: RebalanceView) -> str:
