@@ -94,7 +94,7 @@ class TestCredentials:
             seen = json.loads(run("snapshot", *login))
             assert [broker["id"] for broker in seen["brokers"]] == [1]
             assert {("guarded", 0), ("guarded", 1)} <= {(row["topic"], row["partition"]) for row in seen["partitions"]}
-            assert run("doctor", *login).startswith("nothing is wrong")
+            assert run("doctor", *login).startswith("no problems found")
         run("pipeline", "sample", *ours, "--lake", str(tmp_path / "lake"))
         assert list(tmp_path.glob("lake/samples/**/*.parquet"))
 
@@ -114,7 +114,7 @@ class TestDoctor:
         topic = world.topic("wedged", [[1, 2, 3]] * 2, BIG, follower_replication_throttled_replicas="0:4,1:5")
         wedged, moving = (topic, 0), (topic, 1)
         doctor = ("doctor", "--bootstrap-servers", world.kafka.bootstrap_servers)
-        assert run(*doctor).startswith("nothing is wrong")
+        assert run(*doctor).startswith("no problems found")
         with world.broker_config("--entity-name", "5", follower_replication_throttled_rate=STANDSTILL):
             with world.broker_config("--entity-name", "4", follower_replication_throttled_rate=STANDSTILL):
                 world.reassign({wedged: (4, 2, 3), moving: (5, 2, 3)})
@@ -133,6 +133,6 @@ class TestDoctor:
             assert judge.list_reassignments() == still
             after = judge.describe_topics(topic)[wedged]
             assert (after.replicas, after.leader, after.isr) == ((1, 2, 3), 1, {1, 2, 3})
-            assert run(*doctor).startswith("nothing is wrong")
+            assert run(*doctor).startswith("no problems found")
         wait_until("the other one arrives", lambda: not world.in_flight(topic), every=0.3)
         assert judge.describe_topics(topic)[moving].replicas == (5, 2, 3)

@@ -156,7 +156,7 @@ class TestAllNamespaces:
 
         with pytest.raises(HelmError):
             helm(*test, kubeconfig=admin)
-        assert f"FAIL  CRD {REBALANCE} is not the one of this version" in pods.said(f"{NAME}-test")
+        assert f"FAIL  CRD {REBALANCE} differs from the one of this version" in pods.said(f"{NAME}-test")
         helm(*upgrade, kubeconfig=admin)
         helm(*test, kubeconfig=admin)
         assert "FAIL" not in pods.said(f"{NAME}-test")

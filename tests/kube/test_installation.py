@@ -78,8 +78,8 @@ class TestCheckInstall:
         monkeypatch.setattr(check_install, "definitions", lambda: older)
         said = [str(answer) async for answer in check_install.answers(client, ())]
         differs, same = [line for line in said if "CRD" in line]
-        assert differs.startswith(f"FAIL  CRD {REBALANCES}.kafkarebalance.dev is not the one of this version: ")
-        assert same == f"ok    CRD {REASSIGNMENT_THROTTLES}.kafkarebalance.dev is the one of this version"
+        assert differs.startswith(f"FAIL  CRD {REBALANCES}.kafkarebalance.dev differs from the one of this version: ")
+        assert same == f"ok    CRD {REASSIGNMENT_THROTTLES}.kafkarebalance.dev matches this version"
 
     async def test_a_dry_run_is_a_real_check(self, client: KubeClient) -> None:
         """The schema is applied, unknown fields are refused."""
@@ -109,7 +109,7 @@ class TestRetire:
         where = ("--namespace", namespace.name, "--own-namespace", namespace.name)
         done = command(namespace.cluster.admin_kubeconfig, "retire", *where, "--deployment", "operator")
         assert done.returncode == 0, done.stderr
-        assert done.stdout == f"let go of 2 of 2 resources in namespace {namespace.name}\n"
+        assert done.stdout == f"removed the finalizer from 2 of 2 resources in namespace {namespace.name}\n"
         for plural in (REBALANCES, REASSIGNMENT_THROTTLES):
             assert namespace.get(plural)["metadata"]["finalizers"] == ["example.com/other"]
             namespace.kubectl("patch", f"{plural}.kafkarebalance.dev", "a", "--type=merge", "-p",
