@@ -1,4 +1,4 @@
-"""Times planning against a from-scratch placement of the same cluster: ratios, with sizes and the machine's load.
+"""Times planning against a from-scratch placement of the same cluster; prints ratios, cluster sizes and machine load.
 
 python -m benchmarks
 """
@@ -19,7 +19,7 @@ RUNS = 3
 
 
 def striped(partitions: int, brokers: int) -> list[tuple[int, ...]]:
-    """Replicas round robin over racks and brokers, as for new topics: no regard for what is there."""
+    """Round-robin placement over racks and brokers, as for new topics; ignores the current replicas."""
     return [
         tuple((p + r * (1 + p // brokers % (brokers - 1))) % brokers for r in range(REPLICAS))
         for p in range(partitions)
@@ -27,7 +27,7 @@ def striped(partitions: int, brokers: int) -> list[tuple[int, ...]]:
 
 
 def racked(partitions: int, brokers: int, seed: int) -> list[tuple[int, ...]]:
-    """A balanced rack-aware start: one replica in each rack, shuffled leaders."""
+    """A balanced rack-aware placement: one replica per rack, shuffled leaders."""
     rng = random.Random(seed)
     rows = []
     for p in range(partitions):
@@ -38,7 +38,7 @@ def racked(partitions: int, brokers: int, seed: int) -> list[tuple[int, ...]]:
 
 
 def add_a_tenth(partitions: int, brokers: int, seed: int) -> PlanRequest:
-    """The balanced start on all but a tenth of the brokers, which are new and empty."""
+    """A balanced cluster to which 10 % new, empty brokers are added."""
     grown = brokers + brokers // 10 // RACKS * RACKS
     rows = racked(partitions, brokers // RACKS * RACKS, seed)
     known = tuple(Broker(BrokerId(b), f"rack-{b % RACKS}") for b in range(grown))

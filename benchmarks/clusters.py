@@ -1,4 +1,4 @@
-"""Clusters to plan, as arrays: a balanced start, and what happens to it. Seeded, so everyone plans the same ones."""
+"""Clusters to plan, as arrays: a balanced start and a change to it. Seeded, so that runs are comparable."""
 
 from dataclasses import dataclass
 
@@ -12,9 +12,7 @@ NO_RACK = -1
 
 @dataclass(frozen=True)
 class Cluster:
-    """``rf`` [P]; ``lists`` [N] of brokers 0..B-1, one list behind the other; ``racks`` [B], NO_RACK where there is
-    none; ``targets`` [B]: which of them may hold replicas.
-    """
+    """``rf`` [P]; ``lists`` [N]: brokers 0..B-1, concatenated; ``racks`` [B], or NO_RACK; ``targets`` [B]: eligible."""
 
     rf: np.ndarray
     lists: np.ndarray
@@ -22,20 +20,20 @@ class Cluster:
     targets: np.ndarray
 
     def instance(self) -> Instance:
-        """What the planner works on."""
+        """The planner's input."""
         racks = [None if rack == NO_RACK else f"rack-{rack}" for rack in self.racks.tolist()]
         return encode(racks, self.targets, self.rf, self.lists, RackAwareness.ENFORCED)
 
 
 def balanced(rf: np.ndarray, racks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Lists [N]: replicas in different racks, counts even within each rack, leaders by chance."""
+    """Replica lists [N]: replicas in different racks, even counts within each rack, random leaders."""
     names, sizes = np.unique(racks, return_counts=True)
     even = bool((sizes == sizes[0]).all())
     order = rng.random((len(rf), len(names)))
     if even:
-        order[np.arange(len(rf)), np.arange(len(rf)) % len(names)] = -1  # every rack is first equally often
+        order[np.arange(len(rf)), np.arange(len(rf)) % len(names)] = -1  # every rack comes first equally often
     else:
-        order /= sizes  # larger racks are taken more often
+        order /= sizes  # larger racks are selected more often
     chosen = np.argsort(order, axis=1)
     inside = np.arange(len(names)) < rf[:, None]
     lists = np.full(chosen.shape, -1, dtype=np.int64)
@@ -49,7 +47,7 @@ def balanced(rf: np.ndarray, racks: np.ndarray, rng: np.random.Generator) -> np.
 
 
 def cluster(what: str, partitions: int, brokers: int, racks: int = 5, seed: int = 0) -> Cluster:
-    """A cluster to which ``what`` has happened; ``SCENARIOS`` says what there is."""
+    """A cluster after the change ``what``; see ``SCENARIOS``."""
     rng = np.random.default_rng(seed)
     rf = rng.integers(1, 5, partitions) if what == "mixed" else np.full(partitions, 3)
     rack_of = np.arange(brokers) % racks

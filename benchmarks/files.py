@@ -1,9 +1,10 @@
-"""What files cost: a cluster as JSON in, Kafka's JSON out, apart from the planning between. Processor time, one core.
+"""Cost of file I/O: reads a cluster as JSON and writes Kafka's JSON, without the planning in between. CPU time on one
+core.
 
 python -m benchmarks.files [--partitions 1000000] [--brokers 1000] [--runs 3] [--write docs/benchmarks.md]
 
-Every row is a process of its own, in which other work on the machine does not count; it is the median of its runs. MB
-is the most that the process had. The table ends with the whole command, start-up included.
+Each row runs in its own process, so that other load on the machine does not count; it is the median of its runs. MB is
+the peak memory of the process. The table ends with the whole command, startup included.
 """
 
 import argparse
@@ -33,7 +34,7 @@ BEGIN, END = "<!-- files -->\n", "<!-- end of files -->\n"
 
 
 def write_cluster(path: Path, partitions: int, brokers: int) -> None:
-    """A balanced cluster that has just got a tenth more brokers, in five racks."""
+    """A balanced cluster in five racks that has just got 10 % more brokers."""
     from benchmarks.clusters import cluster
 
     given = cluster("add", partitions, brokers)
@@ -48,7 +49,7 @@ def write_cluster(path: Path, partitions: int, brokers: int) -> None:
 
 
 def measured(what: str, path: Path) -> dict[str, float]:
-    """One row, in this process."""
+    """One row, measured in this process."""
     from kafka_rebalance.cli.commands.plan_command import _document
     from kafka_rebalance.model import cluster_file, json_shapes
     from kafka_rebalance.model.bulk import without_collector
@@ -75,7 +76,7 @@ def measured(what: str, path: Path) -> dict[str, float]:
 
 
 def moved(partitions):
-    """A plan that moves a replica of each partition: twice as much as most plans write."""
+    """A plan that moves one replica of each partition: twice as much output as most plans."""
     from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 
     changed = tuple(PlannedPartition(p.tp, p.replicas, (*p.replicas[1:], 5000)) for p in sorted(partitions, key=_tp))
@@ -98,7 +99,7 @@ def command(path: Path) -> dict[str, float]:
 
 
 def report(partitions: int, brokers: int, runs: int) -> str:
-    """The table, printed as it grows."""
+    """The table; each row is printed when it is measured."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "cluster.json"
         write_cluster(path, partitions, brokers)

@@ -1,4 +1,4 @@
-"""The golden placements as a row of the benchmark: how many are exact at every level, and how long all of them take."""
+"""The golden placements as a row of the benchmark: how many are exact at every level, and the total time."""
 
 import json
 import time
@@ -16,7 +16,7 @@ RUNS = 3
 
 
 def measured() -> dict[str, Any]:
-    """Seconds of each run over all cases; moves and bounds are summed."""
+    """Seconds of each run over all cases; moves and lower bounds are summed."""
     cases = json.loads(CASES.read_text())["cases"]
     requests = [_request(case["input"]) for case in cases]
     seconds, used = [], []

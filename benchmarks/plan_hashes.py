@@ -1,9 +1,9 @@
-"""Compares plans with recorded ones: the same hash, moves and certificate for every cluster, strategy and goal.
+"""Compares plans with recorded ones: each cluster, strategy and goal must give the same hash, moves and certificate.
 
 python -m benchmarks.plan_hashes [--small] [--runs 1] [--write]
 
-Prints a row for each plan, with the user CPU seconds of the fastest run, and fails where a plan differs from the
-recorded one. ``--small`` leaves out 100,000 partitions. ``--write`` records the plans instead.
+Prints a row for each plan, with the user CPU seconds of the fastest run, and fails if a plan differs from the recorded
+one. ``--small`` skips 100,000 partitions. ``--write`` records the plans instead.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest, plan
 RECORDED = Path(__file__).with_name("results") / "plan-hashes.json"
 SIZES = {1_000: 12, 10_000: 100, 100_000: 300}
 TOPIC = 64
-"""Partitions of a topic."""
+"""Partitions per topic."""
 LARGEST = 100_000
 VARIED = ("add", "drift")
 GOALS = {
@@ -36,11 +36,11 @@ GOALS = {
     "Both": Goals(balance=Balance.BOTH),
     "minimum gain": Goals(minimum_gain=5),
 }
-"""Goals, by what is not the default."""
+"""Goals that differ from the default."""
 
 
 def requests(partitions: int) -> Iterator[tuple[str, PlanRequest]]:
-    """Every scenario; up to 10,000 partitions also strategies and goals, on some of them."""
+    """Every scenario; up to 10,000 partitions, some of them also with other strategies and goals."""
     for what in SCENARIOS:
         base = request(what, partitions)
         yield what, base
@@ -78,7 +78,7 @@ def variants(base: PlanRequest) -> Iterator[tuple[str, PlanRequest]]:
 
 
 def planned(given: PlanRequest, runs: int) -> tuple[list[object], float]:
-    """What identifies the plan, and the user CPU seconds of the fastest run."""
+    """The identity of the plan, and the user CPU seconds of the fastest run."""
     seconds = []
     for _ in range(runs):
         began = resource.getrusage(resource.RUSAGE_SELF).ru_utime

@@ -1,10 +1,10 @@
-"""Times the planner, and others on the same clusters; writes the page, its plots and every single value.
+"""Times the planner and the baselines on the same clusters; writes the page, its plots and all values.
 
 python -m benchmarks.planning [--quick | --render]
 
-Every row is a process of its own, on one core: seconds are the median of up to five runs, memory is the peak of the
-process. Every plan is judged by counting before its row is printed. ``--quick`` takes 10,000 partitions at most and
-writes nothing; ``--render`` measures nothing and writes the page anew from the values of the last run.
+Each row runs in its own process on one core: seconds are the median of up to five runs, memory is the peak of the
+process. Every plan is checked by counting before its row is printed. ``--quick`` stops at 10,000 partitions and writes
+nothing; ``--render`` measures nothing and rewrites the page from the values of the last run.
 """
 
 import argparse
@@ -26,16 +26,16 @@ RESULTS = ROOT / "benchmarks" / "results" / "planning.json"
 PAGE = ROOT / "docs" / "benchmarks-planning.md"
 
 Row = tuple[int, int, str, str]
-"""Partitions, brokers, what has happened to the cluster, and who plans."""
+"""Partitions, brokers, scenario and planner."""
 
 SIZES = {1_000: 30, 10_000: 100, 20_000: 150, 100_000: 300, 200_000: 1000, 1_000_000: 1000}
 COMPARED = ("add", "remove", "drift")
 UP_TO = {"generate": 1_000_000, "greedy": 200_000, "flow": 20_000, "mip": 1_000}
-"""The largest clusters that each of the others is asked to plan."""
+"""The largest cluster, in partitions, for each baseline."""
 
 
 def rows(most: int) -> list[Row]:
-    """The planner's rows, then those of the others, of up to so many partitions."""
+    """The rows of the planner, then those of the baselines, up to this number of partitions."""
     some = ("add", "remove", "rack", "drift", "mixed", "planned")
     ours = [
         (10_000, [*SCENARIOS, "planned", "flow"]),
@@ -52,7 +52,7 @@ def rows(most: int) -> list[Row]:
 
 
 def machine() -> dict[str, Any]:
-    """What is measured on."""
+    """The machine under measurement."""
     cpu = [line.split(":")[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")]
     memory = next(int(line.split()[1]) * 1024 for line in _lines("/proc/meminfo") if line.startswith("MemTotal"))
     return {
@@ -71,7 +71,7 @@ def _lines(path: str) -> list[str]:
 
 
 def measured(row: Row) -> dict[str, Any]:
-    """A row, in a process of its own."""
+    """Measure a row in its own process."""
     command = [sys.executable, "-m", "benchmarks.planning_row", *map(str, row)]
     done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
     if done.returncode:

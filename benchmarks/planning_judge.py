@@ -1,4 +1,4 @@
-"""Judges a plan of arrays by counting; shares no code with the planner."""
+"""Checks a plan of arrays by counting; shares no code with the planner."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from benchmarks.clusters import NO_RACK, Cluster
 
 
 def worth(given: Cluster, before: np.ndarray, after: np.ndarray) -> dict[str, Any]:
-    """What lists [N] are worth that replace ``before`` [N]: moves, spreads (most minus fewest), leaders, pairs."""
+    """Quality of the lists [N] that replace ``before`` [N]: moves, spreads (maximum minus minimum), leaders, pairs."""
     brokers = len(given.racks)
     owner = np.repeat(np.arange(len(given.rf)), given.rf)
     start = np.cumsum(given.rf) - given.rf
@@ -27,7 +27,7 @@ def worth(given: Cluster, before: np.ndarray, after: np.ndarray) -> dict[str, An
 
 
 def assert_rules(given: Cluster, after: np.ndarray) -> None:
-    """Raises where a copy is twice on a broker or in a rack, on a broker that may hold none, or counts are uneven."""
+    """Raises if a broker or rack holds two replicas of a partition, a broker is ineligible, or counts are uneven."""
     brokers, owner = len(given.racks), np.repeat(np.arange(len(given.rf)), given.rf)
     rack = np.where(given.racks == NO_RACK, brokers + np.arange(brokers), given.racks)
     if len(np.unique(owner * 2 * brokers + rack[after])) != len(after):
@@ -39,7 +39,7 @@ def assert_rules(given: Cluster, after: np.ndarray) -> None:
     inside = [counts[given.targets & (given.racks == name)] for name in names]
     if any(np.ptp(of) > 1 for of in inside):
         raise AssertionError("brokers of one rack have uneven counts")
-    # A rack may have less per broker than others only when it is full: it has a copy of every partition.
+    # A rack may hold fewer replicas per broker than others only if it is full: it has one of every partition.
     highest = max(of.max() for of in inside)
     if any(highest - of.min() > 1 and of.sum() < len(given.rf) for of in inside):
         raise AssertionError("counts are uneven between racks")

@@ -1,4 +1,4 @@
-"""Plots of the planning benchmark as SVG: the same values give the same files, byte by byte."""
+"""Plots of the planning benchmark as SVG; the same values give byte-identical files."""
 
 import statistics
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The page of the planning benchmark: everything in it is computed from the values of a run."""
+"""The page of the planning benchmark, computed from the values of a run."""
 
 import statistics
 from collections.abc import Iterable
@@ -13,14 +13,14 @@ Found = dict[str, Any]
 
 @dataclass(frozen=True)
 class Limit:
-    """What a row is to stay below; ``gap`` is in percent of the bound."""
+    """Upper limits for a row; ``gap`` is in percent of the lower bound."""
 
     seconds: float
     megabytes: float = float("inf")
     gap: float = float("inf")
 
     def met(self, row: Found) -> bool:
-        """Whether the row stays below, by the median of its seconds and the peak of the whole process."""
+        """Whether the row is within the limits: the median of its seconds and the peak memory of the process."""
         small = row.get("peakMB", 0) <= self.megabytes
         return median(row) <= self.seconds and small and _gap(row) <= self.gap
 
@@ -39,11 +39,11 @@ AIM = {
 }
 OTHER = {
     (10_000, "flow"): (Limit(2), Limit(0.5)),
-    (10_000, "uneven"): (Limit(2), Limit(0.5)),  # the construction misses the bound, and the exact search goes on
+    (10_000, "uneven"): (Limit(2), Limit(0.5)),  # the construction misses the bound, so the exact search runs
     (1_000_000, "planned"): (Limit(0.5), Limit(0.3)),
     (1_000_000, "file"): (Limit(20), None),
 }
-"""Rows with limits of their own."""
+"""Rows with their own limits."""
 
 TOOLS = {
     "planner": "this planner",
@@ -112,7 +112,7 @@ planner does not.
 
 
 def median(row: Found) -> float:
-    """Seconds of a row."""
+    """Median seconds of a row."""
     return statistics.median(row["seconds"])
 
 
@@ -151,7 +151,7 @@ _COMPARED_HEAD = (
 
 
 def printed(row: Found) -> str:
-    """A row as it is printed while measuring."""
+    """A row, as printed during the measurement."""
     name = f"{row['partitions']:>9,} x {row['brokers']:>4} {row['what']:>8} {row['tool']:>8}"
     verdict = "".join(f" {word} {_verdict(row, i)}" for i, word in enumerate(("must", "aim")) if _verdict(row, i))
     own = statistics.median(row["cpuSeconds"])
@@ -160,7 +160,7 @@ def printed(row: Found) -> str:
 
 
 def measured_on(facts: Found) -> str:
-    """The machine, in a line."""
+    """The machine, in one line."""
     load = ", ".join(f"{value:.1f}" for value in facts["load"])
     return (
         f"{facts['cpu']}, {facts['cores']} cores of which one is used, {facts['memoryGB']} GB, "
@@ -178,7 +178,7 @@ def _goldens(rows: list[Found]) -> str:
 
 
 def line(cells: Iterable[str]) -> str:
-    """A row of a table."""
+    """A table row."""
     return f"| {' | '.join(cells)} |"
 
 

@@ -1,4 +1,4 @@
-"""One row of the planning benchmark, measured in a process of its own; prints what it found as JSON.
+"""One row of the planning benchmark, measured in its own process; prints the result as JSON.
 
 python -m benchmarks.planning_row PARTITIONS BROKERS WHAT TOOL
 """
@@ -23,18 +23,18 @@ from kafka_rebalance.planning.problem.request import Goals
 
 RUNS = 5
 ENOUGH_SECONDS = 12.0
-"""No further run of a row begins after that."""
+"""No further run of a row starts after this time."""
 
 
 def status(field: str) -> float:
-    """A line of /proc/self/status, in MB."""
+    """A field of /proc/self/status, in MB."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(field + ":")) / 1000 * 1.024
 
 
 def repeated(run: Callable[[], Any]) -> tuple[Any, dict[str, Any]]:
-    """The last result, and how long each run took; memory is the peak of the whole process from now on."""
-    Path("/proc/self/clear_refs").write_text("5")  # the peak is what it is now
+    """The last result, and the duration of each run; memory is the peak of the whole process from now on."""
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak to the current size
     before, seconds, own = status("VmRSS"), [], []
     while not seconds or (len(seconds) < RUNS and sum(seconds) < ENOUGH_SECONDS):
         began, used = time.perf_counter(), time.process_time()
@@ -46,8 +46,8 @@ def repeated(run: Callable[[], Any]) -> tuple[Any, dict[str, Any]]:
 
 
 def ours(given: Cluster, run: Callable[[Cluster], Solution]) -> dict[str, Any]:
-    """The planner, from arrays to arrays: encoding, certificate, leaders and order included."""
-    run(cluster("add", 1_000, 30))  # what is loaded late is loaded now
+    """The planner, from arrays to arrays, including encoding, certificate, leaders and order."""
+    run(cluster("add", 1_000, 30))  # run lazy imports before the measurement
     found, spent = repeated(lambda: run(given))
     assert_rules(given, found.lists)
     counted = worth(given, given.lists, found.lists)
@@ -58,12 +58,12 @@ def ours(given: Cluster, run: Callable[[Cluster], Solution]) -> dict[str, Any]:
 
 
 def planner(given: Cluster) -> Solution:
-    """As the command and the operator plan."""
+    """Plans as the command and the operator do."""
     return solve(given.instance(), Goals())
 
 
 def planned(given: Cluster) -> dict[str, Any]:
-    """A plan of the planned state has nothing to do, and has to find that out."""
+    """Plan the planned state again: the planner has to find that nothing is left to do."""
     lists = planner(given).lists.astype(np.int64)
     found = ours(Cluster(given.rf, lists, given.racks, given.targets), planner)
     if found["moves"] or found["leaderChanges"]:
@@ -72,13 +72,13 @@ def planned(given: Cluster) -> dict[str, Any]:
 
 
 def baseline(given: Cluster, run: Callable[[Cluster], np.ndarray | None]) -> dict[str, Any]:
-    """Another way of planning the same cluster; nothing but its figures where it came to no end."""
+    """A baseline on the same cluster; only its times if it found no solution."""
     after, spent = repeated(lambda: run(given))
     return spent if after is None else {**spent, **worth(given, given.lists, after)}
 
 
 def file(given: Cluster) -> dict[str, Any]:
-    """The command, from a file to a file: start-up, reading, planning and writing."""
+    """The command, from file to file: startup, reading, planning and writing."""
     lists = given.lists.reshape(len(given.rf), -1).tolist()
     document = {
         "brokers": [{"id": b, "rack": f"rack-{rack}"} for b, rack in enumerate(given.racks.tolist())],
@@ -110,9 +110,9 @@ def file(given: Cluster) -> dict[str, Any]:
 
 
 def row(partitions: int, brokers: int, what: str, tool: str) -> dict[str, Any]:
-    """What ``tool`` makes of a cluster to which ``what`` has happened.
+    """Measure ``tool`` on a cluster after the change ``what``.
 
-    Only what the row needs is loaded, as its memory is told.
+    Imports only what the row needs, because its memory is reported.
     """
     if what == "goldens":
         from benchmarks import goldens

@@ -1,7 +1,8 @@
-"""What Cruise Control took and moved on clusters of these kinds and sizes: measured once, elsewhere, and only quoted.
+"""Published times and moves of Cruise Control on clusters of these kinds and sizes: measured once, elsewhere, and
+quoted.
 
-The variant of the least moves above its bound is given. Its clusters were drawn by another generator of the same rules,
-so the bounds differ a little from those of the benchmark's own clusters.
+The variant with the fewest moves above its lower bound is quoted. Its clusters come from another generator with the
+same rules, so the bounds differ slightly from those of the benchmark's clusters.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""Times the plan and origin stores on a real API server at 200,000 partitions, and weighs what they keep there.
+"""Times the plan and origin stores on a real API server at 200,000 partitions, and reports the stored size.
 
 python -m benchmarks.stores
 """
@@ -32,7 +32,7 @@ STEPS = ("save plan", "load plan", "append origins", "load origins")
 
 
 def hard_plan(seed: int) -> Plan:
-    """Every partition moves, from random brokers to random brokers, of random sizes: little is left to compress."""
+    """Every partition moves between random brokers and has a random size, so that the plan hardly compresses."""
     chance = random.Random(seed)
     rows = []
     for topic in range(TOPICS):
@@ -45,13 +45,13 @@ def hard_plan(seed: int) -> Plan:
 
 
 def origins_of(plan: Plan) -> list[Origin]:
-    """As recorded before the first move; one partition in ten is not led by its preferred leader."""
+    """Origins as recorded before the first move; one partition in ten is not led by its preferred leader."""
     chance = random.Random(1)
     return [Origin(p.tp, p.topic_id, p.current, p.current[chance.random() < 0.1]) for p in plan.partitions]
 
 
 def bare(plan: Plan) -> None:
-    """The least that storing a plan could be: its rows as JSON, gzip'd, and back. No objects, hash or API server."""
+    """The minimum cost of storing a plan: rows to gzipped JSON and back, without objects, hash or API server."""
     rows = [(*p.tp, p.current, p.target, p.topic_id, p.size_bytes) for p in plan.partitions]
     json.loads(gzip.decompress(gzip.compress(json.dumps(rows).encode(), 5)))
 
@@ -63,9 +63,9 @@ async def timed(work):
 
 
 async def measure(client: KubeClient, uid: str, plan: Plan) -> tuple[list[float], float]:
-    """Seconds of each step, and this process's CPU seconds for all.
+    """Seconds of each step, and the CPU seconds of this process for all steps.
 
-    The plan's hash is taken when it is saved and again when it is loaded.
+    The plan's hash is computed on save and again on load.
     """
     plans, records, origins = PlanStore(client), OriginStore(client), origins_of(plan)
     spent = time.process_time()

@@ -1,9 +1,9 @@
-"""Measures the operator's throttle on real brokers and a real API server: how exact, how soon, and at whose cost.
+"""Measures the operator's throttle on real brokers and a real API server: accuracy, reaction time and side effects.
 
 python -m benchmarks.throttle [rates] [reaction] [clients] [catchup]     # all of them, in half an hour; 10 GB of disk
 
-Nothing here passes or fails: it prints tables with the machine they were measured on, and writes the same, with every
-single value, as JSON to `benchmarks/results/`.
+Nothing here passes or fails: it prints tables with the machine they were measured on, and writes all values as JSON to
+`benchmarks/results/`.
 """
 
 import sys
@@ -22,7 +22,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def main() -> None:
-    """Run the parts that are named, or all."""
+    """Run the named parts, or all of them."""
     chosen = sys.argv[1:] or list(PARTS)
     if unknown := set(chosen) - set(PARTS):
         raise SystemExit(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(PARTS)}")

@@ -1,4 +1,4 @@
-"""How fast the other partitions of a restarted broker catch up while a throttled rebalance runs, and without one."""
+"""How fast other partitions of a restarted broker catch up, with and without a throttled rebalance."""
 
 import statistics
 import threading
@@ -17,7 +17,7 @@ THROTTLE = 20
 """Megabytes per second."""
 PAIRS = 4
 MISSED_BYTES = 500 * MEGABYTE
-"""What is written while the broker is away."""
+"""Bytes that are written while the broker is down."""
 PARTITIONS = 6
 SOURCE, DESTINATION, RESTARTED = 1, 2, 3
 MOVED_PARTITIONS = 12
@@ -26,16 +26,16 @@ MOVED_SECONDS = 90
 
 @dataclass(frozen=True)
 class CatchUp:
-    """One return of the broker."""
+    """One restart of the broker."""
 
     seconds: float
     """From its first fetched byte until all its replicas are in sync."""
     moved: int
-    """Bytes per second of the rebalance meanwhile."""
+    """Bytes per second of the rebalance during the catch-up."""
 
 
 def catch_up(world: World, _idle: float) -> Section:
-    """A broker that is no source of the moves, and one of their destinations, is away and returns."""
+    """Restart a broker that is no source of the moves, but one of their destinations."""
     size = THROTTLE * MEGABYTE * MOVED_SECONDS // MOVED_PARTITIONS
     moved = world.topic("moved", [[SOURCE]] * MOVED_PARTITIONS, size)
     pairs = []
@@ -76,7 +76,7 @@ def _return(world: World, moved: str, busy: bool) -> CatchUp:
 
 
 def _away_and_back(world: World, topic: str) -> tuple[float, float]:
-    """Stop the broker, write, start it: when it fetched its first byte, and when it was in sync everywhere."""
+    """Stop the broker, write, start it; the times of its first fetched byte and of all replicas in sync."""
     kafka = world.kafka
     kafka.stop(RESTARTED)
     fill(kafka, {(topic, partition): MISSED_BYTES // PARTITIONS for partition in range(PARTITIONS)})

@@ -1,4 +1,4 @@
-"""What producers and consumers of other topics notice of a throttled rebalance: latencies with it and without."""
+"""Latency of producers and consumers of other topics, with and without a throttled rebalance."""
 
 import logging
 import statistics
@@ -21,13 +21,13 @@ THROTTLE = 20
 """Megabytes per second."""
 ROUNDS = 6
 FEW = 2
-"""Partitions that move at once, against all of them: a fetch brings up to 1 MiB of each."""
+"""Partitions that move in parallel, compared with all of them: a fetch returns up to 1 MiB of each."""
 SETTLING_SECONDS = 5
 MEASURED_SECONDS = 20
 RECORDS_PER_SECOND = 200
 RECORD_BYTES = 1_000
 REPLICAS = ((1, 2, 3), (2, 3, 4), (3, 4, 1), (4, 1, 2))
-"""Of the clients' topic: every broker leads and follows, also those that the rebalance moves between."""
+"""Replicas of the clients' topic: every broker leads and follows, including the brokers of the rebalance."""
 SOURCE, DESTINATIONS = 1, (2, 3)
 MOVED_PARTITIONS = 12
 _STAMP = struct.Struct(">d")
@@ -44,13 +44,13 @@ class Latency:
     produce99: float
     """From `produce` to the acknowledgement of all replicas in sync."""
     read99: float
-    """From `produce` to the record in the consumer's hands."""
+    """From `produce` until the consumer receives the record."""
     produce50: float
     read50: float
 
 
 def client_latency(world: World, _idle: float) -> Section:
-    """Periods without a rebalance, with all at once and with few at once, in another order each round."""
+    """Periods without a rebalance, with all partitions in parallel and with few, in a different order each round."""
     size = int(THROTTLE * MEGABYTE * (SETTLING_SECONDS + MEASURED_SECONDS) * 3) // MOVED_PARTITIONS
     moved = world.topic("moved", [[SOURCE]] * MOVED_PARTITIONS, size)
     used = world.topic("clients", REPLICAS, 1_000)
@@ -62,7 +62,7 @@ def client_latency(world: World, _idle: float) -> Section:
             "withFew": lambda: _while_moving(world, moved, clients, FEW),
         }
         for name in ("without", "without", "with"):
-            periods[name]()  # left out: a cold broker takes half a minute to keep up
+            periods[name]()  # warm-up, not counted: a cold broker lags for half a minute
         for number in range(ROUNDS):
             names = list(periods)
             turned = names[number % len(names) :] + names[: number % len(names)]
@@ -95,7 +95,7 @@ def _while_moving(world: World, topic: str, clients: "Clients", at_once: int) ->
 
 
 class Clients:
-    """A producer at a fixed rate and a consumer, each in its thread; every record carries the time of its making."""
+    """A producer at a fixed rate and a consumer, each in its thread; every record carries its creation time."""
 
     def __init__(self, cluster: KafkaCluster, topic: str, partitions: int) -> None:
         self._topic, self._partitions = topic, partitions
@@ -123,13 +123,13 @@ class Clients:
         self._consumer.close()
 
     def measure(self) -> Latency:
-        """Let things settle, then take what is made in a period; raises where a record was refused."""
+        """Wait for a steady state, then measure the records of one period; raises if a record was refused."""
         time.sleep(SETTLING_SECONDS)
         begin = time.monotonic()
         time.sleep(MEASURED_SECONDS)
         end = time.monotonic()
         self._producer.flush(30)
-        time.sleep(1)  # the consumer has what was acknowledged
+        time.sleep(1)  # the consumer has received all acknowledged records
         if self._failures:
             raise RuntimeError(f"records were refused: {self._failures[:3]}")
         produced, read = (
@@ -141,7 +141,7 @@ class Clients:
         return Latency(*p99s, *medians)
 
     def _produce(self) -> None:
-        """A record every so often; one that is late is made at once, and is as old as it should be."""
+        """Produce records at fixed intervals; a late record is produced at once with its scheduled time."""
         padding = b"." * (RECORD_BYTES - _STAMP.size)
         due, number = time.monotonic(), 0
         while not self._stop.wait(max(0.0, due - time.monotonic())):

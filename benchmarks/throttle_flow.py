@@ -1,6 +1,6 @@
-"""How many bytes of a moving topic have been copied, from the sizes of its files on the brokers' disks.
+"""Bytes of a moving topic that have been copied, from the size of its files on the brokers' disks.
 
-The files are looked at, the brokers are not asked: that costs them nothing, and is no older than the look.
+It reads the disks and does not query the brokers: this causes no load on them and is always up to date.
 """
 
 import bisect
@@ -17,12 +17,12 @@ from e2e.bench.waiting import wait_until
 from e2e.bench.watching import Watcher
 
 EVERY = 0.1
-"""Seconds from one look to the next."""
+"""Seconds between two samples."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """Bytes that have been copied by then (`time.monotonic`): from each broker, and to each."""
+    """Bytes copied until `time.monotonic`: from each broker, and to each broker."""
 
     at: float
     sent: Mapping[int, int]
@@ -30,12 +30,12 @@ class Look:
 
     @property
     def total(self) -> int:
-        """All that has been copied."""
+        """All copied bytes."""
         return sum(self.received.values())
 
 
 class Flow(Watcher):
-    """Looks at a topic's replicas ten times a second. Where a replica is when this is made it is no copy."""
+    """Samples a topic's replicas ten times per second. Replicas that exist at the start do not count as copies."""
 
     def __init__(self, cluster: KafkaCluster, topic: str) -> None:
         super().__init__("flow")
@@ -46,25 +46,25 @@ class Flow(Watcher):
 
     @property
     def looks(self) -> list[Look]:
-        """All looks so far."""
+        """All samples so far."""
         return self._looks.copy()
 
     def begun(self) -> float:
-        """When the first copied byte was seen; waits for it."""
+        """The time of the first copied byte; waits for it."""
         wait_until("the copying begins", lambda: self.looks and self.looks[-1].total, timeout=120)
         return next(look.at for look in self.looks if look.total)
 
     def wait_until(self, moment: float) -> None:
-        """Wait until something has been seen after that moment."""
+        """Wait for a sample after that time."""
         wait_until("the files are looked at", lambda: self.looks and self.looks[-1].at > moment, timeout=600)
 
     def rate(self, begin: float, end: float) -> float:
-        """Bytes per second that were copied in between."""
+        """Bytes per second that were copied between two times."""
         first, last = (next(look for look in self.looks if look.at >= moment) for moment in (begin, end))
         return (last.total - first.total) / max(EVERY, last.at - first.at)
 
     def copied_now(self) -> int:
-        """Bytes of all copies at this moment."""
+        """Bytes of all copies now."""
         return self._look().total
 
     def _watch(self, stop: threading.Event) -> None:
@@ -88,14 +88,14 @@ class Flow(Watcher):
         for broker, directory in self._dirs.items():
             for replica in directory.iterdir():
                 partition = replica.name.removeprefix(self._prefix)
-                # A replica that is being deleted has a longer name.
+                # The directory of a replica that is being deleted has a longer name.
                 if replica.name.startswith(self._prefix) and partition.isdecimal():
                     found[broker, int(partition)] = size_of(replica)
         return found
 
 
 def size_of(replica: Path) -> int:
-    """Bytes of a replica's log; none where it is not there."""
+    """Bytes of a replica's log; 0 if it does not exist."""
     try:
         with os.scandir(replica) as entries:
             return sum(entry.stat().st_size for entry in entries if entry.name.endswith(".log"))
@@ -106,7 +106,7 @@ def size_of(replica: Path) -> int:
 def window_rates(
     looks: Sequence[Look], side: Callable[[Look], int], begin: float, end: float, length: float
 ) -> list[float]:
-    """Bytes per second in each window of `length` seconds between begin and end, one beginning every second."""
+    """Bytes per second in each window of `length` seconds between begin and end; a window starts every second."""
     times = [look.at for look in looks]
 
     def at(moment: float) -> Look:

@@ -1,4 +1,4 @@
-"""The machine that is measured on: what it is, and how much of it somebody else had meanwhile."""
+"""The machine of the measurement, and how much CPU other processes used meanwhile."""
 
 import json
 import os
@@ -15,14 +15,14 @@ _IDLE_SECONDS = 5
 
 
 def idle_cores() -> float:
-    """How many cores have nothing to do now, over five seconds: to be asked before anything is started."""
+    """Idle cores, over five seconds; call it before anything is started."""
     before = _busy_seconds()
     time.sleep(_IDLE_SECONDS)
     return max(0.0, (os.cpu_count() or 1) - (_busy_seconds() - before) / _IDLE_SECONDS)
 
 
 def machine_facts(world: World, idle: float) -> dict[str, Any]:
-    """Hardware and versions; `idle` as told by `idle_cores`."""
+    """Hardware and versions; `idle` from `idle_cores`."""
     cpu = [line.split(":")[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")]
     memory = next(int(line.split()[1]) * 1024 for line in _lines("/proc/meminfo") if line.startswith("MemTotal"))
     java = subprocess.run(["java", "-version"], check=True, capture_output=True, text=True).stderr.splitlines()[0]
@@ -42,7 +42,7 @@ def machine_facts(world: World, idle: float) -> dict[str, Any]:
 
 
 class Watched:
-    """CPU that others than this process and its children used meanwhile, in cores, and the load at the end."""
+    """CPU used by processes other than this one and its children, in cores, and the load at the end."""
 
     def __init__(self) -> None:
         self.others = 0.0
@@ -59,14 +59,14 @@ class Watched:
 
 
 def _busy_seconds() -> float:
-    """Of all cores, since the start of the machine: all but idle and waiting for the disk."""
+    """Busy CPU seconds of all cores since boot: everything except idle and iowait."""
     values = [int(word) for word in _lines("/proc/stat")[0].split()[1:]]
     user, nice, system, _idle, _iowait, irq, softirq, steal = values[:8]
     return (user + nice + system + irq + softirq + steal) / _TICK
 
 
 def _our_seconds() -> float:
-    """CPU seconds of this process and all below it; those of children that have ended are their parent's."""
+    """CPU seconds of this process and its descendants; those of ended children count for their parent."""
     parents, spent = {}, {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():

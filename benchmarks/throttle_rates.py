@@ -1,6 +1,6 @@
-"""The rate that each broker achieves, against the one that is configured and the one that Kafka's own tool achieves.
+"""The rate that each broker achieves, compared with the configured rate and with the rate of Kafka's own tool.
 
-What a broker makes of a rate is its own affair; the comparison tells that from what the operator does to it.
+Brokers do not keep a rate exactly; the comparison separates this from the effect of the operator.
 """
 
 import statistics
@@ -14,32 +14,33 @@ from benchmarks.throttle_report import Section, spread
 from benchmarks.throttle_stage import MEGABYTE, drop, moved_by_kafka, moving
 
 WINDOW_SECONDS = {5: 60, 20: 30, 50: 20}
-"""By megabytes per second: bytes come in fetches of 10 MB, and a window shall hold thirty of them or more."""
+"""By megabytes per second: bytes arrive in fetches of 10 MB, and a window should contain at least thirty of them."""
 FASTEST = max(WINDOW_SECONDS)
 PARTITIONS = 12
 SETTLING_SECONDS = 15
-"""Left out: Kafka's quota is kept over eleven samples of a second, and the first second's bytes pass at full speed."""
+"""Not counted: Kafka's quota uses eleven samples of one second, and the bytes of the first second are not throttled."""
 MORE_SECONDS = 15
-"""Measured beyond the first window: another begins every second."""
+"""Measured beyond the first window: another window starts every second."""
 TOLERANCE = 0.1
 IDLE_CORES = 1.5
-"""How much of the machine must be free for the fastest rate."""
+"""Idle cores required for the fastest rate."""
 
 Side = Callable[[Look], int]
 
 
 @dataclass(frozen=True)
 class Shape:
-    """From which brokers to which the partitions move, one replica of each."""
+    """Source and destination brokers of the moves; one replica of each partition moves."""
 
     name: str
     sources: tuple[int, ...]
     destinations: tuple[int, ...]
 
     def sides(self) -> Iterator[tuple[str, Side, bool]]:
-        """Each side of each broker: its bytes, and whether its rate binds.
+        """Both sides of each broker: its bytes, and whether its rate is the limit.
 
-        Where several brokers send to one, or one to several, only the one is at its rate: the others have a share.
+        If several brokers send to one, or one sends to several, only that one reaches its rate; the others have a share
+        of it.
         """
         for broker in self.sources:
             binds = len(self.sources) <= len(self.destinations)
@@ -57,10 +58,10 @@ SHAPES = (
 
 
 def achieved_rates(world: World, idle: float) -> Section:
-    """Each shape at each rate, one after the other."""
+    """Each shape at each rate, sequentially."""
     rates = [rate for rate in WINDOW_SECONDS if rate < FASTEST or idle >= IDLE_CORES]
     rows, values = [], []
-    # A tenth more than can be copied meanwhile.
+    # 10 % more than can be copied in that time.
     most = max(rate * (SETTLING_SECONDS + WINDOW_SECONDS[rate] + MORE_SECONDS) for rate in rates)
     size = int(most * MEGABYTE * 1.1) // PARTITIONS
     for shape in SHAPES:
@@ -89,7 +90,7 @@ def achieved_rates(world: World, idle: float) -> Section:
 
 
 def _measure(flow: Flow, shape: Shape, rate: int) -> dict[str, list[float]]:
-    """Bytes per second in every window, on each side."""
+    """Bytes per second in each window, for each side."""
     begin = flow.begun() + SETTLING_SECONDS
     end = begin + WINDOW_SECONDS[rate] + MORE_SECONDS
     flow.wait_until(end)

@@ -1,4 +1,4 @@
-"""Seconds from a change of the rate by `kubectl patch` to the config in Kafka, and to the bytes."""
+"""Seconds from a `kubectl patch` of the rate until the config is set in Kafka, and until the traffic changes."""
 
 import threading
 import time
@@ -17,27 +17,27 @@ SLOW, FAST = 2, 20
 """Megabytes per second."""
 SOURCE, DESTINATION = 1, 2
 CHANGES = 6
-"""Times up, and times down."""
+"""Number of increases, and of decreases."""
 SETTLING_SECONDS = 14
-"""After a change: Kafka remembers eleven seconds, in which a lowered rate lets nothing pass at all."""
+"""Wait after a change: Kafka's quota covers eleven seconds, in which a lowered rate blocks all traffic."""
 WINDOW_SECONDS = 0.5
 PAUSE_SECONDS = 3
 
 
 @dataclass(frozen=True)
 class Reaction:
-    """Seconds, counted from the start of `kubectl patch`."""
+    """Seconds since the start of `kubectl patch`."""
 
     patched: float
-    """kubectl has ended: the API server has the new rate."""
+    """kubectl has returned: the API server has the new rate."""
     configured: float
-    """Both brokers tell the new rate."""
+    """Both brokers return the new rate."""
     on_the_wire: float
-    """The end of the first half second that carries at least half of the faster rate; slowed down, of the last."""
+    """End of the first half second with at least half of the faster rate; for a decrease, of the last one."""
 
 
 def reaction(world: World, _idle: float) -> Section:
-    """One partition between two brokers, sped up and slowed down in turn."""
+    """One partition that moves between two brokers, with alternating rates."""
     size = int((FAST + SLOW) * MEGABYTE * (SETTLING_SECONDS + 2) * CHANGES * 1.2)
     topic = world.topic("reaction", [[SOURCE]], size)
     up, down = [], []
@@ -75,7 +75,7 @@ def _change(world: World, rebalance: Rebalance, flow: Flow, before: int, after: 
 
 
 def _last_without_pause(ends: list[float], begin: float) -> float:
-    """The last of the ends before a pause: what comes after one is the first burst at the new rate."""
+    """The last end before a pause: traffic after the pause is the first burst at the new rate."""
     last = begin
     for end in ends:
         if begin < end <= last + PAUSE_SECONDS:
@@ -84,7 +84,7 @@ def _last_without_pause(ends: list[float], begin: float) -> float:
 
 
 def _fast_half_seconds(looks: list[Look], since: float) -> list[float]:
-    """The ends of the half seconds, one with each look, in which at least half of the faster rate passed."""
+    """Ends of the half seconds in which at least half of the faster rate was copied; one per sample."""
     recent = [look for look in looks if look.at >= since]
     least = FAST * MEGABYTE * WINDOW_SECONDS / 2
     ends = []
@@ -96,7 +96,7 @@ def _fast_half_seconds(looks: list[Look], since: float) -> list[float]:
 
 
 class _Told(Watcher):
-    """Asks both brokers for their rates until each tells the new one on its side."""
+    """Queries both brokers until each returns the new rate of its side."""
 
     def __init__(self, world: World, rate: int) -> None:
         super().__init__("told")
@@ -106,7 +106,7 @@ class _Told(Watcher):
         self._seen = 0.0
 
     def wait(self) -> float:
-        """When both had told it."""
+        """The time at which both returned it."""
         self.wait_over(60)
         if not self._seen:
             raise RuntimeError(f"after 60 s the brokers do not tell {self._rate}")

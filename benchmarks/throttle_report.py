@@ -1,4 +1,4 @@
-"""Tables for people and JSON for machines, of the same figures."""
+"""Tables for people and JSON for machines, from the same values."""
 
 import json
 import statistics
@@ -12,18 +12,18 @@ from benchmarks.throttle_machine import Watched
 
 @dataclass(frozen=True)
 class Section:
-    """What one part has measured."""
+    """The results of one part."""
 
     title: str
     note: str
     columns: tuple[str, ...]
     rows: Sequence[Sequence[str]]
     values: Any
-    """Every single value, for the JSON."""
+    """All values, for the JSON."""
 
 
 class Report:
-    """Prints each section as it comes, as a Markdown table, and writes it into the JSON."""
+    """Prints each section as a Markdown table when it is complete, and writes it to the JSON."""
 
     def __init__(self, facts: Mapping[str, Any], path: Path) -> None:
         self._facts = dict(facts)
@@ -31,7 +31,7 @@ class Report:
         print(", ".join(f"{name} {value}" for name, value in facts.items()), flush=True)
 
     def add(self, name: str, section: Section, watched: Watched) -> None:
-        """Print a section; `watched` says how much of the machine was somebody else's meanwhile."""
+        """Print a section; `watched` has the CPU use of other processes during the measurement."""
         machine = {**self._facts, "othersCores": round(watched.others, 2), "loadAtEnd": round(watched.load, 2)}
         self._write(name, {"title": section.title, "machine": machine, "values": section.values})
         print(f"\n### {section.title}\n\n{section.note}", end=" ")
@@ -41,12 +41,12 @@ class Report:
         print(flush=True)
 
     def _write(self, name: str, values: Mapping[str, Any]) -> None:
-        """Into the JSON, as soon as it is measured; parts that are not run this time stay as they were."""
+        """Write to the JSON as soon as a part is measured; parts that are not run this time keep their values."""
         known = json.loads(self._path.read_text()) if self._path.exists() else {}
         self._path.parent.mkdir(exist_ok=True)
         self._path.write_text(json.dumps({**known, name: values}, indent=1) + "\n")
 
 
 def spread(values: Sequence[float], digits: int = 2) -> str:
-    """Median, least and most."""
+    """Median, minimum and maximum."""
     return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f} to {max(values):.{digits}f})"

@@ -1,4 +1,4 @@
-"""What the throttle is measured on: four stock brokers, an API server, the operator, and moves between brokers."""
+"""The setup of the throttle benchmark: four stock brokers, an API server, the operator, and moves between brokers."""
 
 import contextlib
 import json
@@ -15,13 +15,13 @@ from benchmarks.throttle_flow import Flow
 
 MEGABYTE = 1_000_000
 BROKERS = (1, 2, 3, 4)
-# What is deleted leaves the disk at once: by default after a minute.
+# Free the disk space of deleted replicas at once; the default is one minute.
 PROPERTIES = {"log.segment.delete.delay.ms": "1000"}
 
 
 @contextlib.contextmanager
 def stage() -> Iterator[World]:
-    """Brokers with Kafka's defaults for all that copies, in the bench's small heaps, compiled by C1 alone."""
+    """Brokers with Kafka's defaults for replication, but with the small heaps of the bench, compiled by C1 only."""
     names: dict[str, int] = {}
 
     def unique(name: str) -> str:
@@ -37,12 +37,12 @@ def stage() -> Iterator[World]:
 
 
 def throttle(megabytes: int) -> dict[str, str]:
-    """So many megabytes per second on either side of each broker."""
+    """This many megabytes per second on both sides of each broker."""
     return {"leaderRate": f"{megabytes}M", "followerRate": f"{megabytes}M"}
 
 
 def drop(world: World, topic: str) -> None:
-    """Delete a topic and its bytes."""
+    """Delete a topic and its data."""
     admin = world.kafka.admin()
     admin.delete_topics([topic])[topic].result(timeout=60)
     places = [world.kafka.directory / f"{broker}-data" for broker in world.kafka.running]
@@ -53,14 +53,14 @@ def drop(world: World, topic: str) -> None:
 def moving(
     world: World, topic: str, to: Sequence[int], megabytes: int, at_once: int = 100
 ) -> Iterator[tuple[Rebalance, Flow]]:
-    """A rebalance of a topic to these brokers, so many partitions at once (by default 100); it has begun to copy.
+    """A rebalance of a topic to these brokers, with at most `at_once` partitions in parallel; it has started to copy.
 
-    At the end it is deleted, which cancels the copies: what was copied is gone, and the topic is where it was. A topic
-    must have more bytes than can be copied meanwhile.
+    At the end it is deleted, which cancels the copies and restores the topic. A topic must have more bytes than can be
+    copied during the measurement.
     """
     execution = {"parallelPartitionCount": at_once}
     aim = {"throttle": throttle(megabytes), "brokers": {"include": list(to)}, "execution": execution}
-    # Looked at before it is asked for: what is there then is no copy.
+    # Started before the rebalance: existing replicas do not count as copies.
     with Flow(world.kafka, topic) as flow:
         rebalance = world.rebalance("move", topic, **aim)
         try:
@@ -76,7 +76,7 @@ def moving(
 
 @contextlib.contextmanager
 def moved_by_kafka(world: World, topic: str, to: Sequence[int], megabytes: int) -> Iterator[Flow]:
-    """The same moves at the same rate by Kafka's own tool, begun; cancelled at the end, its throttle taken away."""
+    """The same moves at the same rate with Kafka's own tool, started; cancelled at the end, its throttle removed."""
     file = world.kafka.directory / f"{topic}.json"
     count = len(world.judge.describe_topics(topic))
     rows = [{"topic": topic, "partition": at, "replicas": [to[at % len(to)]]} for at in range(count)]

@@ -1,1 +1,1 @@
-"""Other ways of planning the same clusters, to compare with. Each is ``plan(cluster)``: the lists [N] after it."""
+"""Baseline planners for comparison. Each is ``plan(cluster)`` and returns the replica lists [N] after the plan."""

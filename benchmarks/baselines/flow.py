@@ -1,4 +1,4 @@
-"""The exact flow over every partition, and leaders and seconds chosen together by another one: proved, and slow."""
+"""The exact flow over all partitions, with an exact order of leaders and second replicas: proven optimal, but slow."""
 
 from unittest import mock
 
@@ -12,12 +12,12 @@ from kafka_rebalance.planning.replicas import replica_sets as sets
 
 
 def plan(given: Cluster) -> np.ndarray:
-    """The lists after it: every level exact for the sets that the flow has chosen."""
+    """Replica lists after the plan; every objective level is exact for the replica sets that the flow selects."""
     with mock.patch.object(planner, "EXACT_ORDER", len(given.lists)):
         return sets_by_flow(given).lists
 
 
 def sets_by_flow(given: Cluster) -> Solution:
-    """Only the replica sets by the flow; leaders and order as the planner has them at this size."""
+    """Uses the flow for the replica sets only; leaders and order are planned as usual for this cluster size."""
     with mock.patch.object(sets, "SMALL", len(given.lists)):
         return solve(given.instance(), Goals())

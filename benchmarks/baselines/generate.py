@@ -1,4 +1,4 @@
-"""What Kafka's ``kafka-reassign-partitions.sh --generate`` computes, by the placer class of Kafka's own jars."""
+"""What Kafka's ``kafka-reassign-partitions.sh --generate`` computes, with the placer class from Kafka's jars."""
 
 import os
 import subprocess
@@ -15,11 +15,11 @@ from benchmarks.planning_judge import worth
 SOURCE = Path(__file__).with_name("Generate.java")
 RUNS = 5
 TOPIC = 64
-"""Partitions of a topic: Kafka places topic by topic."""
+"""Partitions per topic: Kafka places topic by topic."""
 
 
 def measured(given: Cluster) -> dict[str, Any]:
-    """Its figures, without the start of Java; the first of the runs is not counted, as Java compiles in it."""
+    """Figures without the JVM start; the first run is not counted because the JIT compiles during it."""
     brokers = np.flatnonzero(given.targets)
     sizes = [len(part) for part in np.split(given.rf, range(TOPIC, len(given.rf), TOPIC))]
     header = [len(brokers), *np.stack([brokers, given.racks[brokers]], axis=1).ravel().tolist(), len(sizes)]

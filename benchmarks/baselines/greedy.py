@@ -1,9 +1,10 @@
-"""KAFKA-19048 by the letter of its ticket: copies go one at a time where brokers lack some; then leaders, then seconds.
+"""KAFKA-19048 as its ticket describes it: replicas move one at a time to brokers below their share; then leaders, then
+second replicas.
 
-The ticket leaves open what happens when no copy can go anywhere, or nothing gets better; here it stops and keeps what
-it has. Brokers in breach of racks come first, then those furthest above their share; the receiver is the one that lacks
-the most. The search for a copy that may go begins where the last one on this broker ended: that changes no rule, and
-spares the ticket's repeated passes.
+The ticket does not define what happens when no replica can move or nothing improves; this implementation stops and
+keeps the result so far. Rack violations come first, then the brokers furthest above their share; the destination is the
+broker furthest below its share. The search for a movable replica resumes where the previous search on that broker
+ended: this changes no rule and avoids the repeated passes of the ticket.
 """
 
 from collections import Counter, defaultdict
@@ -14,7 +15,7 @@ from benchmarks.clusters import NO_RACK, Cluster
 
 
 def plan(given: Cluster) -> np.ndarray:
-    """The lists after it."""
+    """Replica lists after the plan."""
     rows = [row.tolist() for row in np.split(given.lists, np.cumsum(given.rf)[:-1])]
     _Mover(given, rows).run()
     _lead(rows)
@@ -22,7 +23,7 @@ def plan(given: Cluster) -> np.ndarray:
 
 
 def shares(given: Cluster) -> np.ndarray:
-    """How many copies each broker shall have [B]: by racks, weighted by their brokers, then evenly within them."""
+    """Target number of replicas per broker [B]: over racks by their broker count, then evenly within each rack."""
     brokers = np.flatnonzero(given.targets)
     current = np.bincount(given.lists, minlength=len(given.racks))
     rack = np.where(given.racks == NO_RACK, -1 - np.arange(len(given.racks)), given.racks)
@@ -42,7 +43,7 @@ def shares(given: Cluster) -> np.ndarray:
 
 
 class _Mover:
-    """Copies going one at a time."""
+    """Moves replicas one at a time."""
 
     def __init__(self, given: Cluster, rows: list[list[int]]) -> None:
         self._rows = rows
@@ -55,7 +56,7 @@ class _Mover:
                 self._on[b].append(p)
 
     def run(self) -> None:
-        """Until neither a breach nor a surplus is left, or none of them can be mended."""
+        """Run until no rack violation and no surplus is left, or none of them can be fixed."""
         for p, row in enumerate(self._rows):
             seen: set[int] = set()
             for b in list(row):
@@ -78,7 +79,7 @@ class _Mover:
                 stuck.add(b)
 
     def _send(self, p: int, b: int) -> bool:
-        """One copy of p leaves b for the broker that lacks the most and is in no rack of the others."""
+        """Move the replica of p on b to the broker furthest below its share whose rack holds no other replica of p."""
         row = self._rows[p]
         taken = {self._rack[other] for other in row if other != b}
         best = max(
@@ -96,7 +97,7 @@ class _Mover:
 
 
 def _lead(rows: list[list[int]]) -> None:
-    """Leaders where the most are lacking; then the followers, each where its pair with the leader is rarest."""
+    """Lead from the broker furthest below its leader share; then order followers by the rarest leader-follower pair."""
     counts = Counter(b for row in rows for b in row)
     left, brokers = len(rows), dict(counts)
     target = {}

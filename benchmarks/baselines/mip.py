@@ -1,4 +1,4 @@
-"""A mixed-integer program: a variable for each partition and broker, counts and racks as rows. Decides sets only."""
+"""A mixed-integer program: a variable per partition and broker, constraints for counts and racks. Sets only."""
 
 import numpy as np
 from ortools.linear_solver import pywraplp
@@ -6,11 +6,11 @@ from ortools.linear_solver import pywraplp
 from benchmarks.clusters import Cluster
 
 SECONDS = 60
-"""After so long it gives what it has."""
+"""Time limit; the best solution so far is returned."""
 
 
 def plan(given: Cluster) -> np.ndarray | None:
-    """Lists whose sets move the fewest; copies that stay keep their places. None: nothing was found in time."""
+    """Replica lists with the fewest moves; kept replicas keep their positions. None: no solution in time."""
     solver = pywraplp.Solver.CreateSolver("SCIP")
     solver.SetTimeLimit(SECONDS * 1000)
     brokers, partitions = np.flatnonzero(given.targets).tolist(), len(given.rf)
