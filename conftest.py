@@ -1,4 +1,4 @@
-"""What all tests share: the API server, the profiles of Hypothesis, the workers, and where the time went."""
+"""Shared by all tests: the API server, the Hypothesis profiles, the workers, and the report of durations."""
 
 import os
 import shutil
@@ -16,19 +16,19 @@ from xdist.remote import Producer
 register_profiles()
 _WORKER = os.environ.get("PYTEST_XDIST_WORKER")
 _NICENESS = 10
-# Spark's driver lives for a minute: compiling well what it runs costs more than it gains.
+# Spark's driver runs for a minute: optimised compilation costs more than it gains.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 @pytest.fixture(scope="session")
 def api_server(request: pytest.FixtureRequest) -> Iterator[KubeCluster]:
-    """The one that `E2E_PROVIDER` selects; the same for all workers."""
+    """The API server that `E2E_PROVIDER` selects, shared by all workers."""
     with shared_kube_cluster(lambda: request.session.testsfailed > 0) as cluster:
         yield cluster
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Before there are workers: a directory that they share. In a worker: its priority."""
+    """Before workers start: create a shared directory. In a worker: set its priority."""
     if _WORKER is None:
         os.environ[DIRECTORY] = tempfile.mkdtemp(prefix="kafka-rebalance-tests-")
         config.pluginmanager.register(Timing())
@@ -37,17 +37,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure() -> None:
-    """The directory goes with the run."""
+    """Delete the shared directory at the end of the run."""
     if _WORKER is None:
         shutil.rmtree(os.environ.pop(DIRECTORY), ignore_errors=True)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling:
-    """In place of any of xdist's own."""
+    """Replaces the schedulers of xdist."""
     return Scheduling(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put what takes long first."""
+    """Run long tests first."""
     items.sort(key=lambda item: position(item.nodeid))

@@ -1,1 +1,1 @@
-"""End-to-end tests and the demo: real brokers, a real API server, the operator as its users run it."""
+"""End-to-end tests and the demo: real brokers, a real API server, and the operator as users run it."""

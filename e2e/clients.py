@@ -1,6 +1,6 @@
-"""Clients of a Kafka cluster that stay connected: a tenth of what a new client costs each time.
+"""Kafka clients that stay connected: ten times cheaper than a new client for each call.
 
-They are made anew when other brokers run than before.
+They are replaced when the set of running brokers changes.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Clients:
-    """One of each kind for one cluster."""
+    """One client of each kind for one cluster."""
 
     def __init__(self, kafka: KafkaCluster) -> None:
         self._kafka = kafka
@@ -25,14 +25,14 @@ class Clients:
         self._other: tuple[str, KafkaAdminClient] | None = None
 
     def admin(self) -> AdminClient:
-        """confluent-kafka's."""
+        """The confluent-kafka client."""
         servers = running(self._kafka)
         if self._admin is None or self._admin[0] != servers:
             self._admin = servers, self._kafka.admin(servers)
         return self._admin[1]
 
     def asked(self, question: Callable[[KafkaAdminClient], T]) -> T:
-        """The answer by kafka-python's; asked again over a new connection where the old one is lost."""
+        """The result from kafka-python; retried over a new connection if the old one is lost."""
         if self._other is not None and self._other[0] == running(self._kafka):
             try:
                 return question(self._other[1])
@@ -44,7 +44,7 @@ class Clients:
         return question(self._other[1])
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._admin = None
         if self._other is not None:
             self._other[1].close()
@@ -52,12 +52,12 @@ class Clients:
 
 
 def running(kafka: KafkaCluster) -> str:
-    """The addresses of the brokers that run."""
+    """The addresses of the running brokers."""
     return ",".join(kafka.address(broker) for broker in kafka.running)
 
 
 def adding_replicas(client: KafkaAdminClient) -> dict[Key, tuple[int, ...]]:
-    """All reassignments in flight: what each is adding."""
+    """All reassignments in flight, with the replicas that each adds."""
     return {
         (found.topic, found.partition): tuple(row["adding_replicas"])
         for found, row in client.list_partition_reassignments().items()

@@ -1,8 +1,9 @@
-"""The clusters of the end-to-end tests, and where to look when one fails.
+"""The clusters of the end-to-end tests, and the location of their logs if a test fails.
 
 Every worker is a lane: a Kafka cluster (five brokers in three racks, and a controller: about 2 GB) and an operator
-serve all its tests; each test has topics of its own and puts back what else it changes. Lanes run side by side and
-share nothing but the API server. On one cluster tests could not: the lowest of all throttles holds for a broker.
+serve all its tests; each test has its own topics and restores everything else that it changes. Lanes run in parallel
+and share only the API server. Tests cannot run in parallel on one cluster: a broker has only one throttle rate, the
+lowest.
 """
 
 import uuid
@@ -23,7 +24,8 @@ from e2e.world import World
 @pytest.fixture(scope="session")
 def kafka(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
     """Brokers 1 to 5 in racks r1, r2, r3, r1, r2."""
-    # A follower may fetch 1 MB of each partition before the throttle sees it: in smaller bites a slow copy is slow.
+    # A follower may fetch 1 MB of each partition before the throttle takes effect: smaller fetches keep a slow copy
+    # slow.
     cluster = KafkaCluster(racks_of(range(1, 6)), properties={"replica.fetch.max.bytes": "65536"}).start()
     yield cluster
     cluster.close(keep_logs=request.session.testsfailed > 0)
@@ -46,7 +48,7 @@ def operator(kube: KubeCluster) -> Iterator[OperatorProcess]:
 
 @pytest.fixture(autouse=True)
 def turn(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Beside the tests of other lanes; or without any of them, where it takes away what all share."""
+    """Run in parallel with other lanes, or alone if the test takes down shared servers."""
     with locked("turn", exclusive=unit(request.node.nodeid)[0] is Kind.ALONE):
         yield
 
@@ -59,7 +61,7 @@ def judge(kafka: KafkaCluster) -> Judge:
 
 @pytest.fixture
 def unique() -> Callable[[str], str]:
-    """Names that no other test uses: `unique("orders")` is orders-3f2a91c4 or the like, the same within a test."""
+    """Unique names: `unique("orders")` is for example orders-3f2a91c4, always the same within a test."""
     suffix = uuid.uuid4().hex[:8]
     return lambda name: f"{name}-{suffix}"
 
@@ -69,7 +71,7 @@ def world(
     kafka: KafkaCluster, kube: KubeCluster, operator: OperatorProcess, unique: Callable[[str], str]
 ) -> Iterator[World]:
     """Topics and resources of one test, on the shared clusters."""
-    operator.ensure_running()  # it may have ended when a test of another lane took the API server away
+    operator.ensure_running()  # it may have exited when a test of another lane stopped the API server
     world = World(kafka, kube, operator, unique)
     yield world
     world.close()
@@ -77,7 +79,7 @@ def world(
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """Below a failed test, say where the logs of its clusters are."""
+    """Add the log locations of its clusters to the report of a failed test."""
     report = yield
     if report.failed:
         for name, fixture in getattr(item, "funcargs", {}).items():

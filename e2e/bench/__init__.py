@@ -1,4 +1,4 @@
-"""The test bench: starts real Kafka and Kubernetes for tests and for the demo, and judges the outcome.
+"""The test bench: starts real Kafka and Kubernetes for the tests and the demo, and checks the outcome.
 
-It must not import the product: what it confirms would otherwise be confirmed by the code under test.
+It must not import the product: otherwise the code under test would confirm itself.
 """

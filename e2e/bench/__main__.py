@@ -1,6 +1,6 @@
-"""`python -m e2e.bench` puts into the cache what the bench starts from: Kafka's jars, Kubernetes' programs and helm.
+"""`python -m e2e.bench` fills the cache with what the bench needs: Kafka's jars, the Kubernetes programs and helm.
 
-`make` runs it before the demo and the tests, so that what takes minutes on a new machine is seen to do so.
+`make` runs it before the demo and the tests, so that the minutes it takes on a new machine are visible.
 """
 
 import os

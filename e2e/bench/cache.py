@@ -1,7 +1,7 @@
-"""Things that are expensive to make, kept outside the work tree so that a second clone starts in seconds.
+"""A cache for artifacts that are expensive to build, outside the work tree, so that a second clone starts in seconds.
 
-An entry is complete or absent: it is made in a directory beside its place and renamed. A lock keeps two processes
-from making the same entry twice.
+An entry is complete or absent: it is built in a temporary directory and renamed. A lock prevents two processes from
+building the same entry.
 """
 
 import fcntl
@@ -22,7 +22,7 @@ def cache_root() -> Path:
 
 
 def cached(entry: str, make: Callable[[Path], None]) -> Path:
-    """The directory of `entry`; where it is missing, `make` fills a new one first."""
+    """The directory of `entry`; if it does not exist, `make` fills a new one."""
     place = cache_root() / entry
     if place.is_dir():
         return place

@@ -1,4 +1,4 @@
-"""Helm, built from the published modules that `e2e/helm/go.mod` pins; what the tests of the chart run."""
+"""Helm, built from the published modules pinned in `e2e/helm/go.mod`; used by the chart tests."""
 
 import hashlib
 import os
@@ -13,7 +13,7 @@ _MODULE = Path(__file__).parents[1] / "helm"
 
 
 def helm_binary() -> Path:
-    """The program, built when it is not cached."""
+    """The path of the binary; builds it if it is not cached."""
     version = _required("helm.sh/helm/v3")
     pins = hashlib.sha256((_MODULE / "go.mod").read_bytes() + (_MODULE / "go.sum").read_bytes()).hexdigest()[:12]
     return cached(f"helm/{version}-{pins}", lambda place: _build(version, place / "helm")) / "helm"
@@ -28,13 +28,13 @@ def _required(module: str) -> str:
 
 def _build(version: str, target: Path) -> None:
     print(f"Building helm {version} from source: two to three minutes with a cold Go cache, once", file=sys.stderr)
-    # Without these it takes itself for one of Kubernetes 1.20, and our chart for one that does not suit it.
+    # Without these flags helm reports Kubernetes 1.20 as its version, and our chart refuses it.
     minor = _required("k8s.io/client-go").split(".")[1]
     facts = {"internal/version.version": version}
     for package in ("pkg/chartutil", "pkg/lint/rules"):
         facts |= {f"{package}.k8sVersionMajor": "1", f"{package}.k8sVersionMinor": minor}
     flags = "-s -w " + " ".join(f"-X helm.sh/helm/v3/{name}={value}" for name, value in facts.items())
-    # A go that is older than go.mod asks for may fetch that toolchain, unless the environment forbids it.
+    # A Go older than go.mod requires may fetch the required toolchain, unless the environment forbids it.
     environment = {"GOTOOLCHAIN": "auto", **os.environ, "CGO_ENABLED": "0"}
     command = ["go", "build", "-mod=readonly", "-ldflags", flags, "-o", str(target), "helm.sh/helm/v3/cmd/helm"]
     subprocess.run(command, check=True, cwd=_MODULE, env=environment, stdout=sys.stderr)

@@ -1,6 +1,6 @@
-"""What Kafka's own command-line tools say of a cluster: the judge of a test is not the code under test.
+"""The state of a cluster according to Kafka's own command-line tools: the code under test must not check itself.
 
-The judge only looks.
+Read-only.
 """
 
 import json
@@ -34,7 +34,7 @@ Key = tuple[str, int]
 
 @dataclass(frozen=True)
 class PartitionState:
-    """One partition as TopicCommand shows it; no leader is None."""
+    """One partition as TopicCommand shows it; leader None: no leader."""
 
     replicas: tuple[int, ...]
     leader: int | None
@@ -57,7 +57,7 @@ class Judge:
     cluster: KafkaCluster
 
     def describe_topics(self, *topics: str) -> dict[Key, PartitionState]:
-        """Every partition of these topics; of all topics, internal ones too, when none is named."""
+        """All partitions of these topics; without topics, of all topics including internal ones."""
         chosen = ("--topic", "|".join(re.escape(topic) for topic in topics)) if topics else ()
         states = {}
         for line in self._ask(_TOPICS, "--describe", *chosen).splitlines():
@@ -81,9 +81,9 @@ class Judge:
         }
 
     def verify(self, target: Mapping[Key, Sequence[int]]) -> list[str]:
-        """What `--verify` finds wrong: a line for each partition that is not, in this very order, at its target.
+        """The problems that `--verify` reports: one line per partition whose replica list is not exactly its target.
 
-        Empty means that every partition is there. The throttles are left as they are.
+        Empty if all partitions have reached their targets. The throttles are left as they are.
         """
         partitions = [
             {"topic": topic, "partition": partition, "replicas": list(replicas)}
@@ -96,17 +96,17 @@ class Judge:
         return _complaints(said.splitlines(), len(partitions))
 
     def topic_configs(self, *topics: str) -> dict[str, dict[str, str]]:
-        """The configs that were set on topics: on all of them, or on these (a call each)."""
+        """The configs that are set on these topics (one call each), or on all topics."""
         if not topics:
             return self._configs("topics")
         return {name: found for topic in topics for name, found in self._configs("topics", topic).items()}
 
     def broker_configs(self) -> dict[str, dict[str, str]]:
-        """The configs that were set at run time on each live broker (by id), and on all ("default")."""
+        """The dynamic configs of each live broker (by id), and the cluster default ("default")."""
         return self._configs("brokers")
 
     def throttles(self) -> dict[str, dict[str, str]]:
-        """Every replication throttle that is set on any broker or topic: nothing, when an operator has tidied up."""
+        """Every replication throttle on any broker or topic: empty after the operator has cleaned up."""
         brokers = {f"broker {name}": configs for name, configs in self.broker_configs().items()}
         topics = {f"topic {name}": configs for name, configs in self.topic_configs().items()}
         throttled = {
@@ -132,7 +132,7 @@ class Judge:
 
 
 def _complaints(lines: Iterable[str], expected: int) -> list[str]:
-    """The lines about partitions that are not done; raises when the tool did not speak about all of them."""
+    """The lines about partitions that are not complete; raises if the tool did not report on all partitions."""
     about = [line for line in lines if "partition" in line and not line.startswith("Status of")]
     if len(about) != expected:
         raise RuntimeError(f"--verify spoke of {len(about)} partitions, not {expected}: {about[:5]}")

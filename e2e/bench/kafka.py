@@ -1,7 +1,7 @@
-"""A real Kafka cluster on this machine: KRaft brokers in racks, and a controller beside them.
+"""A real Kafka cluster on this machine: KRaft brokers in racks, and a separate controller.
 
-The controller is a process of its own, so that a test may kill any broker without killing the quorum. All waiting is
-asking: a broker is up when the brokers say so. Nothing here knows what the tests do with the cluster.
+The controller is a separate process, so that a test can kill any broker without losing the quorum. All waiting is
+polling: a broker is up when the brokers report it. Nothing here depends on the tests.
 """
 
 import contextlib
@@ -33,11 +33,11 @@ _quiet.propagate = False
 
 
 class KafkaCluster:
-    """Brokers `racks` (id -> rack) and one controller; `with` starts it and leaves nothing running.
+    """Brokers `racks` (id -> rack) and one controller; `with` starts them and stops everything at the end.
 
-    `properties` go into every broker's configuration. With `sasl` the brokers' only listener asks for a user
-    (SASL_PLAINTEXT; PLAIN or SCRAM-SHA-512), for clients and for the other brokers alike. `host` is the address that
-    they listen on, for clients that are not on loopback.
+    `properties` are added to every broker's configuration. With `sasl` the brokers' only listener requires
+    authentication (SASL_PLAINTEXT; PLAIN or SCRAM-SHA-512), for clients and for inter-broker traffic. `host` is the
+    listen address, for clients that are not on loopback.
     """
 
     def __init__(
@@ -65,17 +65,17 @@ class KafkaCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """All brokers that are meant to be there, dead or alive, as an operator would be told them."""
+        """All configured brokers, running or not, as in an operator's `bootstrapServers`."""
         return ",".join(self.address(broker) for broker in self.brokers)
 
     @property
     def brokers(self) -> tuple[int, ...]:
-        """The ids of all brokers, dead or alive."""
+        """The ids of all brokers, running or not."""
         return tuple(sorted(self._ports))
 
     @property
     def running(self) -> tuple[int, ...]:
-        """The ids of the brokers whose process runs."""
+        """The ids of the brokers whose process is running."""
         return tuple(broker for broker in self.brokers if self._runs(broker))
 
     def address(self, broker: int) -> str:
@@ -91,7 +91,7 @@ class KafkaCluster:
         return self.directory / f"{broker}.log"
 
     def client_config(self, bootstrap: str | None = None, **more: Any) -> dict[str, Any]:
-        """A configuration for confluent-kafka's clients."""
+        """A configuration for the confluent-kafka clients."""
         config: dict[str, Any] = {"bootstrap.servers": bootstrap or self.bootstrap_servers}
         if self.sasl:
             config |= {
@@ -100,16 +100,16 @@ class KafkaCluster:
                 "sasl.username": "admin",
                 "sasl.password": SASL_USERS["admin"],
             }
-        # A metadata refresh of 5 minutes makes a client cling to a dead broker; asking must never create a topic.
+        # With the default refresh of 5 minutes a client keeps using a dead broker; reading must never create a topic.
         return config | {"topic.metadata.refresh.interval.ms": 3000, "allow.auto.create.topics": False} | more
 
     def admin(self, bootstrap: str | None = None) -> AdminClient:
-        """A new admin client; librdkafka's complaints about brokers that are down are not shown."""
+        """A new admin client; librdkafka's log messages about unavailable brokers are hidden."""
         return AdminClient(self.client_config(bootstrap), logger=_quiet)
 
     @property
     def tool_config(self) -> Path:
-        """The `--command-config` of Kafka's own tools."""
+        """The `--command-config` file for Kafka's own tools."""
         path = self.directory / "tool.properties"
         if not path.exists():
             lines = ["default.api.timeout.ms=60000"]
@@ -118,10 +118,10 @@ class KafkaCluster:
             path.write_text("\n".join(lines) + "\n")
         return path
 
-    # -- life ---------------------------------------------------------------------------------------------------
+    # -- lifecycle ----------------------------------------------------------------------------------------------
 
     def start(self) -> Self:
-        """Start everything and wait until every broker sees every broker."""
+        """Start all processes and wait until every broker sees every other broker."""
         try:
             self._start_controller()
             for broker in self.brokers:
@@ -135,7 +135,7 @@ class KafkaCluster:
         return self
 
     def close(self, *, keep_logs: bool = False) -> None:
-        """Kill everything; delete the data, and the logs too unless they are to be kept."""
+        """Kill all processes; delete the data, and the logs unless `keep_logs`."""
         self._tools.close()
         for child in self._children.values():
             child.kill9()
@@ -159,28 +159,28 @@ class KafkaCluster:
     # -- single brokers -----------------------------------------------------------------------------------------
 
     def kill9(self, *brokers: int) -> None:
-        """SIGKILL, without waiting for the cluster to notice: see `wait_gone`."""
+        """SIGKILL, without waiting until the cluster notices it: see `wait_gone`."""
         for broker in brokers:
             self._children[broker].kill9()
 
     def pause(self, *brokers: int) -> None:
-        """Let brokers hang: their connections stay open, and nothing answers."""
+        """SIGSTOP: connections stay open, but the brokers do not answer."""
         for broker in brokers:
             self._children[broker].pause()
 
     def resume(self, *brokers: int) -> None:
-        """Let brokers that hang go on, and wait until they serve."""
+        """SIGCONT, and wait until the brokers serve requests."""
         for broker in brokers:
             self._children[broker].resume()
         self.wait_ready()
 
     def stop(self, *brokers: int) -> None:
-        """A controlled shutdown: leaders move away first where they can."""
+        """Controlled shutdown: leaders move to other brokers where possible."""
         for broker in brokers:
             self._children[broker].stop()
 
     def start_brokers(self, *brokers: int) -> None:
-        """Start brokers that were stopped or killed, and wait until they serve."""
+        """Start brokers that were stopped or killed, and wait until they serve requests."""
         for broker in brokers:
             if self._runs(broker):
                 raise RuntimeError(f"broker {broker} runs already")
@@ -188,13 +188,13 @@ class KafkaCluster:
         self.wait_ready()
 
     def restart(self, *brokers: int) -> None:
-        """A controlled shutdown and a new start, one broker after the other."""
+        """Controlled shutdown and start, one broker at a time."""
         for broker in brokers:
             self.stop(broker)
             self.start_brokers(broker)
 
     def add(self, racks: Mapping[int, str]) -> None:
-        """Start new, empty brokers, and wait until they serve."""
+        """Start new, empty brokers, and wait until they serve requests."""
         for broker, rack in racks.items():
             if broker in self._ports:
                 raise ValueError(f"broker {broker} is there already")
@@ -204,7 +204,7 @@ class KafkaCluster:
         self.wait_ready()
 
     def remove(self, broker: int) -> None:
-        """Stop a broker, unregister it with Kafka's own tool and forget it and its data."""
+        """Stop a broker, unregister it with Kafka's own tool and delete its data."""
         if self._runs(broker):
             self.stop(broker)
         self._children.pop(broker, None)
@@ -218,7 +218,7 @@ class KafkaCluster:
         del self.racks[broker]
         shutil.rmtree(self._data(broker))
 
-    # -- asking the cluster -------------------------------------------------------------------------------------
+    # -- queries ------------------------------------------------------------------------------------------------
 
     def wait_ready(self, timeout: float = 90) -> None:
         """Wait until every running broker answers and lists every running broker."""
@@ -231,7 +231,7 @@ class KafkaCluster:
             )
 
     def wait_gone(self, *brokers: int, timeout: float = 60) -> None:
-        """Wait until every running broker has noticed that these are not there."""
+        """Wait until no running broker lists these brokers."""
         for witness in self.running:
             wait_until(
                 f"broker {witness} no longer lists {brokers}",
@@ -240,10 +240,10 @@ class KafkaCluster:
             )
 
     def run_tool(self, main: str, *arguments: str) -> str:
-        """Run one of Kafka's command-line tools; its standard output."""
+        """Run one of Kafka's command-line tools; returns its standard output."""
         return self._tools.run(main, *arguments, timeout=120)
 
-    # -- inside -------------------------------------------------------------------------------------------------
+    # -- internals ----------------------------------------------------------------------------------------------
 
     def _runs(self, broker: int) -> bool:
         return broker in self._children and self._children[broker].running
@@ -252,14 +252,15 @@ class KafkaCluster:
         return ",".join(self.address(broker) for broker in self.running)
 
     def _seen_by(self, broker: int) -> set[int]:
-        """The brokers that this broker lists; none while it does not answer."""
+        """The brokers in this broker's metadata; empty while it does not answer."""
         for child in self._children.values():
             if child.name in (str(broker), str(CONTROLLER_ID)):
                 child.check_alive()
         with contextlib.suppress(OSError), socket.create_connection((self.host, self._ports[broker]), timeout=1):
-            # A new client every time: an old one remembers other brokers and asks those.
+            # A new client each time: an old one remembers other brokers and queries those.
             client = self.admin(self.address(broker))
-            # Not describe_cluster, which asks the broker named controller, and ends the process where all are fenced.
+            # Not describe_cluster: it queries the controller's broker, and terminates the process if all brokers are
+            # fenced.
             with contextlib.suppress(KafkaException):
                 return set(client.list_topics(timeout=5).brokers)
         return set()
@@ -292,7 +293,7 @@ class KafkaCluster:
         )
         path = self._write(broker, properties | self._properties)
         if not data.exists():
-            # All that Kafka's formatting writes for a node that is no controller; it saves a JVM per broker.
+            # This is all that Kafka's formatting writes for a broker; writing it here saves a JVM start per broker.
             data.mkdir()
             (data / "meta.properties").write_text(f"version=1\ncluster.id={self._cluster_id}\nnode.id={broker}\n")
         self._spawn(broker, path)
@@ -323,5 +324,5 @@ class KafkaCluster:
 
 
 def racks_of(brokers: Sequence[int], racks: int = 3) -> dict[int, str]:
-    """Spread brokers over racks r1, r2, … in turn."""
+    """Distribute brokers over racks r1, r2, … in turn."""
     return {broker: f"r{1 + at % racks}" for at, broker in enumerate(brokers)}

@@ -1,6 +1,6 @@
 """The jars of a pinned Kafka version, and how to run one of its classes.
 
-`KAFKA_VERSION` selects the line: 4.3 (the default) or 3.9, with or without the patch number of its pom.
+`KAFKA_VERSION` selects the release line: 4.3 (default) or 3.9, with or without the patch number of its pom.
 """
 
 import hashlib
@@ -18,8 +18,8 @@ from e2e.bench.waiting import wait_until
 
 _POMS = Path(__file__).parents[1] / "kafka"
 _VERSIONS = {"4.3": "4.3.1", "3.9": "3.9.1"}
-# Brokers in tests are many and short-lived: small heaps, no optimising compiler, one collector thread. With 256 MB
-# and some hundred partitions, filling topics is mostly garbage collection.
+# Tests run many short-lived brokers: small heaps, C1 only, one collector thread. With 256 MB and several hundred
+# partitions, filling topics is mostly garbage collection.
 _JVM = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
 
 
@@ -32,22 +32,22 @@ class KafkaJars:
     jvm: tuple[str, ...] = ()
 
     def java(self, main: str, *arguments: str, role: str, beside: Path | None = None) -> list[str]:
-        """The command line of class `main`; `role` is "broker" or "tool" and selects where its log lines go.
+        """The command line for class `main`; `role` is "broker" or "tool" and selects the log configuration.
 
-        `beside` is one more jar.
+        `beside` is an additional jar.
         """
         logging = (
             f"-Dlog4j.configuration=file:{_POMS}/log4j-{role}.properties"
             if self.version.startswith("3.")
             else f"-Dlog4j2.configurationFile={_POMS}/log4j2-{role}.properties"
         )
-        # Spelled out and sorted: a class archive is only used with the very same class path.
+        # Explicit and sorted: a class archive is only valid for the identical class path.
         class_path = ":".join(str(jar) for jar in (*sorted(self.libs.glob("*.jar")), *([beside] if beside else ())))
         return ["java", *_JVM, *self.jvm, logging, "-cp", class_path, main, *arguments]
 
 
 def kafka_jars(version: str | None = None) -> KafkaJars:
-    """The jars of `version` (default: `KAFKA_VERSION`, else 4.3), fetched when they are not in the cache."""
+    """The jars of `version` (default: `KAFKA_VERSION`, else 4.3); downloads them if they are not cached."""
     asked = version or os.environ.get("KAFKA_VERSION") or "4.3"
     line = ".".join(asked.split(".")[:2])
     exact = _VERSIONS.get(line)
@@ -57,20 +57,20 @@ def kafka_jars(version: str | None = None) -> KafkaJars:
     entry = f"kafka/{exact}-{hashlib.sha256(pom.read_bytes()).hexdigest()[:12]}"
     plain = KafkaJars(exact, cached(entry, lambda place: _fetch(pom, exact, place)))
     archive = cached(f"{entry}-classes", lambda place: _archive_classes(plain, place)) / "classes.jsa"
-    # Another Java than the one that wrote the archive ignores it, and must not say so on a tool's standard output.
+    # A different JVM than the one that wrote the archive ignores it, and must not warn on a tool's standard output.
     return replace(plain, jvm=(f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", "-Xlog:disable"))
 
 
 def _fetch(pom: Path, version: str, place: Path) -> None:
     print(f"Fetching the jars of Kafka {version} (about 55 MB, once)", file=sys.stderr, flush=True)
-    # Maven 3.8 takes no other directory for its leftovers than the one of the pom.
+    # Maven 3.8 writes its temporary files only beside the pom.
     (place / "pom.xml").write_bytes(pom.read_bytes())
     copy = ("dependency:copy-dependencies", f"-DoutputDirectory={place}")
     subprocess.run(["mvn", "-q", "-B", *copy], check=True, cwd=place, stdout=sys.stderr)
 
 
 def _archive_classes(jars: KafkaJars, place: Path) -> None:
-    """Start one node once and let Java write down the classes it loaded: later starts cost half the CPU time."""
+    """Start one node once so that Java archives the loaded classes: later starts need half the CPU time."""
     broker, controller = reserve_port(), reserve_port()
     with tempfile.TemporaryDirectory() as work:
         properties = Path(work, "node.properties")
@@ -95,8 +95,8 @@ def _archive_classes(jars: KafkaJars, place: Path) -> None:
 
 
 def format_storage(jars: KafkaJars, properties: Path, cluster_id: str) -> None:
-    """Kafka's own formatting of a controller's storage, with the feature levels of a new cluster."""
-    # With the equals sign: an id may begin with a dash.
+    """Format a controller's storage with Kafka's own tool and the default feature levels."""
+    # With an equals sign, because an id may start with a dash.
     arguments = ("format", f"--cluster-id={cluster_id}", "--config", str(properties))
     done = subprocess.run(
         jars.java("kafka.tools.StorageTool", *arguments, role="tool"), capture_output=True, text=True, check=False

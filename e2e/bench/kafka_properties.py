@@ -1,16 +1,16 @@
-"""The configuration files of the bench's brokers and controller: stock Kafka, but for what a comment here explains."""
+"""Configuration files of the bench's brokers and controller: Kafka's defaults, except where a comment explains why."""
 
 from pathlib import Path
 
 CONTROLLER_ID = 1000
-# The users of a cluster that asks for one; the passwords are public, the listeners are on this machine.
+# Users of a cluster with SASL; the passwords may be public because the listeners are local to this machine.
 SASL_USERS = {"admin": "admin-secret", "operator": "operator-secret"}
 
 _MODULES = "org.apache.kafka.common.security"
 
 
 def controller_properties(data: Path, port: int) -> dict[str, str]:
-    """The controller's own file."""
+    """The controller's configuration file."""
     return {
         "process.roles": "controller",
         "node.id": str(CONTROLLER_ID),
@@ -23,7 +23,7 @@ def controller_properties(data: Path, port: int) -> dict[str, str]:
 def broker_properties(
     broker: int, *, rack: str, data: Path, address: str, controller_port: int, replicas: int, sasl: bool
 ) -> dict[str, str]:
-    """A broker's file; `replicas` is what the internal topics get, `address` is host:port of its listener."""
+    """A broker's configuration; `replicas` is the RF of internal topics, `address` the listener's host:port."""
     listener = f"CLIENT://{address}"
     return {
         "process.roles": "broker",
@@ -33,12 +33,12 @@ def broker_properties(
         "advertised.listeners": listener,
         "inter.broker.listener.name": "CLIENT",
         "log.dirs": str(data),
-        # Consumers start at once, and the internal topics stay small.
+        # Consumers start at once, and internal topics stay small.
         "group.initial.rebalance.delay.ms": "0",
         "offsets.topic.num.partitions": "5",
         "offsets.topic.replication.factor": str(replicas),
         "transaction.state.log.replication.factor": str(replicas),
-        # Nobody asks by JMX, and a cleaner of next to nothing needs no 128 MB.
+        # JMX is not used, and cleaning tiny logs does not need 128 MB.
         "metric.reporters": "",
         "log.cleaner.dedupe.buffer.size": "1100000",
         **_quorum(controller_port),
@@ -47,7 +47,7 @@ def broker_properties(
 
 
 def login() -> str:
-    """The JAAS line, without its semicolon, with which brokers and tools log in as admin."""
+    """The JAAS line, without its semicolon, for brokers and tools that log in as admin."""
     return f'{_MODULES}.plain.PlainLoginModule required username="admin" password="{SASL_USERS["admin"]}"'
 
 
@@ -55,7 +55,7 @@ def _quorum(controller_port: int) -> dict[str, str]:
     return {
         "controller.quorum.voters": f"{CONTROLLER_ID}@127.0.0.1:{controller_port}",
         "controller.listener.names": "CONTROLLER",
-        # A killed broker cannot register again before its old session ends: 9 s by default.
+        # A killed broker cannot register again until its old session ends; the default is 9 s.
         "broker.session.timeout.ms": "5000",
         "broker.heartbeat.interval.ms": "500",
     }

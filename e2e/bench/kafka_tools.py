@@ -1,4 +1,4 @@
-"""Kafka's own command-line tools, one after the other in one Java process: its start costs more than what they do."""
+"""Runs Kafka's own command-line tools in one Java process: starting the JVM costs more than the tools do."""
 
 import hashlib
 import struct
@@ -13,7 +13,7 @@ _SOURCE = Path(__file__).with_name("KafkaTools.java")
 
 
 class KafkaTools:
-    """The process begins with the first tool, and ends with `close` or with this process: its input ends then."""
+    """The process starts with the first tool and ends with `close`, or with this process because its stdin closes."""
 
     def __init__(self, jars: KafkaJars) -> None:
         self._jars = jars
@@ -21,7 +21,7 @@ class KafkaTools:
         self._turn = threading.Lock()
 
     def run(self, main: str, *arguments: str, timeout: float) -> str:
-        """The standard output of class `main`. RuntimeError, with all it said, where it fails or takes too long."""
+        """The standard output of class `main`. RuntimeError with all its output if it fails or times out."""
         with self._turn:
             code, out, err = self._ask((main, *arguments), timeout)
         if code:
@@ -29,7 +29,7 @@ class KafkaTools:
         return out
 
     def close(self) -> None:
-        """End the process, if there is one."""
+        """Stop the process if it is running."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
@@ -50,7 +50,7 @@ class KafkaTools:
             self.close()
             raise RuntimeError(f"{' '.join(words)} did not answer within {timeout:.0f} s, or ended Java") from lost
         except BaseException:
-            self.close()  # what it answers later is not the answer to the next question
+            self.close()  # a late answer must not be taken for the answer to the next request
             raise
         finally:
             limit.cancel()

@@ -1,8 +1,8 @@
-"""A real Kubernetes API server, whichever is at hand.
+"""A real Kubernetes API server.
 
 `E2E_PROVIDER` selects it: `own` (the default) starts etcd, kube-apiserver and the controller manager on loopback;
-`kind` makes a cluster in Docker; `existing` takes the one of `KUBECONFIG_E2E` or `KUBECONFIG`. Tests see the same
-`KubeCluster` everywhere. There is no kubelet in ours: nothing here may expect a pod to run.
+`kind` creates a cluster in Docker; `existing` uses the cluster of `KUBECONFIG_E2E` or `KUBECONFIG`. Tests always see
+the same `KubeCluster`. The `own` cluster has no kubelet: no test here may expect a Pod to run.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ _KIND_NAME = "kafka-rebalance-e2e"
 
 
 class KubeCluster:
-    """An API server that is there, its administrator's kubeconfig and a kubectl."""
+    """A running API server, its administrator's kubeconfig and a kubectl."""
 
     def __init__(self, admin_kubeconfig: Path, kubectl: Path) -> None:
         self.admin_kubeconfig = admin_kubeconfig
@@ -38,12 +38,12 @@ class KubeCluster:
         self._connection: Connection | None = None
 
     def start(self) -> Self:
-        """Wait until it is ready; raises when nobody answers."""
+        """Wait until it is ready; raises if it does not answer."""
         self.kubectl("get", "--raw", "/readyz")
         return self
 
     def close(self, *, keep_logs: bool = False) -> None:
-        """Let go of it; what the tests created in a cluster of somebody else is theirs to delete."""
+        """Release it; in an existing cluster, tests delete the resources that they created."""
         if not keep_logs:
             shutil.rmtree(self.directory, ignore_errors=True)
 
@@ -58,9 +58,9 @@ class KubeCluster:
     def kubectl(
         self, *arguments: str, stdin: str | None = None, kubeconfig: Path | None = None, timeout: float = 60
     ) -> str:
-        """Run kubectl as the administrator, or with another kubeconfig; its standard output.
+        """Run kubectl as the administrator, or with another kubeconfig; returns its standard output.
 
-        Raises `KubectlError`, whose text is kubectl's own complaint, when it fails.
+        Raises `KubectlError` with kubectl's error message if it fails.
         """
         done = subprocess.run(
             [str(self.kubectl_path), "--kubeconfig", str(kubeconfig or self.admin_kubeconfig), *arguments],
@@ -69,7 +69,7 @@ class KubeCluster:
             text=True,
             check=False,
             timeout=timeout,
-            # Its cache of API groups would outlive a cluster that reuses the port.
+            # A shared cache of API groups would outlive the cluster if another one reuses its port.
             env={**os.environ, "KUBECACHEDIR": str(self.directory / "kubectl-cache")},
         )
         if done.returncode:
@@ -82,7 +82,7 @@ class KubeCluster:
 
     @property
     def api(self) -> Connection:
-        """The API server without kubectl, as the administrator: for what is asked often."""
+        """A connection to the API server without kubectl, as the administrator: for frequent requests."""
         if self._connection is None:
             self._connection = Connection(self._view(), self.directory)
         return self._connection
@@ -92,7 +92,7 @@ class KubeCluster:
         self.kubectl("apply", "-f", "-", stdin=manifest)
 
     def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
-        """A kubeconfig with a token of that service account (and no other right)."""
+        """A kubeconfig with a token of that service account only."""
         view = self._view()
         token = self.kubectl("create", "token", name, "--namespace", namespace, "--duration", "24h").strip()
         path = self.directory / f"{namespace}-{name}.kubeconfig"
@@ -119,7 +119,7 @@ class OwnKubeCluster(KubeCluster):
         return f"https://127.0.0.1:{self._api}"
 
     def start(self) -> Self:
-        """Start everything and wait until the API server is ready and hands out service accounts."""
+        """Start all processes and wait until the API server is ready and creates service accounts."""
         try:
             self._start_etcd()
             self._make_certificates()
@@ -132,7 +132,7 @@ class OwnKubeCluster(KubeCluster):
         return self
 
     def close(self, *, keep_logs: bool = False) -> None:
-        """Kill everything; the state is thrown away."""
+        """Kill all processes; the state is deleted."""
         for child in reversed(self._children.values()):
             child.kill9()
         self._children.clear()
@@ -144,7 +144,7 @@ class OwnKubeCluster(KubeCluster):
         super().close(keep_logs=keep_logs)
 
     def kill9_api_server(self) -> None:
-        """SIGKILL to the API server; etcd keeps what it knew."""
+        """SIGKILL to the API server; etcd keeps its state."""
         self._children["kube-apiserver"].kill9()
 
     def start_api_server(self) -> None:
@@ -157,13 +157,13 @@ class OwnKubeCluster(KubeCluster):
             *(f"--tls-private-key-file={pki.key('apiserver')}", "--service-account-issuer=https://bench"),
             *(f"--service-account-key-file={pki.directory}/tokens.pub",),
             *(f"--service-account-signing-key-file={pki.key('tokens')}", "--service-cluster-ip-range=10.96.0.0/16"),
-            # A service that leads to loopback is refused by the API server itself, again and again.
+            # The API server itself refuses a Service with loopback endpoints, on every retry.
             "--endpoint-reconciler-type=none",
         )
         self.wait_ready()
 
     def wait_ready(self, timeout: float = 90) -> None:
-        """Wait until /readyz says so."""
+        """Wait until /readyz succeeds."""
         trust = urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=self._authority.crt("ca")))
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), trust)
 
@@ -208,20 +208,20 @@ class OwnKubeCluster(KubeCluster):
 
     def _run(self, program: str, *arguments: str) -> None:
         log = self.directory / f"{program}.log"
-        # Everything is on loopback: a proxy of the environment must not be asked.
+        # All servers are on loopback: ignore the proxy settings of the environment.
         env = {key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")}
         self._children[program] = Child([str(self._bin / program), *arguments], log=log, env=env)
 
 
 class KindCluster(KubeCluster):
-    """A cluster made by `kind` in Docker, deleted at the end."""
+    """A cluster created by `kind` in Docker, deleted at the end."""
 
     def __init__(self) -> None:
         super().__init__(Path(), _on_path("kubectl"))
         self.admin_kubeconfig = self.directory / "kind.kubeconfig"
 
     def start(self) -> Self:
-        """Create the cluster; one that a killed run left behind is replaced."""
+        """Create the cluster; replaces one that a killed run left behind."""
         self._kind("delete", "cluster")
         self._kind("create", "cluster", "--config", str(_KIND_CONFIG), "--wait", "180s")
         return super().start()

@@ -1,4 +1,4 @@
-"""Requests to an API server over a connection that stays open: a tenth of what a kubectl costs each time."""
+"""Requests to an API server over a persistent connection: ten times cheaper than kubectl."""
 
 import base64
 import http.client
@@ -12,13 +12,13 @@ from typing import Any
 
 
 class KubectlError(RuntimeError):
-    """The API server, or kubectl, refuses; the text is what kubectl says."""
+    """The API server or kubectl refused the request; the text is kubectl's error message."""
 
 
 class Connection:
-    """With the credentials of a kubeconfig as `kubectl config view --raw --minify --flatten -o json` prints it.
+    """Uses the credentials of a kubeconfig as printed by `kubectl config view --raw --minify --flatten -o json`.
 
-    A client certificate or a token. Each thread has a connection of its own.
+    Supports a client certificate or a token. Each thread has its own connection.
     """
 
     def __init__(self, kubeconfig: Mapping[str, Any], directory: Path) -> None:
@@ -27,7 +27,7 @@ class Connection:
         self._headers = {"Content-Type": "application/json"}
         self._trust = ssl.create_default_context(cadata=_decoded(cluster["certificate-authority-data"]))
         if "client-certificate-data" in user:
-            both = directory / "connection.pem"  # the ssl module reads them from files only
+            both = directory / "connection.pem"  # the ssl module reads certificates from files only
             both.touch(mode=0o600)
             both.write_text(_decoded(user["client-certificate-data"]) + _decoded(user["client-key-data"]))
             self._trust.load_cert_chain(both)
@@ -36,16 +36,16 @@ class Connection:
         self._own = threading.local()
 
     def get(self, path: str, **query: str) -> Any:
-        """What is at a path, parsed. `KubectlError` where the API server refuses."""
+        """GET a path; returns the parsed JSON. `KubectlError` if the API server refuses."""
         try:
             return self._ask(self._kept(), "GET", path, query)
-        except (OSError, http.client.HTTPException):  # the server has closed it meanwhile
+        except (OSError, http.client.HTTPException):  # the server has closed the idle connection
             self._own.kept = None
             return self._ask(self._kept(), "GET", path, query)
 
     def send(self, method: str, path: str, body: Mapping[str, Any] | None = None, **query: str) -> Any:
-        """Create, replace, merge or delete; the answer, parsed. `KubectlError` where the API server refuses."""
-        connection = self._new()  # a kept one may be closed by now, and what changes something is not sent twice
+        """Create, replace, merge or delete; returns the parsed response. `KubectlError` if the API server refuses."""
+        connection = self._new()  # a kept connection may be closed by now, and writes are not retried
         try:
             return self._ask(connection, method, path, query, json.dumps(body) if body is not None else None)
         finally:
@@ -75,7 +75,7 @@ class Connection:
         connection.request(method, target, body, self._headers | patch)
         answer = connection.getresponse()
         text = answer.read().decode()
-        # A kind that is not served is refused in plain words.
+        # A kind that is not served is refused in plain text.
         said = json.loads(text) if text.startswith("{") else {"message": text.strip()}
         if answer.status >= http.HTTPStatus.BAD_REQUEST:
             reason = said.get("reason") or http.HTTPStatus(answer.status).phrase.replace(" ", "")

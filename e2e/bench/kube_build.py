@@ -1,6 +1,6 @@
-"""Kubernetes' programs, built from the published modules that `e2e/kube/go.mod` pins.
+"""Kubernetes programs, built from the published modules pinned in `e2e/kube/go.mod`.
 
-No release download and no container registry is needed: only the Go module proxy of the environment.
+It needs no release download and no container registry, only the Go module proxy of the environment.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ _NODE = ("kube-scheduler", "kubelet", "kube-proxy")
 
 
 def kube_binaries() -> Path:
-    """The directory with etcd, kube-apiserver, kube-controller-manager and kubectl, built when it is not cached."""
+    """The directory with etcd, kube-apiserver, kube-controller-manager and kubectl; builds them if missing."""
 
     def build(place: Path) -> None:
         _tell("a control plane and etcd", "5 to 15 minutes")
@@ -30,7 +30,7 @@ def kube_binaries() -> Path:
 
 
 def node_binaries() -> Path:
-    """The directory with what a node needs beside the control plane: scheduler, kubelet, kube-proxy, and pause."""
+    """The directory with the additional programs of a node: scheduler, kubelet, kube-proxy, and pause."""
 
     def build(place: Path) -> None:
         _tell("a scheduler, a kubelet and a kube-proxy", "2 to 10 minutes")
@@ -41,7 +41,7 @@ def node_binaries() -> Path:
 
 
 def _built(suffix: str, build: Callable[[Path], None]) -> Path:
-    """The cache entry's programs; named for all that they are made from."""
+    """The cache entry with the programs; its name is a hash of all inputs."""
     sources = (_MODULE / "go.mod", _MODULE / "go.sum", _MODULE / "pause" / "main.go")
     pins = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
 
@@ -68,7 +68,7 @@ def _version() -> str:
 
 
 def _build_kubernetes(place: Path, *commands: str) -> None:
-    # Without these the server reports v0.0.0-master, which clients and charts compare with.
+    # Without these flags the server reports v0.0.0-master; clients and charts compare versions.
     version = _version()
     major, minor = version.lstrip("v").split(".")[:2]
     facts = {"gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
@@ -78,7 +78,7 @@ def _build_kubernetes(place: Path, *commands: str) -> None:
 
 
 def _go_build(flags: str, target: str, *packages: str) -> None:
-    # A go that is older than go.mod asks for may fetch that toolchain, unless the environment forbids it.
+    # A Go older than go.mod requires may fetch the required toolchain, unless the environment forbids it.
     environment = {"GOTOOLCHAIN": "auto", **os.environ, "CGO_ENABLED": "0"}
     command = ["go", "build", "-mod=readonly", "-ldflags", flags, "-o", target, *packages]
     subprocess.run(command, check=True, cwd=_MODULE, env=environment, stdout=sys.stderr)

@@ -1,6 +1,6 @@
-"""Topics, bytes in them, and traffic that proves that no acknowledged record was lost.
+"""Topics, their data, and traffic that proves that no acknowledged record was lost.
 
-It writes and reads with confluent-kafka alone and knows nothing of reassignments.
+It uses only confluent-kafka and is independent of reassignments.
 """
 
 import logging
@@ -30,7 +30,7 @@ def create_topics(
     assignments: Mapping[str, Sequence[Sequence[int]]],
     configs: Mapping[str, str] | None = None,
 ) -> None:
-    """Create topics with the replicas given per partition, and wait until every broker knows every leader."""
+    """Create topics with these replicas per partition, and wait until every broker knows every leader."""
     topics = [
         NewTopic(
             topic,
@@ -59,14 +59,15 @@ def _all_led(client: Any, assignments: Mapping[str, Sequence[Sequence[int]]]) ->
 
 
 def fill(cluster: KafkaCluster, partitions: Mapping[tuple[str, int], int], *, record_bytes: int = 16_384) -> None:
-    """Write so many bytes of records that do not compress into each partition, acknowledged by all replicas."""
+    """Write this many bytes of incompressible records to each partition, acknowledged by all replicas."""
     failed: list[KafkaError] = []
 
     def delivered(error: KafkaError | None, _message: Message) -> None:
         if error is not None:
             failed.append(error)
 
-    # Five requests in flight per broker: librdkafka would send all it has, and heaps as small as ours cannot hold it.
+    # Five requests in flight per broker: without the limit librdkafka sends everything, which overflows our small
+    # heaps.
     settings: dict[str, Any] = {
         "max.in.flight": 5,
         "linger.ms": 5,
@@ -74,11 +75,11 @@ def fill(cluster: KafkaCluster, partitions: Mapping[tuple[str, int], int], *, re
         "queue.buffering.max.kbytes": 16_384,
     }
     payload = os.urandom(record_bytes)
-    # The leaders take the bulk at their own pace, so that the followers fetch a lot at once. The last record waits
-    # for all replicas, and so for all records before it.
+    # The bulk is acknowledged by the leaders only, so that followers fetch large batches. The last record waits for all
+    # replicas, and so for all records before it.
     bulk = Producer(cluster.client_config(acks="1", **settings), logger=_quiet)
-    # One partition after the other: librdkafka sends each partition's batch in a request of its own, so full
-    # batches cost a tenth of what many started ones do.
+    # One partition after the other: librdkafka sends each partition's batch in its own request, so full batches cost a
+    # tenth of many partial ones.
     for (topic, partition), size in partitions.items():
         for begin in range(record_bytes, size, record_bytes):
             _produce(bulk, topic, payload[: size - begin], partition, delivered)
@@ -107,7 +108,7 @@ def _produce(producer: Producer, topic: str, value: bytes, partition: int, deliv
 
 @dataclass(frozen=True)
 class TrafficReport:
-    """What became of the records of a `Traffic`; lost are those acknowledged and never read back."""
+    """The outcome of a `Traffic`; lost records were acknowledged and never read back."""
 
     produced: int
     acknowledged: int
@@ -116,7 +117,7 @@ class TrafficReport:
     duplicated: int
     refused: tuple[str, ...]
     complaints: tuple[str, ...]
-    """What the consumer was told meanwhile, brokers that were away for instance: to explain a loss."""
+    """Errors of the consumer, for example unavailable brokers: to explain a loss."""
 
     @property
     def clean(self) -> bool:
@@ -127,8 +128,8 @@ class TrafficReport:
 class Traffic:
     """A producer (idempotent, acks=all) and a consumer that run in the background until `stop`.
 
-    `rate` is in records per second over all partitions of the topics, which are written in turn. Each record names
-    this traffic, its partition and its number there, so that other records in the topics are ignored.
+    `rate` is in records per second over all partitions of the topics, which are written in turn. Each record contains
+    the id of this traffic, its partition and its sequence number, so that other records in the topics are ignored.
     """
 
     def __init__(
@@ -162,7 +163,7 @@ class Traffic:
 
     @property
     def consumed(self) -> int:
-        """How many different records have been read back so far."""
+        """Number of different records that have been read back so far."""
         with self._lock:
             return len(self._consumed)
 
@@ -173,7 +174,7 @@ class Traffic:
         return self
 
     def stop(self, timeout: float = 60) -> TrafficReport:
-        """Stop writing, read until every acknowledged record was seen or `timeout` is over, and report."""
+        """Stop writing, read until every acknowledged record was seen or `timeout` expires, and report."""
         self._stopping.set()
         producing, consuming = self._threads
         producing.join(timeout)
@@ -204,7 +205,7 @@ class Traffic:
         admin = cluster.admin()
         known = admin.list_topics(timeout=30).topics
         partitions = [(topic, partition) for topic in topics for partition in sorted(known[topic].partitions)]
-        # All in one call: a consumer would ask for one partition after the other.
+        # One call for all partitions: a consumer would query them one by one.
         latest = {TopicPartition(topic, partition): OffsetSpec.latest() for topic, partition in partitions}
         ends = admin.list_offsets(latest, request_timeout=30)
         self._consumer.assign([TopicPartition(at.topic, at.partition, end.result().offset) for at, end in ends.items()])
@@ -220,7 +221,7 @@ class Traffic:
         numbers: Counter[tuple[str, int]] = Counter()
         begun = time.monotonic()
         while not self._stopping.is_set():
-            # In small bursts: a wake-up for each record would cost more than the record.
+            # In small bursts: a wake-up per record would cost more than the record.
             due = int((time.monotonic() - begun) * self._rate) - self._produced
             for _ in range(due):
                 topic, partition = self._partitions[self._produced % len(self._partitions)]
@@ -246,7 +247,8 @@ class Traffic:
             for message in self._consumer.consume(500, timeout=0.2):
                 error = message.error()
                 if error is not None:
-                    # librdkafka goes on by itself when a broker is away; what it skips shows up as lost.
+                    # librdkafka continues by itself when a broker is unavailable; records that it skips are counted as
+                    # lost.
                     self._complaints[error.str()] += 1
                     continue
                 if (key := self._key(message)) is not None:

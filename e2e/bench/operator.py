@@ -1,7 +1,7 @@
-"""The operator as its users run it: a process with the shipped roles and nothing more.
+"""The operator as users run it: a process with the shipped roles and nothing more.
 
-The manifests in `crds/` and `deploy/` are applied by the administrator; the operator itself gets a token of its
-service account. It is started as the command that the package installs, never imported.
+The administrator applies the manifests in `crds/` and `deploy/`; the operator gets a token of its service account. It
+is started with the installed command, never imported.
 """
 
 import os
@@ -27,7 +27,8 @@ _WAITING = "waiting for the lease held by"
 class OperatorProcess:
     """`kafka-rebalance operator` against one API server; `start` again after `kill9` or `stop`.
 
-    Of several with different identities one acts. Killed and started again, one goes on at once: it is the same.
+    Of several operators with different identities only one leads. After a kill and a restart an operator continues at
+    once, because it has the same identity.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class OperatorProcess:
 
     @property
     def pid(self) -> int:
-        """Its process id; raises when it was never started."""
+        """Its process id; raises if it was never started."""
         return self._started().pid
 
     def install(self) -> Self:
@@ -60,26 +61,26 @@ class OperatorProcess:
         return self
 
     def start(self) -> Self:
-        """Start it as its service account, and wait until it says that it is ready."""
+        """Start it with its service account, and wait until it reports that it is ready."""
         return self.launch().wait_ready()
 
     def start_waiting(self) -> Self:
-        """Start one that finds another at work, and wait until it says so."""
+        """Start one while another operator leads, and wait until it reports that it is on standby."""
         self.launch()
         self._wait_said(_WAITING)
         return self
 
     def wait_ready(self) -> Self:
-        """Wait until it says that it is ready, which it does when it leads."""
+        """Wait until it reports that it is ready, which it does when it leads."""
         self._wait_said(_READY)
         return self
 
     def said(self) -> str:
-        """What it has logged since its last start."""
+        """Its log since the last start."""
         return self._text()[self._seen :]
 
     def launch(self) -> Self:
-        """Start it as its service account; nothing is known of it yet."""
+        """Start it with its service account, without waiting."""
         if self.running:
             raise RuntimeError("the operator runs already")
         kubeconfig = self._kube.service_account_kubeconfig(self._namespace, SERVICE_ACCOUNT)
@@ -100,23 +101,23 @@ class OperatorProcess:
         wait_until(f"the operator says {what!r} (log: {self.log})", has_said, timeout=90)
 
     def kill9(self) -> None:
-        """SIGKILL, in the middle of whatever it does."""
+        """SIGKILL, at any point of its work."""
         self._started().kill9()
 
     def stop(self) -> int:
-        """SIGTERM; the exit code."""
+        """SIGTERM; returns the exit code."""
         return self._started().stop()
 
     def freeze(self) -> None:
-        """SIGSTOP: it does nothing, and does not know."""
+        """SIGSTOP: the process is suspended without notice."""
         os.kill(self.pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """SIGCONT: it goes on where it was."""
+        """SIGCONT: it continues where it was suspended."""
         os.kill(self.pid, signal.SIGCONT)
 
     def ended(self, timeout: float = 60) -> int:
-        """Wait until it ends by itself; the exit code."""
+        """Wait until it exits by itself; returns the exit code."""
         wait_until(f"the operator {self.identity} ends (log: {self.log})", lambda: not self.running, timeout=timeout)
         return self.stop()
 
@@ -126,12 +127,12 @@ class OperatorProcess:
         return self.start()
 
     def close(self) -> None:
-        """End it if it runs."""
+        """Stop it if it is running."""
         if self._child is not None:
             self._child.kill9()
 
     def ensure_running(self) -> None:
-        """Start it if it does not run."""
+        """Start it if it is not running."""
         if not self.running:
             self.start()
 
@@ -141,7 +142,7 @@ class OperatorProcess:
         return self._child
 
     def _manifests(self) -> list[dict[str, Any]]:
-        """The shipped ones, namespaces first; an operator with a namespace of its own has that one in its place."""
+        """The shipped manifests, namespaces first; with the operator's own namespace if it has one."""
         paths = sorted((_ROOT / "deploy").glob("*.yaml"), key=lambda path: "namespace" not in path.name)
         manifests = [manifest for path in paths for manifest in yaml.safe_load_all(path.read_text())]
         for manifest in manifests if self._namespace != NAMESPACE else ():

@@ -1,4 +1,4 @@
-"""A certificate authority for one throw-away control plane, and kubeconfigs made from it; `openssl` does the work."""
+"""A certificate authority for one temporary control plane, and kubeconfigs made from it; based on `openssl`."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ _DAYS = "2"
 
 
 class Authority:
-    """Keys and certificates in one directory: `ca`, whatever `issue` is asked for, and the key that signs tokens."""
+    """Keys and certificates in one directory: `ca`, those from `issue`, and the key that signs tokens."""
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir(mode=0o700, parents=True)
@@ -31,7 +31,7 @@ class Authority:
         return str(self.directory / f"{name}.crt")
 
     def issue(self, name: str, subject: str, alternatives: str = "") -> None:
-        """A key and a certificate for `subject`, for both ends of a connection."""
+        """Create a key and a certificate for `subject`, for servers and clients."""
         self._key(name)
         request, extensions = self.directory / f"{name}.csr", self.directory / f"{name}.ext"
         extensions.write_text(
@@ -56,7 +56,7 @@ class Authority:
 
 
 def write_kubeconfig(path: Path, cluster: Mapping[str, object], user: Mapping[str, object]) -> None:
-    """A kubeconfig with one cluster and one user; JSON is YAML."""
+    """Write a kubeconfig with one cluster and one user; JSON is valid YAML."""
     config = {
         "apiVersion": "v1",
         "kind": "Config",

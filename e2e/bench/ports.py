@@ -1,7 +1,7 @@
-"""Loopback ports that stay ours while this process lives, over any number of broker restarts.
+"""Loopback ports that stay reserved for this process, over any number of broker restarts.
 
-Asking the kernel for a free port gives one that an outgoing connection may take before, or between, the starts of
-the server it is meant for. These lie below the range the kernel hands out, and a lock file keeps other benches away.
+A free port from the kernel may be taken by an outgoing connection before, or between, the starts of its server. These
+ports are below the kernel's ephemeral range, and a lock file keeps other benches from using them.
 """
 
 import fcntl
@@ -17,7 +17,7 @@ _held: dict[int, IO[str]] = {}
 
 
 def reserve_port() -> int:
-    """A port on 127.0.0.1 that nobody listens on and no other bench will be given."""
+    """A port on 127.0.0.1 that is not in use and that no other bench gets."""
     directory = Path(tempfile.gettempdir()) / f"kafka-rebalance-bench-ports-{os.getuid()}"
     directory.mkdir(exist_ok=True)
     for port in random.sample(_RANGE, len(_RANGE)):
@@ -35,5 +35,5 @@ def reserve_port() -> int:
 
 
 def release_port(port: int) -> None:
-    """Give a port back."""
+    """Release a port."""
     _held.pop(port).close()

@@ -1,8 +1,8 @@
-"""Child processes that cannot outlive the process that started them, even when that one is killed with -9.
+"""Child processes that cannot outlive the process that started them, even if that one is killed with -9.
 
-The kernel sends SIGKILL to every child when the *thread* that forked it ends, so all children are forked by one
-thread that lives as long as this process. `setpriv` arms the signal between fork and exec, without Python code
-running in the child. Nothing here knows what the children are.
+The kernel sends SIGKILL to every child when the *thread* that forked it ends, so all children are forked by one thread
+that lives as long as this process. `setpriv` sets the signal between fork and exec, without Python code in the child.
+Nothing here depends on what the children are.
 """
 
 import os
@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
-# The parent may die between the fork and setpriv; then the signal will never come, and $PPID is not ours.
+# The parent may die between the fork and setpriv; then the signal is never sent, and $PPID is another process.
 _GUARD = '[ "$PPID" = "$1" ] || exit 1; shift; exec "$@"'
 
 
 class _Forker:
-    """The one thread that forks, for as long as this process lives."""
+    """The thread that forks all children and lives as long as this process."""
 
     def __init__(self) -> None:
         self._requests: queue.SimpleQueue[tuple[Callable[[], subprocess.Popen[bytes]], Future[subprocess.Popen[bytes]]]]
@@ -49,7 +49,7 @@ _forker = _Forker()
 
 
 class Child:
-    """A running child process with one log file that every start appends to."""
+    """A running child process with one log file, to which every start appends."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Child:
 
         def make() -> subprocess.Popen[bytes]:
             with log.open("ab") as out:
-                # Its own session: a Ctrl-C at the terminal is for the holder, which stops its children in order.
+                # Its own session: Ctrl-C goes to the parent only, which stops its children in order.
                 return subprocess.Popen(
                     command,
                     stdin=subprocess.DEVNULL,
@@ -80,7 +80,7 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """The process itself: setpriv and the shell have replaced themselves by it."""
+        """The pid of the program itself: setpriv and the shell exec it."""
         return self._process.pid
 
     @property
@@ -88,7 +88,7 @@ class Child:
         return self._process.poll() is None
 
     def check_alive(self) -> None:
-        """Raise with the end of the log if the child has ended."""
+        """Raise with the end of the log if the child has exited."""
         code = self._process.poll()
         if code is not None:
             raise RuntimeError(f"{self.name} ended with exit code {code}; its log {self.log} ends with:\n{self.tail()}")
@@ -104,7 +104,7 @@ class Child:
         self._process.wait()
 
     def pause(self) -> None:
-        """SIGSTOP, and wait until every thread of it stands still."""
+        """SIGSTOP, and wait until all its threads are stopped."""
         self._process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, self.pid, os.WSTOPPED)
 
@@ -113,7 +113,7 @@ class Child:
         self._process.send_signal(signal.SIGCONT)
 
     def stop(self, timeout: float = 60) -> int:
-        """SIGTERM, and wait for the exit code; raises `subprocess.TimeoutExpired` if it does not end."""
+        """SIGTERM, and wait for the exit code; raises `subprocess.TimeoutExpired` if it does not exit."""
         if self.running:
             self._process.send_signal(signal.SIGTERM)
         return self._process.wait(timeout)

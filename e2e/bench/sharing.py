@@ -1,6 +1,6 @@
 """One API server for several pytest workers: the first worker starts and owns it, the others find it by a file.
 
-The owner ends it when nobody uses it any more. The server is a child of the owner and cannot outlive it.
+The owner stops it when no worker uses it any more. The server is a child of the owner and cannot outlive it.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from e2e.bench.kube import KubeCluster, kube_cluster
 from e2e.bench.waiting import wait_until
 
 DIRECTORY = "E2E_SHARED_DIRECTORY"
-"""Names the directory of a run with several workers; where it is not set, a process has everything to itself."""
+"""The shared directory of a run with several workers; if it is not set, a process starts its own servers."""
 OWNER = "gw0"
 _START_SECONDS = 180
 
@@ -26,7 +26,7 @@ def owns() -> bool:
 
 @contextlib.contextmanager
 def shared_kube_cluster(keep_logs: Callable[[], bool]) -> Iterator[KubeCluster]:
-    """The API server of all workers; the owner leaves the `with` when no other worker is in it."""
+    """The API server of all workers; the owner leaves the `with` when no other worker uses it."""
     place = _directory() / "api-server.json"
     if not owns():
         with locked("api-server", exclusive=False):
@@ -51,7 +51,7 @@ def shared_kube_cluster(keep_logs: Callable[[], bool]) -> Iterator[KubeCluster]:
 
 @contextlib.contextmanager
 def locked(name: str, *, exclusive: bool) -> Iterator[None]:
-    """Hold a lock of the whole run: together with others, or alone."""
+    """Hold a lock of the whole run, shared or exclusive."""
     with (_directory() / f"{name}.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
         yield

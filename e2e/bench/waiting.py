@@ -1,4 +1,4 @@
-"""Waiting for a fact by asking for it again and again, with a deadline; never for a length of time."""
+"""Waits for a condition by polling, with a deadline; never for a fixed time."""
 
 import time
 from collections.abc import Callable
@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 def wait_until(what: str, ask: Callable[[], T], *, timeout: float = 60, every: float = 0.1) -> T:
-    """The first true answer of `ask`; `TimeoutError` naming `what` after `timeout` seconds."""
+    """The first true result of `ask`; `TimeoutError` with `what` after `timeout` seconds."""
     deadline = time.monotonic() + timeout
     while not (answer := ask()):
         if time.monotonic() > deadline:

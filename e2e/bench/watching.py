@@ -1,4 +1,4 @@
-"""Looking at something in a thread of its own, for as long as a `with` lasts."""
+"""Watching something in its own thread while a `with` lasts."""
 
 import threading
 from abc import ABC, abstractmethod
@@ -6,7 +6,7 @@ from typing import Self
 
 
 class Watcher(ABC):
-    """Watches until the `with` ends; what breaks it down meanwhile is raised there, whatever it is."""
+    """Watches until the `with` ends; an exception in the thread is raised there, whatever it is."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -26,16 +26,16 @@ class Watcher(ABC):
 
     @property
     def over(self) -> bool:
-        """Whether it sees nothing more: it has broken down, has seen enough, or was not begun."""
+        """Whether it is not watching: it failed, has seen enough, or was not started."""
         return not self._thread.is_alive()
 
     def wait_over(self, timeout: float) -> None:
-        """Wait until it has seen enough, or has broken down; no longer than so many seconds."""
+        """Wait until it has seen enough, or has failed; at most this many seconds."""
         self._thread.join(timeout)
 
     @abstractmethod
     def _watch(self, stop: threading.Event) -> None:
-        """Look again and again until `stop` is set, or until enough is seen."""
+        """Poll until `stop` is set, or until enough is seen."""
 
     def _guarded(self) -> None:
         try:
