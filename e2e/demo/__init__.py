@@ -1,5 +1,5 @@
-"""The demo: a rebalance and a rollback on real brokers and a real API server, told to somebody who sees it first.
+"""The demo: a rebalance and a rollback on real brokers and a real API server, explained step by step.
 
-It uses the product as its users do, by its commands and by kubectl, and must not import it: what it shows is what
-anybody can do, and what it checks is said by Kafka's own tools.
+It uses the product as users do, with its commands and kubectl, and must not import it: anybody can repeat what it
+shows, and Kafka's own tools confirm every check.
 """

@@ -1,6 +1,6 @@
-"""`python -m e2e.demo`: run the demo. With `KEEP=1` in the environment, or any argument, it is left running at the end.
+"""`python -m e2e.demo` runs the demo. With `KEEP=1` in the environment, or any argument, it is left running at the end.
 
-The exit code is 0 when every check held, 1 when one failed, 130 after a Ctrl-C.
+The exit code is 0 if every check passed, 1 if one failed, 130 after Ctrl-C.
 """
 
 import os
@@ -41,7 +41,7 @@ tail -f {log}
 
 
 def main() -> int:
-    """The whole demo; its exit code."""
+    """Run the whole demo; returns its exit code."""
     signal.signal(signal.SIGTERM, _interrupt)
     keep = os.environ.get("KEEP", "0") != "0" or bool(sys.argv[1:])
     screen = Screen()
@@ -87,7 +87,7 @@ def _tell(stage: Stage, screen: Screen, *, keep: bool) -> None:
 
 
 def _keep(stage: Stage, story: Story, screen: Screen) -> None:
-    """Until Ctrl-C; the records written meanwhile are counted too."""
+    """Wait for Ctrl-C; the records written meanwhile are verified too."""
     stage.start_traffic()
     screen.section("What to try next", "KEEP=1 was given.")
     environment = stage.environment()

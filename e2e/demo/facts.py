@@ -1,4 +1,4 @@
-"""What Kafka's own tools say before and after, and the claims that are checked against it."""
+"""What Kafka's own tools report before and after, and the checks against it."""
 
 import json
 from collections import Counter
@@ -17,9 +17,9 @@ _LOG_DIRS = "org.apache.kafka.tools.LogDirsCommand"
 
 @dataclass(frozen=True)
 class Facts:
-    """The cluster at one moment; `throttles` by "broker 4" or "topic orders".
+    """The state of the cluster at one moment; keys of `throttles` are "broker 4" or "topic orders".
 
-    What is counted per broker leaves out Kafka's own topics, which a rebalance leaves where they are if it can.
+    Counts per broker exclude Kafka's internal topics, which a rebalance does not move unless it must.
     """
 
     partitions: Mapping[Key, PartitionState]
@@ -36,7 +36,7 @@ class Facts:
 
     @property
     def leaders_on(self) -> Counter[int]:
-        """Led partitions per broker."""
+        """Leaders per broker."""
         return Counter(state.leader for key, state in self.partitions.items() if not _internal(key[0]) and state.leader)
 
     @property
@@ -46,7 +46,7 @@ class Facts:
 
 
 def observe(cluster: KafkaCluster) -> Facts:
-    """Ask Kafka's tools, all at once: each is a JVM that starts."""
+    """Query Kafka's tools in parallel, because each one starts a JVM."""
     judge = Judge(cluster)
     with ThreadPoolExecutor() as pool:
         partitions = pool.submit(judge.describe_topics)
@@ -57,7 +57,7 @@ def observe(cluster: KafkaCluster) -> Facts:
 
 
 def moved_from(origin: Facts, cluster: KafkaCluster) -> int:
-    """Partitions whose replicas are not those of `origin` now: asked of the brokers, which is quicker than a JVM."""
+    """Number of partitions whose replicas differ from `origin`; queries the brokers, which is faster than a JVM."""
     known = cluster.admin().list_topics(timeout=30).topics
     return sum(
         tuple(known[topic].partitions[number].replicas) != replicas
@@ -66,21 +66,21 @@ def moved_from(origin: Facts, cluster: KafkaCluster) -> int:
 
 
 def throttle_of(cluster: KafkaCluster, broker: int) -> int | None:
-    """The follower rate that a broker says is set on it, in bytes per second."""
+    """The follower rate that is set on a broker, in bytes per second."""
     resource = ConfigResource(ConfigResource.Type.BROKER, str(broker))
-    admin = cluster.admin()  # kept: one that is collected fails its futures
+    admin = cluster.admin()  # keep a reference: the futures of a collected client fail
     entry = admin.describe_configs([resource])[resource].result(timeout=30).get("follower.replication.throttled.rate")
     return int(entry.value) if entry is not None and entry.value else None
 
 
 def moves_between(before: Facts, after: Facts) -> int:
-    """Replicas on brokers that did not hold the partition before."""
+    """Number of replicas on brokers that did not hold the partition before."""
     old = before.placement
     return sum(len(set(replicas) - set(old[key])) for key, replicas in after.placement.items() if not _internal(key[0]))
 
 
 def show(screen: Screen, cluster: KafkaCluster, before: Facts, after: Facts | None = None) -> None:
-    """A table per broker: replicas, leaders and bytes, before and, where given, after."""
+    """Print a table per broker: replicas, leaders and bytes, before and, if given, after."""
     moments = [("before", before)] if after is None else [("before", before), ("after", after)]
     head = ["broker (rack)"]
     head += [f"{what} {when}" for what in ("replicas", "leaders", "bytes") for when, _ in moments]
@@ -97,7 +97,7 @@ def show(screen: Screen, cluster: KafkaCluster, before: Facts, after: Facts | No
 
 
 def check_tidy(screen: Screen, facts: Facts) -> None:
-    """What must hold whenever a rebalance has ended, however it ended."""
+    """Check what must hold at every end of a rebalance."""
     behind = [key for key, state in facts.partitions.items() if set(state.replicas) - state.isr]
     screen.check(
         "no reassignment is in flight (kafka-reassign-partitions --list)",
@@ -113,7 +113,7 @@ def check_tidy(screen: Screen, facts: Facts) -> None:
 
 
 def check_balanced(screen: Screen, cluster: KafkaCluster, facts: Facts) -> None:
-    """Every broker holds R or R+1 replicas and leads as evenly; no rack holds a partition twice."""
+    """Check that every broker holds R or R+1 replicas and leads as evenly, and that no rack holds a partition twice."""
     for what, found in (("replicas", facts.replicas_on), ("leaders", facts.leaders_on)):
         counts = [found[broker] for broker in cluster.brokers]
         screen.check(

@@ -1,6 +1,6 @@
-"""What the reader sees: sections with timings, commands as they could be typed, tables, and checks that are counted.
+"""The output of the demo: sections with timings, the commands to type, tables, and counted checks.
 
-On a terminal it is coloured; in a pipe or a log the same text comes as plain lines.
+It is coloured on a terminal and plain text in a pipe or a log.
 """
 
 import os
@@ -15,7 +15,7 @@ _WIDTH_OF_PLAIN_TEXT = 140
 
 
 class Screen:
-    """Prints, keeps the time of each section, and remembers which checks failed."""
+    """Prints, records the time of each section, and counts the failed checks."""
 
     def __init__(self) -> None:
         plain = not os.isatty(1)
@@ -26,30 +26,30 @@ class Screen:
 
     @property
     def plain(self) -> bool:
-        """Whether nobody looks at a terminal."""
+        """Whether the output is not a terminal."""
         return not self._console.is_terminal
 
     def section(self, title: str, explanation: str) -> None:
-        """Begin a section; the one before has ended."""
+        """Start a section; this ends the previous one."""
         self._sections.append((title, time.monotonic()))
         self._console.print()
         self._console.rule(f"[bold]{len(self._sections)}. {escape(title)}[/]", align="left")
         self._console.print(explanation, style="italic", markup=False, soft_wrap=True)
 
     def say(self, text: str) -> None:
-        """A line of text, with the seconds since the demo began."""
+        """Print a line of text, with the seconds since the start of the demo."""
         self._console.print(f"[dim]{time.monotonic() - self._begun:5.0f} s[/]  {escape(text)}", soft_wrap=True)
 
     def command(self, line: str) -> None:
-        """A command that is run now, as a user would type it."""
+        """Print a command that runs now, as a user would type it."""
         self._console.print(f"\n[bold cyan]$ {escape(line)}[/]", soft_wrap=True)
 
     def output(self, text: str) -> None:
-        """What a command printed."""
+        """Print the output of a command."""
         self._console.print(text.rstrip(), markup=False, soft_wrap=True)
 
     def table(self, title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """A table; the first column is text, the others are figures."""
+        """Print a table; the first column is text, the others are numbers."""
         table = Table(title=title, title_justify="left", title_style="bold")
         for at, column in enumerate(head):
             table.add_column(column, justify="right" if at else "left")
@@ -59,7 +59,7 @@ class Screen:
         self._console.print(table)
 
     def check(self, claim: str, *, holds: bool, otherwise: object = "") -> None:
-        """Say whether a claim holds; one that does not makes the demo fail."""
+        """Print whether a check passed; a failed check makes the demo fail."""
         if holds:
             self._console.print(f"[bold green]  ok   [/]{escape(claim)}", soft_wrap=True)
             return
@@ -67,7 +67,7 @@ class Screen:
         self._console.print(f"[bold red]FAILED [/]{escape(claim)}: {escape(str(otherwise))}", soft_wrap=True)
 
     def timings(self) -> None:
-        """How long every section took, the total, and how busy the machine was."""
+        """Print the duration of every section, the total, and the load of the machine."""
         ends = [begun for _, begun in self._sections[1:]] + [time.monotonic()]
         rows = [(title, f"{end - begun:.0f} s") for (title, begun), end in zip(self._sections, ends, strict=True)]
         load = ", ".join(f"{average:.1f}" for average in os.getloadavg())

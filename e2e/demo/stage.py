@@ -1,6 +1,6 @@
-"""Everything that runs behind the demo: brokers with records, an API server, the operator, and traffic.
+"""The environment of the demo: brokers with records, an API server, the operator, and traffic.
 
-Every process is a `Child` of the bench or started with the same signal armed: it cannot outlive the demo.
+Every process is a `Child` of the bench, or started with the same parent-death signal: it cannot outlive the demo.
 """
 
 import contextlib
@@ -44,15 +44,15 @@ class Stage:
         self._traffic: list[Traffic] = []
 
     def start(self, say: Callable[[str], None]) -> None:
-        """Start it all, Kafka and Kubernetes side by side, and write the records."""
+        """Start everything, Kafka and Kubernetes in parallel, and write the records."""
         _together(lambda: self._start_kafka(say), lambda: self._start_kube(say))
 
     def start_traffic(self) -> None:
-        """Two producers and two consumers, each pair on half of the topics."""
+        """Two producers and two consumers, each pair for half of the topics."""
         self._traffic = [Traffic(self.kafka, self._topics[half::2], rate=RECORDS_PER_SECOND).start() for half in (0, 1)]
 
     def stop_traffic(self) -> list[TrafficReport]:
-        """Stop writing, read the rest, and tell what became of each pair's records."""
+        """Stop writing, read the rest, and report the outcome of each pair."""
         traffic, self._traffic = self._traffic, []
         return [pair.stop() for pair in traffic]
 
@@ -68,17 +68,17 @@ class Stage:
         return path
 
     def environment(self) -> dict[str, str]:
-        """What a shell needs to use this cluster as its administrator."""
+        """The environment variables that a shell needs to use this cluster as its administrator."""
         path = f"{self.commands}:{os.environ['PATH']}"
         return {**os.environ, "KUBECONFIG": str(self.kube.admin_kubeconfig), "PATH": path}
 
     @property
     def commands(self) -> str:
-        """The directories of kafka-rebalance and kubectl, as part of a PATH."""
+        """The directories of kafka-rebalance and kubectl, for PATH."""
         return f"{_COMMANDS}:{self.kube.kubectl_path.parent}"
 
     def run(self, *command: str) -> str:
-        """Run a command of the product or kubectl; its output. What it complained of is in the error."""
+        """Run a command of the product or kubectl; returns its output. The error contains its stderr."""
         done = subprocess.run(_mortal(command), env=self.environment(), capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
@@ -89,7 +89,7 @@ class Stage:
         subprocess.run(_mortal(command), env=self.environment(), check=True)
 
     def run_tersely(self, *command: str) -> Iterator[str]:
-        """Run a command that prints line after line, and pass on one every other second, and the last."""
+        """Run a command and yield one of its output lines every other second, and the last one."""
         with subprocess.Popen(_mortal(command), env=self.environment(), stdout=subprocess.PIPE, text=True) as process:
             shown, line = float("-inf"), None
             for text in process.stdout or ():
@@ -103,7 +103,7 @@ class Stage:
             raise RuntimeError(f"{' '.join(command)} failed: exit code {process.returncode}")
 
     def close(self, *, keep_logs: bool) -> None:
-        """End everything, and delete everything but the logs, if those are wanted."""
+        """Stop all processes and delete everything except the logs, if they are to be kept."""
         with contextlib.ExitStack() as stack:
             stack.callback(shutil.rmtree, self.directory, ignore_errors=True)
             stack.callback(self.kafka.close, keep_logs=keep_logs)
@@ -138,12 +138,12 @@ class Stage:
 
 
 def _mortal(command: tuple[str, ...]) -> list[str]:
-    """The command, such that it dies with the thread that starts it, the main one."""
+    """Wrap the command so that it dies with the thread that starts it, the main thread."""
     return ["setpriv", "--pdeathsig", "KILL", *command]
 
 
 def _together(*works: Callable[[], None]) -> None:
-    """Do all at once; the first failure is raised at once. A Ctrl-C does not wait for them."""
+    """Run in parallel; the first failure is raised at once. Ctrl-C does not wait for the others."""
     outcomes: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
 
     def guarded(work: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""The two acts: brokers are added and filled; a decommission is begun, deleted half way, and undone."""
+"""The two acts: add brokers and fill them; start a decommission, delete it half way, and roll it back."""
 
 import json
 import time
@@ -19,14 +19,14 @@ _SECONDS_BETWEEN_SAMPLES = 3
 
 
 class Story:
-    """Tells what happens on a stage that has been started."""
+    """Explains what happens on a started stage."""
 
     def __init__(self, stage: Stage, screen: Screen) -> None:
         self._stage = stage
         self._screen = screen
 
     def measure(self) -> None:
-        """Samples of the live cluster, and Spark's load model of them."""
+        """Take samples of the live cluster, and compute the load model with Spark."""
         self._screen.section(
             "The pipeline measures the cluster",
             "The sampler writes sizes and offsets of every replica to a lake of Parquet files. A Spark job makes a\n"
@@ -38,7 +38,7 @@ class Story:
         self._tell("kafka-rebalance", "pipeline", "load-model", "--lake", lake)
 
     def spread(self) -> Facts:
-        """Act 1: spread the topics over all six brokers. Returns what Kafka says afterwards."""
+        """Act 1: spread the topics over all six brokers. Returns the state that Kafka reports afterwards."""
         self._screen.section(
             "Act 1: three new brokers get their share",
             "Brokers 4, 5 and 6 are empty. The resource asks for an even spread with the fewest moves, at 25 MiB/s.\n"
@@ -59,7 +59,7 @@ class Story:
         return after
 
     def undo(self, origin: Facts) -> None:
-        """Act 2: begin to empty broker 6, delete the resource half way; everything goes back to `origin`."""
+        """Act 2: start to drain broker 6, delete the resource half way; everything is rolled back to `origin`."""
         self._screen.section(
             "Act 2: a change of mind",
             "Broker 6 shall be emptied. Half way the resource is deleted: what is in flight is cancelled, what has\n"
@@ -72,7 +72,7 @@ class Story:
         self._screen.say(f"{moved} partitions had moved, or were about to")
         wait_until("the rollback begins", lambda: self._is_going_back("decommission-6"))
         self._get()
-        if self._is_there("decommission-6"):  # else it has gone back already
+        if self._is_there("decommission-6"):  # otherwise it is already rolled back
             self._watch("decommission-6")
         self._get()
         after = observe(self._stage.kafka)
@@ -88,7 +88,7 @@ class Story:
         check_tidy(self._screen, after)
 
     def account(self) -> None:
-        """What became of the records that were written and read all the time."""
+        """Report the outcome of the records that were written and read all the time."""
         for number, report in enumerate(self._stage.stop_traffic(), 1):
             self._screen.check(
                 f"producer and consumer {number}: {report.acknowledged} records acknowledged, "
@@ -171,11 +171,11 @@ class Story:
 
     def _tell(self, *command: str) -> None:
         self._screen.command(" ".join(f"'{word}'" if " " in word or "{" in word else word for word in command))
-        # "No resources found" comes on standard error, and is an answer here.
+        # kubectl prints "No resources found" to standard error; here it is a valid result.
         self._screen.output(self._stage.run(*command) or "(nothing)")
 
     def _is_going_back(self, name: str) -> bool:
-        """Also true when it is gone already."""
+        """Also true if it is already gone."""
         found = self._found(name)
         return not found or "RollingBack" in found
 
@@ -183,7 +183,7 @@ class Story:
         return bool(self._found(name))
 
     def _found(self, name: str) -> str:
-        """The resource as JSON; empty when it is gone."""
+        """The resource as JSON; empty if it does not exist."""
         return self._stage.run("kubectl", "get", RESOURCE, name, "-n", NAMESPACE, "--ignore-not-found", "-o", "json")
 
     def _resource(self, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""A real Kubernetes node on this machine, without a container registry: images, kubelet, network, and the tests on it.
+"""A real Kubernetes node on this machine without a container registry: images, kubelet, network, and its tests.
 
-Like the bench it builds on, it must not import the product.
+Like the bench that it uses, it must not import the product.
 """

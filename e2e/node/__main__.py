@@ -1,6 +1,6 @@
-"""`python -m e2e.node` puts into the cache what a node starts from, or says why there can be none here.
+"""`python -m e2e.node` fills the cache with what a node needs, or reports why no node can run on this machine.
 
-`make` runs it before the tests, so that what takes minutes on a new machine is seen to do so.
+`make` runs it before the tests, so that the minutes it takes on a new machine are visible.
 """
 
 import sys

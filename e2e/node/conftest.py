@@ -1,6 +1,6 @@
-"""One node with the project's images, brokers that its Pods reach, and the operator installed by its chart.
+"""One node with the project's images, brokers that its Pods can reach, and the operator installed from its chart.
 
-The fixtures of `e2e/conftest.py` go on working: `kube` is the node, `operator` is the release.
+The fixtures of `e2e/conftest.py` still apply: `kube` is the node, `operator` is the release.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from e2e.node.release import Release
 
 @pytest.fixture(scope="session")
 def docker() -> Iterator[Docker]:
-    """A Docker daemon that has the images."""
+    """A Docker daemon with the images."""
     with Docker(own=own()) as daemon:
         build_images(daemon)
         yield daemon
@@ -25,7 +25,7 @@ def docker() -> Iterator[Docker]:
 
 @pytest.fixture(scope="session")
 def kube(request: pytest.FixtureRequest, docker: Docker) -> Iterator[Node]:
-    """The node, with the images; it takes only Pods that pass Pod Security `restricted` in the operator's namespace."""
+    """The node, with the images; the operator's namespace enforces Pod Security `restricted`."""
     cluster = node().start()
     try:
         cluster.load(docker, *IMAGES)
@@ -38,8 +38,9 @@ def kube(request: pytest.FixtureRequest, docker: Docker) -> Iterator[Node]:
 
 @pytest.fixture(scope="session")
 def kafka(request: pytest.FixtureRequest, kube: Node) -> Iterator[KafkaCluster]:
-    """Brokers 1 to 5 in racks r1, r2, r3, r1, r2, where Pods reach them."""
-    # A follower may fetch 1 MB of each partition before the throttle sees it: in smaller bites a slow copy is slow.
+    """Brokers 1 to 5 in racks r1, r2, r3, r1, r2, reachable from Pods."""
+    # A follower may fetch 1 MB of each partition before the throttle takes effect: smaller fetches keep a slow copy
+    # slow.
     properties = {"replica.fetch.max.bytes": "65536"}
     cluster = KafkaCluster(racks_of(range(1, 6)), properties=properties, host=kube.host_address).start()
     yield cluster
@@ -48,5 +49,5 @@ def kafka(request: pytest.FixtureRequest, kube: Node) -> Iterator[KafkaCluster]:
 
 @pytest.fixture(scope="session")
 def operator(kube: Node) -> Release:
-    """The operator, installed; the last test takes it away."""
+    """The operator, installed; the last test uninstalls it."""
     return Release(kube).install()

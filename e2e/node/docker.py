@@ -1,7 +1,7 @@
-"""Docker with BuildKit: a daemon of our own that leaves this machine's network alone, or the one that is there.
+"""Docker with BuildKit: our own daemon, which does not change this machine's network, or the existing one.
 
-Ours keeps its layers in the cache, so that a second build takes seconds. With it goes Debian's client, whatever else
-is on PATH: one without the buildx plugin cannot ask for BuildKit.
+Ours keeps its layers in the cache, so that a second build takes seconds. It uses Debian's client, whatever is on PATH:
+a client without the buildx plugin cannot use BuildKit.
 """
 
 import json
@@ -23,12 +23,12 @@ _DAEMON = "/usr/sbin/dockerd"
 
 
 class Docker:
-    """`with` starts the daemon and stops it; images and build layers stay. Not `own`: the machine's is used."""
+    """`with` starts the daemon and stops it; images and build layers are kept. Not `own`: uses the machine's daemon."""
 
     def __init__(self, *, own: bool = True) -> None:
         self._own = own
         self._images = cache_root() / "docker"
-        # A socket's path has at most 108 bytes: not in the cache.
+        # A socket path is limited to 108 bytes, so it is not in the cache.
         self.directory = Path(tempfile.mkdtemp(prefix="node-docker-"))
         self._program = _CLIENT if own else "docker"
         socket = {"DOCKER_HOST": f"unix://{self.directory}/docker.sock"} if own else {}
@@ -54,7 +54,7 @@ class Docker:
         arguments = (
             *(f"--data-root={self._images}", f"--exec-root={self.directory}/exec", f"--pidfile={self.directory}/pid"),
             *(f"--host={self._env['DOCKER_HOST']}", "--storage-driver=overlay2"),
-            # Builds use the host's network; nothing of ours belongs into its tables.
+            # Builds use the host's network; our daemon must not change its tables.
             *("--bridge=none", "--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false"),
         )
         daemon = self._daemon = Child([_DAEMON, *arguments], log=self.directory / "dockerd.log")
@@ -70,7 +70,7 @@ class Docker:
             self._daemon.stop()
 
     def build(self, context: Path, tag: str, *, target: str = "", arguments: Mapping[str, str] | None = None) -> None:
-        """`docker build`, its progress on our stderr. The host's CA bundle is offered as the secret `ca_bundle`."""
+        """`docker build`, with its progress on stderr. The host's CA bundle is passed as the secret `ca_bundle`."""
         command = ["build", "--progress=plain", "--network=host", "--tag", tag]
         command += ["--target", target] if target else []
         for name, value in (arguments or {}).items():
@@ -85,32 +85,32 @@ class Docker:
                 raise RuntimeError(f"docker {' '.join(command)} failed:\n{log.read()[-8000:]}")
 
     def import_root(self, archive: Path, tag: str, *changes: str) -> None:
-        """Make an image of one layer from a tar of a root directory."""
+        """Create an image with one layer from a tar of a root directory."""
         self._run("import", *(word for change in changes for word in ("--change", change)), str(archive), tag)
 
     def has(self, tag: str) -> bool:
-        """Whether there is such an image."""
+        """Whether the image exists."""
         return self._client("image", "inspect", tag).returncode == 0
 
     def size_bytes(self, tag: str) -> int:
-        """All layers, unpacked."""
+        """Total size of all layers, unpacked."""
         return int(self.inspect(tag)["Size"])
 
     def saving(self, *tags: str) -> subprocess.Popen[bytes]:
-        """Images as one tar, which containerd imports, on the standard output of this process."""
+        """A process that writes the images to its stdout as one tar, for containerd to import."""
         return subprocess.Popen([self._program, "save", *tags], env=self._env, stdout=subprocess.PIPE)
 
     def tag(self, tag: str, other: str) -> None:
-        """Give an image another name as well."""
+        """Add another name to an image."""
         self._run("tag", tag, other)
 
     def inspect(self, tag: str) -> Any:
-        """What `docker image inspect` tells of it."""
+        """The output of `docker image inspect`."""
         (found,) = json.loads(self._run("image", "inspect", tag))
         return found
 
     def run(self, tag: str, *arguments: str, stdin: str = "", entrypoint: str = "") -> subprocess.CompletedProcess[str]:
-        """Run a container as a strict cluster would: nothing can be written but /tmp, no capability, no network."""
+        """Run a container as a strict cluster would: read-only except /tmp, no capabilities, no network."""
         strict: tuple[str, ...] = (
             "--read-only",
             "--tmpfs=/tmp",

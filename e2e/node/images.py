@@ -1,4 +1,4 @@
-"""`python -m e2e.node.images` builds the project's images as its users would, and prints their sizes."""
+"""`python -m e2e.node.images` builds the project's images as users do, and prints their sizes."""
 
 import subprocess
 import sys
@@ -11,19 +11,19 @@ from e2e.node.docker import Docker
 
 _ROOT = Path(__file__).parents[2]
 _VERSION = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]["version"]
-# The names that the chart asks for when it is told nothing: so it is installed by the very commands of the docs.
+# The chart's default image names, so that the commands of the docs install it unchanged.
 OPERATOR = f"kafka-rebalance-operator:{_VERSION}"
 PIPELINE = f"kafka-rebalance-pipeline:{_VERSION}"
 NEXT_TAG = "next"
 NEXT_OPERATOR = f"kafka-rebalance-operator:{NEXT_TAG}"
-"""What an upgrade leads to: the same program under another name."""
+"""The image of an upgrade: the same program under another name."""
 
 
 IMAGES = (OPERATOR, NEXT_OPERATOR, PIPELINE)
 
 
 def build_images(docker: Docker) -> None:
-    """Build all, and say on stderr how long it took and how big they are."""
+    """Build all images, and print duration and sizes to stderr."""
     base = base_image(docker)
     head = subprocess.run(["git", "-C", str(_ROOT), "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
     arguments = {"BASE_IMAGE": base, "VERSION": _VERSION, "REVISION": head.stdout.strip() or "unknown"}

@@ -1,8 +1,8 @@
-"""A network, a mount table and a process tree for one node. When their first process ends, the kernel takes all down.
+"""A network, mount and PID namespace for one node. When their first process ends, the kernel removes everything.
 
-Everything of the node runs in there: containers, shims, mounts and bridges cannot outlive this process, not even when
-it is killed with -9. What a node writes in places of its own (/run, /var/lib, /var/log) is a file system in memory, and
-what a kubelet sets machine-wide it finds set already, on files that we have put over the kernel's.
+Everything of the node runs inside: containers, shims, mounts and bridges cannot outlive this process, even if it is
+killed with -9. The node's directories (/run, /var/lib, /var/log) are in memory, and files mounted over the kernel's
+already have the machine-wide settings that a kubelet wants to set.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from e2e.bench.process import Child
 from e2e.bench.waiting import wait_until
 
 HOST_ADDRESS = "10.250.0.254"
-"""Where Pods reach this machine, and what listens on it."""
+"""Address at which Pods reach this machine; its servers listen on it."""
 NODE_ADDRESS = "10.250.0.1"
 POD_NETWORK = "10.244.0.0/24"
 SERVICE_NETWORK = "10.96.0.0/16"
@@ -27,7 +27,7 @@ _NETWORK = "10.250.0.0/24"
 _PREFIX = _NETWORK.partition("/")[2]
 _CGROUPS = Path("/sys/fs/cgroup")
 _SYSCTLS = {
-    # What a kubelet insists on. It is told so, and this machine keeps what it has.
+    # Values that a kubelet requires. It reads them here; the machine keeps its own.
     "vm/overcommit_memory": "1",
     "vm/panic_on_oom": "0",
     "kernel/panic": "10",
@@ -52,7 +52,7 @@ exec sleep infinity
 
 
 class Isolation:
-    """The namespaces of one node; one at a time on a machine, for its addresses are fixed."""
+    """The namespaces of one node; only one per machine, because its addresses are fixed."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -60,7 +60,7 @@ class Isolation:
         self._inside = 0
 
     def start(self) -> None:
-        """Make them, and the link between them and this machine. Raises RuntimeError when the addresses are taken."""
+        """Create them, and a link between them and this machine. Raises RuntimeError if the addresses are in use."""
         _refuse_taken_networks()
         _remove_cgroups()
         sysctls, ready = self._directory / "sysctls", self._directory / "isolated"
@@ -84,25 +84,25 @@ class Isolation:
             (hierarchy / CGROUP).mkdir(exist_ok=True)
 
     def command(self, *argv: str) -> list[str]:
-        """The command that runs this one inside."""
+        """The command line that runs a command inside."""
         target = ["nsenter", f"--target={self._inside}", "--net", "--mount", f"--pid=/proc/{self._inside}/ns/pid"]
         return [*target, "--wd=/", "--", *argv]
 
     def run(self, *argv: str, timeout: float = 300) -> str:
-        """Run something inside; its standard output."""
+        """Run a command inside; returns its standard output."""
         return _run(*self.command(*argv), timeout=timeout)
 
     def close(self) -> None:
-        """Kill everything inside, and take away what is left of it outside: its cgroups."""
+        """Kill everything inside, and remove what remains outside: its cgroups."""
         if self._first is None:
-            return  # what is there belongs to another
+            return  # the existing entries belong to another node
         self._first.kill9()
         if self._inside:
             wait_until("the node's processes are gone", lambda: not Path(f"/proc/{self._inside}").exists())
         wait_until("the node's cgroups are empty", _remove_cgroups, timeout=30)
 
     def _link(self) -> None:
-        """This machine at one end, the node at the other, and the ways to Pods and services."""
+        """Connect this machine and the node, with routes to Pods and Services."""
         ip = ("ip", "link", "add", _LINK, "type", "veth", "peer", "name", "eth0", "netns", str(self._inside))
         _run(*ip)
         self.run("ip", "address", "add", f"{NODE_ADDRESS}/{_PREFIX}", "dev", "eth0")
@@ -119,7 +119,7 @@ def _refuse_taken_networks() -> None:
     for line in _run("ip", "-4", "route", "show", "table", "all").splitlines():
         words = line.split()
         target = words[1] if words[0] in {"broadcast", "local", "unreachable"} else words[0]
-        with contextlib.suppress(ValueError):  # `default`, which ours are more precise than
+        with contextlib.suppress(ValueError):  # `default`: our routes are more specific
             if any(ipaddress.ip_network(target, strict=False).overlaps(one) for one in ours):
                 message = f"this machine has a route to {target} ({line.strip()}), which the test's node would take:"
                 raise RuntimeError(f"{message} another node is up, or its networks are in use here")
@@ -136,7 +136,7 @@ def _hierarchies() -> Iterator[Path]:
 
 
 def _remove_cgroups() -> bool:
-    """Remove the node's; False while a process in one of them has not ended yet."""
+    """Remove the node's cgroups; False while a process in one of them is still running."""
     gone = True
     for hierarchy in _hierarchies():
         for directory, _, _ in os.walk(hierarchy / CGROUP, topdown=False):

@@ -1,7 +1,7 @@
-"""A Kubernetes node that runs Pods: the programs of Kubernetes, Debian's containerd, and no registry.
+"""A Kubernetes node that runs Pods: the Kubernetes programs and Debian's containerd, without a registry.
 
-It sees only the images that it is given. There is no DNS and no storage class: brokers are named by address, volumes
-are directories.
+It has only the images that are loaded into it. There is no DNS and no storage class: brokers are named by address,
+volumes are directories.
 """
 
 import json
@@ -48,10 +48,10 @@ disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshot
 
 
 class RealNode(KubeCluster):
-    """A cluster of one node; `start` brings it up with the images of a Docker daemon, `close` leaves nothing of it."""
+    """A cluster of one node; `start` starts it with the images of a Docker daemon, `close` removes everything."""
 
     host_address = HOST_ADDRESS
-    """Where its Pods reach what listens on this machine."""
+    """Address at which its Pods reach the servers of this machine."""
 
     def __init__(self) -> None:
         self._control_plane, self._node = kube_binaries(), node_binaries()
@@ -60,7 +60,7 @@ class RealNode(KubeCluster):
         self._children: dict[str, Child] = {}
 
     def start(self) -> Self:
-        """Everything up, and the node Ready."""
+        """Start everything and wait until the node is Ready."""
         try:
             self._isolation.start()
             self._make_certificates()
@@ -74,7 +74,7 @@ class RealNode(KubeCluster):
         return self
 
     def load(self, docker: Docker, *tags: str) -> None:
-        """Give the node images, under their names in the Docker daemon, and the one that every Pod begins with."""
+        """Load images under their names in the Docker daemon, and the pause image."""
         if not docker.has(_PAUSE):
             self._make_pause_image(docker)
         with docker.saving(_PAUSE, *tags) as saving:
@@ -88,7 +88,7 @@ class RealNode(KubeCluster):
             raise RuntimeError(f"docker save {' '.join(tags)} failed")
 
     def close(self, *, keep_logs: bool = False) -> None:
-        """Kill everything; delete the state, and the logs too unless they are to be kept."""
+        """Kill all processes; delete the state, and the logs unless `keep_logs`."""
         self._isolation.close()
         for child in self._children.values():
             child.kill9()
@@ -195,7 +195,8 @@ class RealNode(KubeCluster):
             "podLogsDir": f"{directory}/pods",
             "volumePluginDir": f"{directory}/kubelet/plugins-exec",
             "resolvConf": "",
-            # A test machine's disk may be nearly full, and images must not be collected: nobody could pull them again.
+            # A test machine's disk may be nearly full, and images must not be collected: they could not be pulled
+            # again.
             "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
             "imageGCHighThresholdPercent": 100,
             "imageGCLowThresholdPercent": 99,
@@ -213,7 +214,7 @@ class RealNode(KubeCluster):
             "mode": "iptables",
             "clusterCIDR": POD_NETWORK,
             "hostnameOverride": NAME,
-            # These are limits of the machine, which nobody but its own network may set.
+            # These limits are machine-wide; only the machine's own network may set them.
             "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
         }
         self._run(self._node / "kube-proxy", f"--config={self._write('proxy.json', json.dumps(proxy))}")
@@ -223,11 +224,11 @@ class RealNode(KubeCluster):
         conditions = "{.status.conditions[?(@.type=='Ready')].status}"
         return self.kubectl("get", "node", NAME, "--ignore-not-found", "-o", f"jsonpath={conditions}") == "True"
 
-    # -- inside -------------------------------------------------------------------------------------------------
+    # -- internals ----------------------------------------------------------------------------------------------
 
     def _run(self, program: Path, *arguments: str) -> None:
         log = self.directory / f"{program.name}.log"
-        # Everything is on this machine: a proxy of the environment must not be asked.
+        # All servers are on this machine: ignore the proxy settings of the environment.
         env = {key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")}
         command = self._isolation.command(str(program), *arguments)
         self._children[program.name] = Child(command, log=log, env=env)

@@ -11,13 +11,13 @@ from e2e.node.node import RealNode
 
 
 class KindNode(KindCluster):
-    """A cluster that kind makes in this machine's Docker."""
+    """A cluster that kind creates in this machine's Docker."""
 
     host_address = ""
-    """Where its Pods reach what listens on this machine: the gateway of kind's network."""
+    """Address at which its Pods reach the servers of this machine: the gateway of kind's network."""
 
     def start(self) -> Self:
-        """Create the cluster, and find the way back from it."""
+        """Create the cluster, and find its gateway."""
         super().start()
         question = ("docker", "network", "inspect", "kind", "--format", "{{range .IPAM.Config}}{{.Gateway}} {{end}}")
         told = subprocess.run(question, check=True, capture_output=True, text=True).stdout.split()
@@ -25,7 +25,7 @@ class KindNode(KindCluster):
         return self
 
     def load(self, _: Docker, *tags: str) -> None:
-        """Give the node images."""
+        """Load images into the node."""
         self._kind("load", "docker-image", *tags)
 
 
@@ -33,18 +33,18 @@ Node = RealNode | KindNode
 
 
 def own() -> bool:
-    """Whether the node, and the Docker that builds for it, are ours and not those of the machine."""
+    """Whether the node, and the Docker daemon that builds for it, are our own rather than the machine's."""
     return _provider() == "own"
 
 
 def node() -> Node:
-    """The cluster, not started yet. Raises RuntimeError, with what to do, where it cannot be had here."""
+    """The cluster, not started yet. Raises RuntimeError, with what to do, if this machine cannot provide it."""
     check()
     return RealNode() if own() else KindNode()
 
 
 def check() -> None:
-    """Raise RuntimeError, with what to do, where there can be no node of ours."""
+    """Raise RuntimeError, with what to do, if our own node cannot run on this machine."""
     if not own():
         return
     if os.geteuid() != 0:

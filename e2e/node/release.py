@@ -1,6 +1,6 @@
-"""The operator as its users install it: helm, by the very commands of the documentation.
+"""The operator as users install it: helm, with the exact commands of the documentation.
 
-It is a Pod here. What a test does to it, it does through Kubernetes, or as the kernel would.
+It runs as a Pod. Tests act on it through Kubernetes, or as the kernel would.
 """
 
 import json
@@ -28,19 +28,19 @@ class Release:
     def __init__(self, kube: KubeCluster) -> None:
         self._kube = kube
 
-    # -- by the documentation -----------------------------------------------------------------------------------
+    # -- commands of the documentation --------------------------------------------------------------------------
 
     def install(self) -> Self:
-        """As README.md says."""
+        """Install with the commands of README.md."""
         self._follow(console("README.md", "Install it"))
         return self
 
     def upgrade(self, *options: str) -> None:
-        """As docs/install.md says, with values."""
+        """Upgrade with the commands of docs/install.md, and values."""
         self._follow(" ".join([console("docs/install.md", "Upgrade").strip(), *options]))
 
     def uninstall(self) -> None:
-        """As README.md says."""
+        """Uninstall with the commands of README.md."""
         self._follow(console("README.md", "Install it", 1))
 
     def _follow(self, commands: str) -> None:
@@ -55,20 +55,20 @@ class Release:
             raise AssertionError(f"{commands}\n{done.stdout[-3000:]}\n{done.stderr[-6000:]}\n{self._state()}")
 
     def _state(self) -> str:
-        """What a person would look at next."""
+        """Diagnostic output for a failure."""
         seen = [self._kube.kubectl("get", "pods,jobs", "-n", NAMESPACE, "-o", "wide")]
         seen.append(self._kube.kubectl("get", "events", "-n", NAMESPACE, "--sort-by=.lastTimestamp"))
         return "\n".join(seen)[-6000:]
 
-    # -- what the shared tests ask of an operator -----------------------------------------------------------------
+    # -- interface of the shared tests --------------------------------------------------------------------------
 
     @property
     def running(self) -> bool:
-        """Whether there is a Pod that is ready."""
+        """Whether a Pod is ready."""
         return any(_is_ready(pod) for pod in self.pods())
 
     def start(self) -> Self:
-        """Wait until there is one; Kubernetes starts it."""
+        """Wait for a ready Pod; Kubernetes starts it."""
         wait_until("an operator is ready", lambda: self.running, timeout=120)
         return self
 
@@ -80,18 +80,18 @@ class Release:
         return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
     def pod(self) -> Any:
-        """The one that there is."""
+        """The only Pod."""
         (only,) = self.pods()
         return only
 
     @property
     def holder(self) -> str:
-        """The name in the Lease: a Pod's."""
+        """The holder of the Lease: a Pod name."""
         found = self._kube.get("lease", LEASE, "-n", NAMESPACE)
         return str(found["spec"].get("holderIdentity", ""))
 
     def wait_led_by_another(self, former: str) -> Any:
-        """Wait until a Pod that is not the former one leads and is ready; it."""
+        """Wait until a Pod other than `former` leads and is ready; returns it."""
 
         def successor() -> Any:
             return next(
@@ -101,11 +101,11 @@ class Release:
         return wait_until(f"another Pod than {former} leads", successor, timeout=120)
 
     def freeze(self) -> None:
-        """SIGSTOP to the process in the container, as a hang of everything in it."""
+        """SIGSTOP to the process in the container, to simulate a hang."""
         os.kill(self._process(), signal.SIGSTOP)
 
     def logs(self, *options: str) -> str:
-        """What the operator has said."""
+        """The operator's log."""
         return self._kube.kubectl("logs", "-n", NAMESPACE, "-l", PODS, "--tail=-1", *options)
 
     def _process(self) -> int:
@@ -113,7 +113,7 @@ class Release:
         return only
 
     def complete(self, job: str, from_cron_job: str) -> str:
-        """Run a CronJob's Pod once, now, to its end; what it said."""
+        """Run a CronJob's Pod once, now, until it completes; returns its log."""
         self._kube.kubectl("create", "job", job, f"--from=cronjob/{from_cron_job}", "-n", NAMESPACE)
 
         def ended() -> Any:
@@ -128,7 +128,7 @@ class Release:
 
 
 def console(file: str, heading: str, number: int = 0) -> str:
-    """The commands of a `console` block under a heading of a document; comments are the shell's to skip."""
+    """The commands of a `console` block under a heading of a document; the shell skips comments."""
     text = (ROOT / file).read_text()
     section = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
     assert section is not None, f"{file} has no section {heading!r}"
@@ -143,12 +143,12 @@ def _is_ready(pod: Any) -> bool:
 def _runs_operator(path: Path) -> bool:
     try:
         return _PROGRAM in path.read_bytes()
-    except OSError:  # it has ended meanwhile
+    except OSError:  # the process has exited meanwhile
         return False
 
 
 def volume(name: str, directory: Path) -> str:
-    """A directory of the node as a volume and a claim of the same name; JSON documents, one a line."""
+    """A directory of the node as a volume and a claim of the same name; JSON documents, one per line."""
     size = {"storage": "1Gi"}
     common = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
     claim_of = {"namespace": NAMESPACE, "name": name}

@@ -1,4 +1,4 @@
-"""What the images are, and that they work where nothing can be written and nobody is root."""
+"""Properties of the images, and that they work with a read-only root and without root rights."""
 
 import json
 import subprocess
@@ -19,13 +19,13 @@ CLUSTER = {
         for at, replicas in enumerate([[1, 2], [1, 3], [2, 1], [1, 2], [2, 3], [3, 1]])
     ],
 }
-"""Its plan asks both solvers, for flows and for constraints."""
+"""Its plan uses both solvers, flow and constraint."""
 
 
 @pytest.mark.parametrize("tag", [OPERATOR, PIPELINE])
 class TestBoth:
     def test_runs_as_a_number(self, docker: Docker, tag: str) -> None:
-        """`runAsNonRoot` believes only a number; no health check of Docker's own; the command is no shell's."""
+        """`runAsNonRoot` requires a numeric user; no Docker health check; the command runs without a shell."""
         config = docker.inspect(tag)["Config"]
         assert config["User"] == "65532:65532"
         assert "Healthcheck" not in config
@@ -41,7 +41,7 @@ class TestBoth:
         assert version in docker.run(tag, "--version").stdout
 
     def test_plans_locked_up(self, docker: Docker, tag: str) -> None:
-        """The whole program is there: both of the planner's solvers too."""
+        """The whole program is in the image, including both solvers of the planner."""
         done = docker.run(tag, "plan", "--cluster", "-", "-o", "json", stdin=json.dumps(CLUSTER))
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["summary"]["optimal"]
@@ -49,14 +49,14 @@ class TestBoth:
 
 class TestOperator:
     def test_has_no_spark(self, docker: Docker) -> None:
-        """Nor Java: that is the other image's."""
+        """Neither Spark nor Java: they are in the other image."""
         done = docker.run(OPERATOR, "pipeline", "load-model", "--lake", "/tmp")
         assert done.returncode == 1
         assert "ExtraMissing" in done.stderr
         assert docker.size_bytes(OPERATOR) < docker.size_bytes(PIPELINE) / 2
 
     def test_imports_without_compiling(self, docker: Docker) -> None:
-        """The bytecode of our own modules is in the image: nobody could write it where the operator runs."""
+        """The image contains the bytecode of our modules, because the operator runs with a read-only root."""
         code = (
             "import pathlib, kafka_rebalance as k; root = pathlib.Path(k.__file__).parent\n"
             "print([p.name for p in root.rglob('*.py') if 'pipeline' not in p.parts[-2:] "

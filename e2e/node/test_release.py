@@ -1,6 +1,7 @@
-"""From an empty node to an empty node: installed by its chart, a Pod moves replicas, whatever happens to it meanwhile.
+"""From install to uninstall on an empty node: the operator, installed by its chart, completes rebalances despite
+disruptions.
 
-In this order, on one cluster: each test leaves the release as the next one expects it.
+The tests run in this order on one cluster: each one leaves the release in the state that the next one expects.
 """
 
 import contextlib
@@ -25,22 +26,22 @@ from e2e.world import BIG, CRAWL, FAST, World, targets
 pytestmark = [pytest.mark.node, pytest.mark.brokers]
 
 STANDSTILL = {"leaderRate": "16Ki", "followerRate": "16Ki"}
-"""A copy of a BIG partition takes two minutes: what is in flight stays so until the rate is raised."""
+"""A copy of a BIG partition takes two minutes: it stays in flight until the rate is raised."""
 IMPATIENT = ("livenessProbe.periodSeconds=1", "livenessProbe.timeoutSeconds=2", "livenessProbe.failureThreshold=5")
 
 
 class TestInstalled:
-    """What `helm install --wait` and `helm test` of README.md have left."""
+    """The state after `helm install --wait` and `helm test` of README.md."""
 
     def test_leads_and_is_ready(self, operator: Release) -> None:
-        """The Pod's own account is enough to take the Lease, under the Pod's name."""
+        """The Pod's service account is allowed to take the Lease, under the Pod's name."""
         pod = operator.pod()
         assert pod["status"]["containerStatuses"][0]["ready"]
         assert operator.holder == pod["metadata"]["name"]
         assert "operator ready: watching all namespaces" in operator.logs()
 
     def test_has_its_own_account_and_nothing_more(self, kube: Node, operator: Release) -> None:
-        """Neither the rights of others nor a kubeconfig of somebody."""
+        """Neither additional rights nor a kubeconfig."""
         spec = operator.pod()["spec"]
         assert spec["serviceAccountName"] == NAME
         (container,) = spec["containers"]
@@ -52,26 +53,26 @@ class TestInstalled:
         assert _may(kube, "patch", f"{KIND}/status", "-n", "default", *account)
 
     def test_passes_pod_security(self, kube: Node, operator: Release) -> None:
-        """The namespace takes only Pods that pass `restricted`, and this one is in it."""
+        """The namespace admits only Pods that pass `restricted`, and this Pod runs in it."""
         assert operator.pod()["metadata"]["namespace"] == NAMESPACE
         labels = kube.get("namespace", NAMESPACE)["metadata"]["labels"]
         assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
 
 
 class TestInFlight:
-    """A Pod carries out a rebalance, and what happens to the Pod meanwhile is not seen in the end."""
+    """A Pod runs a rebalance; disruptions of the Pod do not change the result."""
 
     def test_patched(self, world: World) -> None:
-        """Half a minute to go, then patched: it is carried out at once, under the new rate."""
+        """A copy that would take half a minute completes at once after a patch of the throttle."""
         rebalance, plan = _in_flight(world, "patched", CRAWL)
         rebalance.patch(throttle=FAST, execution={"parallelPartitionCount": 50})
         _assert_carried_out(world, rebalance, plan)
 
     def test_pod_killed(self, world: World, operator: Release) -> None:
-        """Taken away without a word, as with its node: the next Pod waits for the Lease to expire and goes on."""
+        """Killed without notice, as with a node failure: the next Pod waits until the Lease expires and continues."""
         rebalance, plan = _in_flight(world, "killed", STANDSTILL)
         former = operator.pod()["metadata"]["name"]
-        operator.freeze()  # the kubelet asks it to end, however little time it gives: it shall not hear that
+        operator.freeze()  # the kubelet always sends SIGTERM first; a suspended process does not receive it
         world.kube.kubectl("delete", "pod", former, "-n", NAMESPACE, "--grace-period=0", "--force")
         operator.wait_led_by_another(former)
         assert "waiting for the lease held by" in operator.logs()
@@ -79,7 +80,7 @@ class TestInFlight:
         _assert_carried_out(world, rebalance, plan)
 
     def test_pod_deleted(self, world: World, operator: Release) -> None:
-        """SIGTERM: it gives its Lease up before it ends, and the next Pod need not wait for it."""
+        """SIGTERM: the Pod releases its Lease before it exits, so the next Pod does not have to wait for it."""
         rebalance, plan = _in_flight(world, "deleted", STANDSTILL)
         former = operator.pod()["metadata"]["name"]
         begun = time.monotonic()
@@ -92,7 +93,7 @@ class TestInFlight:
         _assert_carried_out(world, rebalance, plan)
 
     def test_upgraded(self, world: World, operator: Release) -> None:
-        """`helm upgrade --wait` to another image: the new Pod is ready beside the old one, and takes over."""
+        """`helm upgrade --wait` to another image: the new Pod becomes ready beside the old one, and takes over."""
         rebalance, plan = _in_flight(world, "upgraded", STANDSTILL)
         former = operator.pod()["metadata"]["name"]
         values = [f"image.tag={NEXT_TAG}", *IMPATIENT, "terminationGracePeriodSeconds=10"]
@@ -103,7 +104,7 @@ class TestInFlight:
         _assert_carried_out(world, rebalance, plan)
 
     def test_hung(self, world: World, operator: Release) -> None:
-        """Nothing in the process turns: the kubelet finds out by /livez and starts it again, in the same Pod."""
+        """The process hangs: the kubelet detects it by /livez and restarts the container in the same Pod."""
         rebalance, plan = _in_flight(world, "hung", STANDSTILL)
         before = operator.pod()["metadata"]["name"]
 
@@ -123,7 +124,7 @@ class TestInFlight:
         _assert_carried_out(world, rebalance, plan)
 
     def test_cancelled(self, world: World) -> None:
-        """Deleted in flight: back to where it was, by a Pod as by a process."""
+        """Deleted in flight: rolled back by a Pod as by a process."""
         topic = world.skewed("cancelled", *[BIG] * 6)
         before = world.judge.describe_topics(topic)
         rebalance = world.rebalance("cancelled", topic, throttle=STANDSTILL)
@@ -135,7 +136,7 @@ class TestInFlight:
 
 class TestPipeline:
     def test_samples_and_load_models(self, world: World, kube: Node, operator: Release) -> None:
-        """The CronJobs' Pods run once each from their image; the operator plans with the model that they have made."""
+        """The Pods of the CronJobs run once each from their image; the operator plans with their load model."""
         lake = Path(kube.directory, "lake")
         lake.mkdir()
         lake.chmod(0o777)
@@ -162,7 +163,7 @@ class TestPipeline:
 
 class TestUninstalled:
     def test_leaves_nothing_behind(self, kube: Node, kafka: KafkaCluster, operator: Release, unique: Any) -> None:
-        """Not a Pod, a role or a finalizer; what README.md says stays does, and goes by one command each."""
+        """No Pod, role or finalizer is left; what README.md says is kept can be deleted by one command each."""
         world = World(kafka, kube, operator, unique)  # type: ignore[arg-type] # never closed: there is no operator to
         rebalance, plan = _in_flight(world, "last", CRAWL)
         rebalance.patch(throttle=FAST)
@@ -182,7 +183,7 @@ class TestUninstalled:
 def _in_flight(
     world: World, name: str, throttle: Mapping[str, str], topic: str = ""
 ) -> tuple[Rebalance, dict[str, Any]]:
-    """A rebalance of a topic, or a new one, with copies in flight that do not arrive for a while; what was planned."""
+    """A rebalance of a topic, or of a new one, with long-running copies in flight; returns it and its plan."""
     topic = topic or world.skewed(name, *[BIG] * 6)
     before = world.judge.describe_topics(topic)
     rebalance = world.rebalance(name, topic, throttle=throttle)
@@ -192,7 +193,7 @@ def _in_flight(
 
 
 def _assert_carried_out(world: World, rebalance: Rebalance, plan: Mapping[str, Any]) -> None:
-    """By Kafka's tools: as planned, once; no throttle and no reassignment is left. No transition was told twice."""
+    """Kafka's tools confirm the plan; no throttle or reassignment is left. No transition was reported twice."""
     rebalance.wait_for("Succeeded")
     world.assert_reached(targets(plan))
     assert rebalance.status["plan"]["hash"] == plan["summary"]["hash"]
