@@ -1,9 +1,10 @@
 """Fifty rebalances on ten Kafka clusters in one operator, while one of the clusters hangs: `python -m e2e.fleet`.
 
-Each cluster has two brokers, and five topics on the first of them; five rebalances move half of each to the second.
-First all clusters are healthy, then the processes of one are stopped (SIGSTOP: connections stay open and nothing
-answers) before another five each are applied. What is printed is how long the other nine took in either round, and
-that the hanging one says so and ends when it goes on. Needs about 10 GB; run by hand.
+Each cluster has two brokers, and five topics on the first of them; five rebalances move half of each to the second. In
+the first round all clusters are healthy. In the second, the processes of one cluster are suspended (SIGSTOP:
+connections stay open, but nothing answers) before five more rebalances are applied to each. It prints how long the
+other nine clusters took in each round, and checks that the hanging cluster is reported and completes when it resumes.
+Needs about 10 GB; run manually.
 """
 
 import contextlib
@@ -29,7 +30,7 @@ _MINUTES = 10
 
 
 def main() -> None:
-    """Run both rounds; a time-out where a rebalance did not end as it should."""
+    """Run both rounds; raises a time-out if a rebalance does not end as expected."""
     with contextlib.ExitStack() as stack:
         kube = stack.enter_context(kube_cluster())
         clusters = [stack.enter_context(KafkaCluster({1: "r1", 2: "r2"})) for _ in range(CLUSTERS)]
@@ -55,7 +56,7 @@ def main() -> None:
 def _round(
     kube: KubeCluster, clusters: Sequence[KafkaCluster], name: str, waited_for: Sequence[KafkaCluster]
 ) -> list[float]:
-    """Apply five rebalances to each cluster; seconds until each of those waited for had succeeded."""
+    """Apply five rebalances to each cluster; returns the seconds until those in `waited_for` had succeeded."""
     bodies = []
     for at, cluster in enumerate(clusters):
         for number in range(REBALANCES):
@@ -112,7 +113,7 @@ def _states(kube: KubeCluster) -> dict[str, str]:
 @contextlib.contextmanager
 def _hanging(cluster: KafkaCluster) -> Iterator[None]:
     pids = [cluster.pid(node) for node in (*cluster.brokers, CONTROLLER_ID)]
-    # Its topics are made while it still answers.
+    # Create its topics while it still answers.
     for number in range(REBALANCES):
         _fill(cluster, f"hanging-{number}")
     for pid in pids:

@@ -1,4 +1,4 @@
-"""Where a rebalance stands whose partitions are to go back to where they were: half way there, and on the way back."""
+"""Progress of a rebalance that is to be rolled back: half way, and on the way back."""
 
 from collections.abc import Mapping
 
@@ -8,10 +8,10 @@ from e2e.world import World
 
 
 def wait_half_way(world: World, topic: str, before: Mapping[Key, PartitionState]) -> None:
-    """Wait until a partition has moved while another is in flight."""
+    """Wait until one partition has moved while another one is in flight."""
     wait_until("half way", lambda: world.moved(topic, before) and world.in_flight(topic), timeout=90, every=0.3)
 
 
 def goes_back(world: World, topic: str, before: Mapping[Key, PartitionState]) -> bool:
-    """Whether a copy is under way to a broker that held the partition before."""
+    """Whether a copy to an original broker of the partition is in flight."""
     return any(set(adding) & set(before[key].replicas) for key, adding in world.in_flight(topic).items())

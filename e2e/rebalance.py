@@ -1,6 +1,6 @@
-"""A rebalance as a kubectl user sees it: patched, deleted and waited for by kubectl, and what its status says.
+"""A rebalance as a kubectl user sees it: patch, delete and wait with kubectl, and its status.
 
-What is read again and again is read from the API server itself, without a kubectl each time.
+Frequent reads go to the API server directly, without a kubectl for each.
 """
 
 import json
@@ -27,7 +27,7 @@ class Rebalance:
         self.uid: str = self.get()["metadata"]["uid"]
 
     def get(self) -> Any:
-        """The object."""
+        """The object, as parsed JSON."""
         return self._kube.api.get(f"/apis/{GROUP_VERSION}/namespaces/{self.namespace}/kafkarebalances/{self.name}")
 
     @property
@@ -52,11 +52,11 @@ class Rebalance:
         self._wait("delete", timeout)
 
     def wait_state(self, reason: str, timeout: float = 90) -> Any:
-        """Wait until the reason of Ready, the state, is this; the status."""
+        """Wait until the reason of Ready, which is the state, has this value; returns the status."""
         return self.until(f"state {reason}", lambda status: state(status)[0] == reason, timeout)
 
     def until(self, what: str, holds: Callable[[Any], Any], timeout: float = 90) -> Any:
-        """Wait until the status is such; it. A failure shows the last one."""
+        """Wait until the condition holds for the status; returns it. A failure shows the last status."""
         last: Any = None
 
         def ask() -> Any:
@@ -70,15 +70,15 @@ class Rebalance:
             raise AssertionError(f"{error}; the status is {json.dumps(last, indent=1)}") from None
 
     def skipped(self) -> dict[Key, str]:
-        """The partitions that were left alone, with the reason."""
+        """The skipped partitions, with the reason."""
         return {(row["topic"], row["partition"]): row["reason"] for row in self.status.get("skipped", [])}
 
     def events(self) -> list[str]:
-        """The reasons of all events about it, in the order in which they were made."""
+        """The reasons of all its events, oldest first."""
         return [row["reason"] for row in self._events(self.namespace) for _ in range(row.get("count") or 1)]
 
     def messages(self, reason: str, namespace: str | None = None) -> str:
-        """The messages of the events with this reason, in its own namespace or another."""
+        """The messages of its events with this reason, in its own namespace or another one."""
         rows = self._events(namespace or self.namespace)
         return "\n".join(row["message"] for row in rows if row["reason"] == reason)
 
@@ -88,7 +88,7 @@ class Rebalance:
         return sorted(rows, key=lambda row: int(row["metadata"]["resourceVersion"]))
 
     def records(self) -> list[str]:
-        """What the operator's namespace keeps of it."""
+        """The names of its records in the operator's namespace."""
         selector = f"kafkarebalance.dev/uid={self.uid}"
         rows = self._kube.api.get(f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/configmaps", labelSelector=selector)
         return [row["metadata"]["name"] for row in rows["items"]]
@@ -109,10 +109,10 @@ def patch(kube: KubeCluster, name: str, namespace: str, spec: Mapping[str, Any])
 
 
 def state(status: Mapping[str, Any]) -> tuple[str, str]:
-    """Reason and message of Ready; empty where it is not there yet."""
+    """Reason and message of Ready; empty if it is not set yet."""
     return next(((c["reason"], c["message"]) for c in status.get("conditions", []) if c["type"] == "Ready"), ("", ""))
 
 
 def condition(status: Mapping[str, Any], kind: str) -> str:
-    """The status of a condition; empty where it is not there."""
+    """The status of a condition; empty if it is not set."""
     return next((str(c["status"]) for c in status.get("conditions", []) if c["type"] == kind), "")

@@ -1,4 +1,4 @@
-"""What is in flight, looked at again and again while a test goes on: a cap that is held must hold at every look."""
+"""Samples the reassignments in flight during a test: a cap must hold in every sample."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -9,11 +9,11 @@ from e2e.bench.waiting import wait_until
 from e2e.bench.watching import Watcher
 
 Listing = Callable[[], AbstractContextManager[Callable[[], dict[Key, tuple[int, ...]]]]]
-"""Opens a connection and gives a function that lists what each reassignment is adding."""
+"""Opens a connection and yields a function that lists the replicas that each reassignment adds."""
 
 
 class Sampler(Watcher):
-    """Lists what is in flight of some topics, or of all, every tenth of a second; its own failure fails the test."""
+    """Lists the reassignments of some topics, or of all, every tenth of a second; its own failure fails the test."""
 
     def __init__(self, listing: Listing, topics: Sequence[str]) -> None:
         super().__init__("sampler")
@@ -23,16 +23,16 @@ class Sampler(Watcher):
 
     @property
     def most_partitions(self) -> int:
-        """The most partitions that were in flight at once."""
+        """The maximum number of partitions in flight."""
         return max((len(rows) for rows in self.seen), default=0)
 
     @property
     def most_replicas(self) -> int:
-        """The most replicas that were added to one partition at once."""
+        """The maximum number of replicas added to one partition in parallel."""
         return max((len(adding) for rows in self.seen for adding in rows.values()), default=0)
 
     def wait_more(self, count: int) -> None:
-        """Wait for so many more looks."""
+        """Wait for this many more samples."""
         goal = len(self.seen) + count
         wait_until(f"{count} more looks", lambda: len(self.seen) >= goal or self.over)
 

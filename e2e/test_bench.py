@@ -1,4 +1,4 @@
-"""The bench does what the other tests rely on: real servers, judged by Kafka's tools, and nothing left behind."""
+"""The bench provides what the other tests rely on: real servers, checks with Kafka's tools, and a complete cleanup."""
 
 import json
 import shutil
@@ -22,7 +22,7 @@ from e2e.bench.pki import write_kubeconfig
 from e2e.bench.waiting import wait_until
 from e2e.bench.watching import Watcher
 
-# Holds a cluster until it is killed; says which processes it started.
+# Holds a cluster until it is killed; prints which processes it started.
 _HOLDER = """
 import threading
 from e2e.bench.kafka import KafkaCluster, racks_of
@@ -73,7 +73,7 @@ class TestKafkaCluster:
         assert report.consumed > 20
 
     def test_broker_joins_and_leaves(self, kafka: KafkaCluster) -> None:
-        """A new broker joins by itself; a removed one is unregistered."""
+        """A new broker joins the cluster; a removed one is unregistered."""
         kafka.add({6: "r3"})
         try:
             assert 6 in _known(kafka)
@@ -84,10 +84,10 @@ class TestKafkaCluster:
 
 @pytest.mark.brokers
 class TestSasl:
-    """A cluster that asks for a user."""
+    """A cluster that requires authentication."""
 
     def test_only_the_right_password_gets_in(self) -> None:
-        """PLAIN and SCRAM let the user in with the right password and say so when it is wrong."""
+        """PLAIN and SCRAM accept the user with the right password and report a wrong one."""
         with KafkaCluster(racks_of([1]), sasl=True) as cluster:
             for mechanism in ("PLAIN", "SCRAM-SHA-512"):
                 user = {"sasl.mechanism": mechanism, "sasl.username": "operator"}
@@ -115,11 +115,11 @@ class TestKubeCluster:
 
 
 class TestNothingIsLeftRunning:
-    """The promise to whoever runs the tests on their own machine."""
+    """Guarantees for everyone who runs the tests on their own machine."""
 
     @pytest.mark.brokers
     def test_brokers_die_with_a_holder_that_is_killed(self) -> None:
-        """SIGKILL to the process that holds a cluster, even one started from a thread that ended, ends its brokers."""
+        """SIGKILL to the process that owns a cluster, even one started from a thread that ended, stops its brokers."""
         holder = subprocess.Popen([sys.executable, "-c", _HOLDER], stdout=subprocess.PIPE, text=True)
         assert holder.stdout is not None
         directory, *pids = holder.stdout.readline().split()
@@ -133,7 +133,7 @@ class TestNothingIsLeftRunning:
 
 
 class _Once(Watcher):
-    """Looks once, then waits to be stopped."""
+    """Takes one sample, then waits to be stopped."""
 
     def __init__(self, look: Callable[[], None]) -> None:
         super().__init__("once")
@@ -145,7 +145,7 @@ class _Once(Watcher):
 
 
 class TestWatcher:
-    """What looks at a cluster beside a test."""
+    """Threads that watch a cluster during a test."""
 
     def test_watches_until_the_end_of_the_with(self) -> None:
         seen = threading.Event()
@@ -155,7 +155,7 @@ class TestWatcher:
         assert watcher.over
 
     def test_raises_at_the_end_what_broke_it_down(self) -> None:
-        """A test whose watcher sees nothing would pass whatever happens."""
+        """A test whose watcher has failed would pass whatever happens."""
 
         def fail() -> None:
             raise KeyError("broken")
@@ -170,7 +170,7 @@ def _known(kafka: KafkaCluster) -> set[int]:
 
 
 def _runs(pid: int, directory: str) -> bool:
-    """Whether the process is there, and still the one that was started for this directory."""
+    """Whether the process exists and is still the one that was started for this directory."""
     try:
         return directory.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:

@@ -1,4 +1,4 @@
-"""The command line on a live cluster: snapshots that Kafka's own tool can act on, credentials, and the doctor."""
+"""The command line on a live cluster: snapshots for Kafka's own tool, credentials, and the doctor."""
 
 import json
 import subprocess
@@ -36,7 +36,7 @@ def tried(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[KafkaCluster]:
-    """One broker, whose only listener asks for a user."""
+    """One broker whose only listener requires authentication."""
     with KafkaCluster({1: "r1"}, sasl=True) as cluster:
         create_topics(cluster, {"guarded": [[1], [1]]})
         yield cluster
@@ -46,7 +46,7 @@ class TestSnapshot:
     """snapshot -> plan -> Kafka's tool: KIP-6's generate, execute and verify."""
 
     def test_kafkas_tool_carries_out_the_plan(self, world: World, judge: Judge, tmp_path: Path) -> None:
-        """The snapshot is the cluster, and the plan is a reassignment file as Kafka's tool takes it."""
+        """The snapshot matches the cluster, and Kafka's tool accepts the plan as a reassignment file."""
         topic = world.skewed("snapshot", *[SMALL] * 6)
         snapshot, chosen, planned = tmp_path / "cluster.json", tmp_path / "topics.json", tmp_path / "plan.json"
         run("snapshot", "--bootstrap-servers", world.kafka.bootstrap_servers, "-o", str(snapshot))
@@ -74,10 +74,10 @@ class TestSnapshot:
 
 
 class TestCredentials:
-    """--command-config, where the brokers ask for a user: the file that Kafka's own tools take."""
+    """--command-config for brokers that require authentication: the same file as for Kafka's own tools."""
 
     def scram(self, cluster: KafkaCluster, directory: Path, password: str) -> str:
-        """A file with everything in it, the servers too."""
+        """A properties file with everything, including the bootstrap servers."""
         login = f'{SCRAM} required \\\n    username="operator" password="{password}";'
         path = directory / "client.properties"
         path.write_text(
@@ -87,7 +87,7 @@ class TestCredentials:
         return str(path)
 
     def test_every_command_that_asks_kafka(self, guarded: KafkaCluster, tmp_path: Path) -> None:
-        """SCRAM, by a file of our own; and the very file with which the judge's tools log in."""
+        """With SCRAM from our own file, and with the file that the judge's tools use."""
         ours = ("--command-config", self.scram(guarded, tmp_path, SASL_USERS["operator"]))
         tools = ("--command-config", str(guarded.tool_config), "--bootstrap-servers", guarded.bootstrap_servers)
         for login in (ours, tools):
@@ -99,7 +99,7 @@ class TestCredentials:
         assert list(tmp_path.glob("lake/samples/**/*.parquet"))
 
     def test_a_wrong_password(self, guarded: KafkaCluster, tmp_path: Path) -> None:
-        """Said as such, and not shown."""
+        """Reported as an authentication failure, without showing the password."""
         done = tried("snapshot", "--command-config", self.scram(guarded, tmp_path, "hunter2-hunter2"))
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr.startswith("failed (KafkaAuthenticationFailed): ")
@@ -107,10 +107,10 @@ class TestCredentials:
 
 
 class TestDoctor:
-    """Somebody changes their mind while a copy is in flight, with Kafka's own tool."""
+    """A user redirects a reassignment in flight with Kafka's own tool."""
 
     def test_ends_what_is_wedged_and_nothing_else(self, world: World, judge: Judge) -> None:
-        """4.3 keeps it for ever, with all in sync; 3.9 ends it. What just moves beside it goes on."""
+        """4.3 never completes it although all replicas are in sync; 3.9 completes it. Other reassignments continue."""
         topic = world.topic("wedged", [[1, 2, 3]] * 2, BIG, follower_replication_throttled_replicas="0:4,1:5")
         wedged, moving = (topic, 0), (topic, 1)
         doctor = ("doctor", "--bootstrap-servers", world.kafka.bootstrap_servers)

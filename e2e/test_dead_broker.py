@@ -1,6 +1,7 @@
-"""A broker has died for good: its replicas are replaced while it is gone, on both version lines.
+"""A broker has died permanently: its replicas are replaced while it is down, on both release lines.
 
-3.9 completes no reassignment while a member of its target is out of sync, 4.3 no drop beside one that stays so.
+3.9 completes no reassignment while a replica of its target is out of sync; 4.3 removes no replica (without adding one)
+while another one stays out of sync.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,7 +23,7 @@ WHOLE = {"brokerSettleTime": "1s", "maxUnhealthy": 100}
 
 @pytest.fixture(scope="module")
 def older_kafka() -> Iterator[KafkaCluster]:
-    """The same five brokers, of 3.9."""
+    """The same five brokers, with Kafka 3.9."""
     with KafkaCluster(racks_of(range(1, 6)), version="3.9") as cluster:
         yield cluster
 
@@ -34,7 +35,7 @@ def world(
     operator: OperatorProcess,
     unique: Callable[[str], str],
 ) -> Iterator[World]:
-    """A cluster of each version line without its broker 5."""
+    """A cluster of each release line; its broker 5 is started again at the end."""
     kafka: KafkaCluster = request.getfixturevalue(request.param)
     operator.ensure_running()
     world = World(kafka, kube, operator, unique)
@@ -46,7 +47,7 @@ def world(
 
 class TestDecommissioned:
     def test_its_replicas_are_replaced_without_it(self, world: World) -> None:
-        """Leaders and followers alike; the partition that has nothing there keeps its set."""
+        """Both leaders and followers are replaced; a partition without a replica on broker 5 keeps its set."""
         topic = world.topic("dead", [(1, 2, 5), (5, 3, 1), (2, 5, 3), (1, 2, 3)], SMALL)
         _die(world, topic)
         rebalance = world.rebalance("dead", topic, throttle=FAST, brokers={"decommission": [DEAD]}, execution=WHOLE)
@@ -61,7 +62,7 @@ class TestDecommissioned:
         assert not world.in_flight(topic)
 
     def test_two_of_three_are_gone(self, world: World) -> None:
-        """Both are replaced together, above the parallel replica count of one."""
+        """Both are replaced in parallel, although parallelReplicaCount is 1."""
         topic = world.topic("two", [(1, 4, 5)], SMALL)
         _die(world, topic, 4)
         try:
@@ -75,7 +76,7 @@ class TestDecommissioned:
 
 class TestStays:
     def test_nothing_is_begun_beside_a_replica_that_stays_dead(self, world: World) -> None:
-        """It dies after the planning. The status names it; on its return the move goes through."""
+        """The broker dies after planning. The status names it; when it returns, the move completes."""
         topic = world.topic("stays", [(1, 2, 5)], SMALL)
         manual = {"policy": "Manual"}
         rebalance = world.rebalance(
@@ -95,7 +96,7 @@ class TestStays:
 
 
 def _die(world: World, topic: str, *others: int) -> None:
-    """Broker 5, and those others, are killed; the cluster has noticed."""
+    """Kill broker 5 and these others, and wait until the cluster has noticed."""
     dead = {DEAD, *others}
     world.kafka.kill9(*dead)
     world.kafka.wait_gone(*dead)

@@ -1,4 +1,4 @@
-"""The machines fail under a running rebalance: its operator, a broker that it needs, a broker that it does not need."""
+"""Failures during a running rebalance: of its operator, of a broker that it uses, of a broker that it does not use."""
 
 import contextlib
 import random
@@ -21,11 +21,11 @@ SHORT_LIVES = 6
 
 
 class TestOperatorKilled:
-    """The operator is killed with -9 and started again, over and over."""
+    """The operator is killed with -9 and restarted repeatedly."""
 
     @pytest.mark.parametrize("seed", [1])
     def test_twenty_times_in_one_run(self, world: World, operator: OperatorProcess, seed: int) -> None:
-        """The very plan is carried out, within its caps at every look, and what is recorded leads back to before it."""
+        """The original plan completes, within its caps in every sample, and the recorded origins can undo it."""
         print(f"seed {seed}")
         chance = random.Random(seed)
         topic = world.skewed("killed", *[BIG // 16] * 60)
@@ -41,7 +41,7 @@ class TestOperatorKilled:
             for kill in range(KILLS):
                 begun = time.monotonic()
                 operator.start()
-                # The machine's own measure: short lives end while it connects, plans and sets the throttle.
+                # Measured on this machine: a short life ends while the operator connects, plans and sets the throttle.
                 start = time.monotonic() - begun
                 time.sleep(chance.uniform(0, 0.25 * start if kill < SHORT_LIVES else min(start, 1.5)))
                 operator.kill9()
@@ -67,14 +67,14 @@ class TestOperatorKilled:
 
 
 class TestBroker:
-    """A broker dies in the middle of a step and comes back."""
+    """A broker dies during a step and returns."""
 
     @pytest.mark.campaign
     def test_destination_dies(self, world: World) -> None:
-        """While it is away the rebalance says so and moves what it can; with it back, all ends as planned."""
+        """While it is down the status says so and other moves continue; when it is back, the plan completes."""
         topic = world.skewed("died", *[BIG] * 6)
         before = world.judge.describe_topics(topic)
-        # Nothing but the broker itself is to be waited for.
+        # The rebalance should wait for the broker only.
         rebalance = world.rebalance("died", topic, execution={"brokerSettleTime": "1s", "maxUnhealthy": 100})
         plan = world.planned(rebalance, before)
         broker, *_ = wait_until("a copy in flight", lambda: [b for ids in world.in_flight(topic).values() for b in ids])
@@ -89,12 +89,12 @@ class TestBroker:
 
 
 class TestHealthGate:
-    """The cluster is not well, for a reason that has nothing to do with the rebalance."""
+    """The cluster is unhealthy for a reason unrelated to the rebalance."""
 
     @pytest.mark.campaign
     def test_others_lack_a_replica(self, world: World) -> None:
-        """What is in flight finishes, no step starts, the state names the partition; maxUnhealthy overrules it."""
-        # A name that comes before those of the internal topics, which lack the same broker.
+        """Copies in flight complete, no step starts, the state names the partition; maxUnhealthy overrides it."""
+        # The name sorts before the internal topics, which miss a replica on the same broker.
         beside = world.topic("Beside", [[5, 2, 3]], SMALL)
         topic = world.skewed("gate", *[BIG] * 6)
         before = world.judge.describe_topics(topic)
@@ -120,14 +120,14 @@ class TestHealthGate:
 
 
 def _says(status: Mapping[str, Any], *words: str, state: str = "Rebalancing") -> bool:
-    """Whether this is the state, and its message has these words."""
+    """Whether the status has this state and a message with these words."""
     reason, message = ready(status)
     return reason == state and all(word in message for word in words)
 
 
 @contextlib.contextmanager
 def _returning(world: World, broker: int, *topics: str) -> Iterator[None]:
-    """Start the broker again at the end, whatever happens, and wait until these topics are in sync."""
+    """Start the broker again at the end in any case, and wait until these topics are in sync."""
     try:
         yield
     finally:

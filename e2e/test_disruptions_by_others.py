@@ -1,4 +1,4 @@
-"""Others change what a running rebalance works on: reassignments of their own, topics, partitions, replicas."""
+"""Changes by other tools during a running rebalance: reassignments, topics, partitions, replicas."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,17 +15,17 @@ from e2e.world import BIG, FAST, ON_THREE, SMALL, World, targets
 pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
 
 NO_MORE_THAN_4 = {"brokers": {"include": [1, 2, 3, 4]}, "execution": {"parallelPartitionCount": 1}}
-"""Broker 5 is nobody's in the plan, and a partition is in flight while the others wait."""
+"""The plan does not use broker 5, and one partition is in flight while the others wait."""
 STANDSTILL = "16384"
 """A copy of a BIG partition takes two minutes."""
 
 
 class TestReassignments:
-    """Somebody uses Kafka's own tool at the same time."""
+    """Another user runs Kafka's own tool at the same time."""
 
     def test_left_alone(self, world: World) -> None:
-        """A waiting partition that somebody moves is waited for, then left to them; what is outside never mattered."""
-        # Theirs are held in flight on broker 5: one by what it may receive, the other by what it may send.
+        """A pending partition that another tool moves is skipped after it; partitions outside the plan are ignored."""
+        # Throttled on broker 5 to stay in flight: one as follower, the other as leader.
         outside = world.topic("outside", [[5, 2, 3]], leader_replication_throttled_replicas="0:5")
         on_5 = ",".join(f"{partition}:5" for partition in range(6))
         topic = world.skewed("foreign", *[BIG] * 6, follower_replication_throttled_replicas=on_5)
@@ -57,7 +57,7 @@ class TestReassignments:
 
     @pytest.mark.campaign
     def test_beyond_the_drift_budget(self, world: World) -> None:
-        """More is lost than driftBudget allows: planned anew from what is, the partition that was moved included."""
+        """More drift than driftBudget: a new plan from the current state, including the moved partition."""
         topic = world.skewed("budget", *[BIG] * 6)
         before = world.judge.describe_topics(topic)
         rebalance = world.rebalance("budget", topic, approval={"driftBudget": 0}, **NO_MORE_THAN_4)
@@ -78,10 +78,10 @@ class TestReassignments:
 
 
 class TestTopics:
-    """Topics and partitions come and go."""
+    """Topics and partitions are created and deleted."""
 
     def test_deleted_and_created_again(self, world: World) -> None:
-        """The partitions leave the run, the new topic of that name is not touched, the rest arrives."""
+        """The partitions are skipped, the new topic of that name is not touched, the other moves complete."""
         doomed, kept = world.skewed("doomed", *[BIG] * 6), world.skewed("kept", *[BIG] * 6)
         before = world.judge.describe_topics(doomed, kept)
         rebalance = world.rebalance("again", doomed, kept)
@@ -103,7 +103,7 @@ class TestTopics:
 
     @pytest.mark.campaign
     def test_partitions_added_and_replicas_removed(self, world: World) -> None:
-        """New partitions are not touched; one whose replication factor somebody lowers is left at that."""
+        """New partitions are not touched; one whose replication factor was lowered meanwhile keeps it."""
         topic = world.skewed("resized", *[BIG] * 6)
         before = world.judge.describe_topics(topic)
         rebalance = world.rebalance("resized", topic, approval={"driftBudget": 100}, **NO_MORE_THAN_4)
@@ -121,9 +121,9 @@ class TestTopics:
         assert [after[key].replicas for key in (theirs, (topic, 6), (topic, 7))] == [fewer, (2, 1, 3), (1, 2, 3)]
 
     def test_new_topic_on_a_leaving_broker(self, world: World) -> None:
-        """What comes to the broker after the plan is planned for, too, before Drained is said."""
+        """Replicas that were placed on the broker after planning are planned too, before Drained is True."""
         early = world.topic("leaving-early", [[5, 1, 3], [4, 5, 3], [1, 5, 3]])
-        rebalance = world.rebalance("leave", brokers={"decommission": [5]})  # all topics, those of other tests too
+        rebalance = world.rebalance("leave", brokers={"decommission": [5]})  # all topics, also of other tests
         status = rebalance.until("copies in flight", lambda status: status.get("currentBatchSize"))
         first = status["plan"]["hash"]
         late = world.topic("leaving-late", [[2, 5, 3], [5, 4, 3]], SMALL)
@@ -141,7 +141,7 @@ class TestTopics:
 
 
 def _waiting(world: World, plan: Mapping[str, Any]) -> Key:
-    """A partition that the plan gives to broker 4, and whose turn has not come: another one is in flight."""
+    """A partition that the plan moves to broker 4 and that is still pending: another one is in flight."""
     keys = sorted(key for key, replicas in targets(plan).items() if 4 in replicas)
     topic = keys[0][0]
     flying = wait_until("a copy in flight", lambda: world.in_flight(topic))

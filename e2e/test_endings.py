@@ -1,4 +1,4 @@
-"""Ways in which a rebalance ends other than by success and the plain rollback: what is taken along, told, and left."""
+"""Ends of a rebalance other than success and the plain rollback: side effects, reports, and remains."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -17,18 +17,18 @@ from e2e.world import BIG, FAST, SMALL, World
 pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
 
 MIXED = (BIG, SMALL, BIG, SMALL, BIG, SMALL)
-"""At a crawl the small partitions arrive while the big ones are in flight."""
+"""At a low rate the small partitions complete while the big ones are in flight."""
 SLOW = {"leaderRate": "128Ki", "followerRate": "128Ki"}
-"""A quarter of a minute for a BIG partition that has a broker to itself."""
+"""A copy of a BIG partition takes 15 seconds if it does not share the broker."""
 NEW_BROKERS = {4, 5}
 
 
 class TestDeletion:
-    """Deletions with something about them."""
+    """Special cases of deletion."""
 
     @pytest.mark.campaign
     def test_foreground(self, world: World) -> None:
-        """`--cascade=foreground` adds a finalizer of its own: rolled back as with any other deletion, and gone."""
+        """`--cascade=foreground` adds another finalizer: the rebalance is rolled back as usual, then deleted."""
         topic = world.skewed("foreground", *MIXED)
         before = world.judge.describe_topics(topic)
         rebalance = world.rebalance("foreground", topic)
@@ -42,7 +42,7 @@ class TestDeletion:
 
     @pytest.mark.campaign
     def test_more_to_move_back_than_wanted(self, world: World) -> None:
-        """Above rollback.maxData only what is in flight is cancelled, and the object stays until somebody raises it."""
+        """Above rollback.maxData only copies in flight are cancelled; the object stays until the limit is raised."""
         topic = world.skewed("large", *[BIG] * 6)
         before = world.judge.describe_topics(topic)
         rebalance = _moved_and_crawling(world, "large", topic, before, rollback={"maxData": "1Mi"})
@@ -68,7 +68,7 @@ class TestDeletion:
 
     @pytest.mark.campaign
     def test_timeout(self, world: World) -> None:
-        """After rollback.timeout what is in flight is cancelled and the object goes; an event names what is left."""
+        """After rollback.timeout copies in flight are cancelled and the object is deleted; an event lists the rest."""
         topic = world.skewed("timeout", *[BIG] * 6)
         before = world.judge.describe_topics(topic)
         rebalance = _moved_and_crawling(world, "timeout", topic, before, rollback={"timeout": "4s"})
@@ -85,7 +85,7 @@ class TestDeletion:
         world.assert_tidy()
 
     def test_let_go(self, world: World) -> None:
-        """Told to let go it is gone at once, with copies in flight; their throttle goes when they have arrived."""
+        """With the let-go annotation it is deleted at once, with copies in flight; their throttle is removed later."""
         topic = world.skewed("let-go", *[BIG] * 6)
         before = world.judge.describe_topics(topic)
         rebalance = _moved_and_crawling(world, "let-go", topic, before)
@@ -100,11 +100,11 @@ class TestDeletion:
 
 
 class TestTakeover:
-    """A resource is renamed in Git: a new one of the same spec, and the old one is deleted."""
+    """A resource is renamed in Git: a new one with the same spec is created, and the old one is deleted."""
 
     @pytest.mark.parametrize("first", ["applied", "deleted"])
     def test_goes_on(self, world: World, first: str) -> None:
-        """Nothing that has moved goes back: the new one goes on, and its deletion leads back to before the old one."""
+        """No move is reverted: the new resource continues, and its deletion restores the state before the old one."""
         topic = world.skewed("renamed", *[BIG] * 6)
         before = world.judge.describe_topics(topic)
         old = _moved_and_crawling(world, "old", topic, before)
@@ -130,10 +130,10 @@ class TestTakeover:
 
 
 class TestUndo:
-    """A rebalance that has succeeded is undone."""
+    """Undo of a rebalance that has succeeded."""
 
     def test_back_to_before(self, world: World) -> None:
-        """Replicas, their order and leaders are as before, and stay so; deleting it then touches nothing."""
+        """Replicas, their order and leaders are restored and stay so; deleting the resource then changes nothing."""
         topic = world.skewed("undo", *[SMALL] * 6)
         before = world.judge.describe_topics(topic)
         rebalance = world.rebalance("undo", topic, throttle=FAST)
@@ -159,11 +159,11 @@ class TestUndo:
 
 
 class TestCredentials:
-    """What the operator needs to reach Kafka is taken away under it."""
+    """The operator's access to Kafka is removed during a run."""
 
     @pytest.fixture
     def guarded(self, world: World) -> Iterator[World]:
-        """Two brokers that ask for a user."""
+        """Two brokers that require authentication."""
         with KafkaCluster({1: "r1", 2: "r2"}, sasl=True) as cluster:
             guarded = World(cluster, world.kube, world.operator, world.unique)
             yield guarded
@@ -171,7 +171,7 @@ class TestCredentials:
 
     @pytest.mark.campaign
     def test_secret_deleted(self, guarded: World) -> None:
-        """Without its Secret a running rebalance is still rolled back, over the connection at hand."""
+        """Without its Secret a running rebalance is still rolled back, over the open connection."""
         topic = guarded.topic("guarded", [[1]] * 6, MIXED)
         before = guarded.judge.describe_topics(topic)
         secret = guarded.secret("login", username="operator", password=SASL_USERS["operator"])
@@ -193,10 +193,10 @@ class TestCredentials:
 
 
 class TestSurroundings:
-    """The resource goes because something larger goes: it never holds that up."""
+    """The resource is deleted as part of something larger, which it must not block."""
 
     def test_namespace(self, world: World) -> None:
-        """What is in flight is cancelled, what has arrived stays; event and origins are with the operator."""
+        """Copies in flight are cancelled, completed moves stay; event and origins are in the operator's namespace."""
         world.kube.kubectl("create", "namespace", TEAM)
         topic = world.skewed("namespace", *MIXED)
         before = world.judge.describe_topics(topic)
@@ -214,11 +214,11 @@ class TestSurroundings:
 
 
 class TestDefinition:
-    """The resources of everybody go with their CRD."""
+    """All resources are deleted with their CRD."""
 
     @pytest.mark.campaign
     def test_crd(self, world: World) -> None:
-        """It goes as fast as a namespace; when it is there again, the same process serves new resources."""
+        """The CRD is deleted as fast as a namespace; when it is back, the same process serves new resources."""
         topic = world.skewed("crd", *MIXED)
         before = world.judge.describe_topics(topic)
         rebalance = world.rebalance("crd", topic)
@@ -246,7 +246,7 @@ def _crawling(world: World, name: str, topic: str, **spec: Any) -> Rebalance:
 def _moved_and_crawling(
     world: World, name: str, topic: str, before: Mapping[Key, PartitionState], **spec: Any
 ) -> Rebalance:
-    """A rebalance that has moved a big partition and is slowly moving another."""
+    """A rebalance that has moved a big partition and is slowly moving another one."""
     rate = {"leaderRate": "1Mi", "followerRate": "1Mi"}
     rebalance = world.rebalance(name, topic, throttle=rate, execution={"parallelPartitionCount": 1}, **spec)
     wait_until("a partition has moved", lambda: world.moved(topic, before), timeout=90)
@@ -256,12 +256,12 @@ def _moved_and_crawling(
 
 
 def _changed(before: Mapping[Key, PartitionState], after: Mapping[Key, PartitionState]) -> set[Key]:
-    """The partitions that are on other brokers."""
+    """The partitions whose brokers have changed."""
     return {key for key in before if set(after[key].replicas) != set(before[key].replicas)}
 
 
 def _reverted(world: World, topic: str, before: Mapping[Key, PartitionState]) -> set[Key]:
-    """Check that some partitions were left where they had arrived, the others are as before; which were left."""
+    """Check that some partitions stayed where they had arrived and the others are as before; returns the former."""
     after = world.judge.describe_topics(topic)
     left = _changed(before, after)
     assert left < before.keys()

@@ -1,4 +1,4 @@
-"""KIP-6's files between our commands and Kafka's own tool: what one writes the other reads, and both judge alike."""
+"""KIP-6's files, exchanged between our commands and Kafka's own tool: each reads the other's, with equal results."""
 
 import json
 import re
@@ -21,7 +21,7 @@ COMMAND = str(Path(sys.executable).with_name("kafka-rebalance"))
 REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 MEGABYTES = 2_000_000
 STANDSTILL = "16384"
-"""Bytes per second at which two megabytes take two minutes."""
+"""Bytes per second: two megabytes take two minutes."""
 FAST = "500000000"
 
 Lines = list[str]
@@ -53,7 +53,7 @@ class Both:
         return subprocess.run([COMMAND, command, *where, *rest], check=False, capture_output=True, text=True)
 
     def verified(self, file: str) -> tuple[int, Lines]:
-        """Our exit code, and what we and Kafka's tool say of the partitions, which is the same."""
+        """Our exit code, and the lines about partitions, which must be the same from us and from Kafka's tool."""
         done = self.ours("verify", "--reassignment-json-file", file)
         theirs = self.tool("--verify", "--preserve-throttles", "--reassignment-json-file", file)
         assert done.stderr == ""
@@ -74,13 +74,13 @@ def both(kafka: KafkaCluster, unique: Callable[[str], str], tmp_path: Path) -> I
     create_topics(kafka, {topic: [[1, 2, 3]] * 3})
     fill(kafka, {(topic, partition): MEGABYTES for partition in range(3)})
     yield Both(kafka, topic, tmp_path)
-    admin = kafka.admin()  # an AdminClient that is garbage collected fails what it was asked
+    admin = kafka.admin()  # keep a reference: the futures of a collected client fail
     for deleted in admin.delete_topics([topic]).values():
         deleted.result(timeout=60)
 
 
 class TestVerify:
-    """Before, on the way, and there: the same words as Kafka's tool, and the throttles that it left."""
+    """Before, during and after: the same output as Kafka's tool, and its throttles stay."""
 
     def test_agrees_at_every_stage(self, both: Both, judge: Judge) -> None:
         name = both.topic
@@ -114,11 +114,13 @@ class TestVerify:
 
 
 class TestFiles:
-    """Kafka's files in ours, ours in Kafka's."""
+    """We read Kafka's files, and Kafka's tool reads ours."""
 
     def test_generated_rolled_back_and_returned(self, both: Both) -> None:
-        """--generate -> our verify and execute -> --execute with KIP-236's original_replicas -> the rollback that both
-        print alike -> --execute of that."""
+        """KIP-6's files with KIP-236's original_replicas, in both directions.
+
+        --generate -> our verify and execute -> --execute -> the rollback JSON that both print -> --execute of that.
+        """
         chosen = both.file("topics.json", json.dumps({"version": 1, "topics": [{"topic": both.topic}]}))
         generated = both.tool("--generate", "--topics-to-move-json-file", chosen, "--broker-list", "1,2,3,4,5")
         proposed = both.file("proposed.json", generated.split("Proposed partition reassignment configuration\n")[1])
@@ -134,7 +136,7 @@ class TestFiles:
         ours = both.file("ours.json", lists["data"]["assignment.json"])
         begun = both.tool("--execute", "--reassignment-json-file", ours)
         said, theirs = asked.stderr.splitlines()[:5], begun.splitlines()[:5]
-        if both.kafka.jars.version.startswith("3."):  # it does not tell the directories
+        if both.kafka.jars.version.startswith("3."):  # 3.9 does not return the log directories
             said[2] = re.sub(r'"/[^"]*"', '"any"', said[2])
         assert said == theirs
         wait_until(
@@ -143,8 +145,8 @@ class TestFiles:
         again = both.ours("execute", "--reassignment-json-file", ours)
         assert again.stderr.startswith("refused (OriginalReplicasDiffer)")
 
-        # Kafka's tool asks for the directories as soon as it has begun, and now and then a broker that has only just
-        # been told of a replica refuses that (4.3.1: InvalidReplicaAssignment, with the reassignment under way).
+        # Kafka's tool sends the log directories right after the reassignment, and sometimes a broker that has only just
+        # received the replica refuses them (4.3.1: InvalidReplicaAssignment, with the reassignment in flight).
         back = both.file("back.json", re.sub(r'"/[^"]*"', '"any"', asked.stderr.split("\n\n")[1]))
         both.tool("--execute", "--reassignment-json-file", back)
         wait_until(

@@ -1,4 +1,4 @@
-"""The operator moves replicas of real brokers as a KafkaRebalance asks, and Kafka's own tools confirm it."""
+"""The operator moves replicas on real brokers as a KafkaRebalance requests; Kafka's own tools confirm it."""
 
 import pytest
 
@@ -12,10 +12,10 @@ pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
 
 
 class TestApply:
-    """A KafkaRebalance is applied and carried out."""
+    """A KafkaRebalance is applied and completes."""
 
     def test_brokers_added(self, world: World) -> None:
-        """New brokers get their share: as planned, with the fewest moves, every leader first, all configs as before."""
+        """New brokers get their share: as planned, with the fewest moves, preferred leaders, and unchanged configs."""
         topic = world.skewed("apply", *[BIG] * 6, leader_replication_throttled_replicas="0:1,1:1")
         with (
             world.broker_config("--entity-name", "1", leader_replication_throttled_rate="10000000"),
@@ -29,9 +29,9 @@ class TestApply:
         rebalance = world.rebalance("apply", topic)
         rebalance.until("copies are in flight", lambda status: status.get("currentBatchSize"))
         columns = world.kube.kubectl("get", "krb", rebalance.name, "-n", NAMESPACE)
-        # Of its own: what was there goes on being allowed on top of it.
+        # The rebalance's own rate is added to the existing rate.
         assert world.rates(1) == (str(10_000_000 + int(CRAWL_BYTES)), str(20_000_000 + int(CRAWL_BYTES)))
-        # No more than what replication may take (KIP-542).
+        # At most the rate of the existing replication throttle (KIP-542).
         rebalance.patch(throttle={"leaderRate": "10M", "followerRate": "20M"})
         rebalance.wait_for("Succeeded")
         after = world.judge.describe_topics(topic)
@@ -59,7 +59,7 @@ class TestApply:
         assert len(set(events)) == len(events)
 
     def test_nothing_to_do(self, world: World) -> None:
-        """A cluster that is as asked for succeeds at once and is not touched."""
+        """If the cluster already satisfies the spec, the rebalance succeeds at once and changes nothing."""
         topic = world.topic("balanced", [[1, 2, 3]], SMALL)
         rebalance = world.rebalance("balanced", topic, brokers={"include": [1, 2, 3]})
         rebalance.wait_for("Succeeded")
@@ -67,7 +67,7 @@ class TestApply:
         assert world.partitions(topic)[0].replicas == (1, 2, 3)
 
     def test_decommission(self, world: World) -> None:
-        """Drained is True once Kafka's tools, too, find nothing on the broker, internal topics included."""
+        """Drained is True only when Kafka's tools find no replica on the broker, including internal topics."""
         topic = world.topic("drained", [[5, 1, 3], [4, 5, 3], [1, 5, 3]], SMALL)
         assert any(5 in state.replicas for state in world.judge.describe_topics().values())
         try:
@@ -76,7 +76,7 @@ class TestApply:
             rebalance.wait_for("Succeeded")
             found = world.judge.describe_topics()
             assert [key for key, state in found.items() if 5 in state.replicas] == []
-            # Of others' topics only what has to leave is touched: leaders lost by a killed broker stay where they are.
+            # Other topics change only where they must leave the broker: leaders lost by a killed broker stay elsewhere.
             assert all(state.leader == state.replicas[0] for key, state in found.items() if key[0] == topic)
             world.assert_tidy()
             assert world.setting(5, CORDON) == "*"
@@ -84,7 +84,7 @@ class TestApply:
             world.unset(5, CORDON)
 
     def test_a_cordon_goes_with_the_way_back(self, world: World) -> None:
-        """Deleted half way, the broker that was to be emptied takes new replicas again."""
+        """After a rollback half way, the decommissioned broker accepts new replicas again."""
         topic = world.topic("stays", [[5, 1, 3], [4, 5, 3]], BIG)
         rebalance = world.rebalance("stay", topic, brokers={"decommission": [5]})
         wait_until("a copy is in flight", lambda: world.in_flight(topic))
@@ -95,10 +95,10 @@ class TestApply:
 
 
 class TestPatch:
-    """What may be patched acts on the running rebalance."""
+    """Patchable fields take effect during a run."""
 
     def test_caps_and_rates(self, world: World) -> None:
-        """R and P hold at every look and can be raised in flight; the throttle covers what moves, at the rate asked."""
+        """The caps hold in every sample and can be raised in flight; the throttle covers all moves at its rate."""
         topic = world.skewed("patch", *[BIG] * 6)
         narrow = {"parallelPartitionCount": 1, "parallelReplicaCount": 1}
         wide = {"parallelPartitionCount": 3, "parallelReplicaCount": 2}
@@ -133,7 +133,7 @@ class TestPatch:
         assert {rate for rates in throttles.values() for rate in rates.values()} == {CRAWL_BYTES}
 
     def test_suspend(self, world: World) -> None:
-        """Suspended, what is in flight drains and no step starts; resumed, it goes on to the end."""
+        """When suspended, reassignments in flight drain and no step starts; when resumed, the rebalance completes."""
         topic = world.skewed("suspend", *[BIG] * 6)
         rebalance = world.rebalance("suspend", topic, execution={"parallelPartitionCount": 1})
         rebalance.until("a copy in flight", lambda status: status.get("currentBatchSize"))
@@ -147,7 +147,7 @@ class TestPatch:
         rebalance.wait_for("Succeeded")
 
     def test_cluster_throttle_binds_and_freezes(self, world: World) -> None:
-        """A KafkaReassignmentThrottle below spec.throttle binds; its freeze holds new steps; without it all goes on."""
+        """A KafkaReassignmentThrottle below spec.throttle takes precedence; its freeze stops new steps."""
         topic = world.skewed("frozen", *[BIG] * 6)
         throttle = world.throttle("shared", leaderRate="64Ki", followerRate="64Ki")
         world.kube.kubectl("wait", "--for=condition=Ready", "--timeout=60s", THROTTLE_KIND, throttle, "-n", NAMESPACE)
@@ -170,7 +170,7 @@ class TestPatch:
         world.kube.kubectl("patch", THROTTLE_KIND, name, "-n", NAMESPACE, "--type=merge", "-p", patch)
 
     def test_supersede(self, world: World) -> None:
-        """Another aim in flight: what flies and is no longer wanted is cancelled, and planned anew from what is."""
+        """A new spec in flight: unwanted reassignments are cancelled, and a new plan starts from the current state."""
         topic = world.skewed("supersede", *[BIG] * 6)
         rebalance = world.rebalance("supersede", topic)
         old = rebalance.until("copies in flight", lambda status: status.get("currentBatchSize"))["plan"]["hash"]
@@ -185,10 +185,10 @@ class TestPatch:
 
 
 class TestSeveral:
-    """Rebalances of the same cluster."""
+    """Several rebalances of one cluster."""
 
     def test_disjoint_run_together_and_overlapping_queue(self, world: World) -> None:
-        """Other topics run at the same time; the same topics wait, say for whom, and have their turn."""
+        """Rebalances of different topics run in parallel; one of the same topics queues, says why, and runs later."""
         one, other = world.skewed("one", BIG, BIG, BIG), world.skewed("other", BIG, BIG, BIG)
         first = world.rebalance("first", one)
         second = world.rebalance("second", other)
@@ -209,7 +209,7 @@ class TestSeveral:
 
 
 def _drains_and_rests(world: World, topic: str) -> None:
-    """What is in flight arrives; after that, twenty looks show nothing in flight."""
+    """Reassignments in flight complete; after that, twenty samples show nothing in flight."""
     wait_until("nothing is in flight", lambda: not world.in_flight(topic), every=0.3)
     with world.sampling(topic) as rest:
         rest.wait_more(20)

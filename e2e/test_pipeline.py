@@ -1,4 +1,4 @@
-"""Real brokers, the real sampler, real Spark: the load model against Kafka's own tool and against what was produced."""
+"""Real brokers, sampler and Spark: the load model matches Kafka's own tool and the produced records."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ RECORDS_PER_SECOND = 250
 def cluster() -> Iterator[KafkaCluster]:
     with KafkaCluster({1: "a", 2: "b"}) as cluster:
         topic = NewTopic(TOPIC, PARTITIONS, 2)
-        admin = cluster.admin()  # kept: one that is collected fails its futures
+        admin = cluster.admin()  # keep a reference: the futures of a collected client fail
         admin.create_topics([topic])[TOPIC].result()
         yield cluster
 
 
 class Production:
-    """Records of random bytes, which no codec makes smaller, spread evenly; remembers what was acknowledged when."""
+    """Produces evenly spread records of random, incompressible bytes; remembers what was acknowledged and when."""
 
     def __init__(self, cluster: KafkaCluster) -> None:
         self._producer = Producer(cluster.client_config(acks="all", **{"linger.ms": 20}))
@@ -76,7 +76,7 @@ def run(*arguments: str) -> str:
 
 @pytest.fixture(scope="module")
 def sampled(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> tuple[LoadModel, Production, Path]:
-    """Samples while records come in, one more when all is quiet, then the job."""
+    """Samples during production and one after it, then the Spark job."""
     lake = tmp_path_factory.mktemp("lake")
     sample = ("sample", "--bootstrap-servers", cluster.bootstrap_servers, "--lake", str(lake))
     production = Production(cluster)
@@ -97,7 +97,7 @@ class TestModelOfARealCluster:
     def test_sizes_are_those_of_kafkas_own_tool(
         self, cluster: KafkaCluster, sampled: tuple[LoadModel, Production, Path]
     ) -> None:
-        """To the byte: nothing was written after the last sample."""
+        """Equal to the byte, because nothing was written after the last sample."""
         model, _, _ = sampled
         output = cluster.run_tool(
             "org.apache.kafka.tools.LogDirsCommand",
@@ -118,7 +118,7 @@ class TestModelOfARealCluster:
         } == told
 
     def test_the_rate_is_what_was_produced(self, sampled: tuple[LoadModel, Production, Path]) -> None:
-        """Per partition over the window, within a quarter: offsets are read a little after their stamp."""
+        """Per partition over the window, within 25 %: offsets are read slightly after their timestamp."""
         model, production, _ = sampled
         assert model.measured_at is not None
         assert model.window_start is not None
@@ -130,13 +130,13 @@ class TestModelOfARealCluster:
             assert load.bytes_in_max is not None
             assert load.covered_seconds == pytest.approx(end - start, abs=0.001)
             assert load.bytes_in_per_second * load.covered_seconds == pytest.approx(produced, rel=0.25)
-            # Between two samples; on a busy machine records come in heaps.
+            # Between two samples; on a busy machine records arrive in bursts.
             assert load.bytes_in_per_second <= load.bytes_in_max < 4 * RECORD * RECORDS_PER_SECOND / PARTITIONS
 
     def test_the_model_belongs_to_this_cluster(
         self, cluster: KafkaCluster, sampled: tuple[LoadModel, Production, Path]
     ) -> None:
-        """By Kafka's id, and every partition carries its topic's id."""
+        """The model has Kafka's cluster id, and every partition has its topic id."""
         model, _, lake = sampled
         admin = cluster.admin()
         described = admin.describe_cluster().result()

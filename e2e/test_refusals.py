@@ -1,4 +1,4 @@
-"""What cannot be done is said on the resource by name, tried again where that can help, and holds up nobody else."""
+"""Errors are reported on the resource by name, retried where that can help, and block no other resource."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -20,17 +20,17 @@ WRONG = "no-such-password-91c4"
 
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[KafkaCluster]:
-    """A broker that asks for a user."""
+    """A broker that requires authentication."""
     with KafkaCluster({1: "r1"}, sasl=True) as cluster:
         create_topics(cluster, {"guarded": [[1]]})
         yield cluster
 
 
 class TestConnection:
-    """Kafka cannot be used."""
+    """Errors of the connection to Kafka."""
 
     def test_unreachable(self, world: World) -> None:
-        """Nobody answers: said, tried again; others are served, and a deletion does not wait for Kafka."""
+        """No broker answers: reported and retried; other rebalances run, and a deletion does not wait for Kafka."""
         port = reserve_port()
         try:
             nobody = {"bootstrapServers": f"127.0.0.1:{port}"}
@@ -44,7 +44,7 @@ class TestConnection:
             release_port(port)
 
     def test_wrong_password(self, world: World, guarded: KafkaCluster) -> None:
-        """Refused credentials are said without telling them; the right ones are taken up as soon as they are there."""
+        """An authentication failure is reported without the credentials; correct ones are used at once."""
         secret = world.secret("login", username="operator", password=WRONG)
         rebalance = world.rebalance("password", "guarded", kafka=_with_sasl(guarded, secret))
         message = _stuck(rebalance, "KafkaAuthenticationFailed")
@@ -58,7 +58,7 @@ class TestConnection:
         assert SASL_USERS["operator"] not in world.operator.log.read_text()
 
     def test_missing_secret(self, world: World, guarded: KafkaCluster) -> None:
-        """A Secret that is not there is named; once it is made, the rebalance goes on."""
+        """A missing Secret is named; when it is created, the rebalance continues."""
         name = world.unique("later")
         rebalance = world.rebalance("secretless", "guarded", kafka=_with_sasl(guarded, name))
         assert f"{NAMESPACE}/{name}" in _stuck(rebalance, "SecretNotFound")
@@ -68,10 +68,10 @@ class TestConnection:
 
 
 class TestPlan:
-    """The cluster cannot be as asked for."""
+    """The cluster cannot satisfy the spec."""
 
     def test_fewer_brokers_than_replicas(self, world: World) -> None:
-        """Two brokers cannot hold three replicas: said, nothing moves; others of the same cluster are served."""
+        """Two brokers cannot hold three replicas: reported, nothing moves; other rebalances of the cluster run."""
         topic = world.skewed("few", SMALL)
         before = world.partitions(topic)
         rebalance = world.rebalance("few", topic, brokers={"decommission": [1, 4, 5]})
@@ -83,19 +83,19 @@ class TestPlan:
         assert all(1 not in found.replicas for found in world.partitions(topic).values())
 
     def test_unknown_broker(self, world: World) -> None:
-        """A broker that the cluster does not have is named; others of the same cluster are served."""
+        """A broker id that does not exist is named; other rebalances of the cluster run."""
         topic = world.skewed("unknown", SMALL)
         rebalance = world.rebalance("unknown", topic, brokers={"decommission": [99]})
         assert "99" in _stuck(rebalance, "UnknownBroker")
         _another_is_served(world)
 
     def test_partition_without_a_leader(self, world: World) -> None:
-        """It is left alone and named in status.skipped; the others move."""
+        """It is skipped and listed in status.skipped; the others move."""
         topic = world.topic("headless", [[5], [1], [1], [1], [1]], SMALL)
         world.kafka.stop(5)
         try:
             wait_until("partition 0 has no leader", lambda: world.partitions(topic)[0].leader == -1)
-            beside = {"maxUnhealthy": 100}  # other tests' topics lack the broker, too
+            beside = {"maxUnhealthy": 100}  # topics of other tests miss a replica on the broker, too
             brokers = {"include": [1, 2, 3, 4]}
             rebalance = world.rebalance("headless", topic, throttle=FAST, brokers=brokers, execution=beside)
             rebalance.wait_for("Succeeded")
@@ -110,7 +110,7 @@ class TestPlan:
 
 
 def _stuck(rebalance: Rebalance, reason: str) -> str:
-    """Wait until it says that it cannot go on and why, to people and to kstatus; the message."""
+    """Wait until the status reports the problem, in Ready and for kstatus; returns the message."""
     status = rebalance.wait_state(reason, timeout=60)
     found = {kind: condition(status, kind) for kind in ("Ready", "Stalled", "Reconciling")}
     assert found == {"Ready": "False", "Stalled": "True", "Reconciling": "False"}
@@ -118,7 +118,7 @@ def _stuck(rebalance: Rebalance, reason: str) -> str:
 
 
 def _another_is_served(world: World) -> None:
-    """Meanwhile a rebalance of the shared cluster is carried out to its end."""
+    """Meanwhile another rebalance of the same cluster completes."""
     other = world.topic("served", [[1], [1]], SMALL)
     served = world.rebalance("served", other, throttle=FAST, brokers={"include": [1, 2]})
     served.wait_for("Succeeded")

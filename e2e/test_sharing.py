@@ -1,4 +1,4 @@
-"""What keeps a rebalance from starting steps: windows, caps, others that go first, a person's word, a pause."""
+"""What keeps a rebalance from starting steps: windows, caps, other rebalances, approval, suspension."""
 
 import json
 from collections import Counter
@@ -18,14 +18,14 @@ pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
 
 ONE_AT_A_TIME = {"parallelPartitionCount": 1}
 BATCH = 24
-"""Partitions in flight of which a status shows the first 20 only."""
+"""Partitions in flight; the status shows only the first 20."""
 
 
 class TestWindows:
     """spec.execution.windows."""
 
     def test_shut_then_open(self, world: World) -> None:
-        """Outside its windows it comes to rest and stays there, and says when it goes on; in one it does go on."""
+        """Outside its windows it drains, stays idle and reports the next window; inside a window it continues."""
         topic = world.skewed("window", *[BIG] * 6)
         before = world.judge.describe_topics(topic)
         rebalance = world.rebalance("window", topic, execution=ONE_AT_A_TIME)
@@ -46,10 +46,10 @@ class TestWindows:
 
 
 class TestCaps:
-    """Caps over what several rebalances, or one broker, have in flight."""
+    """Caps on reassignments in flight, over several rebalances or per broker."""
 
     def test_copies_into_one_broker(self, world: World) -> None:
-        """With maxPerBroker.in 1 no broker is sent two replicas at any look, while both new ones are being sent one."""
+        """With maxPerBroker.in 1 no sample has two copies to one broker, while both new brokers receive copies."""
         topic = world.skewed("broker", *[BIG] * 6)
         with world.sampling(topic) as look:
             rebalance = world.rebalance("broker", topic, execution={"maxPerBroker": {"in": 1}})
@@ -62,7 +62,7 @@ class TestCaps:
         world.assert_tidy()
 
     def test_partitions_of_all_rebalances(self, world: World) -> None:
-        """The throttle resource's limit holds over two rebalances together; a higher one takes effect at once."""
+        """The throttle resource's limit applies to the sum of two rebalances; a higher limit takes effect at once."""
         one, other = world.skewed("one", *[BIG] * 6), world.skewed("other", *[BIG] * 6)
         throttle = world.throttle("limits", limits={"parallelPartitionCount": 2})
         world.kube.kubectl("wait", "--for=condition=Ready", "--timeout=60s", THROTTLE_KIND, throttle, "-n", NAMESPACE)
@@ -91,7 +91,7 @@ class TestQueue:
     """Rebalances of the same partitions."""
 
     def test_priority(self, world: World) -> None:
-        """A later one waits and says for whom; a higher priority is let by at a rest point; then the line goes on."""
+        """Later ones queue and say why; a higher priority runs at the next rest point; then the queue continues."""
         topic = world.skewed("queue", *[BIG] * 6)
         before = world.judge.describe_topics(topic)
         first = world.rebalance("first", topic, execution=ONE_AT_A_TIME)
@@ -110,7 +110,7 @@ class TestQueue:
         assert _waits_for(last, urgent, 2)
 
         with world.sampling(topic) as look:
-            # Seconds for a copy: time for those that wait to disturb it, as their plans are being made void.
+            # A copy takes seconds: time enough for the queued rebalances to interfere while their plans become invalid.
             rate = {"leaderRate": "2Mi", "followerRate": "2Mi"}
             urgent.patch(throttle=rate, execution={"parallelPartitionCount": 2})
             urgent.wait_for("Succeeded")
@@ -126,7 +126,7 @@ class TestQueue:
 
     @pytest.mark.campaign
     def test_suspended_lets_others_by(self, world: World) -> None:
-        """One that is suspended and at rest is in nobody's way; resumed, it is planned anew from what it then finds."""
+        """A suspended, idle rebalance blocks no other one; when resumed, it replans from the current state."""
         topic = world.skewed("aside", *[BIG] * 6)
         before = world.judge.describe_topics(topic)
         suspended = world.rebalance("suspended", topic, execution=ONE_AT_A_TIME)
@@ -155,7 +155,7 @@ class TestApproval:
 
     @pytest.mark.campaign
     def test_runs_with_the_right_hash(self, world: World) -> None:
-        """It waits with its plan on show and changes nothing; with another hash as well; the right one lets it run."""
+        """It shows its plan in the status and changes nothing, also with a wrong hash; the right hash starts it."""
         topic = world.skewed("approval", *[SMALL] * 6)
         before, epochs = world.judge.describe_topics(topic), world.epochs(topic)
         rebalance = world.rebalance("approval", topic, throttle=FAST, approval={"policy": "Manual"})
@@ -178,7 +178,7 @@ class TestApproval:
         world.assert_reached(targets(plan))
 
     def test_deleted_while_it_waits(self, world: World) -> None:
-        """Deleting one that awaits approval touches nothing: there is not even an election."""
+        """Deleting a rebalance that awaits approval changes nothing, not even a leader."""
         topic = world.skewed("refused", *[SMALL] * 6)
         before, epochs = world.judge.describe_topics(topic), world.epochs(topic)
         rebalance = world.rebalance("refused", topic, throttle=FAST, approval={"policy": "Manual"})
@@ -194,9 +194,9 @@ class TestBatch:
     """kafka-rebalance status --batch."""
 
     def test_more_than_a_status_holds(self, world: World) -> None:
-        """It shows what Kafka's tool lists, partition by partition, when that is more than the status has rows for."""
+        """It shows the same list as Kafka's tool, partition by partition, also beyond the rows of the status."""
         topic = world.skewed("batch", *[BIG // 4] * BATCH)
-        slow = {"leaderRate": "1Ki", "followerRate": "1Ki"}  # minutes for one copy alone, and they share it
+        slow = {"leaderRate": "1Ki", "followerRate": "1Ki"}  # one copy alone takes minutes, and they share the rate
         wide = {"parallelLeaderMovements": BATCH}
         rebalance = world.rebalance("batch", topic, throttle=slow, brokers={"include": [3, 4, 5]}, execution=wide)
         status = rebalance.until("all are in flight", lambda status: status.get("currentBatchSize") == BATCH)
@@ -219,7 +219,7 @@ class TestBatch:
         }
 
     def _look(self, world: World, rebalance: Rebalance) -> tuple[dict[Key, Reassignment], Any] | None:
-        """What Kafka's tool lists and what the command shows; None where the list changed meanwhile."""
+        """The output of Kafka's tool and of the command; None if the list changed meanwhile."""
         before = world.judge.list_reassignments()
         where = ("-n", NAMESPACE, "--operator-namespace", OPERATOR_NAMESPACE)
         answer = json.loads(world.command("status", rebalance.name, *where, "--batch", "-o", "json"))
@@ -227,7 +227,7 @@ class TestBatch:
 
 
 def _comes_to_rest(world: World, topic: str, before: Mapping[Key, PartitionState]) -> None:
-    """It drains to where no partition has a replica too many; after that, twenty looks show nothing in flight."""
+    """It drains until no partition has an extra replica; after that, twenty samples show nothing in flight."""
 
     def at_rest() -> bool:
         whole = all(
@@ -241,12 +241,12 @@ def _comes_to_rest(world: World, topic: str, before: Mapping[Key, PartitionState
     assert rest.most_partitions == 0
     found = world.judge.describe_topics(topic)
     assert all(len(found[key].replicas) == len(before[key].replicas) for key in before)
-    assert any(found[key].replicas == before[key].replicas for key in before)  # it is far from done
+    assert any(found[key].replicas == before[key].replicas for key in before)  # the run is not complete
     wait_until("its throttle slows nobody", lambda: world.judge.throttles() == {}, every=1)
 
 
 def _waits_for(rebalance: Rebalance, other: Rebalance, place: int) -> bool:
-    """Whether it comes to say that it is queued behind the other one, at this place."""
+    """Wait until it reports that it is queued behind the other one, at this place."""
     said = f"waits for {NAMESPACE}/{other.name}, "
     rebalance.until(
         f"queued behind {other.name} at place {place}",
@@ -261,12 +261,12 @@ def _waits_for(rebalance: Rebalance, other: Rebalance, place: int) -> bool:
 
 
 def _copies_into(row: Mapping[Key, tuple[int, ...]]) -> Counter[int]:
-    """How many replicas each broker is being sent."""
+    """Number of copies to each broker."""
     return Counter(broker for adding in row.values() for broker in adding)
 
 
 def _begun_again(rows: list[dict[Key, tuple[int, ...]]]) -> set[tuple[Key, int]]:
-    """Copies that were in flight, then were not, and then were again."""
+    """Copies that were in flight, disappeared, and were started again."""
     ended: set[tuple[Key, int]] = set()
     again: set[tuple[Key, int]] = set()
     before: set[tuple[Key, int]] = set()
@@ -287,7 +287,7 @@ def _names(*rebalances: Rebalance) -> list[str]:
 
 
 def _events(world: World) -> list[tuple[str, str]]:
-    """Name and reason of all events, in the order in which they were made."""
+    """Name and reason of all events, oldest first."""
     rows = sorted(
         world.kube.get("events", "-n", NAMESPACE)["items"], key=lambda row: int(row["metadata"]["resourceVersion"])
     )

@@ -1,4 +1,4 @@
-"""The strategies on real brokers: what each of them moves and what it leaves, confirmed by Kafka's own tools."""
+"""The strategies on real brokers: their moves, and what they do not change, confirmed by Kafka's own tools."""
 
 import json
 
@@ -17,7 +17,7 @@ def lists(world: World, topic: str) -> list[tuple[int, ...]]:
 
 class TestStrategies:
     def test_preferred_leaders(self, world: World) -> None:
-        """Every broker leads one of three; no data moves, and no replica is anywhere else."""
+        """Every broker leads one of three partitions; no data moves and no replica changes its broker."""
         topic = world.topic("leaders", [[1, 2, 3]] * 3, SMALL)
         rebalance = world.rebalance("leaders", topic, strategy="PreferredLeaders", brokers={"include": [1, 2, 3]})
         rebalance.wait_for("Succeeded")
@@ -28,7 +28,7 @@ class TestStrategies:
         world.assert_tidy()
 
     def test_assignment_from_a_config_map(self, world: World) -> None:
-        """The lists of the ConfigMap, to the letter; partitions that it does not name stay."""
+        """The exact lists of the ConfigMap; partitions that it does not name do not change."""
         topic = world.topic("given", [[1, 2], [1, 2], [1, 2]], SMALL)
         rows = [
             {"topic": topic, "partition": 0, "replicas": [4, 1]},
@@ -40,7 +40,7 @@ class TestStrategies:
         world.assert_reached({(topic, 0): (4, 1), (topic, 1): (1, 2), (topic, 2): (2, 5)})
 
     def test_replication_factor_up_and_down(self, world: World) -> None:
-        """Three replicas by one copy each; then two, without a copy; one is refused: min.insync.replicas is 2."""
+        """RF 3 by one copy per partition; RF 2 without a copy; RF 1 is refused because min.insync.replicas is 2."""
         topic = world.topic("factor", [[1, 2], [2, 3], [3, 1]], SMALL, min_insync_replicas="2")
         brokers = {"include": [1, 2, 3]}
         rebalance = world.rebalance("factor", topic, throttle=FAST, brokers=brokers, replicationFactor=3)
@@ -60,7 +60,7 @@ class TestStrategies:
         world.assert_tidy()
 
     def test_forced_moves_only(self, world: World) -> None:
-        """What broker 5 has of the topic leaves it; uneven as the rest is, it stays."""
+        """The replicas leave broker 5; the rest stays, although it is uneven."""
         topic = world.topic("forced", [[1, 2], [1, 2], [1, 5]], SMALL)
         spec = {"strategy": "ForcedMovesOnly", "brokers": {"include": [1, 2, 3]}}
         rebalance = world.rebalance("forced", topic, throttle=FAST, **spec)

@@ -1,4 +1,4 @@
-"""Deleting a KafkaRebalance: what flies is cancelled, what has moved goes back, and nothing of ours is left."""
+"""Deleting a KafkaRebalance cancels copies in flight and rolls back completed moves; nothing remains."""
 
 from collections.abc import Mapping
 
@@ -14,14 +14,14 @@ from e2e.world import BIG, FAST, SMALL, World
 pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
 
 MIXED = (BIG, SMALL, BIG, SMALL, BIG, SMALL)
-"""At a crawl the small partitions arrive while the big ones are in flight."""
+"""At a low rate the small partitions complete while the big ones are in flight."""
 
 
 class TestRollback:
     """A running rebalance is deleted."""
 
     def test_back_to_the_origins(self, world: World) -> None:
-        """Deleted half way, every partition is back with its replicas, their order and its leader; nothing is left."""
+        """Deleted half way: every partition has its original replicas, order and leader again; nothing remains."""
         topic = world.skewed("rollback", *MIXED)
         before = world.judge.describe_topics(topic)
         rebalance = world.rebalance("rollback", topic)
@@ -37,7 +37,7 @@ class TestRollback:
         assert [reason for reason in events if reason != "Planning"] == ["Rebalancing", "RollingBack", "RolledBack"]
 
     def test_after_a_supersede(self, world: World) -> None:
-        """A second plan of the same run does not change what a deletion leads back to: the state before the first."""
+        """A second plan of the same run does not change the target of a rollback: the state before the first plan."""
         topic = world.skewed("twice", *MIXED)
         before = world.judge.describe_topics(topic)
         rebalance = world.rebalance("twice", topic)
@@ -53,7 +53,7 @@ class TestRollback:
         world.assert_tidy()
 
     def test_killed_while_rolling_back(self, world: World, operator: OperatorProcess) -> None:
-        """Killed with -9 during the rollback and started again, it ends the same."""
+        """Killed with -9 during the rollback and restarted, it gives the same result."""
         topic = world.skewed("killed", *[BIG] * 6)
         before = world.judge.describe_topics(topic)
         rebalance = _moved_and_crawling(world, topic, before)
@@ -70,7 +70,7 @@ class TestRollback:
         assert rebalance.records() == []
 
     def test_original_broker_gone(self, world: World) -> None:
-        """An original broker that is dead does not hold up the deletion; what was not restored is named."""
+        """A dead original broker does not block the deletion; partitions that could not be restored are listed."""
         topic = world.topic("orphans", [[5, 2, 3], [2, 5, 3], [5, 2, 3], [2, 5, 3]], (BIG, BIG, SMALL, SMALL))
         before = world.judge.describe_topics(topic)
         rebalance = world.rebalance("orphans", topic, brokers={"include": [1, 2, 3]})
@@ -79,9 +79,10 @@ class TestRollback:
         world.kafka.stop(5)
         try:
             rebalance.delete()
-            rebalance.wait_gone(180)  # a broker away for less than a minute may be restarting
+            rebalance.wait_gone(180)  # a broker that is down for less than a minute may be restarting
             told = rebalance.messages("RolledBackPartially")
-            # More may have arrived between the look and the death of the broker: the report is what is held to be true.
+            # More may have arrived between the observation and the death of the broker, so the report is taken as the
+            # reference.
             lost = {key for key in before if f"{topic}-{key[1]} (OriginalBrokerGone)" in told}
             assert {(topic, partition) for partition in moved} <= lost
             assert world.in_flight(topic) == {}
@@ -99,7 +100,7 @@ class TestAfterSuccess:
     """A finished rebalance is deleted."""
 
     def test_touches_nothing(self, world: World) -> None:
-        """Replicas, leaders and leader epochs are what they were: not even an election took place."""
+        """Replicas, leaders and leader epochs do not change: there is not even an election."""
         topic = world.skewed("finished", SMALL, SMALL, SMALL)
         rebalance = world.rebalance("finished", topic, throttle=FAST)
         rebalance.wait_for("Succeeded")
@@ -114,10 +115,10 @@ class TestAfterSuccess:
 
 
 class TestDeletionPolicy:
-    """Deletion other than by rollback."""
+    """Deletion policies other than rollback."""
 
     def test_revert(self, world: World) -> None:
-        """Revert cancels what flies and leaves what has arrived."""
+        """Revert cancels reassignments in flight and leaves completed moves."""
         topic = world.skewed("revert", *MIXED)
         before = world.judge.describe_topics(topic)
         rebalance = world.rebalance("revert", topic, deletionPolicy="Revert")
@@ -133,7 +134,7 @@ class TestDeletionPolicy:
         world.assert_tidy()
 
     def test_abandon_while_rolling_back(self, world: World) -> None:
-        """The exit at 3 a.m.: Abandon, patched into a rollback, lets go; throttles go, the origins stay on record."""
+        """Abandon, patched during a rollback, ends it at once; throttles are removed, the origins stay on record."""
         topic = world.skewed("abandon", *[BIG] * 6)
         before = world.judge.describe_topics(topic)
         rebalance = _moved_and_crawling(world, topic, before)
@@ -148,10 +149,10 @@ class TestDeletionPolicy:
 
 
 def _moved_and_crawling(world: World, topic: str, before: Mapping[Key, PartitionState]) -> Rebalance:
-    """A rebalance that has moved a big partition, so that going back takes long, and goes on at a crawl."""
+    """A rebalance that has moved a big partition, so that its rollback takes long, and continues slowly."""
     rate = {"leaderRate": "2Mi", "followerRate": "2Mi"}
     rebalance = world.rebalance("slow", topic, throttle=rate, execution={"parallelPartitionCount": 1})
     wait_until("a partition has moved", lambda: world.moved(topic, before), every=0.2)
-    # A quarter of a minute per copy: an abandoned one stays throttled to its end, and is waited for.
+    # 15 seconds per copy: an abandoned copy stays throttled until it completes, and the test waits for it.
     rebalance.patch(throttle={"leaderRate": "128Ki", "followerRate": "128Ki"})
     return rebalance

@@ -1,4 +1,4 @@
-"""The throttle while people, other tools and broken machines have their hands on it; afterwards nothing differs."""
+"""The throttle while users, other tools and failures change it; afterwards all configs are as before."""
 
 import contextlib
 import json
@@ -24,10 +24,10 @@ KILLS = 6
 
 
 class TestNothingIsLeft:
-    """Kafka's own tool describes every config before and after, and finds no difference."""
+    """Kafka's own tool describes every config before and after, without a difference."""
 
     def test_killed_again_and_again(self, world: World, operator: OperatorProcess) -> None:
-        """Rates of each source, lists and a wildcard, the operator killed at moments of chance, and a rollback."""
+        """Rates from every source, lists and a wildcard; the operator is killed at random times; then a rollback."""
         chance = random.Random(7)
         listed = world.skewed("listed", BIG, BIG, leader_replication_throttled_replicas="0:1,1:1")
         starred = world.skewed("starred", BIG, follower_replication_throttled_replicas="*")
@@ -51,7 +51,7 @@ class TestNothingIsLeft:
             wait_until("every config is as before", lambda: world.judge.throttles() == before, every=1)
 
     def test_ten_changes_in_a_minute(self, world: World) -> None:
-        """The last one holds, its rate is in the status, and nothing is left."""
+        """The last rate takes effect and is in the status, and nothing remains."""
         topic = world.skewed("often", BIG, BIG, BIG)
         rebalance = world.rebalance("often", topic)
         rebalance.until("copies are in flight", lambda status: status.get("currentBatchSize"))
@@ -65,10 +65,10 @@ class TestNothingIsLeft:
 
 
 class TestOthers:
-    """KafkaReassignmentThrottle holds for what Kafka's own tool has started."""
+    """KafkaReassignmentThrottle applies to reassignments started by Kafka's own tool."""
 
     def test_their_reassignments_are_throttled_and_let_go(self, world: World) -> None:
-        """Listed within seconds, at the rate of the resource and of its override; a patch lets them go."""
+        """Throttled within seconds, at the rate of the resource and its override; a patch removes the limit."""
         topic = world.topic("theirs", [[1, 2, 3], [2, 3, 1]], BIG, follower_replication_throttled_replicas="1:9")
         before = world.judge.throttles()
         override = {"id": 4, "followerRate": "32Ki"}
@@ -93,7 +93,7 @@ class TestOthers:
         wait_until("every config is as before", lambda: world.judge.throttles() == before, every=1)
 
     def test_deleted_while_in_use(self, world: World) -> None:
-        """The resource is gone when what it had claimed is given back; their reassignment goes on at full speed."""
+        """The resource is deleted after its claims are released; the reassignment continues at full speed."""
         topic = world.topic("let-go", [[1, 2, 3]], BIG)
         throttle = _Throttle(world, "gone", **CRAWL)
         throttle.until("it is there", lambda status: state(status)[0] == "NothingToThrottle")
@@ -105,11 +105,11 @@ class TestOthers:
 
     @pytest.mark.campaign
     def test_two_for_one_cluster(self, world: World) -> None:
-        """The older one holds and the other says so; deleted, the other takes its place."""
+        """The older one applies, the other reports the conflict; when the older is deleted, the other applies."""
         topic = world.skewed("two", BIG, BIG, BIG)
         older = _Throttle(world, "older", **CRAWL)
         older.until("it is there", lambda status: state(status)[0] == "NothingToThrottle")
-        time.sleep(1.1)  # creationTimestamp counts whole seconds
+        time.sleep(1.1)  # creationTimestamp has a resolution of one second
         later = _Throttle(world, "later", leaderRate="100Ki", followerRate="100Ki")
         later.until("it stands back", lambda status: state(status)[0] == "Conflicted")
         rebalance = world.rebalance("two", topic, throttle=FAST)
@@ -123,10 +123,10 @@ class TestOthers:
 
 
 class TestDrift:
-    """Somebody changes what the operator has set."""
+    """Another tool changes what the operator has set."""
 
     def test_lists_that_are_deleted_come_back(self, world: World) -> None:
-        """As Strimzi's topic operator does it: put back each time, counted, and after the third time said."""
+        """Deleted as Strimzi's topic operator does: restored each time, counted, and reported after the third time."""
         topic = world.skewed("reverted", BIG, BIG, BIG)
         throttle = _Throttle(world, "reverted", **CRAWL)
         rebalance = world.rebalance("reverted", topic, throttle=FAST)
@@ -142,7 +142,7 @@ class TestDrift:
         assert world.judge.throttles() == {}
 
     def test_a_lowered_rate_is_a_brake_until_the_spec_changes(self, world: World) -> None:
-        """It is not put back, also not by the next operator; a patch lifts it. What the person set is what stays."""
+        """It is not restored, not even after a restart; a patch of the spec lifts it. The value set by hand stays."""
         topic = world.skewed("brake", BIG, BIG, BIG)
         rate = {"leaderRate": "200Ki", "followerRate": "200Ki"}
         throttle = _Throttle(world, "brake", leaderRate="150Ki", followerRate="150Ki")
@@ -163,7 +163,7 @@ class TestDrift:
 
     @pytest.mark.campaign
     def test_a_raised_or_deleted_rate_is_put_back(self, world: World) -> None:
-        """A copy does not run faster than the spec says for longer than a look or two."""
+        """A raised or deleted rate is restored within a round or two, so the copy is not faster for longer."""
         topic = world.skewed("raised", BIG, BIG, BIG)
         rebalance = world.rebalance("raised", topic)
         wait_until("it is set", lambda: world.rates(4) == (CRAWL_BYTES, CRAWL_BYTES))
@@ -177,10 +177,10 @@ class TestDrift:
 
 
 class TestReplicationThrottle:
-    """The cluster's replication has a rate already (KIP-542's table)."""
+    """The cluster already has a replication throttle (KIP-542's table)."""
 
     def test_above_it_is_refused_and_below_it_goes_on(self, world: World) -> None:
-        """The status names the broker and both rates, and nothing starts; a patch mends it."""
+        """The status names the broker and both rates, and nothing starts; a patch resolves it."""
         topic = world.skewed("above", BIG, BIG, BIG)
         with world.broker_config("--entity-name", "4", follower_replication_throttled_rate="1000000"):
             rebalance = world.rebalance("above", topic, throttle=FAST, brokers={"include": [1, 2, 3, 4]})
@@ -194,7 +194,7 @@ class TestReplicationThrottle:
 
     @pytest.mark.campaign
     def test_full_speed_takes_part_in_it(self, world: World) -> None:
-        """Moving replicas join its lists; the rate stays."""
+        """Moving replicas are added to the existing lists; the rate stays."""
         topic = world.skewed("part", BIG, BIG, BIG)
         with world.broker_config("--entity-name", "4", follower_replication_throttled_rate=CRAWL_BYTES):
             include = {"include": [1, 2, 3, 4]}
@@ -208,7 +208,7 @@ class TestReplicationThrottle:
 
     @pytest.mark.campaign
     def test_separate(self, world: World) -> None:
-        """The lower of the two holds for all that is listed, and what was there comes back."""
+        """The lower rate of the two applies to all listed replicas, and the previous value is restored."""
         topic = world.skewed("separate", BIG, BIG, BIG)
         throttle = _Throttle(world, "separate", **CRAWL, whenReplicationThrottled="Separate")
         with world.broker_config("--entity-name", "4", follower_replication_throttled_rate="1000000"):
@@ -222,10 +222,10 @@ class TestReplicationThrottle:
 
 
 class TestFollowers:
-    """Replicas that merely stay where they are."""
+    """Replicas that do not move."""
 
     def test_one_that_returns_is_not_held_up(self, world: World) -> None:
-        """It falls out of the ISR while the copy crawls, has much to catch up on, and is in sync before the copy is."""
+        """It leaves the ISR during a slow copy, has much to catch up, and is in sync before the copy completes."""
         topic = world.topic("stays", [[1, 2, 3]], BIG)
         rebalance = world.rebalance("stays", topic, brokers={"include": [1, 2, 4]}, execution={"maxUnhealthy": 100})
         wait_until("the copy is in flight", lambda: world.in_flight(topic))
@@ -255,7 +255,7 @@ class _Throttle:
         return found
 
     def until(self, what: str, holds: Any) -> Mapping[str, Any]:
-        """Wait until this holds of the status; the status then."""
+        """Wait until the condition holds for the status; returns it."""
         last: Mapping[str, Any] = {}
 
         def ask() -> bool:
@@ -278,7 +278,7 @@ class _Throttle:
 
 
 def _begun_elsewhere(world: World, target: Mapping[Key, tuple[int, ...]]) -> None:
-    """Another tool reassigns, with the destinations away until the sources are throttled: else it is done at once."""
+    """Reassign with another tool; the destinations start after the sources are throttled, or it would be too late."""
     added = {ids[0] for ids in target.values()}
     sources = {world.partitions(topic)[number].leader for topic, number in target}
     world.kafka.kill9(*added)
@@ -304,5 +304,5 @@ def _alter(world: World, kind: str, name: str, change: str) -> None:
 
 
 def _list(world: World, topic: str, name: str = LEADER_LIST) -> str:
-    """A list of throttled replicas; empty where nothing is set."""
+    """A list of throttled replicas; empty if it is not set."""
     return world.judge.topic_configs(topic).get(topic, {}).get(name, "")

@@ -1,4 +1,4 @@
-"""Several operators for the same resources and the same brokers: exactly one acts, and another one when it cannot."""
+"""Several operators for the same resources and brokers: exactly one leads, and another one takes over when it fails."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -15,17 +15,17 @@ from e2e.world import BIG, CRAWL, FAST, World
 pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
 
 NEVER = "1h"
-"""A lease that does not expire while a test runs: only who is given it gets it."""
+"""A lease that does not expire during a test: it changes hands only when it is released."""
 SHORT = "6s"
 STANDSTILL = {"leaderRate": "16Ki", "followerRate": "16Ki"}
-"""A copy of a BIG partition takes two minutes: what is in flight stays so until the rate is raised."""
+"""A copy of a BIG partition takes two minutes: it stays in flight until the rate is raised."""
 
 Launch = Callable[[str, str], OperatorProcess]
 
 
 @pytest.fixture
 def launch(world: World, kube: KubeCluster, operator: OperatorProcess) -> Iterator[Launch]:
-    """Makes operators by identity and lease duration, in place of the one that all tests share."""
+    """Starts operators by identity and lease duration, in place of the operator that all tests share."""
     operator.stop()
     made: list[OperatorProcess] = []
 
@@ -41,10 +41,10 @@ def launch(world: World, kube: KubeCluster, operator: OperatorProcess) -> Iterat
 
 
 class TestTwo:
-    """Two run at once."""
+    """Two operators run at the same time."""
 
     def test_one_acts_and_hands_over(self, world: World, launch: Launch) -> None:
-        """The second says once for whom it waits and nothing else; a clean stop of the first makes it the one."""
+        """The second logs once for whom it waits and nothing else; it leads after a clean stop of the first."""
         first, second = launch("first", NEVER).start(), launch("second", NEVER).start_waiting()
         self._carry_out(world, "both")
         assert _holder(world) == first.identity
@@ -67,11 +67,11 @@ class TestTwo:
 
 
 class TestTakeover:
-    """The one that acts cannot any more, with copies in flight."""
+    """The leader fails with copies in flight."""
 
     @pytest.mark.campaign
     def test_killed(self, world: World, launch: Launch) -> None:
-        """Killed with -9: the other one finishes the very plan."""
+        """Killed with -9: the standby completes the same plan."""
         first, second = launch("first", SHORT).start(), launch("second", SHORT).start_waiting()
         rebalance, plan = _in_flight(world, "killed")
         first.kill9()
@@ -82,7 +82,7 @@ class TestTakeover:
         assert _holder(world) == second.identity
 
     def test_stopped_and_back_while_the_other_acts(self, world: World, launch: Launch) -> None:
-        """Thawed in the middle of the other's work, it touches nothing of it, ends, and says why."""
+        """Resumed while the other operator leads, it changes nothing, exits, and logs the reason."""
         first, second = launch("first", SHORT).start(), launch("second", SHORT).start_waiting()
         rebalance, plan = _in_flight(world, "thawed")
         first.freeze()
@@ -101,7 +101,7 @@ class TestTakeover:
 
     @pytest.mark.campaign
     def test_stopped_and_back_when_all_is_done(self, world: World, launch: Launch) -> None:
-        """What it was about to do is out of date: Kafka's tools see the end that the other one made."""
+        """Its pending work is stale: Kafka's tools confirm the result of the new leader."""
         first, second = launch("first", SHORT).start(), launch("second", SHORT).start_waiting()
         rebalance, plan = _in_flight(world, "late")
         first.freeze()
@@ -119,11 +119,11 @@ class TestTakeover:
 
 
 class TestOutage:
-    """The API server is away."""
+    """The API server is down."""
 
     @pytest.mark.campaign
     def test_stops_acting_and_goes_on(self, world: World, kube: KubeCluster, launch: Launch) -> None:
-        """Without its lease it submits nothing more, although Kafka is there; with it, it goes on where it was."""
+        """Without its lease it submits nothing, although Kafka is available; with the lease it continues."""
         if not isinstance(kube, OwnKubeCluster):
             pytest.skip("an API server that is not ours is not killed")
         only = launch("only", SHORT).start()
@@ -145,8 +145,8 @@ class TestOutage:
         rebalance.patch(throttle=FAST)
 
         def has_gone_on() -> bool:
-            # An API server that has just started refuses everybody while it reads its roles. The watch may end by that,
-            # and with it the process, which a Pod starts again.
+            # An API server that has just started refuses everybody until its roles are loaded. This may end the watch,
+            # and with it the process; a Pod would restart it.
             if not only.running:
                 only.start()
             return condition(rebalance.status, "Succeeded") == "True"
@@ -157,7 +157,7 @@ class TestOutage:
 
 
 def _in_flight(world: World, name: str) -> tuple[Rebalance, dict[str, Any]]:
-    """A rebalance with copies in flight that do not arrive by themselves, and what was planned."""
+    """A rebalance with copies in flight that do not complete by themselves; returns it and its plan."""
     topic = world.skewed(name, *[BIG] * 6)
     before = world.judge.describe_topics(topic)
     rebalance = world.rebalance(name, topic, throttle=STANDSTILL)
@@ -167,7 +167,7 @@ def _in_flight(world: World, name: str) -> tuple[Rebalance, dict[str, Any]]:
 
 
 def _assert_carried_out(world: World, rebalance: Rebalance, plan: Mapping[str, Any]) -> None:
-    """By Kafka's tools: as planned, once; no throttle and no reassignment is left. No transition was told twice."""
+    """Kafka's tools confirm the plan; no throttle or reassignment is left. No transition was reported twice."""
     target = {(row["topic"], row["partition"]): row["replicas"] for row in plan["partitions"]}
     assert world.judge.verify(target) == []
     world.assert_tidy()

@@ -1,7 +1,7 @@
-"""What the operator's end-to-end tests share: topics and resources of their own, and Kafka as a client sees it.
+"""Shared by the operator's end-to-end tests: their own topics and resources, and Kafka as a client sees it.
 
-Tests are held in flight by a throttle at which a copy takes half a minute, and let go by a patch: nothing here waits
-for a length of time. It does not import the product, and it never is the judge of an end state: that is Kafka's tools.
+Tests keep moves in flight with a throttle at which a copy takes half a minute, and release them with a patch: nothing
+waits for a fixed time. This module does not import the product and does not judge results: Kafka's tools do.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ from kafka import TopicPartition as ClientPartition
 
 THROTTLE_KIND = "kafkareassignmentthrottles.kafkarebalance.dev"
 BIG = 2_000_000
-"""Bytes of a partition whose copy takes half a minute at CRAWL: far longer than what a test does meanwhile."""
+"""Bytes of a partition whose copy takes half a minute at CRAWL: much longer than the actions of a test."""
 SMALL = 1_000
 CRAWL = {"leaderRate": "64Ki", "followerRate": "64Ki"}
 CRAWL_BYTES = "65536"
@@ -42,7 +42,7 @@ FOLLOWER_RATE = "follower.replication.throttled.rate"
 LEADER_LIST = "leader.replication.throttled.replicas"
 FOLLOWER_LIST = "follower.replication.throttled.replicas"
 ON_THREE = ((1, 2, 3), (2, 3, 1), (3, 1, 2))
-"""Replicas of a cluster that has just got brokers 4 and 5."""
+"""Replicas of a cluster to which brokers 4 and 5 were just added."""
 
 _CONFIGS = "kafka.admin.ConfigCommand"
 _REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
@@ -52,7 +52,7 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 
 class World:
-    """One test's view: its own topics and resources on the shared clusters, gone at `close`."""
+    """The view of one test: its own topics and resources on the shared clusters, deleted by `close`."""
 
     def __init__(
         self, kafka: KafkaCluster, kube: KubeCluster, operator: OperatorProcess, unique: Callable[[str], str]
@@ -69,7 +69,7 @@ class World:
     def topic(
         self, name: str, replicas: Sequence[Sequence[int]], sizes: Sequence[int] | int = BIG, **configs: str
     ) -> str:
-        """A new topic with so many bytes in each partition; of a config `a_b` is written for `a.b`."""
+        """Create a topic with this many bytes per partition; a config `a_b` stands for `a.b`."""
         topic = self.unique(name)
         create_topics(self.kafka, {topic: replicas}, {key.replace("_", "."): value for key, value in configs.items()})
         self._topics.append(topic)
@@ -78,7 +78,7 @@ class World:
         return topic
 
     def skewed(self, name: str, *sizes: int, **configs: str) -> str:
-        """A topic with a partition per size, all on brokers 1, 2 and 3."""
+        """Create a topic with one partition per size, all on brokers 1, 2 and 3."""
         return self.topic(name, [ON_THREE[at % 3] for at in range(len(sizes))], sizes, **configs)
 
     def rebalance(
@@ -92,7 +92,7 @@ class World:
     ) -> Rebalance:
         """Apply a KafkaRebalance of these topics.
 
-        Brokers are given less time to settle than by default: other tests stop and start them.
+        Brokers get less time to settle than by default, because other tests stop and start them.
         """
         spec["execution"] = {"brokerSettleTime": "10s", **spec.get("execution", {})}
         body = {
@@ -104,12 +104,12 @@ class World:
         return Rebalance(self.kube, self._apply("KafkaRebalance", KIND, name, body, namespace), body, namespace)
 
     def throttle(self, name: str, **spec: Any) -> str:
-        """Apply a KafkaReassignmentThrottle for the shared cluster; its name."""
+        """Apply a KafkaReassignmentThrottle for the shared cluster; returns its name."""
         kafka = {"bootstrapServers": self.kafka.bootstrap_servers}
         return self._apply("KafkaReassignmentThrottle", THROTTLE_KIND, name, {"kafka": kafka, **spec})
 
     def secret(self, name: str, **data: str) -> str:
-        """Apply a Secret; its name."""
+        """Apply a Secret; returns its name."""
         unique = self.unique(name)
         self._objects.append(("secrets", unique, NAMESPACE))
         metadata = {"name": unique, "namespace": NAMESPACE}
@@ -117,7 +117,7 @@ class World:
         return unique
 
     def config_map(self, name: str, **data: str) -> str:
-        """Apply a ConfigMap; its name."""
+        """Apply a ConfigMap; returns its name."""
         unique = self.unique(name)
         self._objects.append(("configmaps", unique, NAMESPACE))
         metadata = {"name": unique, "namespace": NAMESPACE}
@@ -125,7 +125,7 @@ class World:
         return unique
 
     def planned(self, rebalance: Rebalance, before: Mapping[Key, PartitionState]) -> Any:
-        """What `kafka-rebalance plan` makes, offline, of the same resource and these partitions."""
+        """The offline plan of `kafka-rebalance plan` for the same resource and these partitions."""
         cluster = {
             "brokers": [{"id": broker, "rack": self.kafka.racks[broker]} for broker in self.kafka.brokers],
             "partitions": [
@@ -142,7 +142,7 @@ class World:
             return json.loads(self.command("plan", "-o", "json", *files))
 
     def command(self, *arguments: str) -> str:
-        """Run `kafka-rebalance` as the cluster's administrator; what it prints."""
+        """Run `kafka-rebalance` as the cluster's administrator; returns its output."""
         program = str(Path(sys.executable).with_name("kafka-rebalance"))
         env = {**os.environ, "KUBECONFIG": str(self.kube.admin_kubeconfig)}
         return subprocess.run([program, *arguments], check=True, capture_output=True, text=True, env=env).stdout
@@ -158,14 +158,14 @@ class World:
         }
 
     def epochs(self, topic: str) -> dict[int, int]:
-        """The leader epoch of each partition: an election raises it, and so does any change of the replicas."""
+        """The leader epoch of each partition; every election and every change of the replicas raises it."""
         wanted = {TopicPartition(topic, number): OffsetSpec.latest() for number in self.partitions(topic)}
         admin = self._clients.admin()
         answers = admin.list_offsets(wanted)
         return {tp.partition: answer.result(timeout=30).leader_epoch for tp, answer in answers.items()}
 
     def moved(self, topic: str, before: Mapping[Key, PartitionState]) -> set[int]:
-        """The partitions that have replicas in other places, and no more of them: something new is complete there."""
+        """The partitions with completed moves: changed replicas, and no extra one."""
         return {
             number
             for number, found in self.partitions(topic).items()
@@ -174,13 +174,13 @@ class World:
         }
 
     def in_flight(self, *topics: str) -> dict[Key, tuple[int, ...]]:
-        """Reassignments of these topics: what each is adding."""
+        """Reassignments of these topics, with the replicas that each adds."""
         listed = self._clients.asked(adding_replicas)
         return {key: adding for key, adding in listed.items() if key[0] in topics}
 
     @contextlib.contextmanager
     def reassignments(self) -> Iterator[Callable[[], dict[Key, tuple[int, ...]]]]:
-        """A function that lists all reassignments, over one connection."""
+        """Yields a function that lists all reassignments, over one connection."""
         client = KafkaAdminClient(bootstrap_servers=self._alive().split(","))
         try:
             yield lambda: adding_replicas(client)
@@ -188,7 +188,7 @@ class World:
             client.close()
 
     def order(self, target: Mapping[Key, Sequence[int]]) -> None:
-        """KIP-455's own call, as other tools send it: unlike Kafka's tool it takes brokers that are away just now."""
+        """Send KIP-455's request as other tools do: unlike Kafka's tool it accepts brokers that are down."""
         client = KafkaAdminClient(bootstrap_servers=self._alive().split(","))
         try:
             client.alter_partition_reassignments({ClientPartition(*key): list(ids) for key, ids in target.items()})
@@ -196,26 +196,26 @@ class World:
             client.close()
 
     def rates(self, broker: int) -> tuple[str | None, str | None]:
-        """The throttle rates set on a broker: leader side, follower side."""
+        """The throttle rates of a broker: leader, follower."""
         resource = ConfigResource(ResourceType.BROKER, str(broker))
         entries = self._clients.admin().describe_configs([resource])[resource].result(timeout=30)
         found = {name: entries[name].value for name in (LEADER_RATE, FOLLOWER_RATE) if name in entries}
         return found.get(LEADER_RATE), found.get(FOLLOWER_RATE)
 
     def setting(self, broker: int, name: str) -> str | None:
-        """What a broker tells of one config."""
+        """The value of one config, as the broker returns it."""
         resource = ConfigResource(ResourceType.BROKER, str(broker))
         entry = self._clients.admin().describe_configs([resource])[resource].result(timeout=30).get(name)
         return entry.value if entry is not None else None
 
     def unset(self, broker: int, name: str) -> None:
-        """Take a dynamic config of a broker away, by Kafka's tool."""
+        """Delete a dynamic config of a broker, with Kafka's tool."""
         where = ("--alter", "--entity-type", "brokers", "--entity-name", str(broker), "--delete-config", name)
         self.kafka.run_tool(_CONFIGS, "--bootstrap-server", self._alive(), *where)
 
     @contextlib.contextmanager
     def broker_config(self, *entity: str, **values: str) -> Iterator[None]:
-        """Set dynamic configs of `--entity-name` or `--entity-default` for a while; `a_b` is written for `a.b`."""
+        """Set dynamic configs of `--entity-name` or `--entity-default` temporarily; `a_b` stands for `a.b`."""
         names = {key.replace("_", "."): value for key, value in values.items()}
         where = ("--bootstrap-server", self._alive(), "--alter", "--entity-type", "brokers", *entity)
         set_them = ",".join(f"{name}={value}" for name, value in names.items())
@@ -226,7 +226,7 @@ class World:
             self.kafka.run_tool(_CONFIGS, *where, "--delete-config", ",".join(names))
 
     def sampling(self, *topics: str) -> Sampler:
-        """Record what is in flight of these topics, every tenth of a second."""
+        """Sample the reassignments of these topics every tenth of a second."""
         return Sampler(self.reassignments, topics)
 
     def wait_in_sync(self, *topics: str) -> None:
@@ -239,7 +239,7 @@ class World:
         wait_until(f"the replicas of {topics} are in sync", in_sync)
 
     def reassign(self, target: Mapping[Key, Sequence[int]]) -> None:
-        """Do what a person does with Kafka's own tool, beside whatever is in flight; it does not wait for the end."""
+        """Start a reassignment with Kafka's own tool, beside those in flight; does not wait for its completion."""
         rows = [{"topic": topic, "partition": at, "replicas": list(ids)} for (topic, at), ids in target.items()]
         with tempfile.NamedTemporaryFile("w", suffix=".json", dir=self.kafka.directory) as file:
             json.dump({"version": 1, "partitions": rows}, file)
@@ -247,22 +247,22 @@ class World:
             where = ("--bootstrap-server", self._alive(), "--reassignment-json-file", file.name)
             self.kafka.run_tool(_REASSIGN, *where, "--execute", "--additional")
 
-    # -- the end ------------------------------------------------------------------------------------------------
+    # -- checks and cleanup -------------------------------------------------------------------------------------
 
     def assert_tidy(self) -> None:
-        """By Kafka's tools: nothing is being reassigned, and no throttle is left on any broker or topic."""
+        """By Kafka's tools: nothing is in flight, and no throttle is left on any broker or topic."""
         assert self.judge.list_reassignments() == {}
         assert self.judge.throttles() == {}
 
     def assert_reached(self, target: Mapping[Key, Sequence[int]]) -> None:
-        """By Kafka's tools: every partition is there, in this order and led by its first; and all is tidy."""
+        """By Kafka's tools: every partition has these replicas in order, led by the first; nothing remains."""
         found = self.judge.describe_topics(*{topic for topic, _ in target})
         reached = {key: (found[key].replicas, found[key].leader) for key in target}
         assert reached == {key: (replicas, replicas[0]) for key, replicas in target.items()}
         self.assert_tidy()
 
     def close(self) -> None:
-        """Let go of everything this test made, whatever state it is in."""
+        """Delete everything this test created, in any state."""
         self.operator.ensure_running()
         for kind, name, namespace in reversed(self._objects):
             self._delete(kind, name, namespace)
@@ -272,7 +272,7 @@ class World:
         self._clients.close()
 
     def _delete(self, kind: str, name: str, namespace: str) -> None:
-        """Without a rollback, and wait until it is gone; nothing where it is gone already."""
+        """Delete without a rollback and wait until it is gone; does nothing if it does not exist."""
         plural, _, group = kind.partition(".")
         path = f"/apis/{GROUP_VERSION}" if group else "/api/v1"
         path += f"/namespaces/{namespace}/{plural}/{name}"
@@ -307,5 +307,5 @@ class World:
 
 
 def targets(plan: Mapping[str, Any]) -> dict[Key, tuple[int, ...]]:
-    """Where a plan, as `World.planned` makes it, wants the partitions that it changes."""
+    """The target replicas of the partitions that a plan, as returned by `World.planned`, changes."""
     return {(row["topic"], row["partition"]): tuple(row["replicas"]) for row in plan["partitions"]}
