@@ -1,4 +1,4 @@
-"""The diagrams of docs/architecture.md, from the layer contracts: ``make docs-diagrams`` writes them."""
+"""The layer diagrams of docs/architecture.md, from the layer contracts; ``make docs-diagrams`` writes them."""
 
 import re
 import tomllib
@@ -10,7 +10,7 @@ PAGE = ROOT / "docs" / "architecture.md"
 
 
 def layers() -> dict[str, list[list[str]]]:
-    """By package, the layers inside it, highest first; packages of one layer do not import each other."""
+    """The layers of each package, highest first; modules of one layer do not import each other."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     return {
         container: [layer.split(" | ") for layer in contract["layers"]]
@@ -27,7 +27,7 @@ def diagram(rows: list[list[str]]) -> str:
 
 
 def written(page: str) -> str:
-    """The page, with every diagram as it has to be; LookupError if the page has no place for one."""
+    """The page with all diagrams up to date; LookupError if the page has no place for one."""
     for container, rows in layers().items():
         begin, end = f"<!-- layers of {container}: begin -->", f"<!-- layers of {container}: end -->"
         if begin not in page or end not in page:

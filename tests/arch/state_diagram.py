@@ -1,7 +1,7 @@
-"""The states of a KafkaRebalance in docs/architecture.md: a diagram, and what it does not show, from the table.
+"""The states of a KafkaRebalance in docs/architecture.md, from the state table: a diagram and what it does not show.
 
-``python -m tests.arch.state_diagram docs/architecture.md`` writes it between its two markers. Pure but for
-that last line.
+``python -m tests.arch.state_diagram docs/architecture.md`` writes it between its two markers. Everything else in this
+module is pure.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ arrow from or to a box holds for each state in the box.
 
 
 def section() -> str:
-    """What is between the markers."""
+    """The text between the markers."""
     return _SECTION.format(
         diagram=diagram(),
         boxes="\n".join(f"| {group} | {found.meaning} |" for group, found in GROUPS.items()),
@@ -53,7 +53,7 @@ def section() -> str:
 
 
 def with_section(page: str) -> str:
-    """The page with the section written anew. ValueError where a marker is missing."""
+    """The page with an up-to-date section. ValueError if a marker is missing."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
@@ -62,7 +62,7 @@ def with_section(page: str) -> str:
 
 
 def diagram() -> str:
-    """The table as a stateDiagram-v2 of Mermaid."""
+    """The table as a Mermaid stateDiagram-v2."""
     lines = ["stateDiagram-v2", *_boxes(None, "    ")]
     lines += [f"    {_name(before)} --> {after}" for before, after in transitions() if before != after]
     lines += [f"    {group} --> [*]" for group in (StateGroup.DELETING, StateGroup.ENDED)]

@@ -1,4 +1,4 @@
-"""What the pages refer to exists: files, headings, tests, commands and make targets."""
+"""References in the docs are valid: files, headings, tests, commands and make targets."""
 
 import ast
 import re
@@ -21,7 +21,7 @@ PAGES = sorted(
     ]
 )
 CURRENT = [page for page in PAGES if page.parent.name != "decisions" and page.name != "CHANGELOG.md"]
-"""Decisions and the changelog are history: they name what existed then."""
+"""Decisions and the changelog are history: they refer to what existed at the time."""
 
 _FENCE = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -39,7 +39,7 @@ def prose(page):
 
 
 def anchors(page):
-    """The anchors of a page's headings, as GitHub makes them."""
+    """The anchors of a page's headings, as GitHub generates them."""
     return {
         re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in _HEADING.findall(prose(page))
     }
@@ -50,7 +50,7 @@ def links(page):
 
 
 def test_the_pages_are_found():
-    """An empty search would let every other test here pass."""
+    """An empty list would make every other test here pass."""
     assert ROOT / "README.md" in PAGES
     assert ROOT / "docs" / "planning.md" in CURRENT
     assert links(ROOT / "README.md")
@@ -58,7 +58,7 @@ def test_the_pages_are_found():
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_links_lead_somewhere(page):
-    """Every relative link names a file of the repository, and its anchor a heading there."""
+    """Every relative link points to a file in the repository, and its anchor to a heading in it."""
     for link in links(page):
         file, _, anchor = link.partition("#")
         target = (page.parent / file).resolve() if file else page
@@ -68,14 +68,14 @@ def test_links_lead_somewhere(page):
 
 
 def exists(code):
-    """Whether a path in code style is one of the repository, as it is or inside the package or the planner."""
+    """Whether a path in code style exists in the repository, as it is or relative to the package or the planner."""
     return any((root / code).exists() for root in (ROOT, PACKAGE, PACKAGE / "planning", *PACKAGE.glob("planning/*/")))
 
 
 @pytest.mark.parametrize("page", CURRENT, ids=named)
 class TestCode:
     def test_files_exist(self, page):
-        """`tests/…`, `operator/…` or a module of the package, as `reconcile/engine.py`; with `::` the test, too."""
+        """`tests/…`, `operator/…` or a module of the package (`reconcile/engine.py`); with `::` also the test."""
         for code in _CODE.findall(prose(page)):
             path, *names = code.split("::")
             if re.fullmatch(r"[\w/.-]+\.py", path):
@@ -86,7 +86,7 @@ class TestCode:
                     assert set(names) <= defined, f"{named(page)}: {code}"
 
     def test_commands_exist(self, page):
-        """`kafka-rebalance NAME` and `make TARGET`, code blocks included."""
+        """`kafka-rebalance NAME` and `make TARGET`, also in code blocks."""
         text = page.read_text()
         commands = cli.list_commands(click.Context(cli))
         for name in re.findall(r"(?:^|[`$ ])kafka-rebalance ([a-z][a-z-]*)(?=[ `\n])", text):
@@ -97,7 +97,7 @@ class TestCode:
 
 
 def test_the_glossary_has_each_term_once():
-    """In the order of the alphabet, where a reader looks for it."""
+    """In alphabetical order, where readers look for it."""
     terms = re.findall(r"^\| \*\*(.+?)\*\*", (ROOT / "docs" / "glossary.md").read_text(), re.MULTILINE)
     assert len(terms) > 40
     assert terms == sorted(set(terms), key=str.casefold)

@@ -1,4 +1,4 @@
-"""Rules about where code lies that no linter has."""
+"""Layout rules that no linter checks."""
 
 import ast
 from collections import Counter
@@ -30,19 +30,19 @@ class TestSourceRoot:
         )
 
     def test_the_package_is_where_it_is_looked_for(self):
-        """An empty search would let every other test here pass."""
+        """An empty list would make every other test here pass."""
         assert PACKAGE / "errors.py" in MODULES
 
 
 @pytest.mark.parametrize("path", MODULES, ids=named)
 class TestModules:
     def test_is_named_for_what_it_is_about(self, path):
-        """A module is split by subject: a name that fits anything collects everything."""
+        """Modules are split by subject: a module with a generic name collects everything."""
         names = {part.lower().strip("_") for part in (*path.relative_to(PACKAGE).parts[:-1], path.stem)}
         assert not names & NAMELESS, f"{named(path)}: say what it is about"
 
     def test_fits_a_readers_head(self, path):
-        """Under 400 lines; about 300 is where to look for a second subject."""
+        """Under 400 lines; from about 300 lines on, look for a second subject."""
         lines = len(path.read_text().splitlines())
         assert lines < MAX_LINES, f"{named(path)} has {lines} lines: split it by subject"
 
@@ -56,7 +56,7 @@ class TestModules:
 )
 class TestPackages:
     def test_has_an_init_with_a_docstring(self, directory):
-        """A directory of modules is a package that says what it is for."""
+        """A directory of modules is a package with a docstring that says what it is for."""
         init = directory / "__init__.py"
         assert init.exists(), f"{named(directory)} has no __init__.py: it would be left out of the distribution"
         assert ast.get_docstring(ast.parse(init.read_text())), f"{named(init)} has no docstring"
@@ -64,12 +64,12 @@ class TestPackages:
 
 class TestNames:
     def test_modules_are_named_once(self):
-        """A module is found by its name alone: no two share one."""
+        """A module can be found by its name alone: names are unique."""
         names = Counter(path.stem for path in MODULES if path.stem != "__init__")
         assert [name for name, count in names.items() if count > 1] == []
 
     def test_classes_are_named_once(self):
-        """A class means one thing in the whole project, and needs no alias where it is imported."""
+        """A class name has one meaning in the whole project, so that imports need no alias."""
         names = Counter(
             node.name for path in MODULES for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)
         )
@@ -82,7 +82,7 @@ UNIT_TESTS = sorted(UNIT.rglob("test_*.py"))
 
 @pytest.mark.parametrize("path", UNIT_TESTS, ids=named)
 def test_a_unit_test_lies_where_its_module_does(path):
-    """The tests of ``a/b/c.py`` are ``tests/unit/a/b/test_c.py``, or ``test_c_<aspect>.py`` for a part of them."""
+    """The tests of ``a/b/c.py`` are in ``tests/unit/a/b/test_c.py``, or ``test_c_<aspect>.py`` for one aspect."""
     package = PACKAGE / path.parent.relative_to(UNIT)
     subject = path.stem.removeprefix("test_")
     modules = {module.stem for module in package.glob("*.py")}
@@ -97,7 +97,7 @@ SAID = {"StepBlock", "PartitionStatus", "Closed", "SkippedPartition", "Wait", "S
 
 @pytest.mark.parametrize("path", MODULES, ids=named)
 def test_reasons_are_constants(path):
-    """Users match on reasons: each is a member of ``Reason``, with its sentence, never a literal where it is used."""
+    """Users match on reasons: each is a member of ``Reason`` with its sentence, never a literal at its place of use."""
     literals = [
         node.lineno
         for node in ast.walk(ast.parse(path.read_text()))
@@ -109,7 +109,7 @@ def test_reasons_are_constants(path):
 
 
 def test_every_reason_has_its_sentence():
-    """One that goes on after "Reports that"."""
+    """The sentence continues "Reports that"."""
     for reason in Reason:
         assert len(reason.sentence.split()) > 3, reason
         assert not reason.sentence.endswith("."), reason

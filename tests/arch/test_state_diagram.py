@@ -12,12 +12,12 @@ PAGE = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text(encodi
 
 
 def test_the_page_is_up_to_date():
-    """`make docs-diagrams` writes it."""
+    """`make docs-diagrams` updates it."""
     assert with_section(PAGE) == PAGE
 
 
 def test_what_is_around_the_section_stays():
-    """People write it."""
+    """The text around it is written by hand."""
     page = with_section(f"before\n{BEGIN}\nstale\n{END}\nafter\n")
     assert page.startswith(f"before\n{BEGIN}\n")
     assert page.endswith(f"{END}\nafter\n")
@@ -25,13 +25,13 @@ def test_what_is_around_the_section_stays():
 
 
 def test_a_page_without_markers_is_refused():
-    """Nothing is appended where nobody looks for it."""
+    """The section is not appended to a page that has no place for it."""
     with pytest.raises(ValueError, match="markers"):
         with_section("before")
 
 
 def test_the_diagram_has_each_state_once():
-    """In its box; its arrows name no other."""
+    """Each state is in its group, and arrows use no other names."""
     lines = [line.strip() for line in diagram().splitlines()]
     assert sorted(line for line in lines if line in set(STATES)) == sorted(STATES)
     boxes = {found[1] for line in lines if (found := re.fullmatch(r"state (\w+) \{", line))}

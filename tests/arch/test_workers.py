@@ -1,4 +1,4 @@
-"""Which worker is given which tests: nothing changes the API server beside end-to-end tests, nobody waits for ever."""
+"""The scheduling of tests on workers: no API server changes during end-to-end tests, and no deadlock."""
 
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -16,7 +16,7 @@ UNITS = [f"tests/unit/test_{name}.py::test_{at}" for name in "abcd" for at in ra
 
 @dataclass(eq=False)
 class Worker:
-    """As xdist's: it runs a test when it knows the next one, or that there is none."""
+    """Like xdist's worker: it runs a test once it knows the next one, or that there is none."""
 
     name: str
     queue: list[int] = field(default_factory=list)
@@ -34,7 +34,7 @@ class Worker:
 
 
 def run(tests: list[str], count: int) -> list[tuple[str, str]]:
-    """Who ran what, in turn; asserts that everything was run."""
+    """Which worker ran which test, in order; asserts that every test ran."""
     tests = sorted(tests, key=position)
     config = SimpleNamespace(getvalue=lambda _: ["popen"] * count, option=SimpleNamespace(loadscopereorder=False))
     scheduling = Scheduling(config, SimpleNamespace(loadscopesched=lambda *_: None))
@@ -77,6 +77,6 @@ class TestScheduling:
         assert all(len(workers) == 1 for workers in who.values())
 
     def test_the_others_have_no_brokers(self, count: int) -> None:
-        """A worker beyond the lanes runs no end-to-end test."""
+        """Workers beyond the number of lanes run no end-to-end test."""
         ran = run([*LANES, *UNITS], count)
         assert {who for who, test in ran if unit(test)[0] is Kind.LANE} <= {"gw0", "gw1", "gw2"}

@@ -1,4 +1,4 @@
-"""The API server before anything of ours is there: the chart installs it."""
+"""The API server without our resources: the chart installs them."""
 
 import pytest
 from e2e.bench.kube import KubeCluster

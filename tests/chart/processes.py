@@ -1,8 +1,9 @@
-"""Pods as processes of this machine: as much of a kubelet as the chart's Pods need, for there is none on the bench.
+"""Runs Pods as processes of this machine: the parts of a kubelet that the chart's Pods need, because the bench has
+none.
 
-Each container is started as its command with its arguments, environment and account; its state goes back to the API
-server, so that Deployments become ready, Jobs end, and helm's waiting and hooks are real. There is no image, no
-filesystem and no limit: what those are worth is seen on a node.
+Each container runs as its command with its arguments, environment and service account; its state is written to the API
+server, so that Deployments become ready, Jobs complete, and helm's waits and hooks are real. Images, filesystems and
+resource limits are not simulated: the tests on a real node cover them.
 """
 
 import json
@@ -26,7 +27,7 @@ _TURN_SECONDS = 0.2
 
 @dataclass
 class _Process:
-    """One Pod's. ``told`` is what the API server was told last."""
+    """The process of one Pod. ``told`` is the last state sent to the API server."""
 
     pod: dict[str, Any]
     child: Child
@@ -42,7 +43,7 @@ class _Process:
 
 
 class PodProcesses:
-    """Those of one namespace, for as long as the context is open."""
+    """The Pods of one namespace, while the context is open."""
 
     def __init__(self, cluster: KubeCluster, namespace: str) -> None:
         self._cluster = cluster
@@ -52,7 +53,7 @@ class PodProcesses:
         self._thread = threading.Thread(target=self._run, name="pods", daemon=True)
         self._failure: BaseException | None = None
         self.logs: dict[str, Path] = {}
-        """What each Pod has said, by its name."""
+        """The log of each Pod, by its name."""
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -68,11 +69,11 @@ class PodProcesses:
             raise self._failure
 
     def said(self, name: str) -> str:
-        """The log of the newest Pod whose name begins so."""
+        """The log of the newest Pod whose name starts with this prefix."""
         return [log for pod, log in self.logs.items() if pod.startswith(name)][-1].read_text(errors="replace")
 
     def running(self) -> set[str]:
-        """The Pods whose process runs."""
+        """The Pods whose process is running."""
         return {p.pod["metadata"]["name"] for p in list(self._processes.values()) if p.child.running}
 
     def _run(self) -> None:
@@ -110,13 +111,13 @@ class PodProcesses:
         }
         env = {**os.environ, **given, "KUBECONFIG": str(account), "PYTHONUNBUFFERED": "1"}
         log = self._cluster.directory / f"{name}-{pod['metadata']['uid']}.log"
-        self.logs.pop(name, None)  # a Pod of that name before it
+        self.logs.pop(name, None)  # of an earlier Pod with the same name
         self.logs[name] = log
         command = [str(Path(sys.executable).parent / program), *rest]
         return _Process(pod, Child(command, log=log, env=env, cwd=self._cluster.directory), port)
 
     def _tell(self, process: _Process, state: str) -> None:
-        """As a kubelet tells it. A Pod that has just been deleted is left for the next turn."""
+        """Update the status as a kubelet does. A Pod that was just deleted is handled in the next round."""
         container = process.pod["spec"]["containers"][0]
         ended = state.isdigit() or state.startswith("-")
         status: dict[str, Any] = {

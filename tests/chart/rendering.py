@@ -1,4 +1,4 @@
-"""The chart as helm renders it, and the value sets that the tests look at."""
+"""Renders the chart with helm, and the value sets of the tests."""
 
 import functools
 import os
@@ -16,7 +16,7 @@ CHART = ROOT / "charts" / "kafka-rebalance-operator"
 NAME = "kafka-rebalance-operator"
 NAMESPACE = "kafka-rebalance"
 KUBE_VERSION = "1.34.0"
-"""What is rendered for, so that the snapshots do not depend on which helm it is."""
+"""The Kubernetes version for rendering, so that the snapshots do not depend on the helm version."""
 _CASES = Path(__file__).parent / "cases"
 _SNAPSHOTS = Path(__file__).parent / "snapshots"
 CASES = tuple(sorted(path.stem for path in _CASES.glob("*.yaml")))
@@ -25,11 +25,11 @@ Manifest = dict[str, Any]
 
 
 class HelmError(RuntimeError):
-    """Helm ended with an error; the text is what it said."""
+    """Helm exited with an error; the text is its output."""
 
 
 def helm(*arguments: str, kubeconfig: Path | None = None, timeout: float = 120) -> str:
-    """Run helm; its standard output."""
+    """Run helm; returns its standard output."""
     with tempfile.TemporaryDirectory() as nowhere:
         home = {f"HELM_{kind}_HOME": nowhere for kind in ("CACHE", "CONFIG", "DATA")}
         done = subprocess.run(
@@ -46,7 +46,7 @@ def helm(*arguments: str, kubeconfig: Path | None = None, timeout: float = 120) 
 
 
 def documented(page: str, command: str, number: int = 0) -> list[str]:
-    """The first (or n-th) helm command of that name on a page, as arguments; the chart's path is where it is."""
+    """The first (or n-th) helm command of that name on a page, as arguments; the chart's path is made absolute."""
     text = (ROOT / page).read_text(encoding="utf-8").replace("\\\n", " ")
     lines = [line for line in text.splitlines() if line.startswith(f"helm {command} ")]
     words = shlex.split(lines[number], comments=True)[1:]
@@ -59,7 +59,7 @@ def values_of(case: str) -> Path:
 
 
 def snapshot_of(case: str) -> Path:
-    """The file with what is rendered of it."""
+    """The file with the rendered manifests of a case."""
     return _SNAPSHOTS / f"{case}.yaml"
 
 
@@ -76,20 +76,20 @@ def rendered(case: str = "default", *arguments: str) -> list[Manifest]:
 
 
 def snapshot(case: str) -> str:
-    """What is rendered of a case, without the CRDs, which are compared with `crds/`."""
+    """The rendered manifests of a case, without the CRDs, which are compared with `crds/`."""
     documents = rendered_text("--values", str(values_of(case))).removeprefix("---\n").split("\n---\n")
     kept = [document for document in documents if "\nkind: CustomResourceDefinition\n" not in document]
     return "---\n" + "\n---\n".join(kept)
 
 
 def of_kind(manifests: list[Manifest], kind: str, suffix: str = "") -> Manifest:
-    """The one object of that kind whose name ends so."""
+    """The only object of that kind whose name ends with the suffix."""
     (found,) = [m for m in manifests if m["kind"] == kind and m["metadata"]["name"].endswith(suffix)]
     return found
 
 
 def pod_templates(manifests: list[Manifest]) -> dict[str, Manifest]:
-    """What every Pod of these objects is made from, by kind and name of the object."""
+    """The Pod templates of these objects, by kind and name of the object."""
     found: dict[str, Manifest] = {}
     for manifest in manifests:
         where = f"{manifest['kind']}/{manifest['metadata']['name']}"

@@ -1,4 +1,4 @@
-"""The chart without a cluster: what is rendered, what is refused, and that it says the same as its sources."""
+"""The chart without a cluster: what it renders, what it refuses, and that it agrees with its sources."""
 
 import json
 import tomllib
@@ -35,7 +35,7 @@ Triples = set[tuple[str, str, str]]
 
 
 def triples(rules: list[dict[str, Any]]) -> Triples:
-    """Group, resource and verb of everything that a role grants; nothing that we grant is narrowed by name."""
+    """Group, resource and verb of every rule of a role; our rules never use resourceNames."""
     assert not [rule for rule in rules if set(rule) - {"apiGroups", "resources", "verbs"}]
     return {(g, r, v) for rule in rules for g in rule["apiGroups"] for r in rule["resources"] for v in rule["verbs"]}
 
@@ -45,7 +45,7 @@ def of_rules(*rules: Rule) -> Triples:
 
 
 class TestFollowsFromItsSources:
-    """What is written down twice is equal; `make chart` makes it so."""
+    """Duplicated content is identical; `make chart` updates it."""
 
     @pytest.mark.parametrize("case", CASES)
     def test_snapshots(self, case: str) -> None:
@@ -76,7 +76,7 @@ class TestLint:
 
 
 class TestCrds:
-    """As they are in `crds/`, to the last digit: YAML that went through helm's functions has floats for integers."""
+    """Identical to `crds/`: YAML that passes through helm's functions would turn integers into floats."""
 
     @pytest.mark.parametrize(("case", "kept"), [("default", True), ("production", False)])
     def test_rendered(self, case: str, kept: bool) -> None:
@@ -95,7 +95,7 @@ class TestCrds:
 
 
 class TestRights:
-    """The chart, `deploy/rbac.yaml` and what `check-install` asks for grant the same, verb by verb."""
+    """The chart, `deploy/rbac.yaml` and `check-install` have the same rules, verb by verb."""
 
     def test_deploy(self) -> None:
         text = (ROOT / "deploy" / "rbac.yaml").read_text(encoding="utf-8")
@@ -136,7 +136,7 @@ class TestRights:
         assert all(m["subjects"] == [subject] for m in bindings)
 
     def test_what_the_hooks_add_goes_with_them(self) -> None:
-        """To what is named, and deleted when the hook has run."""
+        """The hooks' roles are restricted by resource name, and deleted after the hook."""
         manifests = rendered()
         stop = of_kind(manifests, "Role", "-uninstall")
         named = [(rule["resources"], rule["verbs"], rule["resourceNames"]) for rule in stop["rules"]]
@@ -151,7 +151,7 @@ class TestRights:
             assert policy == "before-hook-creation,hook-succeeded"
 
     def test_people(self) -> None:
-        """view reads, edit writes, nobody but the operator writes a status."""
+        """view may read, edit may write, only the operator may write the status."""
         manifests = rendered()
         view, edit = (triples(of_kind(manifests, "ClusterRole", suffix)["rules"]) for suffix in ("-view", "-edit"))
         plurals = ("kafkarebalances", "kafkareassignmentthrottles")
@@ -163,7 +163,7 @@ class TestRights:
 
 
 class TestPods:
-    """What every Pod of every case has in common."""
+    """Rules for every Pod of every case."""
 
     def all_pods(self) -> Iterator[tuple[str, Manifest]]:
         for case in CASES:
@@ -171,7 +171,7 @@ class TestPods:
                 yield f"{case}: {where}", template
 
     def test_commands_are_understood(self) -> None:
-        """Every argument is an option of that command, with a value that it takes."""
+        """Every argument is an option of that command, with a valid value."""
         seen = set()
         for where, template in self.all_pods():
             (container,) = template["spec"]["containers"]
@@ -182,7 +182,7 @@ class TestPods:
                 assert isinstance(command, click.Group)
                 command = command.get_command(click.Context(command), word)
             assert command is not None, where
-            # The Secret of a client's properties is mounted in a Pod only.
+            # The Secret with client properties is mounted only in a Pod.
             arguments = [argument for argument in container["args"] if "/etc/kafka-client/" not in argument]
             command.make_context(" ".join(words), arguments)
             seen.add(" ".join(words))
@@ -208,7 +208,7 @@ class TestPods:
             assert ("serviceAccountName" in template["spec"]) is uses, where
 
     def test_the_operators_selector_finds_only_the_operators(self) -> None:
-        """And never changes: a Deployment's selector is immutable, versions are not."""
+        """The selector never changes, because a Deployment's selector is immutable: it contains no version."""
         for case in CASES:
             manifests = rendered(case)
             selector = of_kind(manifests, "Deployment")["spec"]["selector"]["matchLabels"]
@@ -237,12 +237,12 @@ class TestObjects:
             assert ("namespace" in manifest["metadata"]) is not clusterwide
 
     def test_a_disruption_budget_only_for_several(self) -> None:
-        """With one replica, or for one, it would hold up a drain."""
+        """With one replica it would block a node drain."""
         assert of_kind(rendered("production"), "PodDisruptionBudget")
         assert not [m for m in rendered() if m["kind"] == "PodDisruptionBudget"]
 
     def test_recreate_has_no_rolling_update(self) -> None:
-        """helm merges maps: the default's other half would be refused by the API server."""
+        """helm merges maps: the API server would refuse the remaining default of the other strategy."""
         assert of_kind(rendered("pipeline"), "Deployment")["spec"]["strategy"] == {"type": "Recreate"}
 
     def test_the_image_by_tag_or_digest(self) -> None:
@@ -261,7 +261,7 @@ class TestObjects:
 
 class TestSchema:
     def test_is_closed_and_complete(self) -> None:
-        """Every value of the chart is in it and nothing else is, at every level that is ours."""
+        """The schema has exactly the values of the chart, at every level that we define."""
         assert set(SCHEMA["properties"]) - {"global", "enabled"} == set(VALUES)
         pending = [(SCHEMA["properties"][name], VALUES[name], name) for name in VALUES]
         while pending:

@@ -1,4 +1,4 @@
-"""The chart on a real API server: accepted, installed, checked, upgraded and uninstalled by helm."""
+"""The chart on a real API server: helm installs, tests, upgrades and uninstalls it."""
 
 import copy
 import json
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.apiserver
 REBALANCE = "kafkarebalances.kafkarebalance.dev"
 NOWHERE = {"kafka": {"bootstrapServers": "127.0.0.1:1"}}
 _NOT_SERVED = {"ServiceMonitor"}
-"""Kinds of others, whose CRDs are not at hand."""
+"""Kinds of other projects, whose CRDs are not installed."""
 
 
 def apply_rebalance(cluster: KubeCluster, namespace: str, name: str, **spec: object) -> None:
@@ -52,7 +52,7 @@ def state(cluster: KubeCluster, namespace: str, name: str) -> str:
 
 
 def hold(cluster: KubeCluster, namespace: str, name: str) -> None:
-    """As the operator does with a cluster that it reaches; the resource has to be deleted by an operator then."""
+    """Add the finalizer as the operator does for a reachable cluster; then only an operator can complete a deletion."""
     patch = json.dumps({"metadata": {"finalizers": [FINALIZER]}})
     cluster.kubectl("patch", REBALANCE, name, "-n", namespace, "--type=merge", "-p", patch)
 
@@ -62,7 +62,7 @@ def held(cluster: KubeCluster, namespace: str, name: str) -> bool:
 
 
 def left_over(cluster: KubeCluster, namespace: str) -> set[str]:
-    """Everything in a namespace that Kubernetes does not put there by itself."""
+    """All objects in a namespace except those that Kubernetes creates itself."""
     kinds = "all,configmaps,secrets,serviceaccounts,roles,rolebindings,leases,persistentvolumeclaims"
     found = cluster.kubectl("get", kinds, "-n", namespace, "-o", "name").split()
     return set(found) - {"configmap/kube-root-ca.crt", "serviceaccount/default"}
@@ -76,7 +76,7 @@ def pods(cluster: KubeCluster) -> Iterator[PodProcesses]:
 
 @pytest.fixture(scope="module")
 def namespaces(cluster: KubeCluster) -> Callable[[str], str]:
-    """Those of the manifests, under other names: the next tests install into the real ones."""
+    """The manifests' namespaces under other names, because later tests install into the real ones."""
     for name in (NAMESPACE, "kafka", "payments"):
         cluster.kubectl("create", "namespace", f"dry-{name}")
     return "dry-{}".format
@@ -85,8 +85,8 @@ def namespaces(cluster: KubeCluster) -> Callable[[str], str]:
 class TestServerSideDryRun:
     @pytest.mark.parametrize("case", CASES)
     def test_everything_is_accepted(self, cluster: KubeCluster, namespaces: Callable[[str], str], case: str) -> None:
-        """By the API server's own schemas, strictly: it knows every field and takes every value."""
-        # A Pod by itself is admitted only with an account that exists: below.
+        """The API server's own strict validation knows every field and accepts every value."""
+        # A bare Pod requires an existing service account: tested below.
         manifests = [copy.deepcopy(m) for m in rendered(case) if m["kind"] not in {*_NOT_SERVED, "Pod"}]
         for manifest in manifests:
             if "namespace" in manifest["metadata"]:
@@ -96,7 +96,7 @@ class TestServerSideDryRun:
         assert said.count("serverside-applied (server dry run)") == len(manifests)
 
     def test_names_that_look_like_numbers(self, cluster: KubeCluster) -> None:
-        """The text as helm writes it: 1e3 is a number to Go's parsers, and none to Python's."""
+        """Helm's text must quote it: 1e3 is a number for Go's parsers, but not for Python's."""
         for namespace in ("2024", "1e5"):
             cluster.kubectl("create", "namespace", namespace)
         odd = ("--no-hooks", "--set-json", 'watchNamespaces=["1e5"]', "--set-string", "nameOverride=1e3")
@@ -130,7 +130,7 @@ class TestServerSideDryRun:
 
 class TestAllNamespaces:
     def older_chart(self, directory: Path) -> Path:
-        """One whose KafkaRebalance has no priority yet."""
+        """A chart whose KafkaRebalance CRD has no priority field yet."""
         older = directory / "older"
         shutil.copytree(CHART, older)
         path = older / "files" / "crds" / f"{REBALANCE}.yaml"
@@ -141,7 +141,7 @@ class TestAllNamespaces:
         return older
 
     async def test_from_install_to_uninstall(self, cluster: KubeCluster, pods: PodProcesses, tmp_path: Path) -> None:
-        """The README's commands, and those of docs/install.md, in their order."""
+        """The commands of README.md and docs/install.md, in order."""
         admin = cluster.admin_kubeconfig
         install, test, uninstall = (documented("README.md", command) for command in ("install", "test", "uninstall"))
         upgrade = documented("docs/install.md", "upgrade")
@@ -164,7 +164,7 @@ class TestAllNamespaces:
         apply_rebalance(cluster, "default", "a", priority=1)
         assert cluster.get(REBALANCE, "a")["spec"]["priority"] == 1
 
-        # Something is under way: refused, nothing is changed, the operator goes on.
+        # A rebalance is running: refused, nothing changes, the operator keeps running.
         await self.run_record(cluster, "default", "a")
         before = pods.running()
         with pytest.raises(HelmError):
@@ -172,7 +172,7 @@ class TestAllNamespaces:
         assert "refused (UnderWay): KafkaRebalance default/a is running" in pods.said(f"{NAME}-uninstall")
         assert (held(cluster, "default", "a"), pods.running()) == (True, before)
 
-        # As docs/install.md says: back to a release that can be upgraded, then leave it as it is.
+        # As in docs/install.md: roll back to a release that can be upgraded, then use Leave.
         back = documented("docs/install.md", "rollback")
         helm(*("2" if word == "REVISION" else word for word in back), kubeconfig=admin)
         helm(*upgrade, "--set", "uninstall.underWay=Leave", kubeconfig=admin)
@@ -182,7 +182,7 @@ class TestAllNamespaces:
         records = left_over(cluster, NAMESPACE)
         assert {name.partition("-")[0] for name in records} == {"configmap/run"}
 
-        # The next installation finds CRDs and records; told to keep nothing, it leaves nothing.
+        # The next installation finds CRDs and records; when it keeps nothing, nothing remains.
         cluster.kubectl("delete", "-n", NAMESPACE, *records)
         nothing = ("--set", "crds.keep=false,uninstall.keepRecords=false", "--wait=false")
         helm(*install, *nothing, kubeconfig=admin)
@@ -192,7 +192,7 @@ class TestAllNamespaces:
         assert cluster.kubectl("get", "crds,clusterroles", "-o", "name").count("kafka") == 0
 
     async def run_record(self, cluster: KubeCluster, namespace: str, name: str) -> None:
-        """As an operator that has begun to move something keeps it."""
+        """Create the run record of an operator that has started to move partitions."""
         kube = KubeClient.connect(NAMESPACE, kubeconfig=str(cluster.admin_kubeconfig))
         uid = cluster.get(REBALANCE, name, "-n", namespace)["metadata"]["uid"]
         await RunStore(kube).save(Run(uid, namespace, name, "c", "r", "h", "p", datetime(2026, 1, 1, tzinfo=UTC)))
@@ -201,7 +201,7 @@ class TestAllNamespaces:
 
 class TestSingleNamespaces:
     def test_needs_no_cluster_wide_right(self, cluster: KubeCluster, pods: PodProcesses) -> None:
-        """An operator for two namespaces does its work in both and sees no third."""
+        """An operator for two namespaces works in both and has no access to a third."""
         admin = cluster.admin_kubeconfig
         cluster.kubectl("apply", "--server-side", "-f", str(ROOT / "crds"))
         for namespace in ("kafka", "payments", "elsewhere"):

@@ -1,4 +1,4 @@
-"""The chart by its values: what is legal is rendered, if it is rare, and the rest is refused by name."""
+"""The chart by its values: valid ones are rendered, even unusual ones; all others are refused by name."""
 
 import shutil
 from pathlib import Path
@@ -18,7 +18,7 @@ SAME_NAME = (
 
 
 class TestNames:
-    """Whatever a release, a namespace or a label is called."""
+    """Any valid name of a release, a namespace or a label."""
 
     NUMBERS = ("--set-string", "nameOverride=456,commonLabels.build=789,priorityClassName=1", "--set-json",
                'watchNamespaces=["123", "null"]')  # fmt: skip
@@ -45,12 +45,12 @@ class TestNames:
         ],
     )
     def test_dots_and_cut_ends(self, release: str, arguments: tuple[str, ...], name: str) -> None:
-        """A Service's name has no dots, and nobody's ends in a dash."""
+        """A Service name contains no dots, and no name ends with a dash."""
         manifests = yaml.safe_load_all(rendered_text(*arguments, "--set", "service.enabled=true", release=release))
         assert of_kind([m for m in manifests if m], "Service")["metadata"]["name"] == name
 
     def test_no_label_comes_twice(self) -> None:
-        """Parsers that are strict refuse that, and the others take one of the two."""
+        """Strict parsers refuse duplicate keys, and the others use only one of them."""
         same = '{"team": "a", "app.kubernetes.io/part-of": "platform", "app.kubernetes.io/component": "mine"}'
         more = '{"team": "b", "app.kubernetes.io/name": "mine"}'
         arguments = ["--set-json", f"commonLabels={same}", "--set-json", f"podLabels={more}"]
@@ -78,7 +78,7 @@ def _assert_no_key_twice(node: yaml.Node | None) -> None:
 
 
 class TestRefusals:
-    """What is not meant is said by its name, before anything is installed."""
+    """Invalid values are refused by name before anything is installed."""
 
     @pytest.mark.parametrize(
         ("value", "said"),
@@ -100,7 +100,7 @@ class TestRefusals:
             ("strategy.type=OnDelete", "strategy"),
             ("pipeline.clusters[0].name=prod", "bootstrapServers"),
             ("pipeline.lake.accessModes={ReadOnlyMany}", "accessModes"),
-            ("pipeline.lake.accessModes={ReadWriteOncePod}", "accessModes"),  # the operator would keep it
+            ("pipeline.lake.accessModes={ReadWriteOncePod}", "accessModes"),  # would exclude the Pods of the pipeline
             (r"podLabels.app\.kubernetes\.io/component=x", "podLabels"),
             (r"commonLabels.helm\.sh/chart=x", "commonLabels"),
         ],
@@ -125,10 +125,10 @@ class TestRefusals:
 
 
 class TestTaken:
-    """What is legal, if rare."""
+    """Valid but unusual values."""
 
     def test_as_a_dependency_under_a_condition(self, tmp_path: Path) -> None:
-        """Helm hands the condition down among the values."""
+        """Helm passes the condition to the subchart as a value."""
         shutil.copytree(CHART, tmp_path / "charts" / NAME)
         dependency = {"name": NAME, "version": "*", "condition": f"{NAME}.enabled"}
         chart = {"apiVersion": "v2", "name": "platform", "version": "1.0.0", "dependencies": [dependency]}
@@ -142,7 +142,7 @@ class TestTaken:
         assert of_kind(manifests, "CronJob", "-load-model")["spec"]["schedule"] == "@daily"
 
     def test_no_dns(self) -> None:
-        """A rule without ports would allow all of them."""
+        """A rule without ports would allow all ports."""
         (policy,) = (m for m in rendered("production", "--set-json", "networkPolicy.dns.ports=[]")
                      if m["kind"] == "NetworkPolicy")  # fmt: skip
         ports = [[port["port"] for port in rule["ports"]] for rule in policy["spec"]["egress"]]
@@ -150,17 +150,17 @@ class TestTaken:
 
     @pytest.mark.parametrize(("duration", "lasts"), [("1h30m", 5400), ("3s", 3), ("90m", 5400), ("2h5s", 7205)])
     def test_durations(self, duration: str, lasts: int) -> None:
-        """The chart reads them as the commands do."""
+        """The chart parses them like the commands do."""
         assert parse_duration(duration) == lasts
         job = of_kind(rendered("default", "--set", f"uninstall.timeout={duration}"), "Job")
         assert job["spec"]["activeDeadlineSeconds"] == lasts + 300
 
 
 class TestDeadlines:
-    """A Job whose Pod hangs, or cannot start, ends: what it was for is over, and the next one has to begin."""
+    """A Job whose Pod hangs or cannot start is terminated: it is obsolete, and the next one has to start."""
 
     def test_of_the_job_before_an_uninstall(self) -> None:
-        """`retire` has the time that it may take."""
+        """`retire` gets its full timeout."""
         job = of_kind(rendered("namespaced"), "Job")["spec"]
         assert job["activeDeadlineSeconds"] > parse_duration("10m") + STOP_SECONDS + LET_GO_SECONDS
 

@@ -1,4 +1,4 @@
-"""The table of values in the chart's README, made from the comments in values.yaml."""
+"""The table of values in the chart's README, generated from the comments in values.yaml."""
 
 import json
 import re
@@ -13,7 +13,7 @@ _BEGIN, _END = "<!-- values: `make chart` writes them -->\n", "<!-- end of value
 
 
 def described(path: Path) -> dict[tuple[str, ...], str]:
-    """What the comment above each documented key says, by the keys that lead to it. Keys below one have none."""
+    """The comment above each documented key, by the path of keys. Nested keys of it have none."""
     found: dict[tuple[str, ...], str] = {}
     above: list[str] = []
     keys: list[str] = []
@@ -32,7 +32,7 @@ def described(path: Path) -> dict[tuple[str, ...], str]:
 
 
 def undescribed(path: Path) -> list[str]:
-    """Keys that are neither documented nor below one that is."""
+    """Keys that are neither documented nor nested in a documented key."""
     known = described(path)
     return [".".join(keys) for keys in _leaves(yaml.safe_load(path.read_text(encoding="utf-8")), set(known))]
 
@@ -50,7 +50,7 @@ def table(path: Path) -> str:
 
 
 def with_table(readme: str, path: Path) -> str:
-    """The README with the table as it is now."""
+    """The README with an up-to-date table."""
     head, _, rest = readme.partition(_BEGIN)
     _, _, tail = rest.partition(_END)
     return f"{head}{_BEGIN}{table(path)}{_END}{tail}"

@@ -1,11 +1,11 @@
-"""`python -m tests.chart.write` writes anew what follows from something else: CRDs, README, snapshots."""
+"""`python -m tests.chart.write` updates the generated files: CRDs, README, snapshots."""
 
 from tests.chart.rendering import CASES, CHART, ROOT, snapshot, snapshot_of
 from tests.chart.values_table import with_table
 
 
 def main() -> None:
-    """Write all of it; the tests compare."""
+    """Write all of them; the tests compare them."""
     for copy in (CHART / "files" / "crds").glob("*.yaml"):
         copy.unlink()
     for original in (ROOT / "crds").glob("*.yaml"):
