@@ -1,1 +1,1 @@
-"""A package, so that its cluster ends with its last test and not with the whole session."""
+"""A package, so that its cluster stops after its last test instead of at the end of the session."""

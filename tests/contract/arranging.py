@@ -1,4 +1,4 @@
-"""What the tests set up and put back: topics, a destination that crawls, partitions at rest."""
+"""Setup and cleanup of the tests: topics, slow copies, cancelled reassignments."""
 
 import contextlib
 import os
@@ -33,10 +33,11 @@ def new_topic(cluster: KafkaCluster, topic: str, *replicas: int) -> TopicPartiti
 
 
 def new_heavy_topic(cluster: KafkaCluster, topic: str, *assignments: Sequence[int]) -> list[TopicPartition]:
-    """Partitions with records in them, whose replicas all fetch at their broker's throttled rate.
+    """Partitions with records, whose replicas are copied at their broker's throttled rate.
 
-    A quota lets one fetch pass and then nothing until its window of 11 s is empty again. A batch that is larger than
-    a fetch may be would pass as a whole, so each record is a batch and a fetch of its own: six make for a minute.
+    A quota lets one fetch pass and then nothing until its window of 11 s is over. A batch that is larger than the
+    maximum fetch would pass as a whole, so each record is a batch and a fetch of its own ("bite"): six of them take a
+    minute.
     """
     create_topics(cluster, {topic: [list(replicas) for replicas in assignments]}, {FOLLOWER_LIST: "*"})
     partitions = [TopicPartition(topic, n) for n in range(len(assignments))]
@@ -45,7 +46,7 @@ def new_heavy_topic(cluster: KafkaCluster, topic: str, *assignments: Sequence[in
 
 
 def write(cluster: KafkaCluster, partitions: Sequence[TopicPartition]) -> None:
-    """Six bites into each partition, acknowledged by all that are in sync."""
+    """Write six bites to each partition, acknowledged by all in-sync replicas."""
     settings = {"batch.num.messages": 1, "max.in.flight": 5, "linger.ms": 0}
     producer = Producer(cluster.client_config(acks="all", **settings))
     payload = os.urandom(BITE_BYTES - 5_000)
@@ -57,13 +58,13 @@ def write(cluster: KafkaCluster, partitions: Sequence[TopicPartition]) -> None:
 
 
 async def throttle(admin: KafkaAdmin, rate: str | None, broker: int = 4, name: str = FOLLOWER_RATE) -> None:
-    """Let a broker copy throttled replicas at so many bytes per second, or (None) as its file says."""
+    """Limit a broker to this many bytes per second for throttled replicas, or (None) restore the rate of its file."""
     change = ConfigChange(name, ConfigOp.DELETE if rate is None else ConfigOp.SET, rate or "")
     assert await admin.alter_broker_configs({BrokerId(broker): [change]}) == {broker: None}
 
 
 async def change_lists(admin: KafkaAdmin, topic: str, op: ConfigOp, leader: str = "", follower: str = "") -> None:
-    """Change the throttled lists of a topic, each where a value is given; a deletion takes both."""
+    """Change the throttled lists of a topic, each if a value is given; DELETE removes both."""
     values = ((LEADER_LIST, leader), (FOLLOWER_LIST, follower))
     changes = [ConfigChange(name, op, value) for name, value in values if value or op is ConfigOp.DELETE]
     assert await admin.alter_topic_configs({topic: changes}) == {topic: None}
@@ -71,7 +72,7 @@ async def change_lists(admin: KafkaAdmin, topic: str, op: ConfigOp, leader: str 
 
 @contextlib.contextmanager
 def default_of_all_brokers(cluster: KafkaCluster, name: str, value: str) -> Iterator[None]:
-    """A dynamic default for a while: librdkafka has no resource for all brokers, Kafka's own tool has."""
+    """A temporary dynamic default: librdkafka has no resource for all brokers, Kafka's own tool has."""
     where = ("--bootstrap-server", cluster.bootstrap_servers, "--entity-type", "brokers", "--entity-default", "--alter")
     cluster.run_tool("kafka.admin.ConfigCommand", *where, "--add-config", f"{name}={value}")
     try:
@@ -81,12 +82,12 @@ def default_of_all_brokers(cluster: KafkaCluster, name: str, value: str) -> Iter
 
 
 async def begin(admin: KafkaAdmin, orders: Mapping[TopicPartition, Replicas]) -> None:
-    """Send orders, all of which are accepted."""
+    """Submit reassignments, all of which must be accepted."""
     assert await admin.alter_reassignments(orders) == dict.fromkeys(orders, AlterCode.OK)
 
 
 async def put_to_rest(admin: KafkaAdmin, *partitions: TopicPartition) -> None:
-    """Cancel what is in flight."""
+    """Cancel the reassignments in flight."""
     listed = await admin.list_reassignments()
     await admin.alter_reassignments({tp: None for tp in partitions if tp in listed})
     await until(f"{partitions} are at rest", admin.list_reassignments, lambda rows: not rows.keys() & set(partitions))

@@ -1,4 +1,4 @@
-"""One real cluster for the contract suite, and what every test of it starts from."""
+"""One real cluster for the contract suite, and its common fixtures."""
 
 from collections.abc import AsyncIterator, Iterator
 
@@ -29,7 +29,7 @@ HEAVY_PARTITIONS = 32
 
 @pytest.fixture(scope="package")
 def cluster() -> Iterator[KafkaCluster]:
-    """Five brokers; the follower rate is set in their files, so that every source of a config is there to be seen."""
+    """Five brokers; the follower rate is set in their files, so that every source of a config occurs."""
     racks = {1: "a", 2: "b", 3: "c", 4: "a", 5: "b"}
     properties = {FOLLOWER_RATE: "1000000000", "replica.fetch.max.bytes": str(BITE_BYTES)}
     with KafkaCluster(racks, properties=properties) as cluster:
@@ -38,7 +38,7 @@ def cluster() -> Iterator[KafkaCluster]:
 
 @pytest.fixture(scope="package")
 def family(cluster: KafkaCluster) -> str:
-    """The version family under test: 4.3 or 3.9."""
+    """The release line under test: 4.3 or 3.9."""
     return ".".join(cluster.jars.version.split(".")[:2])
 
 
@@ -51,7 +51,7 @@ async def admin(cluster: KafkaCluster) -> AsyncIterator[KafkaAdmin]:
 
 @pytest.fixture
 async def raw(cluster: KafkaCluster) -> AsyncIterator[ReassignmentClient]:
-    """KIP-455's calls without the rule that our adapter adds: it redirects what is in flight."""
+    """KIP-455's requests without our adapter's rule: can redirect a reassignment in flight."""
     client = ReassignmentClient(settings_of(cluster))
     yield client
     await client.close()
@@ -59,7 +59,7 @@ async def raw(cluster: KafkaCluster) -> AsyncIterator[ReassignmentClient]:
 
 @pytest.fixture
 def kafka_python(cluster: KafkaCluster) -> Iterator[KafkaAdminClient]:
-    """kafka-python without anything of ours."""
+    """The plain kafka-python client."""
     client = KafkaAdminClient(**kafka_python_config(settings_of(cluster)))
     yield client
     client.close()
@@ -67,21 +67,21 @@ def kafka_python(cluster: KafkaCluster) -> Iterator[KafkaAdminClient]:
 
 @pytest.fixture
 def librdkafka(cluster: KafkaCluster) -> AdminClient:
-    """librdkafka without anything of ours; held for as long as a test waits for its answers."""
+    """The plain librdkafka client; kept while a test waits for its results."""
     return cluster.admin()
 
 
 @pytest.fixture(scope="package")
 def heavy_partitions(cluster: KafkaCluster) -> Iterator[TopicPartition]:
-    """Partitions on [1, 2, 3] for the tests to use up."""
+    """Partitions on [1, 2, 3]; each test uses one."""
     return iter(new_heavy_topic(cluster, "heavy", *[[1, 2, 3]] * HEAVY_PARTITIONS))
 
 
 @pytest.fixture
 async def heavy(heavy_partitions: Iterator[TopicPartition], admin: KafkaAdmin) -> AsyncIterator[TopicPartition]:
-    """A partition of its own for each test, on [1, 2, 3], with so many bytes that `crawling` keeps it in flight."""
+    """A new partition for each test, on [1, 2, 3], with enough data that `crawling` keeps it in flight."""
     tp = next(heavy_partitions)
-    await admin.elect_preferred([tp])  # a test before may have killed the leader
+    await admin.elect_preferred([tp])  # an earlier test may have killed the leader
     await partition(admin, tp, "is led by its first", lambda s: s.leader == 1 and s.isr == {1, 2, 3})
     yield tp
     await put_to_rest(admin, tp)
@@ -89,7 +89,7 @@ async def heavy(heavy_partitions: Iterator[TopicPartition], admin: KafkaAdmin) -
 
 @pytest.fixture
 async def crawling(admin: KafkaAdmin) -> AsyncIterator[None]:
-    """Broker 4 fetches throttled replicas so slowly that what is sent to it stays in flight."""
+    """Broker 4 fetches throttled replicas so slowly that copies to it stay in flight."""
     await throttle(admin, "1")
     yield
     await throttle(admin, None)
@@ -97,7 +97,7 @@ async def crawling(admin: KafkaAdmin) -> AsyncIterator[None]:
 
 @pytest.fixture
 async def rates_put_back(admin: KafkaAdmin) -> AsyncIterator[None]:
-    """Whatever rates a test sets are gone afterwards."""
+    """Removes all rates that a test has set."""
     yield
     deletions = [ConfigChange(name, ConfigOp.DELETE) for name in (LEADER_RATE, FOLLOWER_RATE)]
     assert await admin.alter_broker_configs(dict.fromkeys(EVERYONE, deletions)) == dict.fromkeys(EVERYONE)
@@ -105,7 +105,7 @@ async def rates_put_back(admin: KafkaAdmin) -> AsyncIterator[None]:
 
 @pytest.fixture(scope="package")
 def secured() -> Iterator[KafkaCluster]:
-    """One broker that asks who is there, and lets nobody but its admin do anything."""
+    """One broker with authentication, where only admin is authorized."""
     authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
     rights = {"authorizer.class.name": authorizer, "super.users": "User:admin"}
     with KafkaCluster({1: "a"}, sasl=True, properties=rights) as cluster:

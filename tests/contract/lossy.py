@@ -1,4 +1,4 @@
-"""A SOCKS5 proxy that passes requests on and loses the reply to those of one kind."""
+"""A SOCKS5 proxy that forwards requests and drops the reply to those of one kind."""
 
 import asyncio
 import contextlib
@@ -9,9 +9,11 @@ ALTER_PARTITION_REASSIGNMENTS = 45
 
 
 class LossyProxy:
-    """Forwards everything but the reply to `api_key`: it waits for it at the broker, then hangs up on the client.
+    """Forwards everything except the reply to `api_key`: it waits for the broker's reply, then closes the client's
+    connection.
 
-    The broker has carried out the order when it replies, so that what the client cannot know has happened.
+    The broker has executed the request when it replies, so the request has succeeded although the client cannot know
+    it.
     """
 
     def __init__(self, api_key: int) -> None:
@@ -21,13 +23,13 @@ class LossyProxy:
         self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     async def close(self) -> None:
-        """Hang up on everybody."""
+        """Close all connections."""
         for client in self._connections.values():
             client.close()
         await asyncio.gather(*self._connections)
 
     async def accept(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
-        """Serve one connection until somebody hangs up."""
+        """Serve one connection until either side closes it."""
         task = asyncio.current_task()
         assert task is not None
         self._connections[task] = to_client
@@ -60,7 +62,7 @@ class LossyProxy:
 
 @contextlib.asynccontextmanager
 async def lossy_proxy(api_key: int) -> AsyncIterator[LossyProxy]:
-    """The proxy on a port of its own."""
+    """The proxy on its own port."""
     proxy = LossyProxy(api_key)
     server = await asyncio.start_server(proxy.accept, "127.0.0.1", 0)
     async with server:

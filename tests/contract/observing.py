@@ -1,4 +1,4 @@
-"""Asking the cluster until it shows something: two sources, no snapshot, and read-backs that may be old."""
+"""Polls the cluster until it shows a state: there are two sources, no snapshot, and reads may be stale."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""What a cancellation (null) gives back at each stage of a reassignment: always the set, not always the order."""
+"""What a cancellation (null) restores at each stage of a reassignment: always the set, not always the order."""
 
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ ORIGINAL = replicas_of(1, 2, 3)
 
 
 class Cancel(NamedTuple):
-    """Where to, who has joined the ISR when the null is sent, and what it leaves. Broker 4 crawls."""
+    """The target, the replicas in the ISR when null is sent, and the remaining list. Broker 4 is slow."""
 
     target: Replicas
     joined: set[int]
@@ -38,7 +38,7 @@ CANCELS = {
 
 
 class TestInFlight:
-    """What is left: the target without what it adds, then what it would have removed."""
+    """The remaining list: the target without the adding replicas, then the removing ones."""
 
     @pytest.mark.parametrize("cancel", CANCELS.values(), ids=CANCELS.keys())
     async def test_set_and_order(self, admin: KafkaAdmin, heavy: TopicPartition, cancel: Cancel) -> None:
@@ -64,7 +64,7 @@ class TestInFlight:
     async def test_a_leader_that_was_added_hands_over(
         self, admin: KafkaAdmin, heavy: TopicPartition, cancel: Cancel
     ) -> None:
-        """To the first of the list that is left: after a swap that is not the leader there was before."""
+        """To the first of the remaining list: after a swap this is not the previous leader."""
         await admin.alter_reassignments({heavy: cancel.target})
         await partition(admin, heavy, "has 5 in sync", lambda s: cancel.joined <= s.isr)
         assert await admin.elect_preferred([heavy]) == {heavy: AlterCode.OK}
@@ -83,7 +83,7 @@ class TestInFlight:
 
 
 class TestNothingInFlight:
-    """A null that comes too early or too late says so, and changes nothing."""
+    """A null without a reassignment in flight is answered with an error and changes nothing."""
 
     async def test_never_begun(self, admin: KafkaAdmin, heavy: TopicPartition) -> None:
         assert await admin.alter_reassignments({heavy: None}) == {heavy: AlterCode.NO_REASSIGNMENT_IN_PROGRESS}

@@ -1,4 +1,4 @@
-"""What real brokers do with the configs that throttle: lists, rates and where a value comes from."""
+"""How real brokers handle the throttle configs: lists, rates and config sources."""
 
 from collections.abc import Callable
 
@@ -19,7 +19,7 @@ ONE = BrokerId(1)
 
 
 class TestThrottledReplicas:
-    """Entries are appended and subtracted, and foreign ones survive."""
+    """Entries can be appended and subtracted; entries of others are kept."""
 
     async def change(
         self, admin: KafkaAdmin, op: ConfigOp, value: str, expected: ConfigValue, topic: str = "lists"
@@ -43,7 +43,7 @@ class TestThrottledReplicas:
         await self.change(admin, ConfigOp.DELETE, "", none)
 
     async def test_the_star_stands_alone(self, cluster: KafkaCluster, admin: KafkaAdmin) -> None:
-        """It can be taken back, never joined by entries nor appended to any; what is no entry is refused."""
+        """The wildcard can be removed, but not combined with entries; invalid entries are refused."""
         create_topics(cluster, {"lists-star": [[1, 2, 3]]})
         star = ConfigValue("*", ConfigSource.DYNAMIC_TOPIC)
         await self.change(admin, ConfigOp.APPEND, "*", star, "lists-star")
@@ -63,7 +63,7 @@ class TestThrottledReplicas:
 
 
 class TestRates:
-    """A rate tells where it comes from; unset is None."""
+    """A rate has a config source; unset is None."""
 
     async def seen(self, admin: KafkaAdmin, name: str, expected: ConfigValue) -> None:
         async def ask() -> ConfigValue:
@@ -105,7 +105,7 @@ class TestRates:
         await self.set(admin, LEADER_RATE, ConfigOp.DELETE)
 
     async def test_any_name_is_accepted(self, admin: KafkaAdmin) -> None:
-        """KIP-542's rate like any other: taken as somebody else's config, its value hidden, nothing slowed by it."""
+        """KIP-542's rate is an unknown config like any other: accepted, its value hidden, without effect."""
         name = "leader.reassignment.throttled.rate"
         await self.set(admin, name, ConfigOp.SET, "1000")
         await self.seen(admin, name, ConfigValue(None, ConfigSource.DYNAMIC_BROKER))
@@ -120,13 +120,13 @@ class TestRates:
             changed.result(timeout=30)
 
     def default(self, cluster: KafkaCluster, *change: str) -> None:
-        """librdkafka refuses the resource without a name that stands for all brokers; Kafka's own tool does not."""
+        """librdkafka refuses the unnamed resource for all brokers; Kafka's own tool accepts it."""
         where = ("--bootstrap-server", cluster.bootstrap_servers, "--entity-type", "brokers", "--entity-default")
         cluster.run_tool("kafka.admin.ConfigCommand", *where, "--alter", *change)
 
 
 class TestReadAfterWrite:
-    """A read just after a successful write shows the old value or the new one: look again before you conclude."""
+    """A read just after a successful write may return the old or the new value: read again before you decide."""
 
     async def test_the_new_value_comes(
         self, cluster: KafkaCluster, admin: KafkaAdmin, record_property: Callable[[str, object], None]

@@ -1,4 +1,4 @@
-"""Cordoned log dirs (KIP-1066): a broker that Kafka places nothing new on, offered by 4.3 and unknown to 3.9."""
+"""Cordoned log dirs (KIP-1066): Kafka places nothing new on such a broker; supported by 4.3, unknown to 3.9."""
 
 from collections.abc import AsyncIterator
 
@@ -19,9 +19,9 @@ pytestmark = pytest.mark.brokers
 CORDONED = "cordoned.log.dirs"
 FIVE = BrokerId(5)
 UNSET = {"4.3": ConfigValue("", ConfigSource.DEFAULT), "3.9": ConfigValue(None, ConfigSource.DEFAULT)}
-"""What tells the two apart: a broker that offers the config describes it where nobody set it."""
+"""The difference: a broker that supports the config describes it even if it is unset."""
 SET = {"4.3": ConfigValue("*", ConfigSource.DYNAMIC_BROKER), "3.9": ConfigValue(None, ConfigSource.DYNAMIC_BROKER)}
-"""3.9 takes any name for a config of somebody else's, and hides its value as it would a password."""
+"""3.9 accepts any config name, and hides the value of an unknown one like a password."""
 
 
 async def change(admin: KafkaAdmin, op: ConfigOp, value: str = "") -> str | None:
@@ -45,7 +45,7 @@ async def cordoned(admin: KafkaAdmin, family: str) -> AsyncIterator[None]:
 
 
 class TestConfig:
-    """A dynamic config of each broker; accepting it proves nothing, describing it unset does."""
+    """A dynamic config per broker; only describing the unset config proves support, not a successful write."""
 
     async def test_unset_it_tells_who_offers_it(self, admin: KafkaAdmin, family: str) -> None:
         await shows(admin, UNSET[family])
@@ -70,7 +70,7 @@ class TestConfig:
 
 @pytest.mark.usefixtures("cordoned")
 class TestCordoned:
-    """Only what Kafka places by itself stays away."""
+    """Affects only the automatic placement."""
 
     async def test_reassigned_there_by_name(self, cluster: KafkaCluster, admin: KafkaAdmin) -> None:
         tp = new_topic(cluster, "cordoned-target", 1, 2)

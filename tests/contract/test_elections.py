@@ -1,4 +1,4 @@
-"""What a preferred leader election does and answers, at rest and in flight."""
+"""Effects and results of a preferred leader election, at rest and in flight."""
 
 import pytest
 from e2e.bench.kafka import KafkaCluster
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.brokers
 
 @pytest.mark.usefixtures("crawling")
 class TestInFlight:
-    """The first of the list becomes the leader where it is in sync, whatever else the partition waits for."""
+    """The preferred leader is elected if it is in sync, even while the reassignment is still in flight."""
 
     async def test_a_retained_replica(self, admin: KafkaAdmin, heavy: TopicPartition) -> None:
         await admin.alter_reassignments({heavy: replicas_of(2, 1, 3, 4)})
@@ -38,7 +38,7 @@ class TestInFlight:
 
 
 class TestAtRest:
-    """Every partition of a call is answered for itself."""
+    """Each partition of a request has its own result."""
 
     async def test_many_are_reordered_and_elected_in_one_call_each(
         self, cluster: KafkaCluster, admin: KafkaAdmin

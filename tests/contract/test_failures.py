@@ -1,7 +1,7 @@
-"""What our client makes of lost replies and of brokers that die or hang while it relies on them.
+"""How our client handles lost replies, and brokers that die or hang while it uses them.
 
-KRaft brokers name any broker that is alive as the controller, and forward to the real one: both clients remember the
-one they were told, and the session of a broker that dies lasts five seconds, in which others still name it.
+KRaft brokers return any live broker as the controller and forward to the real one. Both clients cache the broker they
+got; the session of a dead broker lasts five seconds, during which other brokers may still return it.
 """
 
 import asyncio
@@ -35,11 +35,11 @@ Calls = dict[str, Callable[[], Awaitable[Any]]]
 
 @pytest.mark.usefixtures("crawling")
 class TestLostReply:
-    """The order was carried out all the same: only reading the cluster tells."""
+    """The request was executed anyway: only reading the cluster shows it."""
 
     @pytest.fixture
     async def cut_off(self, cluster: KafkaCluster, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KafkaAdmin]:
-        """Our client, which hears no answer to an alteration."""
+        """Our client, which never receives the reply to an alteration."""
         cut_off = settings_of(cluster)
         async with lossy_proxy(ALTER_PARTITION_REASSIGNMENTS) as proxy:
 
@@ -67,7 +67,7 @@ class TestLostReply:
 
 
 class TestSilentServer:
-    """A server that takes the connection and says nothing costs one attempt, and leaves nothing behind."""
+    """A server that accepts connections and never answers costs one attempt and leaks nothing."""
 
     @pytest.fixture
     def silent(self) -> Iterator[int]:
@@ -93,7 +93,7 @@ class TestSilentServer:
         await client.close()
 
     async def test_attempts_in_vain_leave_no_thread(self, silent: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Each would hold file descriptors too: an outage of Kafka would end the operator."""
+        """Each thread would also hold file descriptors: an outage of Kafka would crash the operator."""
         monkeypatch.setattr(reassignment, "_ATTEMPT_SECONDS", (0.3, 0.3))
         client = ReassignmentClient(ConnectionSettings(f"127.0.0.1:{silent}"))
         before = self.threads()
@@ -111,11 +111,11 @@ class TestSilentServer:
 
 
 class TestControllerLost:
-    """Every call ends in its time, and answers again without those that are gone."""
+    """Every call ends within its time-out, and succeeds again without the lost brokers."""
 
     @pytest.fixture
     async def remembering(self, cluster: KafkaCluster) -> AsyncIterator[KafkaAdmin]:
-        """Our client, after it has asked everything once."""
+        """Our client, with caches filled by one call of each kind."""
         admin = connect(settings_of(cluster))
         for ask in self.calls(admin, self.spread(cluster)).values():
             await ask()
@@ -140,12 +140,12 @@ class TestControllerLost:
         }
 
     def named(self, admin: Any) -> set[int]:
-        """The brokers that our two clients take for the controller."""
+        """The brokers that our two clients use as the controller."""
         by_librdkafka = admin._confluent._admin.list_topics(timeout=5).controller_id
         return {by_librdkafka, admin._reassignments._client._controller_id}
 
     async def in_time(self, ask: Callable[[], Awaitable[Any]]) -> Any:
-        """The answer, or None where the call said in its time that there is none yet; some calls ask twice."""
+        """The result, or None if the call failed as transient within its time-out; some calls send two requests."""
         async with asyncio.timeout(2 * CALL_SECONDS):
             with contextlib.suppress(Transient):
                 return await ask()
@@ -159,14 +159,14 @@ class TestControllerLost:
         )
 
     async def see_the_others(self, admin: KafkaAdmin, lost: set[int]) -> None:
-        """What is asked of each broker leaves out the lost ones, within one bound for all."""
+        """Requests to each broker skip the lost ones, with one time limit for all."""
         there = set(EVERYONE) - lost
         async with asyncio.timeout(CALL_SECONDS):
             dirs, configs = await asyncio.gather(admin.log_dirs(EVERYONE), admin.broker_configs(EVERYONE, ["log.dirs"]))
         assert (set(dirs), set(configs)) == (there, there)
 
     async def test_killed(self, cluster: KafkaCluster, remembering: KafkaAdmin) -> None:
-        """librdkafka's calls find another controller in their time; kafka-python's may fail until brokers name one."""
+        """librdkafka's calls find another controller in time; kafka-python's may fail until brokers name one."""
         calls = self.calls(remembering, self.spread(cluster))
         dead = self.named(remembering)
         cluster.kill9(*dead)
@@ -179,7 +179,7 @@ class TestControllerLost:
             cluster.start_brokers(*dead)
 
     async def test_hanging(self, cluster: KafkaCluster, remembering: KafkaAdmin) -> None:
-        """Connections stay open, so that a call may wait for its time-out once before others are asked."""
+        """Connections stay open, so a call may wait for one time-out before it uses other brokers."""
         calls = self.calls(remembering, self.spread(cluster))
         silent = self.named(remembering)
         cluster.pause(*silent)
@@ -192,7 +192,7 @@ class TestControllerLost:
     async def test_the_quorum_hanging(
         self, cluster: KafkaCluster, remembering: KafkaAdmin, raw: ReassignmentClient
     ) -> None:
-        """Brokers still describe; an order ends without an answer, and is carried out afterwards or is not."""
+        """Brokers still describe; an alteration times out, and may or may not be executed afterwards."""
         tp = new_topic(cluster, "ordered-in-vain", 1, 2, 3)
         calls = self.calls(remembering, tp)
         cluster.pause(CONTROLLER_ID)

@@ -1,7 +1,7 @@
-"""What a request that makes more than 10,000 records does: nothing where it creates, a part where it alters.
+"""Requests that create more than 10,000 records: a creation fails as a whole, an alteration is executed in part.
 
-Its own cluster, for thousands of partitions take a broker minutes to forget. Broker 2 is dead, so that whatever is
-sent to it stays in flight and no copy is made.
+Uses its own cluster, because brokers need minutes to delete thousands of partitions. Broker 2 is dead, so that
+reassignments to it stay in flight and nothing is copied.
 """
 
 from collections.abc import AsyncIterator, Iterator
@@ -51,7 +51,7 @@ class TestTenThousandRecords:
             client.create_topics([topic])["too-large"].result(timeout=60)
 
     async def test_an_alteration_that_is_too_large(self, large: KafkaCluster, admin: KafkaAdmin) -> None:
-        """10,000 partitions are accepted, the rest answered by an unknown error; ours go out in smaller requests."""
+        """10,000 partitions are accepted, the rest gets an unknown error; our client sends smaller requests."""
         librdkafka = large.admin()
         for topic in range(TOPICS):
             new = NewTopic(f"large-{topic}", num_partitions=PARTITIONS, replica_assignment=[[1]] * PARTITIONS)

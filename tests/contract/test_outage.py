@@ -1,7 +1,7 @@
-"""What goes on and what waits while brokers 3 and 5 are dead, and when they return.
+"""What completes and what waits while brokers 3 and 5 are dead, and when they return.
 
-One outage serves all tests here: what is to be in flight when the brokers die is sent before, the rest as soon as the
-cluster has noticed, and each test looks at a partition of its own.
+All tests here share one outage: some reassignments are submitted before it, the others as soon as the cluster has
+noticed it, and each test checks its own partition.
 """
 
 from collections.abc import AsyncIterator
@@ -34,7 +34,7 @@ EVERYONE = [BrokerId(broker) for broker in (1, 2, 3, 4, 5)]
 
 
 class Order(NamedTuple):
-    """From where to where, and the version families that do not get there without the dead."""
+    """Original and target, and the release lines that do not complete it while the brokers are dead."""
 
     replicas: Replicas
     target: Replicas
@@ -63,7 +63,7 @@ ORDERS = SENT_BEFORE | SENT_AFTER
 
 @dataclass
 class Outage:
-    """The partitions by what is sent to them, those of other tests, and what the cluster answered."""
+    """The partitions by reassignment, those of other tests, and the results of the requests."""
 
     admin: KafkaAdmin
     ordered: dict[str, TopicPartition]
@@ -81,7 +81,7 @@ class Outage:
 
 @pytest.fixture(scope="module")
 async def outage(cluster: KafkaCluster) -> AsyncIterator[Outage]:
-    """3 and 5 are dead and fenced; 4 copies."""
+    """3 and 5 are dead and fenced; 4 is not throttled."""
     others = [[5, 1, 2], [1, 2, 4], [1, 2, 3], [1, 2, 3]]
     partitions = new_heavy_topic(cluster, "outage", *(order.replicas for order in ORDERS.values()), *others)
     (only,) = new_heavy_topic(cluster, "outage-only", [5])
@@ -110,7 +110,7 @@ async def outage(cluster: KafkaCluster) -> AsyncIterator[Outage]:
 
 @pytest.fixture(scope="module")
 async def returned(cluster: KafkaCluster, outage: Outage) -> AsyncIterator[Outage]:
-    """3 and 5 are back, with records to catch up on; the leader of `slowed` is throttled, its followers are not."""
+    """3 and 5 are back and have to catch up; the leader of `slowed` is throttled, its followers are not."""
     write(cluster, [*[outage.slowed] * 5, outage.twin])
     lists = [
         ConfigChange(FOLLOWER_LIST, ConfigOp.DELETE),
@@ -124,10 +124,11 @@ async def returned(cluster: KafkaCluster, outage: Outage) -> AsyncIterator[Outag
 
 
 class TestOrders:
-    """3.9 completes nothing before the whole target is in sync, 4.3 nothing that removes more than it adds.
+    """With a dead replica, 3.9 waits until the whole target is in sync; 4.3 waits if more replicas are removed than
+    added.
 
-    What else 4.3 is sent completes when what is added is in sync, whatever `min.insync.replicas` says: "swap beside two
-    dead" ends with one replica in sync where two are asked for.
+    Otherwise 4.3 completes when the added replicas are in sync, regardless of `min.insync.replicas`: "swap beside two
+    dead" ends with one replica in sync although two are required.
     """
 
     @pytest.mark.parametrize("name", ORDERS)
@@ -152,7 +153,7 @@ class TestOrders:
         await partition(admin, tp, "is restored", lambda s: s.replicas == (1, 2, 4) and not s.in_flight)
 
     async def test_null_where_the_only_original_is_dead(self, admin: KafkaAdmin, outage: Outage, family: str) -> None:
-        """4.3 keeps it out of the ISR, as eligible leader (KIP-966), and refuses to be left without any."""
+        """4.3 keeps it as eligible leader outside the ISR (KIP-966), and refuses to remove the last one."""
         tp = outage.only
         if family == "4.3":
             refused = {tp: AlterCode.INVALID_REPLICA_ASSIGNMENT}
@@ -166,7 +167,7 @@ class TestOrders:
 
 
 class TestAround:
-    """A dead broker is in no description of the cluster, and hides nothing of the others."""
+    """A dead broker is not described, and does not affect the results of the others."""
 
     async def test_the_others_answer(self, admin: KafkaAdmin, outage: Outage) -> None:
         there = set(EVERYONE) - DEAD
@@ -184,14 +185,14 @@ class TestAround:
         assert await admin.elect_preferred(both) == dict.fromkeys(both, AlterCode.PREFERRED_LEADER_NOT_AVAILABLE)
 
     async def test_its_config_can_not_be_changed(self, admin: KafkaAdmin, outage: Outage) -> None:
-        """The change of a broker's config goes to that broker; those of others do not wait for it."""
+        """A change of broker configs is sent to each broker; the others do not wait for a dead one."""
         change = [ConfigChange(LEADER_RATE, ConfigOp.DELETE)]
         answers = await admin.alter_broker_configs({BrokerId(1): change, BrokerId(5): change})
         assert answers[BrokerId(1)] is None
         assert "TIMED_OUT" in (answers[BrokerId(5)] or "")
 
     async def test_topics_are_created_on_it(self, admin: KafkaAdmin, outage: Outage, librdkafka: AdminClient) -> None:
-        """Where one of the brokers named is alive."""
+        """If at least one of the brokers is alive."""
         kinds = {"half-dead": [5, 1], "all-dead": [5, 3]}
         topics = [NewTopic(name, num_partitions=1, replica_assignment=[on]) for name, on in kinds.items()]
         created = librdkafka.create_topics(topics)
@@ -202,7 +203,7 @@ class TestAround:
 
 
 class TestReturned:
-    """What waited is done without another word."""
+    """Waiting reassignments complete without another request."""
 
     @pytest.mark.parametrize("name", ORDERS)
     async def test_everything_arrives(self, admin: KafkaAdmin, returned: Outage, name: str) -> None:
@@ -215,14 +216,14 @@ class TestReturned:
         )
 
     async def test_the_only_original(self, admin: KafkaAdmin, returned: Outage, family: str) -> None:
-        """4.3 refused the null, and goes on; 3.9 took it."""
+        """4.3 refused the null, and completes the reassignment; 3.9 accepted it."""
         there = replicas_of(4 if family == "4.3" else 5)
         await partition(admin, returned.only, "is led again", lambda s: s.replicas == there and s.leader == there[0])
 
     async def test_a_throttled_leader_slows_followers_that_are_on_no_list(
         self, admin: KafkaAdmin, returned: Outage
     ) -> None:
-        """3 is nobody's destination; it returned, and is slowed because the leader's side of the partition is."""
+        """Broker 3 is no destination; when it returns, it is slowed by the leader's throttle of the partition."""
         await partition(admin, returned.twin, "has 3 back in sync", lambda s: 3 in s.isr)
         await partition(admin, returned.slowed, "has not", lambda s: 3 not in s.isr)
         await throttle(admin, None, broker=1, name=LEADER_RATE)

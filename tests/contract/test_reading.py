@@ -1,4 +1,4 @@
-"""Reading a cluster: complete, harmless, and honest about what it could not reach."""
+"""Reading a cluster: complete, without side effects, and explicit about unreachable brokers."""
 
 import asyncio
 import time
@@ -29,7 +29,7 @@ class TestCluster:
 
 
 class TestPartitions:
-    """Everything at once, in the order of the assignment, with the topic's id."""
+    """All partitions in one call, in assignment order, with the topic id."""
 
     async def test_order_id_and_sizes(self, cluster: KafkaCluster, admin: KafkaAdmin) -> None:
         create_topics(cluster, {"described": [[3, 1, 2], [2, 4, 1]]})
@@ -50,7 +50,7 @@ class TestPartitions:
 
 
 class TestRefusals:
-    """Said within the time of a call, with the servers' names and without the password."""
+    """Reported within the time-out of a call, with the servers' names and without the password."""
 
     async def test_unreachable(self) -> None:
         admin = connect(ConnectionSettings("127.0.0.1:1"))
@@ -87,7 +87,7 @@ class TestRefusals:
             await bad.close()
 
     async def test_rights(self, secured: KafkaCluster) -> None:
-        """Without any right the cluster is described, and topics that one may not see are left out of "all"."""
+        """Without any permission the cluster is described, and "all" omits topics that the user may not see."""
         admin = connect(self.settings(secured, SaslMechanism.PLAIN, SASL_USERS["operator"]))
         one = [BrokerId(1)]
         for call in (

@@ -1,4 +1,4 @@
-"""What real brokers do with a reassignment: every rule of the execution rests on one of these."""
+"""What real brokers do with a reassignment: the execution relies on each of these rules."""
 
 from collections.abc import Callable
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.brokers
 
 
 class TestPureAdd:
-    """A superset adds and removes nothing; the leader moves when it is elected, not before."""
+    """A superset only adds replicas; the leader changes by election only."""
 
     async def test_new_replica_in_front(self, cluster: KafkaCluster, admin: KafkaAdmin) -> None:
         tp = new_topic(cluster, "add-front", 1, 2, 3)
@@ -47,13 +47,13 @@ class TestPureAdd:
 
 
 class TestSwap:
-    """A swap drops nothing before the copy is in sync: its peak is that of an addition followed by a removal."""
+    """A swap removes nothing before the copy is in sync: its peak equals that of an addition followed by a removal."""
 
     @pytest.mark.usefixtures("crawling")
     async def test_it_holds_all_replicas_until_the_new_one_is_in_sync(
         self, admin: KafkaAdmin, heavy: TopicPartition
     ) -> None:
-        """The copy also shows that a rate that is raised in flight takes hold: at the old one it takes a minute."""
+        """Also shows that an increased rate takes effect in flight: at the old one the copy takes a minute."""
         await admin.alter_reassignments({heavy: replicas_of(4, 2, 3)})
         state = await partition(admin, heavy, "is in flight", lambda s: s.in_flight and len(s.replicas) == 4)
         assert (state.replicas, state.adding, state.removing) == ((4, 2, 3, 1), (4,), (1,))
@@ -65,7 +65,7 @@ class TestSwap:
 
 
 class TestAtOnce:
-    """What needs no copy is done when the call returns."""
+    """A reassignment without a copy is complete when the request returns."""
 
     async def test_removal_only(self, cluster: KafkaCluster, admin: KafkaAdmin) -> None:
         tp = new_topic(cluster, "removal", 1, 2, 3)
@@ -88,7 +88,7 @@ class TestAtOnce:
 
 
 class TestInSync:
-    """The listing comes from the controller, the ISR from a broker: neither waits for the other."""
+    """The listing comes from the controller, the ISR from a broker: they may be out of step."""
 
     async def test_both_agree_in_the_end(
         self,
@@ -97,7 +97,7 @@ class TestInSync:
         raw: ReassignmentClient,
         record_property: Callable[[str, object], None],
     ) -> None:
-        """An empty listing is no proof that metadata shows the replica in sync; how often it did not is recorded."""
+        """An empty listing does not prove that metadata shows the replica in sync; differences are counted."""
         create_topics(cluster, {"two-sources": [[1, 2, 3]] * 20})
         partitions = [TopicPartition("two-sources", n) for n in range(20)]
         assert set((await raw.alter({tp: replicas_of(1, 2, 3, 5) for tp in partitions})).values()) == {AlterCode.OK}
@@ -115,7 +115,7 @@ class TestInSync:
 
 
 class TestTargets:
-    """Kafka checks that the brokers of a list are registered, and that there are no two of a kind."""
+    """Kafka checks that the brokers of a list are registered and distinct."""
 
     @pytest.mark.parametrize("target", [(1, 99), (1, 1, 2), (1, -1)], ids=["unregistered", "twice", "negative"])
     async def test_refused(self, cluster: KafkaCluster, admin: KafkaAdmin, target: tuple[int, ...]) -> None:
@@ -138,10 +138,10 @@ class TestTargets:
 
 @pytest.mark.usefixtures("crawling")
 class TestFixedReplicationFactor:
-    """KIP-860's flag refuses every step that changes the number of replicas, and so make-before-break."""
+    """KIP-860's flag refuses every step that changes the replication factor, and so make-before-break."""
 
     def alter(self, kafka_python: KafkaAdminClient, tp: TopicPartition, replicas: Replicas | None) -> int:
-        """Kafka's error code for an order that must not change the replication factor."""
+        """Kafka's error code for a request that must not change the replication factor."""
         topic = AlterPartitionReassignmentsRequest.ReassignableTopic
         order = topic.ReassignablePartition(partition_index=tp.partition, replicas=replicas and list(replicas))
         request = AlterPartitionReassignmentsRequest(

@@ -1,4 +1,4 @@
-"""What becomes of a reassignment that is given another target while in flight: why the adapter refuses to."""
+"""Redirecting a reassignment in flight to another target, and why the adapter refuses it."""
 
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ SWAP = replicas_of(4, 2, 3)
 
 
 class Wedge(NamedTuple):
-    """Two targets; what 4.3 is adding and removing then, and what null leaves of it; where 3.9 arrives."""
+    """Two targets; what 4.3 then adds and removes, and what null leaves; the result on 3.9."""
 
     first: Replicas
     second: Replicas
@@ -29,7 +29,7 @@ class Wedge(NamedTuple):
 
 
 class Stale(NamedTuple):
-    """Two targets, the second with 1 again; where both versions arrive: without it."""
+    """Two targets, the second with 1 again; the result on both versions: without 1."""
 
     first: Replicas
     second: Replicas
@@ -57,7 +57,7 @@ RIGHT = {
 
 
 class TestOurAdapter:
-    """A partition in flight is sent nothing but null."""
+    """Only null is sent for a partition in flight."""
 
     async def test_refuses_and_sends_the_rest(self, admin: KafkaAdmin, heavy: TopicPartition) -> None:
         other = TopicPartition("no-such-topic", 0)
@@ -70,7 +70,7 @@ class TestOurAdapter:
 
 
 class TestBrokers:
-    """Every redirect is accepted, whatever it does."""
+    """Brokers accept every redirect, whatever its result."""
 
     @pytest.mark.parametrize("wedge", WEDGES.values(), ids=WEDGES.keys())
     async def test_a_redirect_that_drops_what_was_added(
@@ -82,7 +82,7 @@ class TestBrokers:
         wedge: Wedge,
         family: str,
     ) -> None:
-        """4.3 adds and removes the same broker, which never ends; 3.9 completes."""
+        """4.3 adds and removes the same broker and never completes; 3.9 completes."""
         await self.redirect(raw, heavy, wedge.first, wedge.second)
         if family == "3.9":
             await throttle(admin, None)
@@ -101,7 +101,7 @@ class TestBrokers:
     async def test_a_removal_that_is_called_off_is_carried_out(
         self, admin: KafkaAdmin, raw: ReassignmentClient, heavy: TopicPartition, stale: Stale
     ) -> None:
-        """The leader is dropped although the second order names it, and the call said that all was well."""
+        """The leader is removed although the second target contains it and the request succeeded."""
         await self.redirect(raw, heavy, stale.first, stale.second)
         row = (await raw.list_reassignments())[heavy]
         assert (row.replicas, row.adding, row.removing) == (stale.second, (4,), (1,))
@@ -122,7 +122,7 @@ class TestBrokers:
         assert await raw.alter({tp: second}) == {tp: AlterCode.OK}
 
     async def see_another_one_through(self, cluster: KafkaCluster, admin: KafkaAdmin, topic: str) -> None:
-        """While this one is begun and completed, whatever can complete has."""
+        """After another reassignment was started and completed, everything that can complete has."""
         tp = new_topic(cluster, topic, 1, 2, 3)
         await admin.alter_reassignments({tp: replicas_of(4, 2, 3)})
         await partition(admin, tp, "has arrived", lambda s: not s.in_flight and s.replicas == replicas_of(4, 2, 3))

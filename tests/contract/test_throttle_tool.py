@@ -1,6 +1,6 @@
-"""What Kafka's own ReassignPartitionsCommand does to throttles that somebody else has set.
+"""What Kafka's own ReassignPartitionsCommand does to throttles of other owners.
 
-It remembers nothing: it writes over what is there, and in the end deletes, on every broker of the cluster.
+It keeps no state: it overwrites existing values, and in the end deletes them, on every broker of the cluster.
 """
 
 import json
@@ -31,12 +31,12 @@ from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
 pytestmark = [pytest.mark.brokers, pytest.mark.usefixtures("rates_put_back")]
 
 OUR_RATE = "900"
-"""Bytes per second: a copy stands still for a minute after its first bite."""
+"""Bytes per second: after its first bite a copy does not progress for a minute."""
 THEIR_RATE = "300"
 
 Tool = Callable[..., str]
 Sides = tuple[str | None, ...]
-"""What is set of the leader's side and of the follower's; None: nothing."""
+"""The values of the leader's and the follower's side; None: not set."""
 
 OUR_RATES: Sides = (OUR_RATE, OUR_RATE)
 OUR_LISTS = ("0:1,0:2", "0:4")
@@ -49,7 +49,7 @@ OWN_SOURCES = {ConfigSource.DYNAMIC_BROKER, ConfigSource.DYNAMIC_TOPIC}
 
 @pytest.fixture
 def tool(cluster: KafkaCluster) -> Tool:
-    """Runs it with a JSON file of these targets; what it prints."""
+    """Runs it with a JSON file of these targets; returns its output."""
 
     def run(target: Mapping[TopicPartition, Sequence[int]], *options: str) -> str:
         rows = [{**tp._asdict(), "replicas": list(replicas)} for tp, replicas in target.items()]
@@ -63,17 +63,17 @@ def tool(cluster: KafkaCluster) -> Tool:
 
 
 class Ours(NamedTuple):
-    """What somebody moves under a throttle of all five brokers: one partition, which stands still; another at rest."""
+    """Our moves under a throttle on all five brokers: one partition in flight without progress, and others at rest."""
 
     moving: TopicPartition
     beside: TopicPartition
     elsewhere: TopicPartition
-    """At rest in another topic, all of which is throttled."""
+    """At rest in another topic with wildcard lists."""
 
 
 @pytest.fixture
 async def ours(cluster: KafkaCluster, admin: KafkaAdmin, request: pytest.FixtureRequest) -> AsyncIterator[Ours]:
-    """Partitions on [1, 2], the first on its way to [1, 2, 4]."""
+    """Partitions on [1, 2]; the first is being reassigned to [1, 2, 4]."""
     topic = f"{request.cls.__name__}-{request.node.name}"
     create_topics(cluster, {topic: [[1, 2]] * 2, f"{topic}-else": [[1, 2]]})
     ours = Ours(TopicPartition(topic, 0), TopicPartition(topic, 1), TopicPartition(f"{topic}-else", 0))
@@ -91,7 +91,7 @@ async def ours(cluster: KafkaCluster, admin: KafkaAdmin, request: pytest.Fixture
 async def reads(
     admin: KafkaAdmin, ours: Ours, rates: Mapping[int, Sides], lists: Sides = OUR_LISTS, elsewhere: Sides = EVERYTHING
 ) -> None:
-    """What is set comes to read so: the brokers that are not named have our rates."""
+    """Wait until the configs have these values; brokers that are not listed have our rates."""
     all_rates = {broker: rates.get(broker, OUR_RATES) for broker in EVERYONE}
     expected = all_rates, {ours.moving.topic: lists, ours.elsewhere.topic: elsewhere}
 
@@ -111,7 +111,7 @@ def own(leader: ConfigValue, follower: ConfigValue) -> Sides:
 
 
 class TestExecute:
-    """Both rates of the brokers it moves between and both lists of its topics are written over, not added to."""
+    """It overwrites both rates of the brokers it moves between and both lists of its topics."""
 
     async def test_alone(self, admin: KafkaAdmin, ours: Ours, tool: Tool) -> None:
         await put_to_rest(admin, ours.moving)
@@ -119,9 +119,9 @@ class TestExecute:
         await reads(admin, ours, dict.fromkeys((1, 2, 3), THEIR_RATES), ("1:1,1:2", "1:3"))
 
     async def test_beside_another(self, admin: KafkaAdmin, ours: Ours, tool: Tool) -> None:
-        """It takes all that is in flight in the cluster for its own: those brokers, and those topics' lists, too.
+        """It treats all reassignments in flight as its own, and changes those brokers and topics, too.
 
-        What it leaves there is what it would have written; further entries of ours are gone.
+        It overwrites them with its own values; additional entries of ours are lost.
         """
         await change_lists(admin, ours.moving.topic, ConfigOp.APPEND, "7:7", "7:8")
         with pytest.raises(RuntimeError, match="Use --additional to override"):
@@ -136,14 +136,14 @@ class TestExecute:
 
 
 class TestVerify:
-    """While anything in the cluster is in flight it only looks; at rest it deletes."""
+    """While anything is in flight in the cluster it changes nothing; otherwise it deletes."""
 
     async def test_in_flight(self, admin: KafkaAdmin, ours: Ours, tool: Tool) -> None:
         tool({ours.elsewhere: [1, 2]}, "--verify")
         await reads(admin, ours, {})
 
     async def test_at_rest(self, cluster: KafkaCluster, admin: KafkaAdmin, ours: Ours, tool: Tool) -> None:
-        """Both rates of every broker, and all of the lists of the topics in its file; nothing of other topics.
+        """Deletes both rates of every broker, and both lists of the topics in its file; other topics are not changed.
 
         The default of all brokers stays.
         """
@@ -158,10 +158,10 @@ class TestVerify:
 
 
 class TestCancel:
-    """It deletes as `--verify` does, without a look at what else is in flight."""
+    """It deletes like `--verify`, without checking for other reassignments in flight."""
 
     async def test_beside_another(self, admin: KafkaAdmin, ours: Ours, tool: Tool) -> None:
-        """Ours goes on at full speed: its entries are there, its rates are not."""
+        """Our move continues at full speed: its list entries remain, its rates are deleted."""
         await begin(admin, {ours.elsewhere: replicas_of(1, 3)})
         tool({ours.elsewhere: [1, 3]}, "--cancel", "--preserve-throttles")
         await reads(admin, ours, {})
@@ -172,6 +172,6 @@ class TestCancel:
         await partition(admin, ours.moving, "has arrived", lambda s: not s.in_flight and s.isr == {1, 2, 4})
 
     async def test_nothing(self, admin: KafkaAdmin, ours: Ours, tool: Tool) -> None:
-        """Even where what it is told to cancel was never begun."""
+        """Even if there is nothing to cancel."""
         tool({ours.elsewhere: [1, 3]}, "--cancel")
         await reads(admin, ours, GONE, elsewhere=NOTHING)

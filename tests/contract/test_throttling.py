@@ -1,7 +1,7 @@
-"""What throttled lists and rates do to a copy.
+"""The effect of throttled lists and rates on a copy.
 
-A rate of one byte per second lets one bite pass every 11 s: a copy that is held back by it stands still, and one that
-is not arrives meanwhile.
+A rate of one byte per second lets one bite pass every 11 s: a throttled copy makes no progress, while one that is not
+throttled completes.
 """
 
 import asyncio
@@ -36,11 +36,11 @@ pytestmark = pytest.mark.brokers
 
 HALT = "1"
 SLOW = "1000000"
-"""Bytes per second: some 15 bites each."""
+"""Bytes per second: about 15 bites."""
 
 
 async def bites(admin: KafkaAdmin, tp: TopicPartition, broker: int) -> float:
-    """How much of a partition is on a broker's disk."""
+    """How much of a partition is on a broker's disk, in bites."""
     dirs = (await admin.log_dirs([BrokerId(broker)]))[BrokerId(broker)]
     return sum(found.replica_bytes.get(tp, 0) for found in dirs) / BITE_BYTES
 
@@ -50,7 +50,7 @@ def arrived(target: Replicas) -> Callable[[PartitionState], bool]:
 
 
 class Copy(NamedTuple):
-    """A partition on its way from one broker to another, and the side of it that is throttled."""
+    """A partition that moves from one broker to another, and the side of it that is throttled."""
 
     tp: TopicPartition
     source: int
@@ -59,7 +59,7 @@ class Copy(NamedTuple):
 
     @property
     def rate(self) -> tuple[int, str]:
-        """Broker and name of the rate that holds it."""
+        """Broker and name of its rate."""
         return (self.source, LEADER_RATE) if self.side == "leader" else (self.destination, FOLLOWER_RATE)
 
     @property
@@ -75,7 +75,7 @@ class Copy(NamedTuple):
 
 @pytest.mark.usefixtures("rates_put_back")
 class TestInFlight:
-    """Rates and entries, of the leader's side and of the follower's, take hold within a second in either direction."""
+    """Rates and entries of either side take effect within a second, when set and when removed."""
 
     BITES = 198
 
@@ -83,7 +83,7 @@ class TestInFlight:
     async def copies(
         self, cluster: KafkaCluster, admin: KafkaAdmin, request: pytest.FixtureRequest
     ) -> AsyncIterator[list[Copy]]:
-        """Two copies that have just begun, at one byte per second."""
+        """Two copies that have just started, at one byte per second."""
         topic = f"throttled{request.node.name.removeprefix('test').replace('_', '-')}"
         create_topics(cluster, {topic: [[1], [2]]})
         one, two = (TopicPartition(topic, number) for number in (0, 1))
@@ -101,7 +101,7 @@ class TestInFlight:
     async def test_rates(
         self, admin: KafkaAdmin, copies: list[Copy], record_property: Callable[[str, object], None]
     ) -> None:
-        """Raised, lowered, raised again by deleting it, which brings back the rate in the broker's file, or none."""
+        """Increased, decreased, and deleted, which restores the rate of the broker's file, or none."""
         for copy in copies:
             assert await bites(admin, copy.tp, copy.destination) <= 2
             await self.set_rate(admin, copy, SLOW)
@@ -109,8 +109,8 @@ class TestInFlight:
             await self.flows(admin, copy)
         for copy, passed in zip(copies, await self.passing(admin, copies, 3), strict=True):
             record_property(f"bytes/s at {SLOW}, {copy.side}", round(passed * BITE_BYTES / 3))
-            # Not for long enough to tell the rate: the first second passes more, and nothing does until that is made
-            # up for. Without a rate the copy would have arrived.
+            # Too short to determine the rate: more passes in the first second, and then nothing until it is
+            # compensated. Without a rate the copy would be complete.
             assert passed < self.BITES
         for copy in copies:
             await self.flows(admin, copy)
@@ -123,7 +123,7 @@ class TestInFlight:
             await partition(admin, copy.tp, "has arrived", arrived(replicas_of(copy.destination)))
 
     async def test_entries(self, admin: KafkaAdmin, copies: list[Copy]) -> None:
-        """One of the other side added, and taken away; then the first one too."""
+        """Add and remove an entry of the other side; then remove the first one too."""
         for copy in copies:
             await self.set_rate(admin, copy, SLOW)
             await self.set_rate(admin, copy.other, HALT)
@@ -145,7 +145,7 @@ class TestInFlight:
         await throttle(admin, value, broker, name)
 
     async def flows(self, admin: KafkaAdmin, copy: Copy) -> None:
-        """Three bites more than now pass, which at one byte per second take half a minute."""
+        """Three more bites pass; at one byte per second they would take half a minute."""
         before = await bites(admin, copy.tp, copy.destination)
         await until(
             f"{copy} goes on",
@@ -155,13 +155,13 @@ class TestInFlight:
         )
 
     async def all_stand_still(self, admin: KafkaAdmin, copies: Sequence[Copy]) -> None:
-        """From a second after the change on, two bites pass at most in 1.5 s; at `SLOW` twenty would."""
+        """From one second after the change on, at most two bites pass in 1.5 s; at `SLOW` it would be twenty."""
         await asyncio.sleep(1)
         for copy, passed in zip(copies, await self.passing(admin, copies, 1.5), strict=True):
             assert passed <= 2, f"{copy} goes on"
 
     async def passing(self, admin: KafkaAdmin, copies: Sequence[Copy], seconds: float) -> list[float]:
-        """How many bites of each copy pass meanwhile."""
+        """Number of bites of each copy that pass in this time."""
         before = [await bites(admin, copy.tp, copy.destination) for copy in copies]
         await asyncio.sleep(seconds)
         return [await bites(admin, copy.tp, copy.destination) - had for copy, had in zip(copies, before, strict=True)]
@@ -169,7 +169,7 @@ class TestInFlight:
 
 @pytest.mark.usefixtures("rates_put_back")
 class TestSides:
-    """An entry and a rate of one side hold a copy back by themselves; one without the other does nothing."""
+    """An entry and a rate of the same side throttle a copy; one without the other has no effect."""
 
     async def test_alone(self, cluster: KafkaCluster, admin: KafkaAdmin) -> None:
         create_topics(cluster, {"sides": [[1], [2], [2], [1]]})
@@ -190,7 +190,7 @@ class TestSides:
     async def test_the_destinations_entry_leaves_a_retained_follower_alone(
         self, cluster: KafkaCluster, admin: KafkaAdmin
     ) -> None:
-        """3 catches up; a leader's entry would have held it back as well (`test_outage.py`)."""
+        """3 catches up; a leader's entry would have throttled it as well (`test_outage.py`)."""
         tp = new_topic(cluster, "sides-retained", 1, 2, 3)
         await throttle(admin, HALT, 4, FOLLOWER_RATE)
         await change_lists(admin, tp.topic, ConfigOp.SET, follower="0:4")
@@ -206,7 +206,7 @@ class TestSides:
         await put_to_rest(admin, tp)
 
     async def test_another_leader(self, cluster: KafkaCluster, admin: KafkaAdmin) -> None:
-        """The leader's entry counts, whoever leads: with all on the list a copy stays throttled."""
+        """The leader's entry applies, whichever replica leads: if all are on the list, a copy stays throttled."""
         create_topics(cluster, {"sides-led": [[1, 2, 3]] * 2})
         all_listed, first_listed = TopicPartition("sides-led", 0), TopicPartition("sides-led", 1)
         write(cluster, [all_listed, first_listed])
@@ -227,7 +227,7 @@ class TestSides:
 
 @pytest.mark.usefixtures("rates_put_back")
 class TestSources:
-    """Of a rate in the file, a default of all brokers and a rate of one the nearest counts; deleted, the next."""
+    """The most specific rate applies: broker, default of all brokers, file; after a deletion, the next one."""
 
     IN_FILE = ("1000000000", "STATIC_BROKER_CONFIG")
     DEFAULT = ("800000000", "DYNAMIC_DEFAULT_BROKER_CONFIG")
@@ -245,7 +245,7 @@ class TestSources:
         await self.tells(kafka_python, self.IN_FILE)
 
     async def tells(self, kafka_python: KafkaAdminClient, *expected: tuple[str, str]) -> None:
-        """A description comes to tell the nearest as the value, and all as synonyms; one of them may lag behind."""
+        """Wait until a description returns the most specific value, and all as synonyms; synonyms may lag behind."""
         resource = ClientResource(ClientResourceType.BROKER, "1", [FOLLOWER_RATE])
 
         async def ask() -> list[tuple[str, str]]:
@@ -257,7 +257,7 @@ class TestSources:
         await until(FOLLOWER_RATE, ask, lambda seen: seen == [expected[0], *expected])
 
     def synonyms_of_librdkafka(self, librdkafka: AdminClient) -> list[str | None]:
-        """Its Python client keeps them by name, and so the last of several that have the same name."""
+        """Its Python client stores them by name, and so only the last one of several with the same name."""
         resource = ConfigResource(ResourceType.BROKER, "1")
         entry = librdkafka.describe_configs([resource])[resource].result(timeout=30)[FOLLOWER_RATE]
         return [synonym.value for synonym in entry.synonyms.values()]

@@ -1,6 +1,6 @@
-"""What becomes of topics that are missing, deleted, made again or given partitions while something is in flight.
+"""Topics that are missing, deleted, recreated or given partitions during a reassignment.
 
-Reassignments know topics by name alone. Only the topic's id tells a topic from one that was made anew.
+Reassignments identify topics by name only. Only the topic id distinguishes a topic from a recreated one.
 """
 
 import pytest
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.brokers
 
 
 class TestMissing:
-    """No call creates a topic, and a listing leaves out what it does not know without a word."""
+    """No call creates a topic, and a listing silently omits unknown topics."""
 
     async def test_no_call_creates_a_missing_topic(self, admin: KafkaAdmin) -> None:
         missing = TopicPartition("must-not-appear", 0)
@@ -33,14 +33,14 @@ class TestMissing:
         assert missing not in await admin.describe_partitions()
 
     async def test_librdkafka_creates_one_unless_told_otherwise(self, cluster: KafkaCluster, admin: KafkaAdmin) -> None:
-        """Hence `allow.auto.create.topics` in the settings of our client: a deleted topic would come back."""
+        """Hence `allow.auto.create.topics` in our client's settings: otherwise a deleted topic would be recreated."""
         AdminClient({"bootstrap.servers": cluster.bootstrap_servers}).list_topics("comes-to-be", timeout=10)
         await partition(admin, TopicPartition("comes-to-be", 0), "is there", lambda _: True)
 
     async def test_a_listing_omits_what_is_missing_and_what_is_at_rest(
         self, cluster: KafkaCluster, kafka_python: KafkaAdminClient
     ) -> None:
-        """An alteration answers for both."""
+        """An alteration returns a result for both."""
         tp = new_topic(cluster, "not-listed", 1, 2)
         asked = [ClientPartition("no-such-topic", 0), ClientPartition(tp.topic, 7), ClientPartition(tp.topic, 0)]
         assert kafka_python.list_partition_reassignments(asked) == {}
@@ -49,7 +49,7 @@ class TestMissing:
 
 @pytest.mark.usefixtures("crawling")
 class TestDeleted:
-    """With the topic go its reassignment, its throttled lists and the copy; the name may come back as another."""
+    """The reassignment, the throttled lists and the copy are deleted with the topic; the name may be reused."""
 
     async def test_deleted_and_made_again_in_flight(
         self, cluster: KafkaCluster, admin: KafkaAdmin, librdkafka: AdminClient
@@ -102,13 +102,13 @@ class TestDeleted:
 
 @pytest.mark.usefixtures("crawling")
 class TestPartitionsAdded:
-    """New partitions are given as many replicas as partition 0 has at that moment, those being added included."""
+    """New partitions get as many replicas as partition 0 has at that moment, including those being added."""
 
     @pytest.mark.parametrize("target", [(4, 1, 2, 3), (4, 2, 3)], ids=["addition", "swap"])
     async def test_in_flight(
         self, cluster: KafkaCluster, admin: KafkaAdmin, librdkafka: AdminClient, target: tuple[int, ...]
     ) -> None:
-        """The reassignment goes on; the new partitions of a topic of three replicas keep four."""
+        """The reassignment continues; new partitions of a topic with three replicas keep four."""
         (tp,) = new_heavy_topic(cluster, f"growing{len(target)}", [1, 2, 3])
         new = [TopicPartition(tp.topic, n) for n in (1, 2)]
         await admin.alter_reassignments({tp: replicas_of(*target)})
@@ -123,7 +123,7 @@ class TestPartitionsAdded:
 
 
 class TestJustMade:
-    """A broker that lags does not know a topic yet: one such answer is no proof that it is gone."""
+    """A lagging broker does not know a new topic yet: a single such result does not prove that it was deleted."""
 
     async def test_absent_or_whole(self, admin: KafkaAdmin, librdkafka: AdminClient) -> None:
         names = [f"just-made-{n}" for n in range(20)]
