@@ -1,11 +1,11 @@
-"""Throttle configs as brokers were recorded to keep them, which others may change too, and a store for the ledger."""
+"""Throttle configs with the recorded behaviour of brokers, which other tools may change too, and a ledger store."""
 
 from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, RATE_NAMES
 from kafka_rebalance.kafka.ports import ConfigOp, ConfigSource, ConfigValue
 
 
 class Records:
-    """The ledger's store: it outlives the operator."""
+    """The ledger's store: it survives the operator."""
 
     def __init__(self, kept=None):
         self.kept = kept
@@ -25,11 +25,11 @@ class Killed(Exception):
 
 
 class Configs:
-    """Dynamic configs by topic or broker and name; ``files`` are those that brokers have from their file.
+    """Dynamic configs by topic or broker and name; ``files`` are those from the brokers' files.
 
-    ``calls_left``: after so many calls the process is killed, the last of them still carried out. ``silent`` brokers do
-    not answer, ``refusing`` ones answer and take nothing. ``asked``: the brokers of each call, in order. ``late``: what
-    is read of these keys instead of what is there.
+    ``calls_left``: the process is killed after this many calls, of which the last is still executed. ``silent`` brokers
+    do not answer, ``refusing`` ones answer with an error. ``asked``: the brokers of each call, in order. ``late``:
+    stale values to return for these keys.
     """
 
     def __init__(self, before=None, files=None):
@@ -60,11 +60,11 @@ class Configs:
         return {b: "_TIMED_OUT" if b in deaf else self._apply(b, ops) for b, ops in changes.items()}
 
     def rates(self, broker):
-        """Both rates that are set on the broker, leader's first."""
+        """Both rates of the broker, leader first."""
         return tuple(self.values.get((broker, name)) for name in RATE_NAMES)
 
     def lists(self, topic):
-        """Both lists of the topic, leader's first, as sets; None where nothing is set."""
+        """Both lists of the topic, leader first, as sets; None if not set."""
         found = (self.values.get((topic, name)) for name in LIST_NAMES)
         return tuple(None if value is None else set(filter(None, value.split(","))) for value in found)
 

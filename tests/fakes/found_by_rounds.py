@@ -1,4 +1,4 @@
-"""Gives a rebalance what a round would have found, decided or remembered, for tests of what comes after."""
+"""Sets what a round would have found, decided or stored for a rebalance, for tests of later stages."""
 
 from dataclasses import fields, replace
 
@@ -32,7 +32,7 @@ def _with(assessment, name, value):
 
 
 def recorded(rebalance, **values):
-    """Set fields of the record; another open run begins another assessment."""
+    """Set fields of the record; changing the open run resets the assessment."""
     rebalance.record = replace(rebalance.record, **values)
     rebalance.assessment = rebalance.assessment.about(rebalance.record.open)
     return rebalance

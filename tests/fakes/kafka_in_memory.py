@@ -1,4 +1,4 @@
-"""Brokers in memory: as much of `KafkaAdmin` as an engine uses, behaving as real ones were recorded to do."""
+"""Brokers in memory: the part of `KafkaAdmin` that the engine uses, with the recorded behaviour of real brokers."""
 
 from dataclasses import replace
 
@@ -11,9 +11,9 @@ from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, Top
 class KafkaInMemory(Configs):
     """Partition i of a topic is on ``lists[topic][i]``, led by the first; each has ``size`` bytes.
 
-    A copy is in sync at once, unless it is on one of the ``slow`` brokers: there it stays in flight. ``altered`` and
-    ``elected`` are the orders that were carried out, in order, as text and list. ``unseen`` topics are known to no
-    broker that is asked for everything, but to those that are asked for them.
+    A copy is in sync at once, except on ``slow`` brokers: there it stays in flight. ``altered`` and ``elected`` are the
+    executed requests, in order, as text and list. ``unseen`` topics are missing in a description of all topics, but not
+    if they are requested by name.
     """
 
     def __init__(self, brokers, size=100, **lists):
@@ -35,12 +35,12 @@ class KafkaInMemory(Configs):
         self.states = {tp: state for tp, state in self.states.items() if tp.topic != topic}
 
     def lead(self, topic, number, leader):
-        """As after a restart of the preferred leader."""
+        """Change the leader, as after a restart of the preferred leader."""
         tp = TopicPartition(topic, number)
         self.states[tp] = replace(self.states[tp], leader=None if leader is None else BrokerId(leader))
 
     def assign(self, topic, number, *held):
-        """As after a reassignment by another tool."""
+        """Change the replicas, as after a reassignment by another tool."""
         tp, held = TopicPartition(topic, number), replicas_of(*held)
         self.states[tp] = replace(self.states[tp], replicas=held, isr=frozenset(held), leader=held[0])
 
@@ -83,7 +83,7 @@ class KafkaInMemory(Configs):
         return {b: (LogDir("/data", sizes),) for b, sizes in held.items()}
 
     def arrive(self):
-        """All that is in flight is in sync now, and nothing is slow any more."""
+        """All copies are in sync now, and no broker is slow any more."""
         self.slow = set()
         for tp in [tp for tp, state in self.states.items() if state.in_flight]:
             self._complete(tp)

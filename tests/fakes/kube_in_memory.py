@@ -1,4 +1,4 @@
-"""An API server in memory: as much of `KubeClient` as the command line, stores and lifecycles use."""
+"""An API server in memory: the part of `KubeClient` that the command line, stores and lifecycles use."""
 
 import copy
 import itertools
@@ -8,11 +8,11 @@ from kafka_rebalance.kube.api_errors import Conflict, Forbidden, NotFound
 
 
 class KubeInMemory:
-    """``writes`` lists what was changed, in order; the namespace is the operator's.
+    """``writes`` lists all changes, in order; the namespace is the operator's.
 
     ``events`` has reason and message of each; ``rivals`` change a resource, one before each of the next writes to it;
-    ``terminating_namespaces`` are being deleted; ``forbidden_namespaces`` may not be looked into; ``scaled`` are the
-    numbers of Pods that a Deployment was given, and ``on_scale`` is awaited at each.
+    ``terminating_namespaces`` are being deleted; ``forbidden_namespaces`` cannot be read; ``scaled`` lists the replica
+    counts set on a Deployment, and ``on_scale`` is awaited at each.
     """
 
     def __init__(self, namespace="kafka-rebalance"):
@@ -48,14 +48,14 @@ class KubeInMemory:
         ]
 
     def create(self, plural, body):
-        """A resource, as a person applies it; as it is stored."""
+        """Apply a resource as a user; returns it as stored."""
         metadata = {"generation": 1, "finalizers": [], **body["metadata"]}
         self.resources[plural, metadata["namespace"], metadata["name"]] = found = {**body, "metadata": metadata}
         self._touch(found)
         return copy.deepcopy(found)
 
     def edit(self, plural, namespace, name, **spec):
-        """As a person patches its spec; as it is stored."""
+        """Patch its spec as a user; returns it as stored."""
         found = self.resources[plural, namespace, name]
         found["spec"] = {**found["spec"], **spec}
         found["metadata"]["generation"] += 1
@@ -63,7 +63,7 @@ class KubeInMemory:
         return copy.deepcopy(found)
 
     def delete(self, plural, namespace, name, at):
-        """As a person deletes it: it stays while finalizers are on it; as it is stored, None: it is gone."""
+        """Delete it as a user; it stays while it has finalizers. Returns it as stored, or None if it is gone."""
         found = self.resources[plural, namespace, name]
         found["metadata"] |= {"deletionTimestamp": at, "generation": found["metadata"]["generation"] + 1}
         self._touch(found)
@@ -167,7 +167,7 @@ class KubeInMemory:
         return copy.deepcopy(self.leases[name])
 
     async def request(self, method, path, body=None, *, content_type="application/json"):
-        """The requests of `Installation`: scaling a Deployment, deleting a Lease."""
+        """The requests of `Installation`: scale a Deployment, delete a Lease."""
         name = path.split("/")[-1]
         if (method, name) == ("PATCH", "scale"):
             self.scaled.append(body["spec"]["replicas"])

@@ -1,4 +1,4 @@
-"""Processes that compete for one Lease, with time that only passes when a test says so."""
+"""Processes that compete for one Lease, with time that advances only when a test says so."""
 
 import asyncio
 import copy
@@ -15,7 +15,7 @@ FIRST_MORNING = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Machine:
-    """Time that only passes when the test says so; it wakes whoever waits, in order."""
+    """Time that advances only when the test says so; wakes sleepers in order."""
 
     def __init__(self):
         self.time = 0.0
@@ -33,7 +33,7 @@ class Machine:
         await settle()
 
     def jump(self, seconds):
-        """Time passes while all processes are suspended."""
+        """Advance the time while all processes are suspended."""
         self.time += seconds
 
     async def wait_for(self, seconds):
@@ -43,7 +43,7 @@ class Machine:
 
 
 class Clock:
-    """One process's clocks. Each machine has booted and been set at another time."""
+    """One process's clocks. Each machine has another boot time and wall clock."""
 
     def __init__(self, machine, booted):
         self._machine = machine
@@ -61,7 +61,7 @@ class Clock:
 
 
 class ApiServer:
-    """Leases, with the API server's rules on resourceVersion and names."""
+    """Leases, with the API server's rules for resourceVersion and names."""
 
     namespace = "kafka-rebalance"
 
@@ -117,7 +117,7 @@ class ApiServer:
 
 
 class Candidate:
-    """A process that wants the lease and then keeps it."""
+    """A process that acquires the lease and then renews it."""
 
     def __init__(self, api, machine, identity, booted=0, duration=DURATION):
         self.lease = LeaseHolder(api, "The-Lease", identity, Clock(machine, booted), duration)

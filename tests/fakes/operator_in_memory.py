@@ -1,4 +1,4 @@
-"""One cluster's engine with an API server and brokers that are dictionaries; it can be killed between two rounds."""
+"""One cluster's engine with an in-memory API server and brokers; it can be killed between two rounds."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ _WHERE = (REBALANCES, "kafka", "r")
 
 
 class _Kube(KubeInMemory):
-    """Remembers every status, the newest last."""
+    """Records every status, the newest last."""
 
     def __init__(self):
         super().__init__()
@@ -32,7 +32,7 @@ class _Kube(KubeInMemory):
 
 
 class OperatorInMemory:
-    """Rounds of a second each, about one KafkaRebalance. ``model`` is what the pipeline knows of the cluster."""
+    """Rounds of one second each, for one KafkaRebalance. ``model`` is the pipeline's load model of the cluster."""
 
     def __init__(self, kafka, model=None):
         self.kafka, self.model = kafka, model
@@ -40,7 +40,7 @@ class OperatorInMemory:
         self.restart()
 
     def restart(self):
-        """Killed, and started again: only what is stored is left."""
+        """Kill and restart it: only stored state is left."""
         stores = Stores(PlanStore(self.kube), OriginStore(self.kube), RunStore(self.kube))
         keeper = ThrottleKeeper("c", self.kafka, self.records, self.clock.monotonic)
         resources = Resources(self.kube, self.clock.now)
@@ -64,7 +64,7 @@ class OperatorInMemory:
         self._see(self.kube.resources[_WHERE])
 
     def assign(self, *rows, **spec):
-        """A ConfigMap of (topic, partition, replicas[, original_replicas]), and the rebalance that refers to it."""
+        """A ConfigMap of (topic, partition, replicas[, original_replicas]), and the rebalance that references it."""
         self.write(*rows)
         self.apply(strategy="Assignment", assignment={"configMapRef": {"name": "lists", "key": "k"}}, **spec)
 
@@ -74,7 +74,7 @@ class OperatorInMemory:
         self.kube.user_config_maps["kafka", "lists"] = {"k": json.dumps(document)}
 
     async def round(self):
-        """One, and the plan that it began to make."""
+        """Run one round, and wait for the plan that it started."""
         await self.engine.tick()
         self.clock.at += timedelta(seconds=1)
         plans = [r.memory.planning for r in self.engine.rebalances.values() if r.memory.planning is not None]
@@ -82,12 +82,12 @@ class OperatorInMemory:
             await asyncio.wait(plans)
 
     async def until(self, *states):
-        """Rounds, until the state is one of these; its message."""
+        """Run rounds until the state is one of these; returns its message."""
         await self.until_true(lambda: self.state in states)
         return self.message
 
     async def until_true(self, holds):
-        """Rounds, until something holds."""
+        """Run rounds until the condition holds."""
         for _ in range(100):
             if holds():
                 return
@@ -95,16 +95,16 @@ class OperatorInMemory:
         raise AssertionError(f"it does not come to that: {self.state}: {self.message}")
 
     async def until_closed(self):
-        """Rounds, until the run is over."""
+        """Run rounds until the run is closed."""
         await self.until_true(lambda: self.run is not None and not self.run.open)
 
     def unsay(self):
-        """Killed before the last status was written."""
+        """Drop the last status, as if killed before it was written."""
         self.kube.resources[_WHERE]["status"] = self.kube.told[-2]
         self.restart()
 
     async def until_open(self):
-        """Rounds, until there is a run, nothing of which has been reported yet."""
+        """Run rounds until a run is open, before anything of it is reported."""
         await self.until_true(lambda: self.rebalance.memory.planning is not None)
 
     @property

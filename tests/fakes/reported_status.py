@@ -1,4 +1,4 @@
-"""A rebalance as the engine leaves it after a look, and what its status says of it: for the tests of both."""
+"""A rebalance after a round of the engine, and its status: for the tests of both."""
 
 from datetime import UTC, datetime
 
@@ -73,7 +73,7 @@ def status_of(mine, cluster=None, on_disk=None, *, now=NOW):
 
 
 def said(mine):
-    """The STATE column and its sentence."""
+    """The STATE column and its message."""
     state = ready_reason(status_of(mine))
     assert state is not None
     return state

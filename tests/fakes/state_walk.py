@@ -1,4 +1,4 @@
-"""Which states the statuses of KafkaRebalances go through, held against the table of states."""
+"""Follows the states in the statuses of KafkaRebalances, and compares them with the state table."""
 
 from kafka_rebalance.api.conditions import ReadySummary
 from kafka_rebalance.api.rebalance_states import STATES, can_reach, may_follow, summary_of, transition_between
@@ -6,14 +6,14 @@ from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.reasons import Reason
 
 PROBLEM = "Problem"
-"""Any reason that is no state."""
+"""Stands for any reason that is not a state."""
 
 
 def state_in(status):
-    """The state that a status shows, ``PROBLEM``, or None: it shows none yet.
+    """The state that a status shows, ``PROBLEM``, or None if it has none yet.
 
-    A reason that is both is a state only with the summary of that state: ClusterUnhealthy is in progress while it holds
-    steps back, and a problem where it refuses a plan.
+    A reason that is both is a state only with the summary of that state: ClusterUnhealthy is in progress while it
+    blocks steps, and a problem if it refuses a plan.
     """
     if not any(c["type"] == "Ready" for c in (status or {}).get("conditions", ())):
         return None
@@ -22,7 +22,7 @@ def state_in(status):
 
 
 def _shown(status):
-    """The reason of Ready, and how the three conditions that go together do."""
+    """The reason of Ready, and the summary of the three conditions."""
     conditions = {c["type"]: c for c in status["conditions"]}
     kinds = ("Ready", "Reconciling", "Stalled")
     return conditions["Ready"]["reason"], ReadySummary(tuple(conditions[kind]["status"] for kind in kinds))
@@ -31,7 +31,7 @@ def _shown(status):
 class StateWalk:
     """The states of each KafkaRebalance, from one written status to the next.
 
-    ``walked`` are the transitions that were seen, ``refused`` says which are not in the table.
+    ``walked`` are the observed transitions, ``refused`` those that are not in the table.
     """
 
     def __init__(self):
@@ -40,7 +40,7 @@ class StateWalk:
         self._paths = {}
 
     def following(self, patch_status):
-        """As ``KubeInMemory.patch_status``; what it writes is followed by namespace and name."""
+        """Wraps ``KubeInMemory.patch_status`` and follows its writes by namespace and name."""
 
         async def follow(kube, plural, namespace, name, patch):
             before = kube.resources.get((plural, namespace, name), {}).get("status")
@@ -52,7 +52,7 @@ class StateWalk:
         return follow
 
     def write(self, key, before, after):
-        """A status replaces another one; ``key`` is the resource."""
+        """Record that a status replaces another one; ``key`` is the resource."""
         path = self._paths.setdefault(key, [])
         came, goes = state_in(before), state_in(after)
         if goes == PROBLEM and _shown(after)[1] is not ReadySummary.STUCK:
@@ -72,10 +72,10 @@ class StateWalk:
         path.append(goes)
 
     def path(self, key):
-        """The states of a resource in their order, as text, without the time before its first status."""
+        """The states of a resource in order, as text, without the time before its first status."""
         return [str(state) for state in self._paths.get(key, ()) if state is not None]
 
     @property
     def rows(self):
-        """The rows of the table that were walked."""
+        """The observed rows of the table."""
         return {row for before, after in self.walked for row in transition_between(before, after)}

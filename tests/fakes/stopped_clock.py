@@ -6,7 +6,7 @@ NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
 
 class StoppedClock:
-    """``at`` is what the clock on the wall says; the other one counts from noon."""
+    """``at`` is the wall clock; ``monotonic`` counts the seconds since noon."""
 
     def __init__(self, at=NOON):
         self.at = at

@@ -1,4 +1,4 @@
-"""One cluster's throttle keeper over many rounds, on configs that are a dictionary: what its tests share."""
+"""One cluster's throttle keeper over many rounds, with configs in memory: shared by its tests."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ def claim(leader=50, follower=40, asked=True):
 
 
 class Cluster:
-    """Kafka, the stored ledger, and the keeper of one process after the other; a tick takes two seconds."""
+    """Kafka, the stored ledger, and successive keeper processes; a tick takes two seconds."""
 
     def __init__(self, before=None, files=None):
         self.kafka = Configs(before, files)

@@ -1,4 +1,4 @@
-"""An operator with a rebalance, ``r``, of a cluster where copies take their time: to be led from state to state."""
+"""An operator with a rebalance ``r`` of a cluster with slow copies, for tests that walk from state to state."""
 
 from datetime import timedelta
 
@@ -13,14 +13,14 @@ SUSPENDED = {**ONE_AT_A_TIME, "suspend": True}
 NOT_NOW = {"cron": "0 3 * * *", "duration": "1h"}
 TWO_BROKERS = {"brokers": {"include": [1, 2]}}
 NARROWER = {"include": ["t"], "exclude": ["nothing"]}
-"""Other words for the same topics: enough for another plan."""
+"""An equivalent selection of topics in other words: enough for a new plan."""
 
 
 class SlowCluster(KafkaInMemory):
-    """Two of four partitions have to move to broker 2, which takes its time.
+    """Two of four partitions have to move to broker 2, which is slow.
 
-    Once each, and in the middle of a round: ``begun`` is called before partitions are read, ``sent`` after a step was
-    sent.
+    The hooks run once each, in the middle of a round: ``begun`` before partitions are read, ``sent`` after a step was
+    submitted.
     """
 
     def __init__(self, *, slow=True, rows=((1,), (1,), (1,), (1,)), **topics):
@@ -64,15 +64,15 @@ class WalkedOperator(OperatorInMemory):
             self._see(body)
 
     def undo(self):
-        """As `kafka-rebalance undo` orders it."""
+        """Request an undo, as `kafka-rebalance undo` does."""
         self.order(UNDO_ANNOTATION, self.status["plan"]["hash"])
 
     async def until_flying(self):
-        """Until a copy is in flight, and the status says so."""
+        """Run rounds until a copy is in flight and the status reports it."""
         await self.until_true(lambda: bool(self.status.get("currentBatchSize")))
 
     async def until_gone(self):
-        """Until ``r`` is gone; what has to be copied back before is in sync at once."""
+        """Run rounds until ``r`` is deleted; copies of the rollback are in sync at once."""
         self.kafka.slow = set()
         await self.until_true(lambda: (REBALANCES, "kafka", "r") not in self.kube.resources)
 
@@ -98,7 +98,7 @@ async def flying(kafka=None, **spec):
 
 
 async def succeeded(kafka=None, **spec):
-    """The run of ``r`` is over; from now on copies to broker 1 take their time."""
+    """The run of ``r`` has succeeded; from now on copies to broker 1 are slow."""
     operator = applied(kafka or SlowCluster(slow=False), **spec)
     await operator.until("Succeeded")
     operator.kafka.slow = {1}

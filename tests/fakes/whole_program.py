@@ -1,4 +1,4 @@
-"""Runs `kafka-rebalance` as a whole, exit codes included, without the second that a new process takes."""
+"""Runs the whole `kafka-rebalance` program, including exit codes, without the second that a new process takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""KIP-236's cancel: what is sent for each golden case, call by call, until nothing is left to send."""
+"""KIP-236's cancel: the calls for each golden case, until nothing is left to send."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ def at_rest(*ids, leader=None):
 
 
 def in_flight(original, wanted):
-    """What metadata shows of ``original`` on its way to ``wanted``: the new list, then what will be removed."""
+    """The metadata of ``original`` in flight to ``wanted``: the new list, then the removing replicas."""
     adding = tuple(b for b in wanted if b not in original)
     removing = tuple(b for b in original if b not in wanted)
     return PartitionState(
@@ -36,7 +36,7 @@ def move(origin, target):
 
 
 def carried_out(move, direction, state, *, after_null=None):
-    """Every call until the partition has arrived, and the state then; brokers answer as they were recorded to."""
+    """All calls until the partition is done, and its final state; brokers behave as recorded."""
     calls = []
     for _ in range(10):
         seen = Observation(ClusterState("c", BROKERS, {TP: state}), {TP.topic: 1})
@@ -68,14 +68,14 @@ class TestGoldenCancel:
         case = CASES["order_after_null"]
         start = in_flight(case["original"], case["inFlight"])
         assert start.leader == case["leaderBefore"]
-        # The recorded order makes broker 2 the preferred leader: automatic rebalancing has elected it meanwhile.
+        # The recorded order makes broker 2 the preferred leader: automatic leader rebalancing has elected it meanwhile.
         left = at_rest(*case["brokerLeaves"])
         calls, end = carried_out(move(case["original"], case["inFlight"]), Direction.ROLLBACK, start, after_null=left)
         assert calls == case["calls"]
         assert (list(end.replicas), end.leader) == (case["original"], case["leaderBefore"])
 
     def test_superset_null(self):
-        """A superset with the old order as its tail comes back in order: nothing but the null is sent."""
+        """If the target is a superset that ends with the original order, null restores it: nothing else is sent."""
         case = CASES["superset_null"]
         start = in_flight(case["original"], case["inFlight"])
         calls, end = carried_out(
@@ -88,7 +88,7 @@ class TestGoldenCancel:
         assert list(end.replicas) == case["original"]
 
     def test_never_redirect(self):
-        """A partition in flight is never sent a list, not even its original one: null first."""
+        """A partition in flight never gets a new target, not even its original list: null first."""
         case = CASES["never_redirect"]
         start = in_flight(case["original"], case["inFlight"])
         left = at_rest(2, 3, 1, leader=1)
@@ -97,7 +97,7 @@ class TestGoldenCancel:
         assert list(end.replicas) == case["wanted"]
 
     def test_new_target_in_flight(self):
-        """KIP-236's duplicates: the superseded move is cancelled, then the new one goes from the actual state."""
+        """KIP-236's duplicates: the superseded move is cancelled, then the new one starts from the current state."""
         case = CASES["new_target_in_flight"]
         start = in_flight(case["original"], case["inFlight"])
         superseded = move(case["original"], case["inFlight"])
@@ -108,14 +108,14 @@ class TestGoldenCancel:
         assert list(end.replicas) == case["wanted"]
 
     def test_drop_set(self):
-        """The leader, then the in-sync, then the others: what is beyond the original count goes."""
+        """Preference to stay: the leader, in-sync replicas, others; those beyond the original count are dropped."""
         case = CASES["drop_set"]
         assigned = replicas_of(*case["assigned"])
         state = PartitionState(TP, "", assigned, frozenset(case["isr"]), case["leader"])
         assert sorted(drop_set(state, len(case["original"]))) == case["drop"]
 
     def test_dead_original(self):
-        """An original that is unregistered or fenced is never added back."""
+        """An unregistered or fenced original broker is never added again."""
         case = CASES["dead_original"]
         alive = set(BROKERS) - set(case["dead"])
         origin, present = replicas_of(*case["original"]), replicas_of(*case["current"])
@@ -125,5 +125,5 @@ class TestGoldenCancel:
 
     @pytest.mark.parametrize("name", sorted(CASES))
     def test_every_case_has_a_test(self, name):
-        """A case that is added to the file must be tested here by its name."""
+        """Each case in the file needs a test with its name."""
         assert hasattr(self, f"test_{name}")

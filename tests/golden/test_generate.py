@@ -1,8 +1,8 @@
-"""Kafka's from-scratch rule, against what Kafka's own class made of the same numbers.
+"""Kafka's placement from scratch, compared with the results of Kafka's own class.
 
-``generate.json`` was recorded by calling Kafka 4.3.1's class ``StripedReplicaPlacer``, which is what
-``kafka-reassign-partitions.sh --generate`` asks, with a ``java.util.Random`` whose ``nextInt(bound)`` is the remainder
-of the CRC-32 of the topic's name by the bound.
+``generate.json`` was recorded by calling ``StripedReplicaPlacer`` of Kafka 4.3.1, which is what
+``kafka-reassign-partitions.sh --generate`` uses, with a ``java.util.Random`` whose ``nextInt(bound)`` is the remainder
+of the CRC-32 of the topic name divided by the bound.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class TestRecorded:
         assert found == [replicas_of(*row) for row in case["lists"]]
 
     def test_plan(self, case: dict[str, Any]) -> None:
-        """The plan leads there from anywhere, whatever numbers its partitions have, and proves nothing."""
+        """The plan reaches it from any state, with any partition ids, and has no certificate."""
         some = replicas_of(*(b for b, _ in case["brokers"][: case["replicationFactor"]]))
         names = [TopicPartition(case["topic"], 3 * i) for i in range(len(case["lists"]))]
         request = PlanRequest(
@@ -47,7 +47,7 @@ class TestRecorded:
 
 
 def test_replication_factors_may_differ_within_a_topic() -> None:
-    """Lists are those of the largest; the others are their beginnings. Kafka's class itself knows one per topic."""
+    """Lists are computed for the largest factor; the others are prefixes. Kafka's class has one factor per topic."""
     racks = {BrokerId(b): f"r{b}" for b in range(3)}
     rows = [replicas_of(0, 1, 2)[: 3 if i == 4 else 1] for i in range(9)]
     request = PlanRequest(

@@ -1,4 +1,4 @@
-"""KIP-435's steps: the golden lists and the golden calls."""
+"""KIP-435's steps: the golden lists and calls."""
 
 import json
 from pathlib import Path
@@ -27,19 +27,19 @@ def _as_golden(call):
 @pytest.mark.parametrize("case", CASES, ids=[case["why"][:60] for case in CASES])
 class TestGoldenSteps:
     def test_the_assignments_are_the_golden_ones(self, case):
-        """Each step's list, start first."""
+        """The list of each step, starting with the original."""
         rules = StepRules(case["parallelReplicas"], case["minInsync"])
         found = all_steps(_present(case), replicas_of(*case["target"]), rules)
         assert [case["current"], *(list(step.replicas) for step in found)] == case["steps"]
 
     def test_the_calls_are_the_golden_ones(self, case):
-        """Each call to Kafka, elections included."""
+        """Each request to Kafka, including elections."""
         rules = StepRules(case["parallelReplicas"], case["minInsync"])
         found = all_steps(_present(case), replicas_of(*case["target"]), rules)
         assert [_as_golden(call) for step in found for call in step.calls] == case["calls"]
 
     def test_forgetting_everything_between_calls_gives_the_same_calls(self, case):
-        """Killed after any call and asked again, the engine sends what it would have sent: the rules need no memory."""
+        """Killed after any call and restarted, the engine sends the same next call: the rules need no memory."""
         rules = StepRules(case["parallelReplicas"], case["minInsync"])
         target = replicas_of(*case["target"])
         present, sent = _present(case), []
@@ -51,7 +51,7 @@ class TestGoldenSteps:
 
 
 def _carried_out(present, call):
-    """What a broker makes of one call, by the recordings: a dropped leader hands over to the first in-sync replica."""
+    """The effect of one call, as recorded: when the leader is dropped, the first in-sync replica becomes the leader."""
     if isinstance(call, Elect):
         return Present(present.replicas, present.isr, call.leader)
     assert isinstance(call, Alter)
