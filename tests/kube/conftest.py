@@ -1,4 +1,4 @@
-"""A namespace of its own for every test, on a real API server that has the CRDs."""
+"""A new namespace for every test, on a real API server with the CRDs."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -14,7 +14,7 @@ _ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="package")
 def cluster(api_server: KubeCluster) -> KubeCluster:
-    """With the CRDs and the operator's account, as a user installs them."""
+    """With the CRDs and the operator's service account, as users install them."""
     api_server.kubectl("apply", "--server-side", "-f", str(_ROOT / "crds"))
     for name in ("namespace.yaml", "rbac.yaml"):
         api_server.kubectl("apply", "-f", str(_ROOT / "deploy" / name))
@@ -31,7 +31,7 @@ def namespace(cluster: KubeCluster) -> Iterator[Namespace]:
 
 @pytest.fixture(scope="package")
 def untouched(cluster: KubeCluster) -> Iterator[Namespace]:
-    """One namespace for all whose resources are refused: nothing is stored in it."""
+    """One namespace for all tests of refusals: nothing is stored in it."""
     made = Namespace.create(cluster)
     yield made
     made.delete()
@@ -39,7 +39,7 @@ def untouched(cluster: KubeCluster) -> Iterator[Namespace]:
 
 @pytest.fixture
 async def client(namespace: Namespace) -> AsyncIterator[KubeClient]:
-    """As an administrator; the test's namespace is the operator's own."""
+    """As an administrator; the test's namespace is also the operator's."""
     connected = KubeClient.connect(namespace.name, kubeconfig=str(namespace.cluster.admin_kubeconfig))
     yield connected
     await connected.close()

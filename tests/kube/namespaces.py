@@ -1,4 +1,4 @@
-"""A user's namespace on a real API server, seen through kubectl."""
+"""A user's namespace on a real API server, accessed with kubectl."""
 
 import json
 import uuid
@@ -17,27 +17,27 @@ class Namespace:
 
     @classmethod
     def create(cls, cluster: KubeCluster) -> Self:
-        """A new one."""
+        """Create a new one."""
         name = f"t-{uuid.uuid4().hex[:10]}"
         cluster.api.send("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
         return cls(cluster, name)
 
     def delete(self) -> None:
-        """Delete it with its content, in the background."""
+        """Delete it and its content, in the background."""
         self.cluster.api.send("DELETE", f"/api/v1/namespaces/{self.name}")
 
     def kubectl(self, *args: str, stdin: str | None = None) -> str:
         return self.cluster.kubectl("-n", self.name, *args, stdin=stdin)
 
     def refused(self, kind: str, spec: dict[str, Any], name: str = "a") -> str:
-        """The error for a resource that is refused; unknown fields are refused, as with kubectl."""
+        """The error for a refused resource; unknown fields are refused, as with kubectl."""
         path = f"/apis/kafkarebalance.dev/v1alpha1/namespaces/{self.name}/{kind.lower()}s"
         with pytest.raises(KubectlError) as refused:
             self.cluster.api.send("POST", path, body(kind, name, spec), fieldValidation="Strict")
         return str(refused.value)
 
     def refused_change(self, kind: str, spec: dict[str, Any], name: str = "a") -> str:
-        """The error for a change that is refused."""
+        """The error for a refused change."""
         with pytest.raises(KubectlError) as refused:
             self.apply(kind, spec, name)
         return str(refused.value)

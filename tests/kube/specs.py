@@ -1,9 +1,9 @@
-"""Specs of KafkaRebalances that the API server refuses or accepts, for tests with and without one."""
+"""Specs of KafkaRebalances that the API server refuses or accepts, for tests with and without a server."""
 
 from typing import Any
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    # spec, what the API server says
+    # spec, error message of the API server
     ({"bogus": 1}, 'unknown field "spec.bogus"'),
     ({"topics": {"include": ["a", "["]}}, "spec.topics.include[1]: "),
     ({"topics": {"exclude": ["(?=a)"]}}, "is not a valid RE2 regular expression"),
@@ -80,7 +80,7 @@ MOST_BYTES: list[dict[str, Any]] = [
     {"maxDataToMove": "8388607Ti"},
     {"maxDataToMove": "9223372T"},
 ]
-"""Goals with about as many bytes as an integer of a resource can be."""
+"""Goals with almost as many bytes as an integer in a resource can have."""
 
 STRATEGIES: list[dict[str, Any]] = [
     {"strategy": "Assignment", "assignment": {"configMapRef": {"name": "lists"}}},
@@ -90,4 +90,4 @@ STRATEGIES: list[dict[str, Any]] = [
 ]
 
 NULLS: dict[str, Any] = {"throttle": None, "brokers": {"include": None, "decommission": [4]}}
-"""A field that is null is absent."""
+"""A null field counts as absent."""

@@ -1,4 +1,4 @@
-"""kafka-rebalance execute on a real API server: what it creates, what it leaves alone, and repeated calls."""
+"""kafka-rebalance execute on a real API server: what it creates, what it does not change, and repeated calls."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ def command(namespace: Namespace, *arguments: str) -> subprocess.CompletedProces
 
 
 def manifests(namespace: Namespace, spec: dict[str, object] | None = None) -> list[dict[str, object]]:
-    """A KafkaRebalance and its lists, in the order in which they are submitted."""
+    """A KafkaRebalance and its lists, in submission order."""
     metadata = {"name": "a", "namespace": namespace.name}
     kafka = {"bootstrapServers": "kafka:9092"}
     version = "kafkarebalance.dev/v1alpha1"
@@ -35,7 +35,7 @@ def manifests(namespace: Namespace, spec: dict[str, object] | None = None) -> li
 
 class TestApply:
     def test_a_decommission_is_created_once(self, namespace: Namespace) -> None:
-        """The same call again changes nothing; another spec under the same name is refused."""
+        """A second call changes nothing; another spec under the same name is refused."""
         order = ("--decommission-broker", "4", "--throttle", "50Mi", "--name", "a", "--apply")
         done = command(namespace, *order)
         assert (done.returncode, done.stderr) == (0, "")
@@ -51,7 +51,7 @@ class TestApply:
         assert namespace.get("kafkarebalances")["spec"] == spec
 
     def test_what_is_printed_can_be_applied(self, namespace: Namespace) -> None:
-        """By kubectl, which validates strictly."""
+        """With kubectl, which validates strictly."""
         printed = command(namespace, "--broker-list", "1,2", "--name", "a")
         namespace.kubectl("apply", "-f", "-", stdin=printed.stdout)
         assert namespace.get("kafkarebalances")["spec"]["brokers"]["include"] == [1, 2]
@@ -66,7 +66,7 @@ class TestSubmit:
         assert namespace.get("kafkarebalances")
 
     async def test_or_nothing(self, namespace: Namespace, client: KubeClient) -> None:
-        """If the KafkaRebalance would be refused, its lists are not created either."""
+        """If the KafkaRebalance is refused, its lists are not created either."""
         with pytest.raises(Refused):
             await submit(client, *manifests(namespace, {"strategy": "Nonsense"}))
         with pytest.raises(Refused):

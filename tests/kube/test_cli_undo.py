@@ -1,4 +1,4 @@
-"""kafka-rebalance undo on a real API server: the annotation is added to those of others."""
+"""kafka-rebalance undo on a real API server: the annotation is added to existing ones."""
 
 import json
 import os
@@ -34,7 +34,7 @@ PLAN = Plan((MOVED,), Certificate(1, optimal=True))
 
 
 async def succeed(client: KubeClient, namespace: Namespace) -> None:
-    """What the operator leaves behind: its records, and a status that says Succeeded."""
+    """The state that the operator leaves: its records, and a Succeeded status."""
     rebalance = parse_rebalance(namespace.get(REBALANCES))
     uid, hashed = rebalance.metadata.uid, planning_hash(rebalance.spec)
     records = stores(client)
@@ -65,7 +65,7 @@ class TestUndo:
     """The whole program, on a real API server."""
 
     async def test_prints_then_asks_then_refuses(self, client: KubeClient, namespace: Namespace) -> None:
-        """Printing changes nothing; the annotation is merged: those of others stay, and the generation too."""
+        """Printing changes nothing; the annotation is merged: existing ones and the generation do not change."""
         namespace.apply("KafkaRebalance", {})
         namespace.kubectl("annotate", f"{REBALANCES}.kafkarebalance.dev", "a", "example.com/owner=me")
         await succeed(client, namespace)

@@ -49,7 +49,7 @@ NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 
 
 def full_status(generation: int) -> KafkaRebalanceStatus:
-    """One with every field set, as large as it gets."""
+    """A status with every field set, at its maximum size."""
     conditions = summarise((), ReadySummary.IN_PROGRESS, Reason.REBALANCING, "on", generation=generation, now=NOW)
     for kind in ConditionType:
         if kind not in {condition.type for condition in conditions}:
@@ -110,7 +110,7 @@ def full_status(generation: int) -> KafkaRebalanceStatus:
 
 
 class TestStatus:
-    """The API server keeps every field that the models have; a patch replaces the whole status."""
+    """The API server stores every field of the models; a patch replaces the whole status."""
 
     async def test_nothing_is_pruned(self, namespace: Namespace, client: KubeClient) -> None:
         namespace.apply("KafkaRebalance", {})
@@ -122,7 +122,7 @@ class TestStatus:
         assert parse_rebalance(found).status == status
 
     async def test_nothing_of_a_throttle_is_pruned(self, namespace: Namespace, client: KubeClient) -> None:
-        """Nor is what is not known stored: a row without a side has none."""
+        """Unknown fields are not stored: a row without a side has none."""
         namespace.apply("KafkaReassignmentThrottle", {})
         side = SideRow(50 * 2**20, "KafkaRebalance a/b", 2**20)
         view = ThrottleView(
@@ -139,7 +139,7 @@ class TestStatus:
         assert sorted(second) == sorted(["id", *(key for key in first if key.startswith("leader"))])
 
     async def test_columns_of_a_throttle(self, namespace: Namespace, client: KubeClient) -> None:
-        """What `kubectl get krt` shows."""
+        """The columns of `kubectl get krt`."""
         namespace.apply("KafkaReassignmentThrottle", {"leaderRate": "50Mi"})
         mine = parse_throttle(await client.get(REASSIGNMENT_THROTTLES, namespace.name, "a") or {})
         view = ThrottleView((BrokerThrottleRow(BrokerId(1), SideRow(2**20, "x")),), replicas=1, foreign=1)
@@ -180,7 +180,7 @@ class TestStatus:
 
 
 class TestFinalizers:
-    """The list is replaced only if the resource is unchanged; the caller keeps foreign entries."""
+    """The list is replaced only if the resource is unchanged; foreign entries are kept."""
 
     async def test_conflict(self, namespace: Namespace, client: KubeClient) -> None:
         namespace.apply("KafkaRebalance", {})
@@ -211,7 +211,7 @@ class TestFinalizers:
 
 
 class TestSecrets:
-    """Keys come decoded; a missing Secret is named."""
+    """Values are decoded; a missing Secret is named."""
 
     async def test_read(self, namespace: Namespace, client: KubeClient) -> None:
         namespace.kubectl(
@@ -226,7 +226,7 @@ class TestSecrets:
 
 
 class TestEvents:
-    """`kubectl describe` shows an Event; if the namespace is being deleted, it is in the operator's."""
+    """`kubectl describe` shows an Event; if the namespace is being deleted, it is in the operator's namespace."""
 
     async def test_beside_the_resource(self, namespace: Namespace, client: KubeClient) -> None:
         namespace.apply("KafkaRebalance", {})
@@ -256,7 +256,7 @@ class TestEvents:
 
 
 class TestUnreachable:
-    """No answer is Transient, whatever the reason; no exception of the client library escapes."""
+    """A missing answer is Transient, for any cause; no exception of the client library escapes."""
 
     @pytest.fixture
     async def nobody(self) -> AsyncIterator[KubeClient]:

@@ -72,7 +72,7 @@ class TestTaken:
         assert "throttle" not in found["spec"]
 
     def test_everything(self, namespace: Namespace) -> None:
-        """Also with the longest lists: a rule must not run out of its budget where it matters most."""
+        """With the longest lists, too: a validation rule must not exceed its cost budget."""
         namespace.apply("KafkaRebalance", EVERYTHING)
         namespace.apply("KafkaRebalance", {**EVERYTHING, "throttle": {"unlimited": True}, "deletionPolicy": "Abandon"})
         assert namespace.get("kafkarebalances")["spec"]["deletionPolicy"] == "Abandon"
@@ -103,7 +103,7 @@ class TestTaken:
         assert found["status"] == {"observedGeneration": -1}
 
     def test_overrides(self, namespace: Namespace) -> None:
-        """The longest list too: each of its rules costs, and one object may cost only so much."""
+        """The longest list, too: each rule has a cost, and the cost of an object is limited."""
         rows = [{"id": n, "leaderRate": "1000000000Ki", "followerRate": "-1"} for n in range(1000)]
         namespace.apply("KafkaReassignmentThrottle", {"brokers": rows, "whenReplicationThrottled": "Separate"})
         assert namespace.get("kafkareassignmentthrottles")["spec"]["brokers"] == rows

@@ -33,7 +33,7 @@ def command(kubeconfig: Path, *arguments: str) -> subprocess.CompletedProcess[st
 
 @pytest.fixture
 async def leader(cluster: KubeCluster) -> AsyncIterator[LeaseHolder]:
-    """Stands in for an operator: it holds the lease."""
+    """Stands in for an operator that holds the lease."""
     kube = KubeClient.connect("kafka-rebalance", kubeconfig=str(cluster.service_account_kubeconfig(*OPERATOR)))
     holder = LeaseHolder(kube, LEASE_NAME, "operator-1", SystemClock())
     await holder.acquire()
@@ -44,7 +44,7 @@ async def leader(cluster: KubeCluster) -> AsyncIterator[LeaseHolder]:
 
 class TestCheckInstall:
     async def test_as_the_operator(self, cluster: KubeCluster, leader: LeaseHolder) -> None:
-        """With the shipped roles everything is well; a resource it may not create itself."""
+        """With the shipped roles all checks pass; the operator may not create a resource itself."""
         where = ("--all-namespaces", "--own-namespace", "kafka-rebalance")
         done = command(cluster.service_account_kubeconfig(*OPERATOR), "check-install", *where)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -53,7 +53,7 @@ class TestCheckInstall:
         assert lines[-1].endswith("is held by operator-1")
 
     async def test_as_an_administrator(self, namespace: Namespace) -> None:
-        """Who may create one has it checked by the API server, and it is not there afterwards. No operator: exit 1."""
+        """A user who may create resources gets a dry run by the API server; nothing is stored. No operator: exit 1."""
         done = command(namespace.cluster.admin_kubeconfig, "check-install", "--namespace", namespace.name,
                        "--own-namespace", namespace.name)  # fmt: skip
         *asked, leads = done.stdout.splitlines()
@@ -62,7 +62,7 @@ class TestCheckInstall:
         assert namespace.kubectl("get", f"{REBALANCES}.kafkarebalance.dev", "-o", "name") == ""
 
     async def test_names_each_right_that_is_missing(self, namespace: Namespace) -> None:
-        namespace.kubectl("create", "serviceaccount", "somebody")  # `default` comes a moment after the namespace
+        namespace.kubectl("create", "serviceaccount", "somebody")  # `default` is created shortly after the namespace
         somebody = namespace.cluster.service_account_kubeconfig(namespace.name, "somebody")
         done = command(somebody, "check-install", "--namespace", namespace.name, "--own-namespace", namespace.name)
         assert done.returncode == 1
@@ -71,7 +71,7 @@ class TestCheckInstall:
         )
 
     async def test_a_crd_of_another_version(self, client: KubeClient, monkeypatch: pytest.MonkeyPatch) -> None:
-        """One that the operator would be misunderstood by."""
+        """A CRD that is incompatible with the operator."""
         older = crd.definitions()
         properties = older[f"{REBALANCES}.kafkarebalance.dev"]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
         del properties["properties"]["spec"]["properties"]["priority"]
@@ -82,7 +82,7 @@ class TestCheckInstall:
         assert same == f"ok    CRD {REASSIGNMENT_THROTTLES}.kafkarebalance.dev matches this version"
 
     async def test_a_dry_run_is_a_real_check(self, client: KubeClient) -> None:
-        """The schema is applied, unknown fields are refused."""
+        """The schema is applied, and unknown fields are refused."""
         metadata = {"generateName": "x-"}
         body = {"apiVersion": "kafkarebalance.dev/v1alpha1", "kind": "KafkaRebalance", "metadata": metadata}
         kafka = {"kafka": {"bootstrapServers": "kafka:9092"}}

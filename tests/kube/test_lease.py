@@ -1,4 +1,4 @@
-"""The lease on a real API server, with the shipped service account, and the fence before every write."""
+"""The lease on a real API server with the shipped service account, and the fence before every write."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.apiserver
 
 DURATION = 3
 NEVER = 3600
-"""A lease that does not expire while a test runs."""
+"""A lease that does not expire during a test."""
 
 
 def holder(client: KubeClient, identity: str, seconds: int = DURATION) -> LeaseHolder:
@@ -36,11 +36,11 @@ class TestTwoHolders:
     """The API server stores and refuses what the rules rely on."""
 
     async def test_one_wins(self, namespace: Namespace, client: KubeClient) -> None:
-        """Five that start together: one acts, and the others wait for it."""
+        """Five that start at the same time: one leads, and the others wait for it."""
         many = [holder(client, name, NEVER) for name in "abcde"]
         waiting = [asyncio.create_task(one.acquire()) for one in many]
         done, pending = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        await asyncio.wait(pending, timeout=2.5)  # two looks of each
+        await asyncio.wait(pending, timeout=2.5)  # two attempts of each
         assert [len(done), sum(task.done() for task in waiting)] == [1, 1]
         (winner,) = [one for one in many if one.is_leader()]
         assert lease(namespace)["holderIdentity"] == winner.identity
@@ -48,7 +48,7 @@ class TestTwoHolders:
             task.cancel()
 
     async def test_handed_over(self, namespace: Namespace, client: KubeClient) -> None:
-        """A released Lease is taken at once; the transitions are counted."""
+        """A released Lease is acquired at once; transitions are counted."""
         first, second = holder(client, "a", NEVER), holder(client, "b", NEVER)
         await first.acquire()
         waiting = asyncio.create_task(second.acquire())
@@ -60,7 +60,7 @@ class TestTwoHolders:
         assert (found["holderIdentity"], found["leaseTransitions"], found["leaseDurationSeconds"]) == ("b", 1, NEVER)
 
     async def test_taken_from_the_dead(self, namespace: Namespace, client: KubeClient) -> None:
-        """An operator that no longer renews loses it, knows that before another begins, and fails to renew later."""
+        """An operator that stops renewing knows about its loss before another one leads, and cannot renew later."""
         first, second = holder(client, "a"), holder(client, "b")
         await first.acquire()
         await second.acquire()
@@ -70,7 +70,7 @@ class TestTwoHolders:
         assert lease(namespace)["holderIdentity"] == "b"
 
     async def test_kept(self, namespace: Namespace, client: KubeClient) -> None:
-        """Renewed beyond its duration, annotated and deleted meanwhile, it still belongs to the same operator."""
+        """Renewed beyond its duration, annotated and deleted meanwhile, it keeps the same holder."""
         first = holder(client, "a")
         await first.acquire()
         acquired = lease(namespace)["acquireTime"]
@@ -87,7 +87,7 @@ class TestTwoHolders:
         keeping.cancel()
 
     async def _renewed(self, namespace: Namespace) -> None:
-        """Wait until it is renewed once more."""
+        """Wait for the next renewal."""
         query = ("get", "leases", "-o", "jsonpath={.items[*].spec.renewTime}")
         seen = set()
         async with asyncio.timeout(30):
@@ -96,7 +96,7 @@ class TestTwoHolders:
 
 
 class TestRights:
-    """The shipped role allows all of it, and nothing else."""
+    """The shipped role allows exactly these requests."""
 
     @pytest.fixture
     async def operator(self, cluster: KubeCluster) -> AsyncIterator[KubeClient]:
@@ -106,7 +106,7 @@ class TestRights:
         await connected.close()
 
     async def test_enough(self, cluster: KubeCluster, operator: KubeClient) -> None:
-        """Taken, renewed, deleted by somebody and written again, released."""
+        """Acquire, renew, create again after a deletion, release."""
         first = holder(operator, "a")
         await first.acquire()
         keeping = asyncio.create_task(first.keep())
@@ -127,7 +127,7 @@ class TestRights:
 
 
 class TestFencedClient:
-    """Without the lease nothing can be written and everything can be read."""
+    """Without the lease all writes fail and all reads succeed."""
 
     async def test_every_write_is_refused(self, namespace: Namespace, client: KubeClient) -> None:
         namespace.apply("KafkaRebalance", {})

@@ -29,7 +29,7 @@ class Probed(OperatorProcess):
         super().__init__(kube, *arguments, identity=identity)
 
     def ask(self, path: str, timeout: float = 10) -> tuple[int, str]:
-        """Status and text of an answer."""
+        """Status code and text of the response."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=timeout) as answer:
                 return answer.status, answer.read().decode()
@@ -37,7 +37,7 @@ class Probed(OperatorProcess):
             return refused.code, refused.read().decode()
 
     def until(self, path: str, expected: tuple[int, str]) -> None:
-        """Wait for this answer."""
+        """Wait for this response."""
         wait_until(f"{path} answers {expected}", lambda: self.ask(path) == expected, timeout=90)
 
     def close(self) -> None:
@@ -64,7 +64,7 @@ def launch(cluster: KubeCluster) -> Iterator[Launch]:
 
 class TestTwo:
     def test_a_rolling_update(self, cluster: KubeCluster, launch: Launch) -> None:
-        """The new one is ready beside the old one, so that the old one is stopped; then it leads."""
+        """The new one becomes ready beside the old one, so that the old one is stopped; then the new one leads."""
         old, new = launch("old", NEVER).start(), launch("new", NEVER).start_waiting()
         for one in (old, new):
             assert (one.ask("/livez"), one.ask("/readyz")) == (OK, OK)
@@ -76,7 +76,7 @@ class TestTwo:
 
 class TestWatching:
     def test_without_the_right_to(self, cluster: KubeCluster, launch: Launch) -> None:
-        """Without its roles it does not become ready, and the log says why; it becomes ready when they are there."""
+        """Without its roles it does not become ready, and the log says why; it becomes ready when they exist."""
         cluster.kubectl("delete", "clusterrolebinding", "kafka-rebalance-operator")
         try:
             one = launch("one", NEVER).launch()
@@ -87,12 +87,12 @@ class TestWatching:
             cluster.kubectl("apply", "-f", str(_RBAC))
         one.wait_ready()
         one.until("/readyz", OK)
-        assert "Not enough permissions" not in one.said()  # kopf asks for nothing that the roles lack
+        assert "Not enough permissions" not in one.said()  # kopf requests nothing that the roles do not allow
 
 
 class TestStandstill:
     def test_a_process_that_is_stopped(self, launch: Launch) -> None:
-        """While suspended it does not answer, which the kubelet counts as a failure."""
+        """A suspended process does not answer, which the kubelet counts as a failure."""
         one = launch("one", NEVER).start()
         one.freeze()
         with pytest.raises(TimeoutError):
@@ -102,7 +102,7 @@ class TestStandstill:
         one.until("/readyz", OK)
 
     def test_the_api_server_is_away(self, cluster: KubeCluster, launch: Launch) -> None:
-        """Not ready, because it may not act without its lease; live, because a restart would fix nothing."""
+        """Not ready, because it may not act without its lease; live, because a restart would not help."""
         if not isinstance(cluster, OwnKubeCluster):
             pytest.skip("an API server that is not ours is not killed")
         first, second = launch("first", SHORT).start(), launch("second", SHORT).start_waiting()
@@ -115,8 +115,8 @@ class TestStandstill:
             cluster.start_api_server()
 
         def is_back() -> bool:
-            # An API server that has just started refuses everybody while it reads its roles: who asks then ends, and
-            # a Pod would start it again.
+            # An API server that has just started refuses everybody until its roles are loaded: an operator that asks
+            # then exits, and a Pod would restart it.
             if not second.running:
                 second.launch()
             with contextlib.suppress(urllib.error.URLError):

@@ -1,4 +1,4 @@
-"""The shipped roles: enough for everything that the operator does, and nothing more."""
+"""The shipped roles: exactly the permissions that the operator needs."""
 
 import json
 from collections.abc import AsyncIterator
@@ -32,7 +32,7 @@ NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 
 @pytest.fixture
 async def operator(cluster: KubeCluster) -> AsyncIterator[KubeClient]:
-    """With a token of the account in the manifests."""
+    """With a token of the service account in the manifests."""
     kubeconfig = cluster.service_account_kubeconfig("kafka-rebalance", "kafka-rebalance-operator")
     connected = KubeClient.connect("kafka-rebalance", kubeconfig=str(kubeconfig))
     yield connected
@@ -40,7 +40,7 @@ async def operator(cluster: KubeCluster) -> AsyncIterator[KubeClient]:
 
 
 def allowed(namespace: Namespace, verb: str, what: str) -> bool:
-    """Whether the operator's account is allowed that in the user's namespace."""
+    """Whether the operator's account may do this in the user's namespace."""
     resource, _, group = what.partition(".")
     review = {
         "apiVersion": "authorization.k8s.io/v1",
@@ -76,7 +76,7 @@ class TestEnough:
         await operator.patch_finalizers(REBALANCES, namespace.name, "a", [], fresh.resource_version)
 
     async def test_throttles(self, namespace: Namespace, operator: KubeClient) -> None:
-        """A deletion waits for the operator, which can write the status and remove the finalizer."""
+        """A deletion waits for the operator, which may write the status and remove the finalizer."""
         namespace.apply("KafkaReassignmentThrottle", {"leaderRate": "1Mi"})
         about = parse_throttle(await operator.get(REASSIGNMENT_THROTTLES, namespace.name, "a") or {}).metadata
         resources = Resources(operator, lambda: NOW)
@@ -113,7 +113,7 @@ class TestEnough:
 
 
 class TestNothingBeyond:
-    """What the code does not need is not granted."""
+    """Permissions that the code does not need are not granted."""
 
     @pytest.mark.parametrize(
         ("verb", "what"),

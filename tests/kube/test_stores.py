@@ -1,4 +1,4 @@
-"""The stores on a real API server: what is saved is read again, also if the writer was killed in between."""
+"""The stores on a real API server: saved content can be loaded, even if the writer was killed meanwhile."""
 
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -25,7 +25,7 @@ class Killed(BaseException):
 
 
 class MortalClient(KubeClient):
-    """The real client, whose process dies instead of making its n-th write."""
+    """The real client; its process is killed instead of its n-th write."""
 
     writes_left = 10**9
 
@@ -46,7 +46,7 @@ async def mortal(namespace: Namespace) -> AsyncIterator[MortalClient]:
 
 
 def plan(partitions: int, seed: int = 1) -> Plan:
-    """With long random lists, which do not compress well."""
+    """A plan with long random lists, which do not compress well."""
     chance = random.Random(seed)
     rows = []
     for n in range(partitions):
@@ -69,12 +69,12 @@ LARGE = 15_000
 
 
 SEVERAL = 200
-"""Partitions of a plan that needs several shards, where shards are small."""
+"""Partitions of a plan that needs several shards when shards are small."""
 
 
 @pytest.fixture
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that a small plan takes many writes."""
+    """Small shards, so that a small plan needs many writes."""
     monkeypatch.setattr(blobs, "SHARD_BYTES", 8 * 1024)
 
 
@@ -134,11 +134,11 @@ class TestPlans:
 
 @pytest.mark.usefixtures("small_shards")
 class TestKilledBetweenWrites:
-    """Killed at any write: the old or the new content is stored, and a repetition completes it."""
+    """Killed at any write: the old or the new content is stored, and a retry completes it."""
 
     @staticmethod
     async def at_every_write(mortal: MortalClient, act: Callable[[], Awaitable[object]]) -> AsyncIterator[int]:
-        """Yields after each death; ends when ``act`` completes."""
+        """Yields after each kill; ends when ``act`` completes."""
         for writes in range(50):
             mortal.writes_left = writes
             try:
@@ -210,7 +210,7 @@ class TestOrigins:
         assert await OriginStore(client).load("u", "r") == {first.tp: first, added.tp: added}
 
     async def test_a_topic_created_anew(self, client: KubeClient) -> None:
-        """Another id is another topic, with an origin of its own."""
+        """Another topic id is another topic, with its own origin."""
         store = OriginStore(client)
         before, anew = origin("a", 0, 1, 2, topic_id="id-1"), origin("a", 0, 3, 4, topic_id="id-2")
         await store.append("u", "r", [before])
@@ -237,7 +237,7 @@ class TestOrigins:
         assert len(await store.load("v", "r1")) == 1
 
     async def test_a_second_writer_is_noticed(self, client: KubeClient, mortal: MortalClient) -> None:
-        """What another operator recorded between our read and our write is never lost."""
+        """Another operator's write between our read and our write is never lost."""
         store = OriginStore(mortal)
         theirs = origin("a", 0, 1, 2)
         await store.append("u", "r", [origin("z", 0, 1)])
@@ -253,7 +253,7 @@ class TestOrigins:
         assert (await OriginStore(client).load("u", "r"))[theirs.tp] == theirs
 
     async def test_damage_is_never_taken_for_nothing(self, client: KubeClient) -> None:
-        """Without its origins a run cannot be rolled back: better stop than record the present as origin."""
+        """Without its origins a run cannot be rolled back: fail rather than record the current state as origin."""
         store = OriginStore(client)
         await store.append("u", "r", [origin("a", 0, 1)])
         (name,) = await names(client)
@@ -265,7 +265,7 @@ class TestOrigins:
 
 
 class TestRuns:
-    """The last one saved counts; runs of deleted resources are listed too."""
+    """The last save wins; runs of deleted resources are listed too."""
 
     @staticmethod
     def run(uid: str, minutes: int = 0) -> Run:
@@ -291,7 +291,7 @@ class TestRuns:
         assert [run.uid for run in await store.list_all()] == ["early", "late"]
 
     async def test_how_to_see(self, client: KubeClient, namespace: Namespace) -> None:
-        """The command in a message shows all records of one resource, and nothing else."""
+        """The command in a message lists the records of one resource, and nothing else."""
         await RunStore(client).save(self.run("u"))
         await PlanStore(client).save("u", "h", "c", plan(10), NOW)
         await OriginStore(client).append("u", "r", [origin("a", 0, 1)])

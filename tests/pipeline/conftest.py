@@ -13,6 +13,6 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """One for all tests: starting it costs more than everything it then does."""
+    """One session for all tests: starting it costs more than all its work."""
     with spark_session("local[2]") as session:
         yield session

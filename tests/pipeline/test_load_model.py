@@ -1,4 +1,4 @@
-"""The load model job on samples as dirty as they come, against numbers worked out by hand beside them."""
+"""The load model job on messy samples, compared with numbers calculated by hand beside them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DAY = timedelta(days=1)
 
 
 class Samples:
-    """Collects rows by time; ``leader`` and ``follower`` read like lines of a table."""
+    """Collects rows by time; calls of ``leader`` and ``follower`` read like lines of a table."""
 
     def __init__(self, cluster: str = CLUSTER) -> None:
         self.cluster = cluster
@@ -67,11 +67,11 @@ class Samples:
 
 def dirty_samples() -> Samples:
     s = Samples()
-    # 100 bytes a record; 100 records in the first 10 s, 200 in the next.
+    # 100 bytes per record; 100 records in the first 10 s, 200 in the next.
     s.leader(0, "steady", 0, 100, 10_000)
     s.leader(10, "steady", 0, 200, 20_000)
     s.leader(20, "steady", 0, 400, 40_000)
-    # Broker 2 takes over and has laid out the same records in 95 bytes each; a big stale replica is left on broker 1.
+    # Broker 2 takes over and stores the same records in 95 bytes each; a big stale replica stays on broker 1.
     s.leader(0, "led-by-another", 0, 100, 10_000, broker=1)
     s.follower(0, "led-by-another", 9_000, broker=2)
     s.leader(10, "led-by-another", 0, 200, 19_000, broker=2)
@@ -84,11 +84,11 @@ def dirty_samples() -> Samples:
     s.leader(0, "retention", 0, 1000, 100_000)
     s.leader(10, "retention", 900, 1100, 20_000)
     s.leader(20, "retention", 1200, 1200, 0)
-    # Deleted and created again, and by the second sample bigger than it had been.
+    # Deleted and recreated, and in the second sample larger than before.
     s.leader(0, "again", 0, 1000, 100_000, topic_id="old")
     s.leader(10, "again", 0, 2000, 1_000_000, topic_id="new")
     s.leader(20, "again", 0, 2020, 1_010_000, topic_id="new")
-    # The same where brokers tell no topic id: the end offset goes back.
+    # The same if brokers return no topic id: the end offset decreases.
     s.leader(0, "went-back", 0, 1000, 100_000, topic_id="")
     s.leader(10, "went-back", 0, 100, 10_000, topic_id="")
     s.leader(20, "went-back", 0, 200, 20_000, topic_id="")
@@ -108,11 +108,11 @@ def dirty_samples() -> Samples:
 EXPECTED = {
     # (10 000 + 20 000 bytes) / 20 s; of 20 s sorted by rate the 19th is at 2000
     "steady": PartitionLoad(40_000, 1500.0, 2000.0, 2000.0, 20.0, "a"),
-    # 100 x 95 bytes, then a growth of 11 000, in 20 s; the leader's size, not the biggest
+    # 100 x 95 bytes, then a growth of 11 000, in 20 s; the leader's size, not the largest
     "led-by-another": PartitionLoad(30_000, 1025.0, 1100.0, 1100.0, 20.0, "a"),
-    # the log grew by 20 000 bytes, though the mean record is forty times as big as the new ones
+    # the log grew by 20 000 bytes, although the mean record is forty times the size of the new ones
     "small-after-big": PartitionLoad(1_620_000, 2000.0, 2000.0, 2000.0, 10.0, "a"),
-    # 100 records x 100 bytes twice, the second weighed by the sample before: none is left
+    # twice 100 records x 100 bytes, the second with the size from the previous sample, because none is left
     "retention": PartitionLoad(0, 1000.0, 1000.0, 1000.0, 20.0, "a"),
     # 20 records x 500 bytes in the 10 s of the new topic; the old one is not compared
     "again": PartitionLoad(1_010_000, 1000.0, 1000.0, 1000.0, 10.0, "new"),
@@ -128,7 +128,7 @@ EXPECTED = {
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Late batches, repeated batches, repeated rows, a partial one, and files that must not count."""
+    """Late batches, repeated batches, repeated rows, a partial one, and files to be ignored."""
     place = tmp_path_factory.mktemp("lake with spaces")
     samples = dirty_samples()
     samples.rows[10] += samples.rows[10]
@@ -157,15 +157,15 @@ def model(outcome: job.Outcome, lake: Path) -> LoadModel:
 class TestDirtySamples:
     @pytest.mark.parametrize("topic", EXPECTED)
     def test_give_the_numbers_worked_out_by_hand(self, model: LoadModel, topic: str) -> None:
-        """Per case size, mean, 95th percentile, maximum, seconds covered and topic id."""
+        """Size, mean, 95th percentile, maximum, covered seconds and topic id of each case."""
         assert model.partitions[TopicPartition(topic, 0)] == EXPECTED[topic]
 
     def test_nothing_else_is_in_the_model(self, model: LoadModel) -> None:
-        """One row per partition, earlier topics of the same name left out."""
+        """One row per partition, without earlier topics of the same name."""
         assert {tp.topic for tp in model.partitions} == EXPECTED.keys()
 
     def test_the_window_and_its_samples_are_told(self, model: LoadModel) -> None:
-        """Repeated batches are one sample."""
+        """A repeated batch counts as one sample."""
         assert (model.window_start, model.measured_at) == (START, START + timedelta(seconds=80))
         assert (model.cluster_id, model.samples, model.source) == (CLUSTER, 4, "LoadModel")
 
@@ -174,7 +174,7 @@ class TestDirtySamples:
         assert (outcome.missing_files, outcome.partial_batches, outcome.unknown_rates) == (1, 1, 2)
 
     def test_the_table_says_the_same(self, outcome: job.Outcome, lake: Path) -> None:
-        """The Parquet output holds every partition with what its numbers rest on."""
+        """The Parquet output has every partition with the inputs of its numbers."""
         table = pyarrow.parquet.read_table(lake / outcome.table, partitioning=None).to_pylist()
         steady = next(row for row in table if row["topic"] == "steady")
         assert len(table) == len(EXPECTED)
@@ -202,7 +202,7 @@ class TestWindow:
 
 class TestCommand:
     def test_a_line_per_cluster(self, spark: SparkSession, tmp_path: Path) -> None:
-        """Partitions, samples, window and where the model is; unknown rates are said, not zeroed."""
+        """Partitions, samples, window and path of the model; unknown rates are reported as unknown, not as zero."""
         for name in ("c1", "c2"):
             samples = Samples(name)
             samples.leader(0, "t", 0, 10, 1024)
@@ -219,18 +219,18 @@ class TestCommand:
         assert model.partitions[TopicPartition("t", 0)] == PartitionLoad(1024, topic_id="a")
 
     def test_an_empty_lake_is_refused(self, tmp_path: Path) -> None:
-        """Before Spark is started."""
+        """Before Spark starts."""
         with pytest.raises(Refused, match="no samples of any cluster; clusters with samples: none"):
             CliRunner().invoke(pipeline, ["load-model", "--lake", str(tmp_path)], catch_exceptions=False)
 
     def test_a_cluster_that_is_not_there_is_refused_by_name(self, lake: Path) -> None:
-        """And the ones that are there are named."""
+        """The error lists the existing ones."""
         command = ["load-model", "--lake", str(lake), "--cluster", "c9"]
         with pytest.raises(Refused, match="no samples of c9; clusters with samples: c1"):
             CliRunner().invoke(pipeline, command, catch_exceptions=False)
 
     def test_samples_that_are_all_gone_are_refused_with_the_numbers(self, spark: SparkSession, tmp_path: Path) -> None:
-        """Manifests alone make no model, and no artefact is written."""
+        """Manifests alone give no model, and no file is written."""
         samples = Samples()
         samples.leader(0, "t", 0, 10, 1024)
         (tmp_path / write_batch(str(tmp_path), samples.batch(0)).path).unlink()
