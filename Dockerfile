@@ -1,11 +1,11 @@
-# Two images: `operator`, and `pipeline`, which has Spark and the Java that it runs on as well.
+# Two images: `operator`, and `pipeline`, which also contains Spark and Java.
 #
 #   DOCKER_BUILDKIT=1 docker build --target operator -t kafka-rebalance-operator:dev .
 #   DOCKER_BUILDKIT=1 docker build --target pipeline -t kafka-rebalance-pipeline:dev .
 #
-# Any slim Python from 3.11 on that is made of Debian will do; name it by digest to get the same bytes again. Where the
-# package index is behind an authority of your own: --secret id=ca_bundle,src=/etc/ssl/certs/ca-certificates.crt
-# There is no HEALTHCHECK: Kubernetes asks /livez and /readyz (operator --health-port).
+# Any Debian-based slim image of Python 3.11 or later works as base; pin it by digest for reproducible builds. If the
+# package index uses a private CA: --secret id=ca_bundle,src=/etc/ssl/certs/ca-certificates.crt
+# There is no HEALTHCHECK: Kubernetes probes /livez and /readyz (operator --health-port).
 
 ARG BASE_IMAGE=python:3.11-slim-bookworm
 
@@ -13,7 +13,7 @@ ARG BASE_IMAGE=python:3.11-slim-bookworm
 FROM ${BASE_IMAGE} AS requirements
 WORKDIR /requirements
 COPY pyproject.toml ./
-# Lists of their own, so that what is installed from them stays as it is until they change.
+# Separate lists, so that the layers with the dependencies are rebuilt only when the lists change.
 RUN python -c 'import pathlib, tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 lists = {"operator": project["dependencies"], "pipeline": project["optional-dependencies"]["pipeline"]}; \
 [pathlib.Path(name).write_text("\n".join(lines)) for name, lines in lists.items()]'
@@ -23,8 +23,8 @@ FROM ${BASE_IMAGE} AS dependencies
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_COMPILE=1 PIP_ROOT_USER_ACTION=ignore PIP_CACHE_DIR=/var/cache/pip
 WORKDIR /src
 COPY --from=requirements /requirements/operator ./operator.txt
-# The environment has no pip of its own: the base's installs into it. The Kubernetes client's second, asynchronous half goes
-# again: nothing here imports it.
+# The environment has no pip: the pip of the base image installs into it. The asynchronous half of the Kubernetes client
+# is removed because nothing imports it.
 RUN --mount=type=cache,target=/var/cache/pip --mount=type=secret,id=ca_bundle \
     if [ -s /run/secrets/ca_bundle ]; then export PIP_CERT=/run/secrets/ca_bundle; fi; \
     python -m venv --without-pip /opt/venv \
@@ -35,7 +35,7 @@ RUN --mount=type=cache,target=/var/cache/pip --mount=type=secret,id=ca_bundle \
 FROM dependencies AS operator-environment
 COPY LICENSE README.md pyproject.toml ./
 COPY operator operator
-# Imported once, everything has its bytecode, and what is never imported has none.
+# Importing all modules writes their bytecode; files that are never imported get none.
 RUN --mount=type=cache,target=/var/cache/pip --mount=type=secret,id=ca_bundle \
     if [ -s /run/secrets/ca_bundle ]; then export PIP_CERT=/run/secrets/ca_bundle; fi; \
     pip --python /opt/venv/bin/python install --no-deps . \
@@ -60,7 +60,7 @@ names = [found.name for found in pkgutil.walk_packages(package.__path__, "kafka_
 
 
 FROM ${BASE_IMAGE} AS runtime
-# A name for the number: Java asks for one. runAsNonRoot of Kubernetes asks for the number.
+# Java requires a user name; runAsNonRoot of Kubernetes requires a numeric uid.
 RUN useradd --uid 65532 --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin nonroot
 ENV PATH=/opt/venv/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
@@ -68,18 +68,18 @@ ENV PATH=/opt/venv/bin:$PATH \
 
 
 FROM runtime AS pipeline
-# Java's package links its manual into a directory that slim images lack.
+# The Java package installs links into a directory that does not exist in slim images.
 RUN mkdir -p /usr/share/man/man1 \
     && apt-get update -q \
     && apt-get install -q -y --no-install-recommends openjdk-17-jre-headless \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt /var/log/apt /var/log/dpkg.log
 COPY --from=pipeline-environment /opt/venv /opt/venv
 USER 65532:65532
-# Spark writes where it works, and its launcher is a shell script.
+# Spark writes to its working directory, and its launcher is a shell script.
 WORKDIR /tmp
 ENTRYPOINT ["/opt/venv/bin/kafka-rebalance"]
 CMD ["pipeline", "--help"]
-# Last, so that a new revision makes no other layer stale.
+# Last, so that a new revision does not invalidate other layers.
 ARG BASE_IMAGE
 ARG VERSION=dev
 ARG REVISION=unknown
@@ -97,7 +97,7 @@ USER 65532:65532
 WORKDIR /
 ENTRYPOINT ["/opt/venv/bin/kafka-rebalance"]
 CMD ["operator", "--help"]
-# Last, so that a new revision makes no other layer stale.
+# Last, so that a new revision does not invalidate other layers.
 ARG BASE_IMAGE
 ARG VERSION=dev
 ARG REVISION=unknown

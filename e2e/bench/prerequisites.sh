@@ -1,20 +1,20 @@
 #!/bin/sh
-# Make sure of the Debian packages that the virtual environment and the test bench need: installed with apt-get when
-# run by root, else named in one message. Nothing is asked of the network when all is there.
+# Check the Debian packages that the virtual environment and the test bench need: root installs missing ones with
+# apt-get, other users get a list of them. If none is missing, the network is not used.
 #
-#   prerequisites.sh python          what `make install` needs
-#   prerequisites.sh python bench    what the demo and the tests need
-#   prerequisites.sh bench node      what `make e2e-node` needs
+#   prerequisites.sh python          for `make install`
+#   prerequisites.sh python bench    for the demo and the tests
+#   prerequisites.sh bench node      for `make e2e-node`
 set -eu
 
 missing=""
 need() { missing="$missing $1"; }
 
-# The module that Debian packages apart, without which `python3 -m venv` makes an environment without pip.
+# A separate Debian package; without it `python3 -m venv` creates an environment without pip.
 has_venv() { python3 -c 'import ensurepip, venv' 2>/dev/null; }
 has_python() { python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
 has_java() { java -version 2>&1 | grep -Eq 'version "(1[7-9]|[2-9][0-9])'; }
-# Asked beside go.mod: there a go of 1.21 or later fetches the toolchain that is asked for, or fails if it must not.
+# Run beside go.mod: there Go 1.21 or later downloads the required toolchain, or fails if it may not.
 has_go() {
     (cd "$(dirname "$0")/../kube" && GOTOOLCHAIN=${GOTOOLCHAIN:-auto} go version 2>/dev/null) |
         grep -Eq 'go1\.(2[6-9]|[3-9][0-9])'
@@ -36,9 +36,9 @@ look() {
             has_go || need golang-go
             ;;
         node)
-            # kind's node needs Docker and kind, which are not ours to install.
+            # The kind provider needs Docker and kind, which this script does not install.
             [ "${E2E_PROVIDER:-own}" = own ] || continue
-            # containerd and runc come with docker.io.
+            # docker.io depends on containerd and runc.
             command -v dockerd >/dev/null && command -v containerd >/dev/null || need docker.io
             command -v debootstrap >/dev/null || need debootstrap
             [ -x /usr/lib/cni/bridge ] || need containernetworking-plugins
