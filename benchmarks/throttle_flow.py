@@ -22,7 +22,7 @@ EVERY = 0.1
 
 @dataclass(frozen=True)
 class Look:
-    """Bytes copied until `time.monotonic`: from each broker, and to each broker."""
+    """Bytes copied by the time `at` (`time.monotonic`): from each broker, and to each broker."""
 
     at: float
     sent: Mapping[int, int]

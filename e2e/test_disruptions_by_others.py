@@ -24,7 +24,7 @@ class TestReassignments:
     """Another user runs Kafka's own tool at the same time."""
 
     def test_left_alone(self, world: World) -> None:
-        """A pending partition that another tool moves is skipped after it; partitions outside the plan are ignored."""
+        """A pending partition that another tool moves is skipped later; partitions outside the plan are ignored."""
         # Throttled on broker 5 to stay in flight: one as follower, the other as leader.
         outside = world.topic("outside", [[5, 2, 3]], leader_replication_throttled_replicas="0:5")
         on_5 = ",".join(f"{partition}:5" for partition in range(6))

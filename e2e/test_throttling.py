@@ -68,7 +68,7 @@ class TestOthers:
     """KafkaReassignmentThrottle applies to reassignments started by Kafka's own tool."""
 
     def test_their_reassignments_are_throttled_and_let_go(self, world: World) -> None:
-        """Throttled within seconds, at the rate of the resource and its override; a patch removes the limit."""
+        """Throttled within seconds, at the rate of the resource and its override; a patch raises the rates."""
         topic = world.topic("theirs", [[1, 2, 3], [2, 3, 1]], BIG, follower_replication_throttled_replicas="1:9")
         before = world.judge.throttles()
         override = {"id": 4, "followerRate": "32Ki"}
@@ -278,7 +278,7 @@ class _Throttle:
 
 
 def _begun_elsewhere(world: World, target: Mapping[Key, tuple[int, ...]]) -> None:
-    """Reassign with another tool; the destinations start after the sources are throttled, or it would be too late."""
+    """Reassign with another tool; the destinations stay down until the sources are throttled."""
     added = {ids[0] for ids in target.values()}
     sources = {world.partitions(topic)[number].leader for topic, number in target}
     world.kafka.kill9(*added)
