@@ -1,4 +1,4 @@
-"""What people write for bytes and durations, what they read, and what a plan's numbers and hash are made of."""
+"""Parsing and formatting of bytes and durations, and a plan's figures and hash."""
 
 import dataclasses
 
@@ -32,12 +32,12 @@ class TestQuantity:
         ],
     )
     def test_kubernetes_suffixes_are_read(self, text, count):
-        """Binary and decimal ones, and plain integers."""
+        """Binary and decimal suffixes, and plain integers."""
         assert parse_quantity(text) == count
 
     @pytest.mark.parametrize("text", ["", "Mi", "1.5Gi", "-5", "50MiB", "50 Mi", "50mi", "1e3", "1K", True])
     def test_anything_else_is_refused(self, text):
-        """Halves, signs, other units and a YAML true are no number of bytes."""
+        """Fractions, signs, other units and a YAML true are not byte counts."""
         with pytest.raises(ValueError, match="is not a quantity"):
             parse_quantity(text)
 
@@ -45,12 +45,12 @@ class TestQuantity:
 class TestDuration:
     @pytest.mark.parametrize(("text", "seconds"), [("15m", 900), ("1h30m", 5400), ("2h", 7200), ("1h1m1s", 3661)])
     def test_hours_minutes_seconds(self, text, seconds):
-        """In that order, each at most once."""
+        """In this order, each unit at most once."""
         assert parse_duration(text) == seconds
 
     @pytest.mark.parametrize("text", ["", "15", "30m1h", "1d", "1.5h", "-1m", "15 m"])
     def test_anything_else_is_refused(self, text):
-        """A bare number has no unit, so nobody knows what it means."""
+        """A bare number has no unit, so its meaning is unclear."""
         with pytest.raises(ValueError, match="is not a duration"):
             parse_duration(text)
 
@@ -68,7 +68,7 @@ class TestFormats:
         ],
     )
     def test_bytes(self, count, text):
-        """Binary units; above TiB it goes on counting in TiB."""
+        """Binary units; TiB is the largest."""
         assert format_bytes(count) == text
 
     def test_rate(self):
@@ -107,12 +107,12 @@ class TestFormats:
         ],
     )
     def test_a_range_is_coarse(self, shortest, longest, text):
-        """Each end is rounded to its magnitude; ends that read the same are said once; what is left is never 0s."""
+        """Each end is rounded to its magnitude; equal ends are printed once; time left is never printed as 0s."""
         assert format_duration_range(shortest, longest) == text
 
     @given(st.integers(0, 10**7))
     def test_a_duration_is_readable_to_us_up_to_its_smaller_unit(self, seconds):
-        """What is printed is never off by more than the second of its two units."""
+        """The error is always less than one of the smaller unit."""
         text = format_duration(seconds)
         if "d" in text:
             return
@@ -137,26 +137,26 @@ PLAN = Plan(ROWS, Certificate(2, optimal=True))
 
 class TestPlanNumbers:
     def test_added_in_the_targets_order(self):
-        """Brokers that did not hold the partition."""
+        """Brokers that did not hold a replica of the partition."""
         assert ROWS[0].added == (4, 5)
         assert ROWS[1].added == ()
 
     def test_counts(self):
-        """A kept row changes nothing; a reorder moves no replica; a drop copies no byte."""
+        """A kept row changes nothing; a reorder moves no replica; a drop copies no bytes."""
         assert PLAN.changed == 3
         assert PLAN.replica_moves == 2
         assert PLAN.leader_moves == 2
         assert PLAN.data_to_move_bytes == 200
 
     def test_an_empty_plan_is_all_zero(self):
-        """A plan that gains nothing says so."""
+        """The figures of an empty plan are all zero."""
         empty = Plan((), Certificate(0, optimal=True))
         assert (empty.changed, empty.replica_moves, empty.leader_moves, empty.data_to_move_bytes) == (0, 0, 0, 0)
 
 
 class TestPlanHash:
     def test_no_listing_order_matters(self):
-        """The hash says what is planned, not how it was listed."""
+        """The hash depends on what is planned, not on the listing order."""
         assert plan_hash(ROWS) == plan_hash(ROWS[::-1]) == PLAN.hash
         assert PLAN.hash.startswith("sha256:")
 
@@ -170,7 +170,7 @@ class TestPlanHash:
         ids=["sizes", "another unchanged partition", "changed ones only"],
     )
     def test_unrelated_changes_do_not_void_an_approval(self, rows):
-        """Sizes grow and other partitions come and go while a person decides."""
+        """Sizes grow and other partitions come and go while the approval is pending."""
         assert plan_hash(rows) == PLAN.hash
 
     @pytest.mark.parametrize(
@@ -184,5 +184,5 @@ class TestPlanHash:
         ids=["target order", "expected list", "partition", "topic"],
     )
     def test_another_change_is_another_plan(self, row):
-        """Targets, the lists they were planned from, and the partition's name all count."""
+        """Targets, the lists they were planned from, and the partition's name are all part of the hash."""
         assert plan_hash((row, *ROWS[1:])) != PLAN.hash

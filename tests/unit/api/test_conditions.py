@@ -1,4 +1,4 @@
-"""The one setter of conditions."""
+"""The condition setter."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -20,7 +20,7 @@ T1 = T0 + timedelta(minutes=5)
 
 
 class TestSetCondition:
-    """lastTransitionTime belongs to the status; order and resolution are fixed."""
+    """lastTransitionTime changes only with the status; order and time resolution are fixed."""
 
     def test_time_stays_while_the_status_does(self) -> None:
         first = set_condition((), ConditionType.READY, False, Reason.PLANNING, "", generation=1, now=T0)
@@ -43,7 +43,7 @@ class TestSetCondition:
         assert ready.model_dump(mode="json", by_alias=True)["lastTransitionTime"] == "2026-01-01T12:00:00Z"
 
     def test_long_messages_are_cut(self) -> None:
-        """The API server would refuse the whole status."""
+        """The API server would reject the whole status."""
         (ready,) = set_condition((), ConditionType.READY, False, Reason.STALLED, "x" * 9999, generation=1, now=T0)
         assert len(ready.message) == MAX_MESSAGE
 
@@ -54,7 +54,7 @@ class TestSetCondition:
 
 
 class TestSummarise:
-    """kstatus reads Ready, Reconciling and Stalled together; they never contradict each other."""
+    """kstatus reads Ready, Reconciling and Stalled together, so they must never contradict each other."""
 
     @pytest.mark.parametrize("verdict", ReadySummary)
     def test_exactly_one_is_true(self, verdict: ReadySummary) -> None:

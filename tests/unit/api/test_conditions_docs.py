@@ -1,4 +1,4 @@
-"""docs/conditions.md explains every reason that a resource can show, so that a new one cannot be forgotten there."""
+"""docs/conditions.md explains every reason that a resource can show, so that no new reason is left undocumented."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RAISED = {"Permanent", "Refused", "Transient", "__init__"}
 
 
 def reasons() -> Iterator[str]:
-    """What the errors that end on a resource are made with."""
+    """The reasons of the errors that are shown on a resource."""
     for package in ON_RESOURCES:
         for path in sorted((PACKAGE / package).rglob("*.py")):
             if str(path.relative_to(PACKAGE)) in NOT_ON_RESOURCES:
@@ -41,11 +41,11 @@ def reasons() -> Iterator[str]:
 
 
 def test_there_are_such_reasons() -> None:
-    """Or the search has lost its way."""
+    """Guards against a search that finds nothing."""
     assert {"SecretNotFound", "KafkaUnreachable", "InsufficientBrokers", "Conflict"} <= set(reasons())
 
 
 @pytest.mark.parametrize("reason", sorted(set(reasons())))
 def test_a_reason_is_explained(reason: str) -> None:
-    """There, or with the planner's refusals, which that page names and leads to."""
+    """Either on that page or among the planner's refusals, which the page links to."""
     assert f"`{reason}`" in TEXT or f"`{reason}`" in REFUSALS

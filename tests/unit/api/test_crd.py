@@ -1,4 +1,4 @@
-"""The generated CRDs: equal to what is committed, complete, bounded."""
+"""The generated CRDs are up to date, complete and bounded."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,7 +33,7 @@ def all_fields() -> list[tuple[str, dict[str, Any]]]:
 
 
 class TestCommitted:
-    """What is committed is what the models say."""
+    """The committed files match the models."""
 
     def test_files_are_up_to_date(self) -> None:
         expected = {f"{name}.yaml": render(definition) for name, definition in definitions().items()}
@@ -48,7 +48,7 @@ class TestCommitted:
 
 
 class TestSchema:
-    """Every field is described; every list and string is bounded; nothing is a float."""
+    """Every field has a description, every list and string has a bound, and there are no floats."""
 
     def test_descriptions(self) -> None:
         bare = [p for p, part in all_fields() if "description" not in part and not p.endswith(("[]", ".metadata"))]
@@ -69,7 +69,7 @@ class TestSchema:
         assert [path for path, part in all_fields() if part.get("type") == "number"] == []
 
     def test_fresh_objects_are_not_done(self) -> None:
-        """kstatus compares the generations; the default must be there and must be the only one in the status."""
+        """kstatus compares the generations: this default must exist and must be the only one in the status."""
         status = dict(all_fields())["KafkaRebalance.status"]
         assert status["default"] == {"observedGeneration": -1}
         assert [path for path, part in fields(status, "status") if "default" in part] == []
@@ -80,7 +80,7 @@ class TestSchema:
 
 
 class TestStructural:
-    """The translation refuses what it does not know instead of dropping it."""
+    """The translation refuses an unknown keyword instead of dropping it."""
 
     def test_unknown_keyword(self) -> None:
         with pytest.raises(ValueError, match="uniqueItems"):

@@ -1,4 +1,4 @@
-"""The table of states: what it says of each state, and that it has the states that the operator and the docs have."""
+"""The state table: what it says of each state, and that it matches the operator and the docs."""
 
 import ast
 from pathlib import Path
@@ -35,7 +35,7 @@ PARTS_OF_MESSAGES = {
 
 
 def named_in(*files):
-    """The members of Reason that these files of the package ``reconcile`` name."""
+    """The members of Reason that these files of the package ``reconcile`` use."""
     nodes = [node for file in files for node in ast.walk(ast.parse((RECONCILE / file).read_text(encoding="utf-8")))]
     names = {n.attr for n in nodes if isinstance(n, ast.Attribute) and getattr(n.value, "id", "") == "Reason"}
     return {Reason[name] for name in names}
@@ -43,35 +43,35 @@ def named_in(*files):
 
 class TestStates:
     def test_are_those_that_the_operator_computes(self):
-        """Neither a state without a row, nor a row without a state."""
+        """Every state has a row, and every row has a state."""
         computed = named_in("report/ready_state.py", "decide/step_blocks.py")
         assert computed - PROBLEMS - PARTS_OF_MESSAGES == set(STATES)
 
     def test_other_reasons_are_problems(self):
-        """Each of them needs help, or is retried."""
+        """Each of them needs help or is retried."""
         assert {summary_of(reason) for reason in Reason if reason not in STATES} == {ReadySummary.STUCK}
 
     @pytest.mark.parametrize("reason", STATES)
     def test_are_in_the_docs(self, reason):
-        """With what they mean and what to do."""
+        """Including what they mean and what to do."""
         first_cells = [line.split("|")[1] for line in docs("conditions.md") if line.startswith("| `")]
         assert any(f"`{reason}`" in cell for cell in first_cells)
 
     @pytest.mark.parametrize("reason", STATES)
     def test_can_be_reached_and_lead_on(self, reason):
-        """From a resource without status, and never into a dead end: a deleted resource is gone in the end."""
+        """Every state is reachable from a resource without status and can lead to deletion: there are no dead ends."""
         assert reason in can_reach(None)
         assert StateGroup.DELETING in groups_of(reason) or set(members_of(StateGroup.DELETING)) <= can_reach(reason)
 
     def test_only_an_ended_run_is_ready(self):
-        """Nobody may take for done what still moves."""
+        """A resource must not look done while replicas still move."""
         done = {reason for reason, state in STATES.items() if state.summary is ReadySummary.DONE}
         assert done < set(members_of(StateGroup.ENDED))
 
 
 class TestTransitions:
     def test_no_row_follows_from_another(self):
-        """Such a row would say nothing."""
+        """A row that another row implies is redundant."""
 
         def pairs(before, after):
             return {(b, a) for b in ([None] if before is None else members_of(before)) for a in members_of(after)}
@@ -82,32 +82,32 @@ class TestTransitions:
         ]
 
     def test_a_group_stands_for_each_of_its_states(self):
-        """Those of the groups in it too."""
+        """Including the states of nested groups."""
         assert may_follow(Reason.AWAITING_APPROVAL, Reason.REBALANCING)
         assert may_follow(Reason.FROZEN, Reason.REBALANCING)
         assert may_follow(Reason.FROZEN, Reason.UNDOING)
         assert not may_follow(Reason.AWAITING_APPROVAL, Reason.UNDOING)
 
     def test_a_state_may_stay(self):
-        """Most statuses change figures only."""
+        """Most status updates change only figures."""
         assert all(may_follow(reason, reason) for reason in STATES)
 
     @pytest.mark.parametrize("deleting", members_of(StateGroup.DELETING))
     def test_nothing_leads_out_of_a_deletion(self, deleting):
-        """What is being deleted is never shown as at work again."""
+        """A resource that is being deleted is never shown as active again."""
         assert can_reach(deleting) == set(members_of(StateGroup.DELETING))
 
     def test_a_success_is_not_planned_again_by_itself(self):
-        """An edit or an undo comes first; neither goes on from the targets without a plan."""
+        """Only after an edit or an undo; neither continues from the targets without a new plan."""
         assert not may_follow(Reason.SUCCEEDED, Reason.REBALANCING)
         assert not may_follow(Reason.UNDONE, Reason.UNDOING)
 
     def test_a_first_status_claims_nothing(self):
-        """A fresh resource is planned or queued."""
+        """A new resource is either planned or queued."""
         assert {reason for reason in STATES if may_follow(None, reason)} == {Reason.PLANNING, Reason.QUEUED}
 
     def test_groups_have_states(self):
-        """Or nobody needs them."""
+        """An empty group is not needed."""
         assert all(members_of(group) for group in GROUPS)
 
 

@@ -1,4 +1,4 @@
-"""The throttle resource's spec: overrides of single brokers, and what counts as asking for a limit."""
+"""The throttle resource's spec: overrides for single brokers, and which specs set a rate."""
 
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ def rates(broker: int, **parts: Any) -> Rates:
 
 
 class TestRatesOn:
-    """A broker has the general rates, but for the sides that its own entry names; -1 takes a side away."""
+    """A broker has the general rates except for the sides that its own entry sets; -1 removes the limit on a side."""
 
     @pytest.mark.parametrize(
         ("own", "expected"),
@@ -46,7 +46,7 @@ class TestRatesOn:
 
 
 class TestSetsRates:
-    """A resource that only freezes, or has only ceilings, never has anything to give back."""
+    """A resource that only freezes, or has only ceilings, has nothing to restore."""
 
     @pytest.mark.parametrize(
         ("parts", "expected"),
@@ -63,7 +63,7 @@ class TestSetsRates:
 
 
 class TestRefusals:
-    """What cannot be read is refused with the path of the field."""
+    """An invalid spec is refused with the path of the field."""
 
     @pytest.mark.parametrize(
         ("parts", "said"),
@@ -87,13 +87,13 @@ class TestRefusals:
 
 
 def test_rates_are_added_up_unless_said_otherwise() -> None:
-    """KIP-542's total."""
+    """The total as in KIP-542."""
     assert spec().when_replication_throttled is WhenReplicationThrottled.ADDITIVE
     assert spec(whenReplicationThrottled="Separate").when_replication_throttled is WhenReplicationThrottled.SEPARATE
 
 
 def test_the_example_is_taken() -> None:
-    """And does what its comments say."""
+    """And it does what its comments say."""
     body = yaml.safe_load((Path(__file__).parents[3] / "examples" / "throttle.yaml").read_text(encoding="utf-8"))
     body["metadata"]["uid"] = "k-1"
     assert parse_throttle(body).spec.rates_on([BrokerId(4)])[BrokerId(4)] == Rates(50 * MI, 20 * MI)

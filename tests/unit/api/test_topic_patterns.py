@@ -7,7 +7,7 @@ from kafka_rebalance.model.topology import TopicPartition
 
 
 class TestTopicFilter:
-    """Expressions match whole names; exclude wins; nothing included means everything is."""
+    """Patterns match whole names; exclude wins over include; an empty include matches every topic."""
 
     def test_matches_the_whole_name(self) -> None:
         chosen = TopicFilter(["orders-.*", "a|b"])
@@ -24,13 +24,13 @@ class TestTopicFilter:
         assert TopicFilter(["__consumer_.*"]).matches("__consumer_offsets")
 
     def test_re2_not_re(self) -> None:
-        """Look-ahead and back references exist in Python's dialect only."""
+        """Look-ahead and back references exist only in Python's dialect."""
         with pytest.raises(ValueError, match="not a valid RE2"):
             TopicFilter(["(?=a).*"])
 
 
 class TestInternal:
-    """Kafka's own topics begin with two underscores."""
+    """Names of Kafka's internal topics begin with two underscores."""
 
     def test_names(self) -> None:
         assert TopicPartition("__transaction_state", 0).internal

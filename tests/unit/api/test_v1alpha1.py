@@ -1,4 +1,4 @@
-"""Reading resources: what is taken, what is refused, and what counts as a change of plan."""
+"""Parsing resources: what is accepted, what is refused, and which changes require a new plan."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def spec(**parts: Any) -> KafkaRebalanceSpec:
 
 
 class TestDefaults:
-    """A resource that names only its cluster means small steps, racks enforced and a rollback on deletion."""
+    """A resource that sets only its cluster gets small steps, enforced rack awareness and a rollback on deletion."""
 
     def test_defaults(self) -> None:
         read = spec()
@@ -46,7 +46,7 @@ class TestDefaults:
 
 
 class TestUnits:
-    """Rates are bytes per second and durations seconds, however they are written."""
+    """Rates are in bytes per second and durations in seconds, however they are written."""
 
     @pytest.mark.parametrize("written", ["50Mi", 52428800, "52428800"])
     def test_rates(self, written: str | int) -> None:
@@ -67,7 +67,7 @@ class TestUnits:
 
 
 class TestRefusals:
-    """What cannot be read is refused as InvalidSpec, with the path of the field."""
+    """An invalid spec is refused as InvalidSpec, with the path of the field."""
 
     @pytest.mark.parametrize(
         ("parts", "path"),
@@ -129,7 +129,7 @@ class TestRefusals:
 
 
 class TestConnection:
-    """TLS and SASL refer to Secrets and take the usual keys."""
+    """TLS and SASL refer to Secrets and use the usual keys."""
 
     def test_secrets(self) -> None:
         kafka = spec(
@@ -147,7 +147,7 @@ class TestConnection:
 
 
 class TestPlanningHash:
-    """Only what decides the plan counts: how fast, how throttled and in which order it is written do not."""
+    """The hash covers only what determines the plan, not speed, throttle or the order of list items."""
 
     def test_same_plan(self) -> None:
         one = spec(brokers={"include": [2, 1]}, topics={"include": ["b", "a"]})
@@ -185,12 +185,12 @@ class TestPlanningHash:
         assert planning_hash(spec(**parts)) != planning_hash(spec())
 
     def test_the_empty_part_has_a_fixed_hash(self) -> None:
-        """A later version that adds fields must not supersede what runs: the hash of no choice is that of {}-s."""
+        """New fields in a later version must not supersede a running plan: unset fields do not change the hash."""
         assert planning_hash(spec()) == "sha256:b230b308213e19dff09170a11add4c65dbf03079936808236dc44b015e5c7ada"
 
 
 class TestStatus:
-    """A status is ours to write; an unreadable one never stops the operator."""
+    """The operator owns the status; an unreadable status never stops it."""
 
     def test_unreadable_counts_as_none(self) -> None:
         read = parse_rebalance({**body(), "status": {"observedGeneration": "x"}})
@@ -208,7 +208,7 @@ class TestStatus:
 
 
 class TestMetadata:
-    """Deletion is seen by its time stamp, as the generation rises by it too."""
+    """A deletion is detected by its timestamp, because it also increments the generation."""
 
     def test_deleting(self) -> None:
         raw = body()

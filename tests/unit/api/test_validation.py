@@ -1,4 +1,4 @@
-"""The models refuse what the schema of the CRDs refuses, as `tests/kube/test_crds.py` sees it on an API server."""
+"""The models refuse what the CRD schema refuses; `tests/kube/test_crds.py` checks the same cases on an API server."""
 
 import re
 from typing import Any
@@ -16,7 +16,7 @@ KAFKA = {"kafka": {"bootstrapServers": "kafka:9092"}}
 
 @pytest.mark.parametrize(("spec", "said"), REFUSED)
 def test_refuses_what_the_api_server_refuses(spec: dict[str, Any], said: str) -> None:
-    """The message names the same field; of a list with duplicates, the list."""
+    """The message names the same field; for duplicates in a list, the list."""
     named = re.search(r"spec(\.\w+)*", said)
     with pytest.raises(Refused) as refused:
         parse_spec(without_nulls({**KAFKA, **spec}))
@@ -38,7 +38,7 @@ def test_the_largest_number_of_bytes(goals: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("count", [2**63, "8388608Ti", "9223373T"])
 def test_more_than_64_bits_is_refused(count: int | str) -> None:
-    """CEL would cap a binary quantity to the largest integer instead."""
+    """CEL would clamp a binary quantity to the largest integer instead."""
     with pytest.raises(Refused, match=r"^spec\.rollback\.maxData: must be at most 9223372036854775807 bytes"):
         parse_spec({**KAFKA, "rollback": {"maxData": count}})
 

@@ -21,19 +21,19 @@ def leading(**changes):
 
 
 class TestLive:
-    """Fails only for what a restart would fix."""
+    """Liveness fails only for a condition that a restart would fix."""
 
     def test_runs(self):
         assert liveness_failures(leading()) == []
 
     @pytest.mark.parametrize("state", [ProcessState(Stage.STANDBY), ProcessState(Stage.STOPPING, watch_age=math.inf)])
     def test_nothing_that_could_hang_runs(self, state):
-        """On standby, or while stopping, nothing but the loop runs, and that answers."""
+        """On standby or while stopping, only the event loop runs, and it answers the probe."""
         assert liveness_failures(state) == []
 
     @pytest.mark.parametrize("away", [{"is_leader": False}, {"watching": False}, {"watch_age": None}, {"rounds": {}}])
     def test_the_api_server_or_kafka_is_away(self, away):
-        """A restart would not bring them back, and would lose what is in memory."""
+        """A restart would not bring them back, and would lose the state in memory."""
         assert liveness_failures(leading(**away)) == []
 
     def test_the_watch_is_blocked(self):
@@ -41,7 +41,7 @@ class TestLive:
         assert liveness_failures(leading(watch_age=WATCH_SECONDS + 1)) == ["the watch has been blocked for 61 s"]
 
     def test_an_engine_hangs(self):
-        """Each such cluster is named by its id, others are not."""
+        """Each such cluster is named by its id; the others are not."""
         rounds = {"b": ROUND_SECONDS + 5, "a": math.inf, "c": ROUND_SECONDS}
         assert liveness_failures(leading(rounds=rounds)) == [
             "the engine of cluster a has ended",
@@ -50,13 +50,13 @@ class TestLive:
 
 
 class TestReady:
-    """Leading or on standby."""
+    """Ready when leading or on standby."""
 
     def test_leads(self):
         assert readiness_failures(leading()) == []
 
     def test_waits_for_another(self):
-        """Otherwise a rolling update would wait for the new Pod, and that for the old one's Lease, for ever."""
+        """Otherwise a rolling update would deadlock: it waits for the new Pod, which waits for the old Pod's Lease."""
         assert readiness_failures(ProcessState(Stage.STANDBY, standby_age=STANDBY_SECONDS)) == []
 
     @pytest.mark.parametrize("age", [None, STANDBY_SECONDS + 0.1])

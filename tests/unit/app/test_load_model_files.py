@@ -1,4 +1,4 @@
-"""Where the operator finds load models, and which of them it ignores."""
+"""Where the operator finds load models, and which ones it ignores."""
 
 import os
 from datetime import timedelta
@@ -26,7 +26,7 @@ async def found(directory):
 
 
 async def test_that_of_the_cluster(tmp_path):
-    """Other clusters have a directory of their own."""
+    """Each cluster has its own directory."""
     stored(tmp_path, "d", "d", timedelta(days=9))
     stored(tmp_path)
     assert (await found(tmp_path)).partitions == LOADS
@@ -48,14 +48,14 @@ async def test_there_is_none(tmp_path, directory, caplog):
     ],
 )
 async def test_one_that_is_not_used(tmp_path, caplog, changes, said):
-    """The log says why, with the numbers."""
+    """The log says why, with the figures."""
     stored(tmp_path, **changes)
     assert await found(tmp_path) is None
     assert said in caplog.text
 
 
 async def test_one_that_is_damaged(tmp_path, caplog):
-    """A plan is made with live sizes instead."""
+    """The plan uses live sizes instead."""
     path = stored(tmp_path)
     os.truncate(path, 40)
     assert await found(tmp_path) is None

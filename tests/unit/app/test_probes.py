@@ -1,4 +1,4 @@
-"""What the health port answers, and what happens if the port is taken."""
+"""What the health port answers, and what happens if the port is in use."""
 
 import socket
 
@@ -35,7 +35,7 @@ class TestAnswers:
             assert (await ask(port, "/"))[0] == 404
 
     async def test_the_present_counts(self, port):
-        """The state is read with each request; every reason is one line."""
+        """The state is read on each request; every reason is one line."""
         states = iter([ProcessState(Stage.LEADING), ProcessState(Stage.LEADING, is_leader=True, watching=True)])
         async with served(port, lambda: next(states)):
             assert await ask(port, "/readyz") == (503, "the lease was not renewed in time\nnot watching yet\n")
@@ -50,7 +50,7 @@ class TestAnswers:
 
 class TestPort:
     async def test_taken(self, port):
-        """Fails before the lease is taken: otherwise the kubelet would kill the Pod, and nobody would know why."""
+        """Fails before the operator takes the Lease; otherwise the kubelet would kill the Pod without an error."""
         with socket.create_server(("", port)), pytest.raises(Permanent, match=f"cannot listen on --health-port {port}"):
             async with served(port, lambda: ProcessState(Stage.STANDBY)):
                 pass

@@ -1,4 +1,4 @@
-"""The watch thread: a blocked loop is noticed from outside."""
+"""The watch thread: a blocked event loop is detected from outside."""
 
 import asyncio
 import threading
@@ -12,7 +12,7 @@ from kafka_rebalance.app.resource_watch import Watch, login
 
 @pytest.fixture
 def kopf_does(monkeypatch):
-    """Replaces kopf: the watch's thread runs this instead."""
+    """Replaces kopf: the watch thread runs this function instead."""
 
     def set_to(work):
         async def operator(*, ready_flag, stop_flag, **_):
@@ -26,7 +26,7 @@ def kopf_does(monkeypatch):
 
 
 class TestAge:
-    """Seconds since the last beat of the watch's own loop."""
+    """Seconds since the last heartbeat of the watch's own loop."""
 
     async def test_none_before_it_begins(self):
         watch = Watch((), print)
@@ -51,11 +51,11 @@ class TestAge:
         assert not watch.failed.is_set()
 
     async def test_grows_while_it_stands_still(self, kopf_does):
-        """A handler or a library that blocks the watch's loop does not block the operator's own."""
+        """A handler or library that blocks the watch's loop does not block the operator's loop."""
         let_go = threading.Event()
 
         async def block():
-            let_go.wait()  # not awaited: the loop stands still
+            let_go.wait()  # not awaited: this blocks the loop
 
         kopf_does(block)
         watch = Watch((), print)
@@ -80,14 +80,14 @@ class TestLogin:
         ("host", "server"), [("10.96.0.1", "https://10.96.0.1:6443"), ("fd00::1", "https://[fd00::1]:6443")]
     )
     def test_needs_no_dns(self, monkeypatch, host, server):
-        """A Pod without DNS still watches."""
+        """The watch works in a Pod without DNS; IPv6 addresses are in brackets."""
         monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
         monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "6443")
         found = login()
         assert (found.server, found.token) == (server, "secret")
 
     def test_a_kubeconfig_comes_first(self, monkeypatch):
-        """In brackets, as in every other client."""
+        """A kubeconfig takes precedence over the service account."""
         other = kopf.ConnectionInfo(server="https://elsewhere")
         monkeypatch.setattr(kopf, "login_with_kubeconfig", lambda **_: other)
         assert login() is other
