@@ -1,4 +1,4 @@
-"""Statuses, shares and limits in few words: what the tests of the schedule share."""
+"""Short builders of statuses, shares and limits for the schedule tests."""
 
 from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatus
 from kafka_rebalance.execution.schedule import Ceilings, Limits, RebalanceShare, schedule
@@ -10,7 +10,7 @@ NO_CEILINGS = Ceilings()
 
 
 def copying(*to, source=1, leads=False, started=False):
-    """Ready: broker ``source`` leads and shall send a copy to each of ``to``."""
+    """Ready: broker ``source`` leads and will send a copy to each of ``to``."""
     call = Alter(replicas_of(source, *to), until_in_sync=replicas_of(*to))
     return PartitionStatus(MovePhase.READY, call=call, leader_movement=leads, started=started)
 
@@ -21,7 +21,7 @@ def flying(*to, source=1, leads=False):
 
 
 def stuck(*to, source=1, ours):
-    """In flight and waited for: ours that cannot be cancelled, or a foreign reassignment."""
+    """In flight and not cancellable: one of ours, or a foreign reassignment."""
     return PartitionStatus(MovePhase.WAITING, step=replicas_of(source, *to), started=ours)
 
 
@@ -31,7 +31,7 @@ DROP = PartitionStatus(MovePhase.READY, call=Alter(replicas_of(1, 2)), started=T
 
 
 def tps(*names):
-    """``t-3`` as a topic and a number."""
+    """Split ``t-3`` into topic and partition number."""
     return [TopicPartition(name.rsplit("-", 1)[0], int(name.rsplit("-", 1)[1])) for name in names]
 
 
@@ -48,7 +48,7 @@ def share(statuses, within=None, sizes=None):
 
 
 def cluster_of(*shares):
-    """What metadata shows where the statuses are as they are."""
+    """Cluster metadata that matches these statuses."""
     partitions = {}
     for tp, status in (item for part in shares for item in part.statuses.items()):
         copies = isinstance(status.call, Alter) and status.call.until_in_sync

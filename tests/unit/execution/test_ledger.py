@@ -1,4 +1,4 @@
-"""What is on record, what is left to undo, and that undoing restores what was there."""
+"""The throttle ledger: what is recorded, what is left to restore, and that the original values are restored."""
 
 import json
 
@@ -60,14 +60,14 @@ class TestEntries:
     before = {"t": {LEADER_LIST: Before("9:9", dynamic=True)}}  # noqa: RUF012
 
     def test_what_is_on_record_is_covered(self):
-        """Ledger first: nothing is listed before it is covered."""
+        """Ledger first: no entry is listed before it is recorded."""
         assert not covers_entries(Ledger(), wanted(t=["0:1"]))
         ledger = with_entries(Ledger(), wanted(t=["0:1"]), self.before)
         assert covers_entries(ledger, wanted(t=["0:1"]))
         assert ledger.topics == self.before
 
     def test_the_first_reading_is_the_one_to_restore(self):
-        """A second reading shows our own entries: recorded, they would be left behind for ever."""
+        """A second reading shows our own entries; recording them would leave them behind for ever."""
         ledger = with_entries(Ledger(), wanted(t=["0:1"]), self.before)
         again = with_entries(ledger, wanted(t=["1:1"]), {"t": {LEADER_LIST: Before("9:9,0:1", dynamic=True)}})
         assert again.topics == self.before
@@ -75,17 +75,17 @@ class TestEntries:
 
     @pytest.mark.parametrize("more", [wanted(t=["1:1"]), wanted(u=["0:1"]), {"t": {FOLLOWER_LIST: items("0:1")}}])
     def test_another_topic_side_or_entry_is_not_covered(self, more):
-        """Each must be on record by itself."""
+        """Each must be recorded separately."""
         assert not covers_entries(with_entries(Ledger(), wanted(t=["0:1"]), self.before), more)
 
     def test_a_list_that_could_not_be_read_is_not_recorded(self):
-        """So it stays uncovered and is not touched."""
+        """So it stays uncovered and is not changed."""
         assert with_entries(Ledger(), wanted(t=["0:1"]), {}).empty
 
 
 class TestOthers:
     def test_what_is_listed_for_others_is_told_apart(self):
-        """What a rebalance claims itself is not; what is not listed now stays as it was."""
+        """A partition that a rebalance claims is not foreign; a record that is not listed now stays."""
         u, t = TopicPartition("u", 0), TopicPartition("t", 0)
         assert with_foreign(LEDGER, wanted(t=["0:1"]), {t}).foreign == {u, t}
         assert with_foreign(LEDGER, wanted(u=["0:1"]), ()).foreign == frozenset()
@@ -94,23 +94,23 @@ class TestOthers:
 
 class TestUndo:
     def test_finished_entries_are_subtracted_but_not_those_that_were_there_before(self):
-        """An entry that somebody else had set is not ours, even where we wanted it too."""
+        """An entry that another tool set is not ours, even where we wanted it too."""
         found = stale_entries(LEDGER, wanted(t=["0:2"]))
         assert found == {"t": {LEADER_LIST: items("1:1")}, "u": {LEADER_LIST: items("0:1")}}
 
     def test_a_topic_is_finished_when_no_entry_is_wanted(self):
-        """Then its lists become what they were."""
+        """Then its lists are restored."""
         assert finished_topics(LEDGER, wanted(t=["0:2"], u=[])) == {"u"}
         assert finished_topics(LEDGER, {}) == {"t", "u"}
 
     def test_rates_are_finished_side_by_side(self):
-        """A side that no claim asks for is restored while the other stays, and none of a broker that is kept."""
+        """A side that no claim needs is restored while the other stays; brokers that are kept are not restored."""
         asked = combine({"a": Claim(Rates(leader=3), frozenset({ONE}))})
         assert finished_rates(LEDGER, asked, ()) == {ONE: {FOLLOWER_RATE: OURS}}
         assert finished_rates(LEDGER, asked, {ONE}) == {}
 
     def test_what_is_struck_is_off_the_record(self):
-        """Only what was restored; a broker that did not answer stays."""
+        """Only what was restored is removed; a broker that did not answer stays."""
         left = strike_rates(LEDGER, {ONE: {FOLLOWER_RATE}})
         assert set(left.brokers[ONE]) == {LEADER_RATE}
         assert strike_rates(left, {ONE: {LEADER_RATE}}).brokers == {}
@@ -122,26 +122,26 @@ class TestUndo:
         assert left.topics == LEDGER.topics
 
     def test_a_ledger_with_anything_left_is_not_empty(self):
-        """It is kept until everything is settled, a dead broker included."""
+        """It is kept until everything is restored, dead brokers included."""
         assert Ledger().empty
         assert not with_rates(Ledger(), {(ONE, LEADER_RATE): OURS}).empty
         assert not strike_topics(LEDGER, {"t", "u"}).empty
 
     def test_what_its_owner_made_of_it_is_restored(self):
-        """Not what was there when the run began."""
+        """Not the value from when the run began."""
         record = RateRecord(Before("7", dynamic=True), owner=NOTHING)
         assert record.to_restore == NOTHING
 
 
 class TestProtected:
     def test_what_is_in_flight_unclaimed_keeps_its_entries_and_rates(self):
-        """After a start the resources come in one by one."""
+        """After a restart the resources arrive one by one."""
         keep, brokers = protected(combine({}).entries, LEDGER, {TopicPartition("t", 1): replicas_of(1, 4)})
         assert keep == {"t": {LEADER_LIST: items("1:1")}}
         assert brokers == {1, 4}
 
     def test_what_we_never_throttled_is_nobodys(self):
-        """Reassignments of others that are not on record."""
+        """Foreign reassignments that are not recorded."""
         assert protected({}, LEDGER, {TopicPartition("x", 0): replicas_of(1, 4)}) == ({}, frozenset())
 
 
@@ -157,7 +157,7 @@ class TestCeiling:
         ],
     )
     def test_it_holds_until_somebody_who_was_there_asks_otherwise(self, asked, holds):
-        """A claim that comes or goes is no change of a spec."""
+        """A claim that appears or goes does not change a spec."""
         ceiling = Ceiling(5, {"a": 50, "b": 80})
         assert ceiling.holds({name: RequestedRate(rate) for name, rate in asked.items()}) is holds
 
@@ -178,7 +178,7 @@ class TestRemainingAfter:
         ],
     )
     def test_what_was_there_and_what_others_added_stays(self, before, now, ours, left):
-        """Nothing set before and nothing of others now: the config goes away, or it would stay as an empty value."""
+        """If the list was unset before and holds no foreign entries now, the config is deleted, not left empty."""
         found = remaining_after(Before(before, dynamic=before is not None), now, frozenset(ours))
         assert found == left
 
@@ -194,12 +194,12 @@ class TestText:
     )
 
     def test_round_trip(self):
-        """What is stored is what is read, through JSON text."""
+        """The ledger survives a round trip through JSON text."""
         for ledger in (self.full, Ledger()):
             assert ledger_from_json(json.loads(json.dumps(ledger_to_json(ledger)))) == ledger
 
     def test_equal_ledgers_are_equal_texts(self):
-        """Sorted, so that writing again changes nothing."""
+        """Sorted, so that rewriting it changes nothing."""
         one = Ledger({ONE: {}, TWO: {}}, {}, {"t": {LEADER_LIST: items("0:1", "0:2")}})
         other = Ledger({TWO: {}, ONE: {}}, {}, {"t": {LEADER_LIST: items("0:2", "0:1")}})
         assert json.dumps(ledger_to_json(one)) == json.dumps(ledger_to_json(other))
@@ -225,7 +225,7 @@ class TestText:
         ],
     )
     def test_a_damaged_ledger_is_refused(self, damage):
-        """Never guess what to restore."""
+        """The operator never guesses what to restore."""
         data = ledger_to_json(self.full)
         damage(data)
         with pytest.raises((KeyError, TypeError, ValueError)):

@@ -1,4 +1,4 @@
-"""The status on one partition: done, in flight, ready for which call, or waiting for what."""
+"""The status of one partition: done, in flight, ready for a call, or waiting, and for what."""
 
 import dataclasses
 
@@ -40,36 +40,36 @@ def status_of(partition, direction=FORWARD, *, move=MOVE, paused=False, r=1, **m
 
 class TestLeftAlone:
     def test_a_deleted_partition_is_skipped(self):
-        """Several readings did not show it: it leaves the run."""
+        """Missing from several readings: it leaves the run."""
         found = status_of(None, gone={TP})
         assert (found.phase, found.reason) == (MovePhase.SKIPPED, "TopicDeleted")
 
     def test_one_reading_without_the_partition_proves_nothing(self):
-        """Missing once is unknown, not deleted."""
+        """Missing from one reading means unknown, not deleted."""
         found = status_of(None)
         assert (found.phase, found.reason) == (MovePhase.WAITING, "MetadataMissing")
 
     @pytest.mark.parametrize("direction", list(Direction))
     def test_a_replication_factor_that_somebody_lowered_is_left_alone(self, direction):
-        """No step of ours leaves fewer replicas than before or after: it is not filled up again."""
+        """No step of ours reduces the replicas below both origin and target, so the missing ones are not added back."""
         found = status_of(state(1, 2), direction)
         assert (found.phase, found.reason) == (MovePhase.SKIPPED, "Drifted")
 
     @pytest.mark.parametrize("flight", [{}, {"adding": (4,)}])
     def test_a_re_created_topic_is_skipped_and_never_cancelled(self, flight):
-        """The same name with another id is another topic: neither its lists nor its moves are ours."""
+        """The same name with another id is another topic: neither its lists nor its reassignments are ours."""
         ids = (1, 2, 3, *flight.get("adding", ()))
         found = status_of(state(*ids, topic_id="id-2", **flight))
         assert (found.phase, found.reason, found.cancel) == (MovePhase.SKIPPED, "TopicRecreated", False)
 
     def test_an_unknown_topic_id_is_no_proof_of_a_new_topic(self):
-        """Brokers that do not tell ids, and plans made from files, are matched by name."""
+        """Brokers that report no topic ids, and plans made from files, are matched by name."""
         assert status_of(state(1, 2, 3, topic_id="")).phase is MovePhase.READY
         assert status_of(state(1, 2, 3), move=dataclasses.replace(MOVE, topic_id="")).phase is MovePhase.READY
 
     @pytest.mark.parametrize("direction", list(Direction))
     def test_a_drifted_partition_is_skipped_and_its_replicas_named(self, direction):
-        """A replica where the run cannot have put it is somebody else's doing, whichever way we go."""
+        """A replica that the run cannot have placed was placed by another tool, in every direction."""
         found = status_of(state(1, 2, 7), direction)
         assert (found.phase, found.reason) == (MovePhase.SKIPPED, "Drifted")
         assert "[1, 2, 7]" in found.message
@@ -80,7 +80,7 @@ class TestLeftAlone:
         [((), "ForeignReassignment"), ((1,), "ForeignReassignment"), ((7,), "WedgedReassignment")],
     )
     def test_a_foreign_reassignment_is_waited_for(self, direction, removing, reason):
-        """It is shown and left alone, never cancelled, never counted as ours; a wedged one is named with its cure."""
+        """Reported and left alone, never cancelled or counted as ours; if it is wedged, the message names the fix."""
         found = status_of(state(1, 2, 3, 7, adding=(7,), removing=removing), direction)
         assert (found.phase, found.reason) == (MovePhase.WAITING, reason)
         assert ("kafka-rebalance doctor --cancel-wedged" in found.message) == (reason == "WedgedReassignment")
@@ -90,7 +90,7 @@ class TestLeftAlone:
 
 class TestInFlight:
     def test_ours_is_adopted_after_a_crash(self):
-        """What the plan explains is ours, without any memory of having sent it."""
+        """A reassignment that matches the plan is ours, without any record of having sent it."""
         found = status_of(state(4, 1, 2, 3, adding=(4,)))
         assert found.phase is MovePhase.IN_FLIGHT
         assert found.started
@@ -99,16 +99,16 @@ class TestInFlight:
         assert not found.cancel
 
     def test_the_step_leaves_out_what_is_being_removed(self):
-        """The step is the list that Kafka is on the way to."""
+        """The step is the list that Kafka is moving to."""
         assert status_of(state(4, 2, 3, 1, adding=(4,), removing=(1,))).step == (4, 2, 3)
 
     @pytest.mark.parametrize(("ids", "leads_away"), [((1, 2, 3, 4), False), ((4, 1, 2, 3), True)])
     def test_a_first_that_does_not_lead_is_a_leader_movement(self, ids, leads_away):
-        """L counts what may make another broker lead."""
+        """L counts every call that may change the leader."""
         assert status_of(state(*ids, leader=1, adding=(4,))).leader_movement is leads_away
 
     def test_a_goal_that_differs_is_cancelled_first(self):
-        """KIP-236's duplicates: null, never a redirect."""
+        """The rule for duplicates in KIP-236: cancel with null, never redirect."""
         move = PartitionMove(TP, "id-1", replicas_of(1, 2), replicas_of(1, 2, 3), replicas_of(2, 4))
         found = status_of(state(1, 2, 3, adding=(3,)), move=move)
         assert (found.phase, found.reason, found.cancel) == (MovePhase.READY, "Cancelling", True)
@@ -116,18 +116,18 @@ class TestInFlight:
 
     @pytest.mark.parametrize("direction", [ROLLBACK, REVERT])
     def test_going_back_cancels_what_is_in_flight(self, direction):
-        """A copy that the origin does not have is not waited for."""
+        """The operator does not wait for a copy that the origin does not have."""
         assert status_of(state(4, 1, 2, 3, adding=(4,)), direction).cancel
 
     def test_a_rollback_waits_for_its_own_copies(self):
-        """What is on the way to the origin is the rollback's own step; Revert cancels even that."""
+        """A copy to an original broker is the rollback's own step; Revert cancels even that."""
         going_back = state(4, 2, 3, 1, adding=(1,))
         assert status_of(going_back, ROLLBACK).phase is MovePhase.IN_FLIGHT
         assert status_of(going_back, REVERT).cancel
 
     @pytest.mark.parametrize("direction", [FORWARD, ROLLBACK])
     def test_a_copy_to_a_broker_that_is_away_says_so(self, direction):
-        """It is waited for: a broker that restarts goes on with the copy."""
+        """The operator waits: a broker that restarts continues the copy."""
         move = MOVE if direction is FORWARD else dataclasses.replace(MOVE, origin=MOVE.target)
         there = dataclasses.replace(seen(state(4, 1, 2, 3, adding=(4,)), alive=(1, 2, 3, 5, 6)), restarting={4})
         found = judge(move, there, direction, 1)
@@ -136,42 +136,42 @@ class TestInFlight:
         assert status_of(state(4, 1, 2, 3, adding=(4,))).reason == ""
 
     def test_a_copy_that_waits_for_a_replica_that_stays_says_so(self):
-        """3.9 completes nothing while a member of the target is out of sync, 4.3 no drop."""
+        """Kafka 3.9 completes nothing while a target replica is out of sync; 4.3 completes no drop."""
         found = status_of(state(4, 2, 3, 1, isr=(4, 2, 1), adding=(4,), removing=(1,), leader=1))
         assert (found.phase, found.reason) == (MovePhase.IN_FLIGHT, "ReplicaNotInSync")
         assert "broker 3" in found.message
 
     @pytest.mark.parametrize(("alive", "cancel"), [((1, 2, 4, 5, 6), True), ((1, 2, 3, 4, 5, 6), False)])
     def test_a_rollback_does_not_wait_for_an_original_that_is_gone(self, alive, cancel):
-        """[1,2,3] with the copy on 4 on its way out, 3 out of sync: the drop ends only with 3."""
+        """[1,2,3] with the copy on 4 being removed and 3 out of sync: the drop completes only with 3."""
         found = status_of(state(1, 2, 3, 4, isr=(1, 2, 4), removing=(4,)), ROLLBACK, alive=alive)
         assert found.cancel is cancel
 
     def test_a_rollback_does_not_wait_beside_a_copy_that_is_there(self):
-        """3.9: the original is back in sync, and the step ends only with another one, which is gone."""
+        """Kafka 3.9: the original is back in sync, but the step completes only with a replica whose broker is gone."""
         back = state(1, 4, 3, 2, isr=(4, 3, 2), adding=(2,), leader=4)
         assert status_of(back, ROLLBACK, alive=(2, 3, 4, 5, 6)).cancel
         copying = state(1, 4, 3, 2, isr=(4, 3), adding=(2,), leader=4)
         assert status_of(copying, ROLLBACK, alive=(2, 3, 4, 5, 6)).phase is MovePhase.IN_FLIGHT
 
     def test_a_copy_without_a_source_says_so(self):
-        """Nothing is copied from a partition that nobody leads."""
+        """A partition without a leader has no source to copy from."""
         assert status_of(state(1, 2, 3, 4, isr=(), adding=(4,))).reason == "NoLeader"
 
     def test_a_rollback_cancels_the_copy_to_a_broker_that_is_gone(self):
-        """A deletion ends without it; going forward it is waited for, since the plan wants nothing else."""
+        """A deletion completes without this copy; going forward the operator waits, because the plan requires it."""
         back = state(4, 2, 3, 1, adding=(1,))
         assert status_of(back, ROLLBACK, alive=(2, 3, 4, 5, 6)).cancel
         forth = state(1, 2, 3, 4, adding=(4,))
         assert status_of(forth, FORWARD, alive=(1, 2, 3, 5, 6)).phase is MovePhase.IN_FLIGHT
 
     def test_a_wedged_reassignment_of_ours_is_cancelled(self):
-        """One that adds and removes the same broker never ends by itself."""
+        """A reassignment that adds and removes the same broker never completes."""
         assert status_of(state(1, 2, 3, 4, adding=(4,), removing=(4,))).cancel
 
     @pytest.mark.parametrize(("isr", "possible"), [({4}, False), (set(), False), ({3, 4}, True), ({1}, True)])
     def test_a_null_needs_an_original_in_sync(self, isr, possible):
-        """KIP-236: it would throw away the only live copy, and KRaft refuses it: CancelImpossible, tried again."""
+        """KIP-236: it would drop the only live copy, and KRaft refuses it: CancelImpossible, retried."""
         found = status_of(state(4, 1, 2, 3, isr=isr, adding=(4,)), ROLLBACK)
         assert found.cancel is possible
         if not possible:
@@ -181,7 +181,7 @@ class TestInFlight:
 
 class TestAtRest:
     def test_the_first_step_adds_before_it_drops(self):
-        """Make before break: one call, the new leader in front, until it is in sync."""
+        """Make before break: one call, with the new leader in front, until it is in sync."""
         found = status_of(state(1, 2, 3))
         assert found.phase is MovePhase.READY
         assert found.call == Alter(replicas_of(4, 1, 2, 3), until_in_sync=replicas_of(4))
@@ -189,7 +189,7 @@ class TestAtRest:
         assert not found.started
 
     def test_at_the_target_and_led_by_its_first_it_is_done(self):
-        """Read back, not remembered."""
+        """Read from the cluster, not remembered."""
         assert status_of(state(4, 5, 6)).phase is MovePhase.DONE
         assert status_of(state(1, 2, 3), ROLLBACK).phase is MovePhase.DONE
 
@@ -200,67 +200,67 @@ class TestAtRest:
         assert found.leader_movement
 
     def test_a_partition_that_left_its_planned_list_has_begun(self):
-        """Begun is read from the cluster, so that a crash does not change the order."""
+        """Whether it has begun is read from the cluster, so that a crash does not change the order."""
         assert status_of(state(4, 1, 2, 3, leader=4)).started
 
     @pytest.mark.parametrize("direction", list(Direction))
     def test_without_a_leader_nothing_is_sent(self, direction):
-        """A partition without an ISR waits for one of its replicas."""
+        """A partition without an ISR waits until one of its replicas is back."""
         found = status_of(state(1, 2, 3, isr=()), direction)
         assert (found.phase, found.reason) == (MovePhase.WAITING, "NoLeader")
 
     def test_a_dead_target_is_waited_for(self):
-        """Kafka accepts a fenced target and hangs; we do not send it."""
+        """Kafka accepts a fenced target and hangs, so the operator does not send it."""
         found = status_of(state(1, 2, 3), alive=[1, 2, 3, 5, 6])
         assert (found.phase, found.reason) == (MovePhase.WAITING, "TargetBrokerUnavailable")
 
     def test_without_min_insync_nothing_is_decided(self):
-        """No drop can be judged: the topic counts as not told about."""
+        """No drop can be judged, so the topic counts as missing from metadata."""
         unknown = dataclasses.replace(seen(state(1, 2, 3)), min_insync={})
         assert judge(MOVE, unknown, FORWARD, 1).reason == "MetadataMissing"
 
     def test_the_topics_own_min_insync_is_used(self):
-        """With min.insync.replicas above the ISR, more copies are added than R."""
+        """With min.insync.replicas above the ISR size, more than R copies are added."""
         assert len(status_of(state(1, 2, 3, isr=(1,)), min_insync=1).call.until_in_sync) == 1
         assert len(status_of(state(1, 2, 3, isr=(1,)), min_insync=3).call.until_in_sync) == 2
 
     def test_a_min_insync_above_the_replication_factor_moves_all_the_same(self):
-        """A single replica, min.insync.replicas of 2: never more are demanded than there would be."""
+        """One replica and min.insync.replicas=2: never more is required than there will be replicas."""
         move = PartitionMove(TP, "id-1", replicas_of(1), replicas_of(1), replicas_of(4))
         assert status_of(state(4, 1, leader=4), move=move, min_insync=2).call == Alter(replicas_of(4))
 
     def test_a_replication_factor_is_not_lowered_below_min_insync(self):
-        """Producers with acks=all would be turned away."""
+        """Producers with acks=all would be rejected."""
         move = PartitionMove(TP, "id-1", replicas_of(1, 2), replicas_of(1, 2), replicas_of(1))
         found = status_of(state(1, 2), move=move, min_insync=2)
         assert (found.phase, found.reason) == (MovePhase.WAITING, "MinInsyncReplicas")
 
     def test_a_larger_replication_factor_stays_where_the_topic_asks_for_it_now(self):
-        """The way back would turn producers away."""
+        """A rollback would make the topic reject producers."""
         move = PartitionMove(TP, "id-1", replicas_of(1), replicas_of(1), replicas_of(1, 2, 3))
         found = status_of(state(1, 2, 3), ROLLBACK, move=move, min_insync=2)
         assert (found.phase, found.reason) == (MovePhase.SKIPPED, "BelowMinInsyncReplicas")
         assert status_of(state(1, 2, 3), ROLLBACK, move=move, min_insync=1, r=2).call == Alter(replicas_of(1))
 
     def test_a_rollback_that_cannot_be_done_is_named(self):
-        """OriginalBrokerGone: skipped, so that teardown ends."""
+        """OriginalBrokerGone: skipped, so that the teardown completes."""
         found = status_of(state(4, 2, 3), ROLLBACK, alive=[2, 3, 4, 5, 6])
         assert (found.phase, found.reason) == (MovePhase.SKIPPED, "OriginalBrokerGone")
 
     @pytest.mark.parametrize("direction", [ROLLBACK, REVERT])
     def test_a_dead_original_leader_is_not_waited_for(self, direction):
-        """With the replicas back, the deletion does not wait until the dead broker can lead; it is named."""
+        """With the replicas back, the deletion does not wait until the dead broker leads; the message names it."""
         found = status_of(state(1, 2, 3, isr=(2, 3), leader=2), direction, alive=[2, 3, 4, 5, 6])
         assert (found.phase, found.reason) == (MovePhase.SKIPPED, "PreferredLeaderGone")
         assert "1" in found.message
 
     def test_the_order_is_repaired_before_a_dead_leader_is_named(self):
-        """A null restores the set, not the order; Kafka elects the dead one when it returns."""
+        """A null restores the set, not the order; Kafka elects the dead leader when it returns."""
         found = status_of(state(3, 2, 1, isr=(2, 3), leader=3), ROLLBACK, alive=[2, 3, 4, 5, 6])
         assert (found.phase, found.call) == (MovePhase.READY, Alter(replicas_of(1, 2, 3)))
 
     def test_a_leader_that_did_not_lead_before_is_not_elected(self):
-        """The run did not touch it, or put it back: whoever led before the run may go on leading."""
+        """The run did not move it, or moved it back: the broker that led before the run may keep the leadership."""
         move = dataclasses.replace(MOVE, origin_leader=BrokerId(2))
         assert status_of(state(1, 2, 3, leader=3), ROLLBACK, move=move).phase is MovePhase.DONE
         move = dataclasses.replace(MOVE, origin_leader=BrokerId(1))
@@ -269,49 +269,49 @@ class TestAtRest:
 
 class TestDeadReplicas:
     def test_one_that_goes_is_replaced_in_one_call(self):
-        """Both version lines complete it; on 3.9 an addition beside it would wait for ever."""
+        """Both 3.9 and 4.x complete it; on 3.9 a separate addition would wait for ever."""
         move = PartitionMove(TP, "id-1", replicas_of(1, 2, 3), replicas_of(1, 2, 3), replicas_of(1, 2, 4))
         found = status_of(state(1, 2, 3, isr=(1, 2)), move=move, alive=(1, 2, 4))
         assert found.call == Alter(replicas_of(1, 2, 4), until_in_sync=replicas_of(4))
 
     def test_all_that_go_are_replaced_together(self):
-        """Above R: on 3.9 the other one would hold up the first."""
+        """More than R: on 3.9 the second dead replica would block the first."""
         move = PartitionMove(TP, "id-1", replicas_of(1, 2, 3), replicas_of(1, 2, 3), replicas_of(1, 4, 5))
         found = status_of(state(1, 2, 3, isr=(1,)), move=move, alive=(1, 4, 5))
         assert found.call == Alter(replicas_of(1, 4, 5), until_in_sync=replicas_of(4, 5))
 
     def test_a_dead_leader_to_be_replaced_goes_with_the_addition_of_the_new_one(self):
-        """The new leader in front, the dead one out; it is elected once in sync."""
+        """The new leader in front, the dead one removed; elected once in sync."""
         move = PartitionMove(TP, "id-1", replicas_of(1, 2, 3), replicas_of(1, 2, 3), replicas_of(4, 2, 3))
         found = status_of(state(1, 2, 3, isr=(2, 3), leader=2), move=move, alive=(2, 3, 4))
         assert found.call == Alter(replicas_of(4, 2, 3), until_in_sync=replicas_of(4))
 
     def test_beside_one_that_stays_nothing_is_begun(self):
-        """Kafka would hold the copy too many until the dead broker returns."""
+        """Kafka would keep the extra copy until the dead broker returns."""
         move = PartitionMove(TP, "id-1", replicas_of(1, 2, 3), replicas_of(1, 2, 3), replicas_of(1, 4, 3))
         found = status_of(state(1, 2, 3, isr=(1, 2)), move=move, alive=(1, 2, 4))
         assert (found.phase, found.reason, found.started) == (MovePhase.WAITING, "ReplicaNotInSync", False)
         assert "broker 3" in found.message
 
     def test_a_rollback_beside_one_that_stays_is_named_and_ends(self):
-        """Half way back with a dead original in the list: it can not be brought further."""
+        """Half way back with a dead original in the list: it cannot be moved any further."""
         found = status_of(state(1, 4, 3, isr=(4, 3), leader=4), ROLLBACK, alive=(2, 3, 4, 5, 6))
         assert (found.phase, found.reason) == (MovePhase.SKIPPED, "OriginalBrokerGone")
 
 
 class TestListsThatStay:
-    """The plan changes nothing of the list."""
+    """Moves where the plan does not change the list."""
 
     STAYS = dataclasses.replace(MOVE, target=MOVE.origin)
 
     def test_a_partition_that_is_only_remembered_is_let_be(self):
-        """An earlier plan of the run was about it: who leads it and in what order it is, is nobody's business now."""
+        """An earlier plan of the run moved it; its leader and order no longer matter."""
         for found in (state(1, 2, 3, leader=2), state(3, 1, 2, leader=3)):
             assert status_of(found, move=self.STAYS).phase is MovePhase.DONE
 
     @pytest.mark.parametrize("origin", [(1, 2, 3), (3, 2, 1)])
     def test_an_election_is_for_the_list_that_was_planned_from(self, origin):
-        """Put in another order meanwhile, it is somebody else's."""
+        """If the order changed meanwhile, another tool did it."""
         move = dataclasses.replace(self.STAYS, origin=replicas_of(*origin), elects=True)
         found = status_of(state(3, 1, 2, leader=3), move=move)
         assert (found.phase, found.reason) == (MovePhase.SKIPPED, "Drifted")
@@ -319,20 +319,20 @@ class TestListsThatStay:
 
 
 class TestPaused:
-    """Suspended, frozen or outside a window: only what leads to a rest point is sent."""
+    """Suspended, frozen or outside a window: only calls that lead to a rest point are sent."""
 
     def test_no_partition_begins(self):
-        """The step it would take is shown all the same."""
+        """The step that it would take is still reported."""
         found = status_of(state(1, 2, 3), paused=True)
         assert (found.phase, found.reason, found.call) == (MovePhase.WAITING, "Paused", None)
         assert found.step == (4, 1, 2, 3)
 
     def test_no_further_copy_is_begun_half_way(self):
-        """A partition at its replication factor rests, whatever is missing."""
+        """A partition at its replication factor is at a rest point, even with replicas still to move."""
         assert status_of(state(4, 2, 3), paused=True).reason == "Paused"
 
     def test_a_copy_too_many_is_dropped(self):
-        """Above the replication factor is no rest point."""
+        """Above the replication factor is not a rest point."""
         found = status_of(state(4, 1, 2, 3, leader=4), paused=True)
         assert found.phase is MovePhase.READY
         assert len(found.call.replicas) == 3
@@ -342,23 +342,23 @@ class TestPaused:
         assert status_of(state(4, 5, 6, leader=5), paused=True).call == Elect(BrokerId(4))
 
     def test_not_an_election_that_is_all_there_is_to_do(self):
-        """Nothing has been begun: it is a step like any other."""
+        """Nothing has begun, so the election is a step like any other."""
         move = dataclasses.replace(MOVE, target=MOVE.origin, elects=True)
         assert status_of(state(1, 2, 3, leader=2), move=move).call == Elect(BrokerId(1))
         assert status_of(state(1, 2, 3, leader=2), move=move, paused=True).reason == "Paused"
 
     def test_neither_one_that_an_earlier_plan_prepared(self):
-        """The plan that elects is a new one, whatever made the list as it is."""
+        """The plan that elects is new, whatever changed the list before."""
         now = replicas_of(2, 1, 3)
         move = dataclasses.replace(MOVE, planned_from=now, target=now, elects=True)
         assert status_of(state(2, 1, 3, leader=1), move=move, paused=True).reason == "Paused"
 
     def test_a_null_is_never_blocked(self):
-        """Cancelling remains possible under freeze."""
+        """Cancelling remains possible during a freeze."""
         assert status_of(state(4, 1, 2, 3, adding=(4,)), ROLLBACK, paused=True).cancel
 
     def test_what_is_in_flight_goes_on(self):
-        """A pause stops new steps only."""
+        """A pause only stops new steps."""
         assert status_of(state(4, 1, 2, 3, adding=(4,)), paused=True).phase is MovePhase.IN_FLIGHT
 
 
@@ -366,7 +366,7 @@ class TestOrderRepairUnderAPause:
     """Section 5: freeze, suspend and windows never block an order repair."""
 
     def test_an_order_repair_is_never_blocked(self):
-        """A null restored the set but not the order: the origin's order may go out although new steps are held back."""
+        """A null restored the set but not the order: the reorder to the origin is sent while new steps are paused."""
         move = PartitionMove(TP, "id-1", replicas_of(1, 2, 3), replicas_of(1, 2, 3), replicas_of(4, 2, 3))
         found = status_of(state(2, 3, 1, leader=1), ROLLBACK, move=move, paused=True)
         assert found.call == Alter(replicas_of(1, 2, 3))
@@ -376,12 +376,12 @@ class TestACopyThatIsNotInSync:
     """In sync means the ISR in metadata, not an empty listing."""
 
     def test_nothing_in_sync_goes_for_it(self):
-        """Broker 4 has the copy, the listing is empty, metadata does not show it in the ISR yet: 1 stays."""
+        """Broker 4 has the copy and the listing is empty, but metadata does not show 4 in the ISR yet: 1 stays."""
         move = PartitionMove(TP, "id-1", replicas_of(1, 2), replicas_of(1, 2), replicas_of(2, 4))
         found = status_of(state(1, 2, 4, isr=(1, 2), leader=2), move=move)
         assert (found.phase, found.reason) == (MovePhase.WAITING, "CopyNotInSync")
 
     def test_what_is_out_of_sync_itself_may_go(self):
-        """Dropping a replica that is out of sync takes nothing away."""
+        """Dropping an out-of-sync replica does not reduce the ISR."""
         move = PartitionMove(TP, "id-1", replicas_of(1, 2), replicas_of(1, 2), replicas_of(2, 4))
         assert status_of(state(1, 2, 4, isr=(2,), leader=2), move=move).call == Alter(replicas_of(2, 4))

@@ -1,4 +1,4 @@
-"""How far a run is, how fast it goes, and when it counts as standing still."""
+"""A run's progress, its rate, and when it counts as stalled."""
 
 import dataclasses
 
@@ -44,33 +44,33 @@ def measured(*ids, isr, adding=(), on_disk=None, direction=Direction.FORWARD, ph
 
 class TestMeasure:
     def test_a_copy_counts_by_its_bytes_until_it_is_in_sync(self):
-        """In sync is what the ISR says; before, what lies on the destination's disk."""
+        """In-sync replicas come from the ISR; other copies count by the bytes on the destination's disk."""
         found = measured(3, 1, 2, 4, isr=[1, 2, 3], adding=(3, 4), on_disk={4: 250})
         assert (found.bytes_total, found.bytes_moved) == (2000, 1250)
         assert (found.replicas_total, found.replicas_completed) == (2, 1)
 
     def test_a_copy_never_counts_for_more_than_its_size(self):
-        """A partition that grows while it is copied is not done before it is in sync."""
+        """A partition that grows while it is copied is not done until it is in sync."""
         found = measured(3, 1, 2, isr=[1, 2], adding=(3,), on_disk={3: 5000})
         assert found.bytes_moved == 1000
         assert found.replicas_completed == 0
 
     def test_a_replica_in_sync_counts_whole_though_it_is_smaller(self):
-        """Retention may have deleted meanwhile what was planned to be copied."""
+        """Retention may have deleted some of the bytes that were planned to be copied."""
         assert measured(3, 1, 2, isr=[1, 2, 3], on_disk={3: 10}).bytes_moved == 1000
 
     def test_bytes_of_a_stray_copy_do_not_count(self):
-        """A broker that is no replica has nothing of it, whatever lies on its disk."""
+        """A log directory on a broker that is not a replica does not count."""
         assert measured(1, 2, isr=[1, 2], on_disk={3: 900}).bytes_moved == 0
 
     def test_a_rollback_counts_the_copies_at_the_origin(self):
-        """Going back, what has to be fetched is what the origin had and the target has not."""
+        """In a rollback, the bytes to fetch are those of the original replicas that the target lacks."""
         found = measured(4, 1, 2, isr=[4, 2], adding=(1,), on_disk={1: 300}, direction=Direction.ROLLBACK)
         assert (found.replicas_total, found.replicas_completed, found.bytes_moved) == (2, 1, 1300)
 
     @pytest.mark.parametrize(("ids", "adding", "above"), [((3, 1, 2), (), 1), ((1, 3), (), 0), ((3, 1, 2), (3,), 0)])
     def test_only_a_partition_at_rest_is_above_its_replication_factor(self, ids, adding, above):
-        """In flight a copy too many is the way it works; left at rest it is to be listed."""
+        """An extra copy is normal in flight; only a partition left at rest with one is reported."""
         assert measured(*ids, isr=[1], adding=adding).above_replication_factor == above
 
     @pytest.mark.parametrize(
@@ -84,14 +84,14 @@ class TestMeasure:
         ],
     )
     def test_each_partition_is_counted_once(self, phase, counted):
-        """Ready but not sent is waiting."""
+        """Ready but not sent counts as waiting."""
         found = measured(1, 2, isr=[1, 2], phase=phase)
         names = ("completed", "in_flight", "waiting", "skipped")
         counts = {f"partitions_{name}": getattr(found, f"partitions_{name}") for name in names}
         assert {name for name, count in counts.items() if count} == {counted}
 
     def test_of_a_partition_left_alone_only_what_has_arrived_counts(self):
-        """The rest never comes: with it neither the percentage nor the time left would be true."""
+        """The rest will never arrive; counting it would falsify the percentage and the time left."""
         found = measured(3, 1, 2, isr=[1, 2, 3], phase=MovePhase.SKIPPED)
         assert (found.bytes_total, found.bytes_moved) == (1000, 1000)
 
@@ -114,13 +114,13 @@ class TestPercent:
         ],
     )
     def test_by_bytes_else_by_partitions_and_100_only_at_the_end(self, changes, percent):
-        """99 until the last partition is done or skipped, whatever the bytes say."""
+        """99 until the last partition is done or skipped, whatever the bytes are."""
         assert dataclasses.replace(NONE, **changes).percent == percent
 
 
 class TestPace:
     def test_the_rate_is_bytes_per_second_and_smoothed(self):
-        """The first reading sets it, later ones bend it."""
+        """The first reading sets the rate, later readings adjust it."""
         pace = start_pace(NONE, 100.0)
         assert pace.rate == 0.0
         pace = pace.follow(dataclasses.replace(NONE, bytes_moved=200), 120.0)
@@ -129,7 +129,7 @@ class TestPace:
         assert 10.0 < pace.rate < 20.0
 
     def test_readings_close_together_do_not_bend_the_rate(self):
-        """Disk sizes are read now and then: a short interval shows none or all of it, and counts in the next one."""
+        """Disk sizes are read periodically: a short interval may show none or all of a change; the next counts it."""
         pace = start_pace(NONE, 0.0).follow(dataclasses.replace(NONE, bytes_moved=150), 0.5)
         assert (pace.rate, pace.at) == (0.0, 0.0)
         assert pace.follow(dataclasses.replace(NONE, bytes_moved=200), 20.0).rate == pytest.approx(10.0)
@@ -137,23 +137,23 @@ class TestPace:
     @pytest.mark.parametrize("change", [{"bytes_moved": 1}, {"replicas_completed": 1}, {"partitions_completed": 1}])
     @pytest.mark.parametrize("now", [0.5, 60.0])
     def test_bytes_copies_or_partitions_are_an_advance(self, change, now):
-        """The progress criterion: any of the three, at once."""
+        """Any of the three counts as progress, immediately."""
         assert start_pace(NONE, 0.0).follow(dataclasses.replace(NONE, **change), now).advanced_at == now
 
     def test_more_in_flight_is_no_advance(self):
-        """Submitting is not getting anywhere: a stall is measured from the last byte."""
+        """Submitting is not progress: a stall is measured from the last byte."""
         pace = start_pace(NONE, 0.0)
         for now in (1.0, 2.0, 900.0):
             pace = pace.follow(dataclasses.replace(NONE, partitions_in_flight=int(now)), now)
         assert pace.advanced_at == 0.0
 
     def test_the_rate_is_never_negative(self):
-        """A copy that starts again loses bytes."""
+        """A copy that restarts loses bytes."""
         pace = start_pace(dataclasses.replace(NONE, bytes_moved=500), 0.0).follow(NONE, 10.0)
         assert pace.rate == 0.0
 
     def test_the_steady_rate_is_the_mean_of_the_first_minutes(self):
-        """Batches begin and end: one that ends makes no jump."""
+        """Batches begin and end: the end of one must not make the rate jump."""
         pace = start_pace(NONE, 0.0)
         for now, moved in ((10.0, 1000), (20.0, 1000), (30.0, 1000), (40.0, 2000)):
             pace = pace.follow(dataclasses.replace(NONE, bytes_moved=moved), now)
@@ -161,7 +161,7 @@ class TestPace:
         assert pace.steady < pace.rate
 
     def test_later_it_follows_within_minutes(self):
-        """Half an hour at 10 bytes per second, then 100: five minutes later most of the change shows."""
+        """Half an hour at 10 bytes per second, then 100: after five minutes most of the change is visible."""
         pace, moved = start_pace(NONE, 0.0), 0
         for now in range(10, 2110, 10):
             moved += 100 if now <= 1800 else 1000
@@ -171,7 +171,7 @@ class TestPace:
         assert 60.0 < pace.steady < 80.0
 
     def test_how_often_it_is_read_does_not_matter(self):
-        """The operator looks more often while something is in flight."""
+        """The operator reads more often while copies are in flight."""
         often, seldom = start_pace(NONE, 0.0), start_pace(NONE, 0.0)
         for now in range(5, 1205, 5):
             found = dataclasses.replace(NONE, bytes_moved=now * (10 if now <= 600 else 20))
@@ -180,14 +180,14 @@ class TestPace:
         assert often.steady == pytest.approx(seldom.steady, rel=0.02)
 
     def test_a_burst_at_the_start_is_no_fastest_pace(self):
-        """Small partitions arrive at once; what follows shows how fast it is."""
+        """Small partitions complete at once; the later readings show the real rate."""
         pace = start_pace(NONE, 0.0).follow(dataclasses.replace(NONE, bytes_moved=900), 3.0)
         for now in range(10, 200, 10):
             pace = pace.follow(dataclasses.replace(NONE, bytes_moved=900 + now), float(now))
         assert pace.fastest < 20.0
 
     def test_the_fastest_pace_is_remembered(self):
-        """Half as fast now, it may be as fast again."""
+        """Half as fast now, but it may speed up again."""
         pace, moved = start_pace(NONE, 0.0), 0
         for now in range(10, 3000, 10):
             moved += 100 if now <= 900 else 50
@@ -202,25 +202,25 @@ def paced(steady, fastest=None):
 
 class TestRangeOfTimeLeft:
     def test_from_what_the_throttle_allows_to_what_is_seen(self):
-        """The throttle may let through more than what the pauses between steps leave."""
+        """The throttle may allow more than the pauses between steps leave."""
         assert seconds_left_range(NONE, paced(10.0, fastest=50.0), 40.0) == (40.0, 100.0)
 
     def test_unthrottled_from_the_fastest_pace_seen(self):
-        """Nothing else bounds it."""
+        """There is no other bound."""
         assert seconds_left_range(NONE, paced(10.0, fastest=50.0), None) == (20.0, 100.0)
 
     def test_the_longest_is_never_below_the_shortest(self):
-        """The throttle was lowered just now: what was seen before no longer holds."""
+        """The throttle was lowered just now: the rate measured before no longer applies."""
         assert seconds_left_range(NONE, paced(10.0), 400.0) == (400.0, 400.0)
 
     @pytest.mark.parametrize("pace", [None, paced(0.0), paced(1e-9)])
     @pytest.mark.parametrize("at_throttle", [None, 40.0])
     def test_nothing_is_promised_while_nothing_moves(self, pace, at_throttle):
-        """What the throttle would allow is no estimate of something that stands still."""
+        """The throttle is no estimate while nothing moves."""
         assert seconds_left_range(NONE, pace, at_throttle) is None
 
     def test_nothing_left_takes_no_time(self):
-        """Also where no pace was ever seen."""
+        """Also when no rate was ever measured."""
         assert seconds_left_range(dataclasses.replace(NONE, bytes_moved=1000), None, None) == (0.0, 0.0)
 
 
@@ -232,34 +232,34 @@ class TestBytesLeft:
         return bytes_left([MOVE], {TP: PartitionStatus(phase)}, cluster, on_disk, direction)
 
     def test_into_each_destination_and_out_of_the_leader(self):
-        """3 has a quarter of its copy, 4 nothing yet; both fetch from the leader."""
+        """3 has a quarter of its copy, 4 has nothing yet; both fetch from the leader."""
         assert self.left(1, 2, 3, isr=[1, 2], on_disk={3: 250}) == ({3: 750, 4: 1000}, {1: 1750})
 
     def test_what_is_in_sync_lacks_nothing(self):
-        """Whatever is produced meanwhile is no longer throttled."""
+        """Later fetches are no longer throttled."""
         assert self.left(1, 2, 3, isr=[1, 2, 3], on_disk={3: 1}) == ({3: 0, 4: 1000}, {1: 1000})
 
     def test_a_rollback_goes_the_other_way(self):
-        """What the origin had and the target has not."""
+        """The bytes of the original replicas that the target lacks."""
         assert self.left(4, 3, isr=[3, 4], direction=Direction.ROLLBACK, leader=4) == ({1: 1000, 2: 1000}, {4: 2000})
 
     @pytest.mark.parametrize("phase", [MovePhase.SKIPPED, MovePhase.DONE])
     def test_nothing_comes_of_what_is_left_alone(self, phase):
-        """Nor of what is done."""
+        """Nor from what is done."""
         assert self.left(1, 2, isr=[1, 2], phase=phase) == ({}, {})
 
     def test_without_a_leader_it_counts_at_its_destinations(self):
-        """Where it will be fetched from is not known."""
+        """The source of the copy is unknown."""
         assert self.left(1, 2, isr=[1, 2], leader=None) == ({3: 1000, 4: 1000}, {})
 
 
 class TestLostMoves:
-    """How much of the plan others have made void."""
+    """How much of the plan changes by others have made void."""
 
     LOST = PartitionStatus(MovePhase.SKIPPED, "Drifted")
 
     def rows(self):
-        """Two copies, a new order, an election, and one that the plan leaves where it is."""
+        """Two copies, a reorder, an election, and a partition that the plan does not change."""
         lists = [((1, 2, 3), (4, 5, 3)), ((1, 2, 3), (2, 1, 3)), ((1, 2, 3), (1, 2, 3)), ((1, 2, 3), (1, 2, 3))]
         return [
             PartitionMove(
@@ -270,27 +270,27 @@ class TestLostMoves:
 
     @pytest.mark.parametrize(("number", "lost"), [(0, 2), (1, 1), (2, 1), (3, 0)])
     def test_each_counts_for_what_it_was(self, number, lost):
-        """Of four: what the plan leaves is no part of it."""
+        """Of four: a partition that the plan does not change does not count."""
         assert lost_moves(self.rows(), {TopicPartition("t", number): self.LOST}) == (lost, 4)
 
 
 class TestProduceRates:
     def test_growth_over_time(self):
-        """Retention may delete more than comes in; a partition read once only has no rate."""
+        """Retention may delete more than is produced; a partition read only once has no rate."""
         before = {TopicPartition("t", 0): 100, TopicPartition("t", 1): 100, TopicPartition("t", 2): 5}
         after = {TopicPartition("t", 0): 400, TopicPartition("t", 1): 50, TopicPartition("t", 3): 5}
         assert produce_rates(before, after, 10.0) == {TopicPartition("t", 0): 30.0, TopicPartition("t", 1): 0.0}
 
     @pytest.mark.parametrize("seconds", [0.0, -1.0])
     def test_no_time_between_the_readings(self, seconds):
-        """Nothing can be said."""
+        """No rate can be computed."""
         assert produce_rates({TP: 1}, {TP: 2}, seconds) == {}
 
 
 class TestTimeLeft:
     @pytest.mark.parametrize(("moved", "rate", "seconds"), [(0, 10, 100), (1000, 0, 0), (500, 10, 50)])
     def test_at_this_rate(self, moved, rate, seconds):
-        """Bytes left over the rate; nothing left takes no time."""
+        """Bytes left divided by the rate; nothing left takes no time."""
         assert seconds_left(dataclasses.replace(NONE, bytes_moved=moved), rate) == seconds
 
     def test_nothing_is_promised_while_nothing_moves(self):
@@ -298,7 +298,7 @@ class TestTimeLeft:
         assert seconds_left(NONE, 0.0) is None
 
     def test_the_fullest_pipe_at_the_throttle_is_the_bound(self):
-        """Rates are per broker: the busiest one decides, on the side that takes longer."""
+        """Rates are per broker: the busiest broker decides, on the slower side."""
         into, out = {BrokerId(1): 1000, BrokerId(2): 300}, {BrokerId(3): 900}
         assert seconds_at_throttle(into, out, throttled(100, 100)) == 10
         assert seconds_at_throttle(into, out, throttled(50, 100)) == 18
@@ -307,7 +307,7 @@ class TestTimeLeft:
         assert seconds_at_throttle({}, {}, throttled(100, 100)) == 0
 
     def test_a_broker_with_rates_of_its_own_counts_with_those(self):
-        """Slower or faster than the rest; unlimited ones are no bound."""
+        """Slower or faster than the others; an unlimited broker is no bound."""
         into = {BrokerId(1): 1000, BrokerId(2): 300}
         assert seconds_at_throttle(into, {}, throttled(100, 100, b2=Rates(10, 10))) == 30
         assert seconds_at_throttle(into, {}, throttled(100, 100, b1=Rates(500, 500))) == 3

@@ -1,4 +1,4 @@
-"""Who goes first where several rebalances want the same partitions."""
+"""Which rebalance goes first when several need the same partitions."""
 
 import dataclasses
 from datetime import UTC, datetime, timedelta
@@ -17,23 +17,23 @@ def partitions(*names):
 
 
 def claimant(key, *names, priority=0, hours=0.0, tearing_down=False, holds=False, at_rest=True, asks=True):
-    """One that waits since so many hours, unless said otherwise."""
+    """A rebalance that has waited for ``hours``, unless set otherwise."""
     since = NOW - timedelta(hours=hours)
     return Claimant(key, f"ns/{key}", partitions(*names), priority, since, tearing_down, holds, at_rest, asks)
 
 
 def running(key, *names, **rest):
-    """One with copies in flight."""
+    """A rebalance with copies in flight."""
     return claimant(key, *names, holds=True, at_rest=False, **rest)
 
 
 def look(*claimants, before=None, hours=0.0):
-    """One look, so many hours after NOW."""
+    """The queue as seen ``hours`` after NOW."""
     return line_up(claimants, before or {}, NOW + timedelta(hours=hours))
 
 
 def shown(places):
-    """What each may do: name of the first that it waits for and position, or that it runs."""
+    """Per rebalance: that it runs, or the first one that it waits for and its position."""
     return {
         key: "runs" if p.runs else f"{'yields to' if p.yields else 'waits for'} {p.behind}, {p.position}"
         for key, p in places.items()
@@ -47,17 +47,17 @@ class TestTogether:
         assert shown(found) == {"x": "runs", "y": "runs", "z": "runs"}
 
     def test_an_overlapping_one_is_queued_behind_the_holder(self):
-        """One common partition is enough; position and holder are shown."""
+        """One common partition is enough; the position and the holder are reported."""
         found = look(running("x", "a0", "a1"), claimant("y", "a1", "a2"))
         assert shown(found) == {"x": "runs", "y": "waits for ns/x, 1"}
 
     def test_nobody_waits_for_itself_or_for_nothing(self):
-        """No partitions, no overlap; nobody there, nobody placed."""
+        """No partitions, no overlap; no claimants, no places."""
         assert shown(look(claimant("x"), claimant("y"))) == {"x": "runs", "y": "runs"}
         assert look() == {}
 
     def test_positions_count_those_that_go_before(self):
-        """Three for the same partitions are first, second and third, whoever is listed first."""
+        """Three with the same partitions are first, second and third, in whatever order they are listed."""
         line = [claimant("y", "a0", hours=1), claimant("w", "a0", hours=3), claimant("z", "a0", hours=2)]
         assert shown(look(*line, running("x", "a0"))) == {
             "x": "runs",
@@ -67,12 +67,12 @@ class TestTogether:
         }
 
     def test_those_that_do_not_overlap_have_the_same_position(self):
-        """Both will start when the holder is done."""
+        """Both start when the holder is done."""
         found = look(running("x", "a0", "b0"), claimant("y", "a0", hours=1), claimant("z", "b0"))
         assert (found["y"].position, found["z"].position) == (1, 1)
 
     def test_a_queued_one_is_not_passed_by_a_later_one_that_could_run(self):
-        """Else many small rebalances would starve a large one: z would be free to run beside x."""
+        """Otherwise many small rebalances would starve a large one: z could run beside x."""
         found = look(running("x", "a0"), claimant("y", "a0", "b0", hours=1), claimant("z", "b0"))
         assert shown(found) == {"x": "runs", "y": "waits for ns/x, 1", "z": "waits for ns/y, 2"}
 
@@ -91,17 +91,17 @@ class TestOrderOfThoseThatWait:
         ids=["priority", "the older", "key", "a rollback", "age adds priority", "whole hours only"],
     )
     def test_in_this_order(self, first, second):
-        """Tearing down, then priority and whole hours waited, then the older, then the key."""
+        """Teardowns first, then priority plus whole hours waited, then the older, then the key."""
         found = look(second, first)
         assert shown(found) == {first.key: "runs", second.key: f"waits for ns/{first.key}, 1"}
 
     def test_a_time_to_come_is_no_age(self):
-        """Clocks of API server and operator differ."""
+        """The clocks of the API server and the operator differ."""
         found = look(claimant("x", "a0", hours=-50), claimant("y", "a0", priority=-1))
         assert found["x"].runs
 
     def test_who_has_been_displaced_goes_before_one_that_never_ran(self):
-        """At the same priority: what it began is finished first."""
+        """At the same priority, a run that has begun is finished first."""
         stands_back = Place(runs=False, behind="ns/gone", position=1, yields=True, at=NOW)
         found = look(claimant("new", "a0", hours=0.5), claimant("old", "a0", holds=True), before={"old": stands_back})
         assert shown(found) == {"old": "runs", "new": "waits for ns/old, 1"}
@@ -109,7 +109,7 @@ class TestOrderOfThoseThatWait:
 
 class TestPreemption:
     def test_a_higher_priority_has_the_holder_drain_first(self):
-        """At rest points only: until then it waits, and the holder starts nothing new."""
+        """Only at a rest point: until then the new one waits, and the holder starts no new steps."""
         urgent, holder = claimant("u", "a0", priority=1), running("h", "a0")
         found = look(holder, urgent)
         assert shown(found) == {"u": "waits for ns/h, 1", "h": "yields to ns/u, 2"}
@@ -118,7 +118,7 @@ class TestPreemption:
         assert shown(found) == {"u": "runs", "h": "waits for ns/u, 1"}
 
     def test_a_rollback_displaces_whatever_the_priority(self):
-        """And is never displaced itself."""
+        """And a rollback is never displaced itself."""
         found = look(running("h", "a0", priority=9), claimant("r", "a0", tearing_down=True))
         assert shown(found) == {"r": "waits for ns/h, 1", "h": "yields to ns/r, 2"}
         found = look(running("r", "a0", tearing_down=True), claimant("u", "a0", priority=9))
@@ -126,12 +126,12 @@ class TestPreemption:
 
     @pytest.mark.parametrize("priority", [0, -1])
     def test_age_alone_displaces_nobody(self, priority):
-        """It only orders those that wait: two of the same priority would take turns else."""
+        """Age only orders those that wait: otherwise two of the same priority would keep displacing each other."""
         found = look(running("h", "a0"), claimant("w", "a0", priority=priority, hours=500))
         assert shown(found) == {"h": "runs", "w": "waits for ns/h, 1"}
 
     def test_who_got_in_by_its_age_keeps_the_place(self):
-        """The one that it passed has the higher priority, and would take the place back at once else."""
+        """The one that it passed has a higher priority and would otherwise take the place back at once."""
         aged, high = claimant("w", "a0", hours=10), claimant("h", "a0", priority=3)
         found = look(aged, high)
         assert found["w"].runs
@@ -139,14 +139,14 @@ class TestPreemption:
         assert shown(found) == {"w": "runs", "h": "waits for ns/w, 1"}
 
     def test_the_time_in_which_it_runs_makes_no_older(self):
-        """A priority set now acts on what has been running for days."""
+        """A new priority also takes effect on a rebalance that has been running for days."""
         holder = running("h", "a0", priority=1)
         before = look(holder)
         found = look(holder, claimant("u", "a0", priority=2, hours=-100), before=before, hours=100)
         assert found["h"].yields
 
     def test_a_displaced_one_does_not_come_back_by_its_age(self):
-        """It has run for 50 hours, which is no waiting; the place passes over once."""
+        """It has run for 50 hours, which is not waiting; the place changes hands once."""
         holder, urgent = running("h", "a0", hours=50), claimant("u", "a0", priority=1)
         found = look(holder, urgent)
         for hours in (0.1, 0.2, 20.0):
@@ -156,7 +156,7 @@ class TestPreemption:
             urgent = dataclasses.replace(urgent, holds=True, at_rest=False)
 
     def test_a_displaced_one_waits_like_the_others(self):
-        """When u is done, who has waited longer goes first: the place that h had does not count any more."""
+        """When u is done, the one that has waited longer goes first: that h held the place before does not count."""
         holder, urgent = claimant("h", "a0", holds=True), claimant("u", "a0", priority=1)
         waiter = claimant("w", "a0", hours=3)
         found = look(holder, urgent, waiter)
@@ -164,12 +164,12 @@ class TestPreemption:
         assert shown(look(holder, waiter, before=found)) == {"w": "runs", "h": "waits for ns/w, 1"}
 
     def test_nobody_drains_for_one_that_could_not_start(self):
-        """One holder is as urgent as the one that waits for both: the other goes on meanwhile."""
+        """One holder has the same priority as the one that waits for both, so the other holder continues."""
         found = look(running("x", "a0"), running("y", "b0", priority=5), claimant("u", "a0", "b0", priority=5))
         assert shown(found) == {"x": "runs", "y": "runs", "u": "waits for ns/y, 1"}
 
     def test_who_waits_for_a_holder_does_not_shield_it(self):
-        """Age has put w first among those that wait, but it cannot displace h; u can."""
+        """By age w is first among those that wait, but it cannot displace h; u can."""
         line = claimant("w", "a0", hours=20), claimant("u", "a0", priority=10)
         found = look(running("h", "a0"), *line)
         assert shown(found) == {"u": "waits for ns/h, 1", "w": "waits for ns/u, 2", "h": "yields to ns/u, 3"}
@@ -177,7 +177,7 @@ class TestPreemption:
         assert shown(found) == {"u": "runs", "w": "waits for ns/u, 1", "h": "waits for ns/u, 2"}
 
     def test_a_place_set_free_on_the_way_is_used(self):
-        """u displaces h; w, which waited for h as well, does not overlap u and starts with it."""
+        """u displaces h; w also waited for h, does not overlap u, and starts with it."""
         found = look(running("h", "a0", "b0"), claimant("u", "a0", priority=10), claimant("w", "b0", hours=20))
         assert shown(found) == {"u": "waits for ns/h, 1", "w": "waits for ns/h, 1", "h": "yields to ns/u, 2"}
 
@@ -185,7 +185,7 @@ class TestPreemption:
 class TestRest:
     @pytest.mark.parametrize("holds", [True, False])
     def test_one_at_rest_that_asks_for_nothing_is_passed(self, holds):
-        """Suspended, outside its window, awaiting approval, refused: the place is held only while steps may go out."""
+        """Suspended, outside its window, awaiting approval, refused: it keeps its place only while it can submit."""
         suspended = claimant("s", "a0", priority=9, holds=holds, asks=False)
         assert shown(look(suspended, claimant("w", "a0"))) == {"w": "runs", "s": "waits for ns/w, 1"}
 
@@ -195,7 +195,7 @@ class TestRest:
         assert shown(found) == {"s": "runs", "w": "waits for ns/s, 1"}
 
     def test_passed_once_it_takes_its_turn(self):
-        """It is resumed while the other runs, has nothing in flight, and at its priority waits."""
+        """It is resumed while the other runs, has nothing in flight, and waits at the same priority."""
         suspended, other = claimant("s", "a0", holds=True, asks=False, hours=9), claimant("w", "a0")
         found = look(suspended, other)
         resumed, other = dataclasses.replace(suspended, asks=True), dataclasses.replace(other, holds=True)
@@ -203,7 +203,7 @@ class TestRest:
         assert shown(found) == {"w": "runs", "s": "waits for ns/w, 1"}
 
     def test_not_passed_it_keeps_its_place(self):
-        """Nobody wanted the partitions while it was suspended; who comes now waits."""
+        """No other rebalance wanted the partitions while it was suspended; a new one waits."""
         suspended = claimant("s", "a0", holds=True, asks=False)
         found = look(suspended)
         assert found["s"].runs
@@ -211,7 +211,7 @@ class TestRest:
         assert shown(look(resumed, claimant("w", "a0", hours=9), before=found, hours=0.1))["s"] == "runs"
 
     def test_being_suspended_is_no_waiting(self):
-        """Only who would go and may not grows older."""
+        """Only the time in which it could run but has to wait adds to its age."""
         waiter, holder = claimant("w", "a0"), running("h", "a0")
         before = look(waiter, holder)
         assert look(waiter, holder, before=before, hours=30)["w"].waited == timedelta(hours=30)
@@ -221,7 +221,7 @@ class TestRest:
 
 class TestAfterAStart:
     def test_an_open_run_keeps_its_place(self):
-        """Between two steps nothing is in flight; a newcomer of the same priority still waits."""
+        """Between two steps nothing is in flight; a new rebalance of the same priority still waits."""
         found = look(claimant("h", "a0", holds=True), claimant("w", "a0", hours=100))
         assert shown(found) == {"h": "runs", "w": "waits for ns/h, 1"}
 
@@ -236,7 +236,7 @@ class TestAfterAStart:
         ids=["priority", "in flight", "the older", "a rollback"],
     )
     def test_of_two_open_runs_one_goes_on(self, first, second):
-        """One had been displaced or passed; the other drains if it has to, and they stay as they are from then on."""
+        """One had been displaced or passed; the other drains if necessary, and the places stay stable afterwards."""
         found = look(second, first)
         assert found[first.key].runs
         assert not found[second.key].runs
@@ -245,5 +245,5 @@ class TestAfterAStart:
         assert look(*swapped, before=found, hours=0.1)[first.key].runs
 
     def test_it_has_waited_since_it_asked(self):
-        """A queued one keeps its age over a restart of the operator."""
+        """A queued rebalance keeps its age when the operator restarts."""
         assert look(claimant("w", "a0", hours=7))["w"].waited == timedelta(hours=7)

@@ -1,4 +1,4 @@
-"""The state machine of one throttle rate: every row of its table, and the ledger row that each write needs."""
+"""The state machine of one throttle rate: every row of its table, and the ledger row that each write requires."""
 
 from dataclasses import replace
 
@@ -42,14 +42,14 @@ def twice(state, value, row=ROW):
 
 
 def test_the_samples_are_all_phases():
-    """So that the tests below walk every row of the table."""
+    """So that the tests below cover every row of the table."""
     assert {s.phase for s in (UNKNOWN, WRITTEN, IN_PLACE, OVERWRITTEN, RESTORED)} == set(RatePhase)
 
 
 class TestWritten:
     @EVERY
     def test_an_answered_write(self, state):
-        """The rate counts as set; what was doubted before is past."""
+        """The rate counts as set; earlier doubts are dropped."""
         doubted = replace(state, doubt=Doubt(7, 50))
         assert transition(doubted, RateWritten(60, answered=True), NOW) == Transition(
             RateState(0.0, RatePhase.WRITTEN, 60)
@@ -57,26 +57,26 @@ class TestWritten:
 
     @EVERY
     def test_an_unanswered_write(self, state):
-        """It may have reached the broker or not, and may do so later."""
+        """The write may have reached the broker, or may still do so."""
         assert transition(state, RateWritten(60, answered=False), NOW) == Transition(RateState(NOW))
 
 
 class TestReadWhileClaimed:
     @EVERY
     def test_the_expected_rate(self, state):
-        """Read back; after a restore it is our rate read late, or the same value: the restore stays in mind."""
+        """Read back; after a restore it is our rate read late, or an equal value: the phase stays RESTORED."""
         phase = RatePhase.RESTORED if state is RESTORED else RatePhase.IN_PLACE
         assert read(state, 50) == Transition(RateState(0.0, phase, 50))
 
     def test_what_is_known_to_be_set_is_expected_before_the_ledger(self):
-        """A brake holds: its rate is read again and again."""
+        """An emergency brake stays: its rate is read again and again."""
         braked = RateState(0.0, RatePhase.IN_PLACE, 3)
         assert read(braked, 3).state == braked
 
     @EVERY
     @pytest.mark.parametrize("value", [None, 3, 60])
     def test_another_value_for_the_first_time(self, state, value):
-        """Noted. Unless an earlier write of ours explains it, nothing is written over it meanwhile."""
+        """Noted. Unless an earlier write of ours explains the value, it is not overwritten meanwhile."""
         stale = value is None and state.phase not in READ_BEFORE
         doubt = Doubt(value, None if stale else 50)
         assert read(state, value) == Transition(replace(state, doubt=doubt))
@@ -84,20 +84,20 @@ class TestReadWhileClaimed:
     @EVERY
     @pytest.mark.parametrize("value", [None, 3, 20, 60])
     def test_another_value_than_the_last_time(self, state, value):
-        """It has to be read twice in a row, too; what must not be written over stays so."""
+        """The same value has to be read twice in a row; a value that must not be overwritten stays protected."""
         found = read(replace(state, doubt=Doubt(7, 50)), value)
         assert found == Transition(replace(state, doubt=Doubt(value, 50)))
 
     @EVERY
     def test_one_of_our_earlier_rates(self, state):
-        """Nobody's doing: it is written over. That ours was read before is remembered."""
+        """No one else changed it, so it is overwritten. The state remembers that our rate was read before."""
         phase = RatePhase.OVERWRITTEN if state.phase in READ_BEFORE else RatePhase.UNKNOWN
         assert twice(state, 20) == Transition(RateState(0.0, phase))
 
     @pytest.mark.parametrize("original", [None, 900])
     @EVERY
     def test_the_original_value(self, state, original):
-        """Before ours was read back, it is a write of ours that is late or lost; afterwards somebody's doing."""
+        """Before our rate was read back, our write is late or lost; afterwards another tool restored the value."""
         row = replace(ROW, before=Before("900", dynamic=True)) if original else ROW
         found = twice(state, original, row)
         assert found.state == RateState(0.0)
@@ -105,7 +105,7 @@ class TestReadWhileClaimed:
 
     @EVERY
     def test_a_lower_rate_is_a_ceiling(self, state):
-        """An emergency brake: in place, and restored in the end."""
+        """An emergency brake: it is in place, and it is restored at the end."""
         row = replace(ROW, owner=Before("3", dynamic=True), ceiling=Ceiling(3, {"a": 50}))
         state = RateState(0.0, RatePhase.IN_PLACE, 3)
         assert twice(state, 3) == Transition(state)
@@ -113,32 +113,32 @@ class TestReadWhileClaimed:
 
     @EVERY
     def test_a_lower_rate_is_believed_in_every_phase(self, state):
-        """Whatever was known before."""
+        """Regardless of the earlier phase."""
         found = twice(state, 3)
         assert (found.state, found.action) == (RateState(0.0, RatePhase.IN_PLACE, 3), RateAction.SAVE_CEILING)
         assert found.row.ceiling == Ceiling(3, {"a": 50})
 
     @EVERY
     def test_a_higher_rate_is_put_back(self, state):
-        """And what somebody set is restored in the end. A brake is over with it."""
+        """The value that was set by hand is restored at the end. A brake ends with it."""
         row = replace(ROW, ceiling=Ceiling(3, {"a": 50}))
         reverted = replace(ROW, owner=Before("60", dynamic=True))
         assert twice(state, 60, row) == Transition(RateState(0.0), RateAction.SAVE_REVERT, reverted)
 
     def test_a_deleted_rate_is_put_back(self):
-        """Nothing is restored in the end."""
+        """At the end the config stays unset."""
         reverted = replace(ROW, owner=UNSET)
         assert twice(IN_PLACE, None) == Transition(RateState(0.0), RateAction.SAVE_REVERT, reverted)
 
     def test_beside_a_replication_throttle_the_new_value_is_that_throttle(self):
-        """Not so a brake."""
+        """A brake does not change it."""
         row = replace(ROW, before=Before("900", dynamic=True))
         assert twice(IN_PLACE, 700, row).row.basis == Before("700", dynamic=True)
         assert twice(IN_PLACE, 3, row).row.basis is None
 
     @EVERY
     def test_before_any_rate_is_on_record(self, state):
-        """There is nothing to compare with."""
+        """There is no value to compare with."""
         assert read(state, 50, replace(ROW, applied=None)) == Transition(state)
 
 
@@ -146,39 +146,39 @@ class TestReadUnclaimed:
     @EVERY
     @pytest.mark.parametrize("value", [20, 50])
     def test_a_rate_of_ours(self, state, value):
-        """Restored, as often as it takes."""
+        """Restored as often as necessary."""
         assert read(state, value, asked={}) == Transition(state, RateAction.RESTORE)
 
     @EVERY
     def test_a_rate_of_somebody_else(self, state):
-        """It stays."""
+        """The value stays."""
         assert read(state, 7, asked={}) == Transition(state, RateAction.STRIKE)
 
     @pytest.mark.parametrize("original", [None, 900])
     @EVERY
     def test_the_original_value(self, state, original):
-        """With a rate of ours set, it is a late reading, and restored all the same."""
+        """If our rate was set, the reading is late, and the value is restored anyway."""
         row = replace(ROW, before=Before("900", dynamic=True)) if original else ROW
         action = RateAction.RESTORE if state.rate else RateAction.STRIKE
         assert read(state, original, row, {}) == Transition(state, action)
 
     @EVERY
     def test_an_unanswered_write_may_still_arrive(self, state):
-        """For half a minute; not after a restore, which the broker carried out behind it."""
+        """For half a minute; not after a restore, which the broker processed after it."""
         late = replace(state, rate=None, unanswered_at=NOW - LATE_SECONDS + 1)
         over = state is RESTORED
         assert read(late, None, asked={}).action is (RateAction.STRIKE if over else RateAction.RESTORE)
         assert read(late, None, asked={}, now=NOW + 1).action is RateAction.STRIKE
 
     def test_after_a_restore_the_original_value_ends_it(self):
-        """Also where a claim came back meanwhile, and ours was read late."""
+        """Also if a claim returned meanwhile and our rate was read late."""
         assert read(read(RESTORED, 50).state, None, asked={}).action is RateAction.STRIKE
 
 
 class TestRestored:
     @EVERY
     def test_an_answered_restore(self, state):
-        """When a write was last unanswered does not change."""
+        """The time of the last unanswered write does not change."""
         started = replace(state, unanswered_at=5.0, doubt=Doubt(7, 50))
         assert transition(started, RateWritten(None, answered=True), NOW) == Transition(
             RateState(5.0, RatePhase.RESTORED)
@@ -186,7 +186,7 @@ class TestRestored:
 
     @EVERY
     def test_an_unanswered_restore(self, state):
-        """An earlier one that was answered still counts."""
+        """An earlier restore that was answered still counts."""
         expected = RESTORED if state is RESTORED else UNKNOWN
         assert transition(state, RateWritten(None, answered=False), NOW) == Transition(expected)
 
@@ -194,7 +194,7 @@ class TestRestored:
 class TestMustWrite:
     @EVERY
     def test_what_is_not_in_place(self, state):
-        """Written again and again until it is."""
+        """Written again and again until it is in place."""
         assert state.must_write(50) is (state.rate is None)
         assert state.must_write(51)
 
@@ -205,7 +205,7 @@ class TestMustWrite:
         assert not state.lacks(None)
 
     def test_a_doubted_value_is_not_written_over(self):
-        """It may be a brake. Another rate was not meant: it may be written."""
+        """It may be a brake. A different rate may be written, as the brake was not aimed at it."""
         doubted = read(UNKNOWN, 3).state
         assert not doubted.must_write(50)
         assert doubted.lacks(50)
@@ -214,16 +214,16 @@ class TestMustWrite:
 
 class TestRowToWrite:
     def test_a_new_rate_is_recorded_with_those_that_may_be_set(self):
-        """All that were written, until one of them is read back."""
+        """All written rates are recorded until one of them is read back."""
         assert row_to_write(ROW, 60, WRITTEN, ASKED) == replace(ROW, written=frozenset({20, 50, 60}), applied=60)
         assert row_to_write(ROW, 60, IN_PLACE, ASKED) == replace(ROW, written=frozenset({50, 60}), applied=60)
 
     def test_a_known_rate_adds_nothing(self):
-        """What may be set is the same as before."""
+        """The set of rates that may be set does not change."""
         assert row_to_write(ROW, 20, IN_PLACE, ASKED) == replace(ROW, applied=20)
 
     def test_a_ceiling_holds_until_a_claim_asks_otherwise(self):
-        """It caps, and does not raise; a claim that comes changes nothing."""
+        """It caps the rate and never raises it; a new claim changes nothing."""
         row = replace(ROW, ceiling=Ceiling(30, {"a": 50}))
         assert row_to_write(row, 50, UNKNOWN, ASKED | {"b": RequestedRate(9)}).applied == 30
         assert row_to_write(row, 10, UNKNOWN, ASKED).applied == 10

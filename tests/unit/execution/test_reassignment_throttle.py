@@ -1,4 +1,4 @@
-"""KIP-542 on stock brokers: what all claims together come to on each broker and list."""
+"""KIP-542 on stock brokers: the rate and list entries on each broker that result from all claims."""
 
 import pytest
 
@@ -49,16 +49,16 @@ def state(*ids, isr=None, adding=(), removing=()):
 
 
 class TestTable:
-    """The four rows of KIP-542: ``replication.throttled.rate`` and ours, each set or not."""
+    """The four rows of KIP-542: ``replication.throttled.rate`` and our rate, each set or unset."""
 
     @pytest.mark.parametrize("mode", [ADDITIVE, SEPARATE])
     def test_only_replication_has_a_rate(self, mode):
-        """Reassigning replicas join its lists and take part in it; nothing is written."""
+        """Reassigning replicas join its lists and share its rate; no rate is written."""
         assert target_of(200, {}, mode) == Target(None, listed=True)
 
     @pytest.mark.parametrize("mode", [ADDITIVE, SEPARATE])
     def test_only_reassignment_has_one(self, mode):
-        """It holds for what is listed, and only reassigning replicas are."""
+        """The rate applies to listed replicas, and only reassigning replicas are listed."""
         assert target_of(None, {"a": RequestedRate(50)}, mode) == Target(50, listed=True, claim="a")
 
     @pytest.mark.parametrize("mode", [ADDITIVE, SEPARATE])
@@ -68,12 +68,12 @@ class TestTable:
 
     @pytest.mark.parametrize(("mode", "rate"), [(ADDITIVE, 250), (SEPARATE, 50)])
     def test_both_have(self, mode, rate):
-        """The total, which a stock broker cannot split; or the lower of the two."""
+        """The sum, which a stock broker cannot split; or the lower of the two."""
         assert target_of(200, {"a": RequestedRate(50)}, mode) == Target(rate, listed=True, claim="a")
 
     @pytest.mark.parametrize("mode", [ADDITIVE, SEPARATE])
     def test_above_the_replication_rate_is_a_configuration_error(self, mode):
-        """Nothing is to be written; both values and who asked are named. The same rate is none."""
+        """Nothing is written; the message has both values and the claim. An equal rate is not an error."""
         found = target_of(200, {"a": RequestedRate(201)}, mode)
         assert (found.rate, found.listed) == (None, True)
         assert all(word in found.refused for word in ("201", "200", "(a)"))
@@ -81,11 +81,11 @@ class TestTable:
 
     @pytest.mark.parametrize(("mode", "rate"), [(ADDITIVE, 400), (SEPARATE, 200)])
     def test_a_default_gives_way(self, mode, rate):
-        """Nobody asked for it, so nobody made an error."""
+        """No user asked for the default, so it is not an error."""
         assert target_of(200, {"a": RequestedRate(300, explicit=False)}, mode) == Target(rate, listed=True, claim="a")
 
     def test_the_lowest_claim_binds_and_is_named(self):
-        """And the next one when it ends."""
+        """When it ends, the next lowest binds."""
         asked = {"a": RequestedRate(100), "b": RequestedRate(50), "c": RequestedRate(70)}
         assert target_of(None, asked, ADDITIVE) == Target(50, listed=True, claim="b")
         del asked["b"]
@@ -93,13 +93,13 @@ class TestTable:
 
     @pytest.mark.parametrize(("value", "rate"), [(None, None), ("", None), ("-1", None), ("0", 0), ("7", 7)])
     def test_what_counts_as_unset(self, value, rate):
-        """-1 as in KIP-542; a static config may have it, brokers refuse it as a dynamic one."""
+        """-1 as in KIP-542; a static config may have it, but brokers refuse it as a dynamic config."""
         assert rate_in(value) == rate
 
 
 class TestCombine:
     def test_each_claim_asks_on_its_own_brokers_and_sides(self):
-        """Rates are per broker; the minimum is taken where they meet."""
+        """Rates are per broker; where claims overlap, the minimum applies."""
         found = combine(
             {
                 "a": claim(leader=100, follower=30, brokers=[ONE, TWO]),
@@ -112,7 +112,7 @@ class TestCombine:
         assert found.asked(THREE, FOLLOWER_RATE) == {}
 
     def test_one_broker_can_have_other_rates(self):
-        """An override replaces both sides; None unsets one there."""
+        """An override replaces both sides; None removes the limit on a side."""
         overrides = {TWO: Rates(500, None)}
         found = combine({"a": claim(leader=100, follower=30, brokers=[ONE, TWO], overrides=overrides)})
         assert found.asked(ONE, FOLLOWER_RATE) == {"a": RequestedRate(30)}
@@ -120,7 +120,7 @@ class TestCombine:
         assert found.asked(TWO, FOLLOWER_RATE) == {}
 
     def test_entries_of_all_claims_are_listed(self):
-        """A list holds what moves now, whoever moves it; without rates too, for replication may have one."""
+        """A list holds everything that moves now, for every claim; also without rates, as replication may have one."""
         found = combine(
             {
                 "a": claim(1, 1, sends={"t": ["0:1"]}, receives={"t": ["0:4"]}),
@@ -135,21 +135,21 @@ class TestCombine:
 
 class TestWhoIsListed:
     def test_every_present_replica_sends_and_only_new_ones_receive(self):
-        """Any replica may become leader between two ticks, one that is added too; a follower in sync is not slowed."""
+        """Any replica, even an added one, may become leader between two ticks; a follower in sync is not slowed."""
         assert brokers_to_throttle(state(1, 2, 3), replicas_of(4, 2, 3)) == ({1, 2, 3, 4}, {4})
 
     def test_in_flight_the_answer_is_the_same(self):
-        """Before and after the order reaches Kafka the same replicas are listed, or the lists would flap."""
+        """The same replicas are listed before and after the call reaches Kafka; otherwise the lists would flap."""
         flying = state(4, 2, 3, 1, isr=(1, 2, 3), adding=(4,), removing=(1,))
         assert brokers_to_throttle(flying, flying.replicas) == ({1, 2, 3, 4}, {4})
 
     def test_a_reorder_or_a_drop_copies_nothing(self):
-        """No destination, nothing to throttle."""
+        """Without a destination there is nothing to throttle."""
         assert brokers_to_throttle(state(1, 2, 3), replicas_of(3, 1, 2))[1] == frozenset()
         assert brokers_to_throttle(state(1, 2, 3), replicas_of(1, 2))[1] == frozenset()
 
     def test_a_replica_that_stays_and_is_out_of_sync_needs_relief(self):
-        """The leaders' side slows every follower of a listed partition that is out of the ISR (recorded)."""
+        """The leaders' side slows every out-of-sync follower of a listed partition (recorded from brokers)."""
         assert not needs_relief(state(1, 2, 3), replicas_of(1, 2, 3, 4))
         assert needs_relief(state(1, 2, 3, isr=(1, 2)), replicas_of(1, 2, 3, 4))
         flying = state(4, 1, 2, 3, isr=(1, 2, 3), adding=(4,))
@@ -157,7 +157,7 @@ class TestWhoIsListed:
         assert needs_relief(state(4, 1, 2, 3, isr=(1, 2), adding=(4,)), flying.replicas)
 
     def test_one_that_goes_needs_none(self):
-        """Nobody waits for it."""
+        """The step does not wait for it."""
         assert not needs_relief(state(1, 2, 3, isr=(1, 2)), replicas_of(1, 2, 4))
         going = state(4, 1, 2, 3, isr=(1, 2), adding=(4,), removing=(3,))
         assert not needs_relief(going, going.replicas)

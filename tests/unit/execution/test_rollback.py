@@ -1,4 +1,4 @@
-"""Where a deleted rebalance's partitions go (KIP-236)."""
+"""Where the partitions of a deleted rebalance go (KIP-236)."""
 
 import pytest
 
@@ -23,12 +23,12 @@ class TestRollbackTarget:
         [(1, 2, 3), (2, 3, 1), (4, 1, 2, 3), (1, 2, 3, 4, 5), (4, 2, 3), (4, 5, 3), (4, 5, 6)],
     )
     def test_everything_goes_back_to_the_origin_in_its_order(self, present):
-        """Untouched, reordered, above the replication factor, half way or complete: the origin, leader first."""
+        """Untouched, reordered, above the replication factor, half way or complete: to the origin, leader first."""
         assert rollback_target(ORIGIN, TARGET, state(*present), ALIVE) == ORIGIN
 
     @pytest.mark.parametrize("present", [(1, 4), (4, 1), (4, 5, 6)])
     def test_copies_that_a_larger_replication_factor_asked_for_stay_with_revert(self, present):
-        """Each is a step that is complete; a rollback takes them away."""
+        """Each is a completed step; a rollback removes the copies."""
         found = rollback_target(replicas_of(1), TARGET, state(*present), ALIVE, only_in_flight=True)
         assert isinstance(found, Skip)
         assert rollback_target(replicas_of(1), TARGET, state(*present), ALIVE) == (1,)
@@ -42,35 +42,35 @@ class TestRollbackTarget:
         assert all(str(b) in found.message for b in dead)
 
     def test_a_dead_original_that_is_still_a_replica_does_not_matter(self):
-        """It need not be added, so its death does not keep the others from coming back."""
+        """It need not be added, so the others can still move back."""
         assert rollback_target(ORIGIN, TARGET, state(1, 4, 3), ALIVE - {1}) == ORIGIN
 
     def test_above_the_replication_factor_a_dead_original_goes_and_its_copy_stays(self):
-        """Kafka drops nothing beside a dead replica that stays."""
+        """Kafka completes no drop while a dead replica remains in the list."""
         present = state(1, 2, 3, 4, isr={2, 3, 4}, leader=2)
         assert rollback_target(ORIGIN, TARGET, present, ALIVE - {1}) == (2, 3, 4)
         assert rollback_target(ORIGIN, TARGET, present, ALIVE - {1}, only_in_flight=True) == (2, 3, 4)
 
     @pytest.mark.parametrize("only_in_flight", [False, True])
     def test_above_the_replication_factor_a_restarting_original_is_waited_for(self, only_in_flight):
-        """It will be in sync again, and then the copy can go."""
+        """It will be in sync again, and then the copy can be dropped."""
         present = state(1, 2, 3, 4, isr={2, 3, 4}, leader=2)
         found = rollback_target(ORIGIN, TARGET, present, ALIVE - {1}, restarting={1}, only_in_flight=only_in_flight)
         assert isinstance(found, Wait)
         assert "broker 1" in found.message
 
     def test_copies_above_the_replication_factor_are_shed_although_an_original_is_gone(self):
-        """What cannot be restored at least does not keep a copy too many; in-sync copies survive."""
+        """A partition that cannot be restored at least keeps no extra copy; in-sync copies survive."""
         present = state(4, 2, 3, 5, isr={2, 4, 5}, leader=4)
         assert rollback_target(ORIGIN, TARGET, present, ALIVE - {1}) == (4, 2, 5)
 
 
 class TestRevert:
-    """deletionPolicy Revert: only what is in flight goes back."""
+    """deletionPolicy Revert: only partitions in flight move back."""
 
     @pytest.mark.parametrize("present", [(4, 5, 6), (4, 2, 3), (4, 5, 3)])
     def test_completed_steps_stay(self, present):
-        """At the replication factor and without all its originals, a partition is at a rest point."""
+        """At its replication factor and without all its originals, a partition is at a rest point."""
         found = rollback_target(ORIGIN, TARGET, state(*present), ALIVE, only_in_flight=True)
         assert isinstance(found, Skip)
         assert found.reason == "LeftInPlace"
@@ -81,12 +81,12 @@ class TestRevert:
         assert rollback_target(ORIGIN, TARGET, state(*present), ALIVE, only_in_flight=True) == ORIGIN
 
     def test_a_half_done_later_step_sheds_its_superset(self):
-        """The leader, then the in-sync ones, in the present order, down to the original count."""
+        """The leader, then in-sync replicas in their present order, down to the original count."""
         present = state(4, 2, 3, 5, isr={4, 2, 3})
         assert rollback_target(ORIGIN, TARGET, present, ALIVE, only_in_flight=True) == (4, 2, 3)
 
     def test_a_completed_reorder_stays(self):
-        """A target that is the origin in another order has arrived."""
+        """A target that reorders the origin has been reached."""
         target = replicas_of(2, 1, 3)
         found = rollback_target(ORIGIN, target, state(2, 1, 3), ALIVE, only_in_flight=True)
         assert isinstance(found, Skip)
@@ -105,5 +105,5 @@ class TestDropSet:
         ],
     )
     def test_leader_then_in_sync_then_the_rest(self, ids, isr, leader, count, dropped):
-        """KIP-236: what the first ``count`` of leader ++ in-sync ++ out-of-sync do not cover."""
+        """KIP-236: the replicas beyond the first ``count`` of leader ++ in-sync ++ out-of-sync."""
         assert drop_set(state(*ids, isr=isr, leader=leader), count) == dropped

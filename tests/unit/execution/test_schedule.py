@@ -1,4 +1,4 @@
-"""What is sent for a rebalance: the choice among what is ready, under every cap at once."""
+"""What is sent for a rebalance: the choice among ready partitions, under all caps at once."""
 
 import pytest
 from tests.unit.execution.scheduling import (
@@ -29,62 +29,62 @@ class TestLimits:
         assert len(chosen({f"t-{i}": copying(10) for i in range(5)}, p=p).alters) == expected
 
     def test_what_is_in_flight_and_what_is_cancelled_count_towards_p(self):
-        """A slot is free only when Kafka has let go of it."""
+        """A slot is free only when Kafka has finished with the partition."""
         orders = chosen({"t-0": flying(10), "t-1": CANCEL, "t-2": copying(10), "t-3": copying(10)}, p=3)
         assert names(orders) == ["t-2"]
 
     @pytest.mark.parametrize(("ours", "expected"), [(True, []), (False, ["t-1"])])
     def test_ours_that_cannot_be_cancelled_takes_a_slot_and_a_foreign_one_none(self, ours, expected):
-        """P counts what the rebalance has in flight, whatever becomes of it; nobody else's."""
+        """P counts everything that the rebalance has in flight, and nothing of others."""
         assert names(chosen({"t-0": stuck(10, ours=ours), "t-1": copying(11)}, p=1)) == expected
 
     def test_a_lowered_p_stops_new_ones_only(self):
-        """Patched below what is in flight, nothing is sent until it has drained."""
+        """If P is lowered below what is in flight, nothing is sent until enough has drained."""
         assert chosen({"t-0": flying(10), "t-1": flying(11), "t-2": copying(12)}, p=1) == Orders()
 
     def test_never_more_than_l_leader_movements(self):
-        """KIP-435's L counts those in flight too; elections and copies alike."""
+        """KIP-435's L includes those in flight, elections and copies alike."""
         statuses = {"t-0": flying(10, leads=True), "t-1": ELECTION, "t-2": copying(11, leads=True)}
         orders = chosen({**statuses, "t-3": copying(12, leads=True)}, leaders=3)
         assert orders.elections == tuple(tps("t-1"))
         assert names(orders) == ["t-2"]
 
     def test_a_partition_held_by_l_is_passed_by_others(self):
-        """L holds leader movements back, not the queue behind them; and what is not sent takes no slot of P."""
+        """L holds back leader movements, not those behind them; a partition that is not sent takes no slot of P."""
         orders = chosen({"t-0": copying(10, leads=True), "t-1": ELECTION, "t-2": copying(10)}, leaders=0, p=1)
         assert names(orders) == ["t-2"]
         assert orders.elections == ()
 
     def test_never_more_copies_than_the_cap(self):
-        """reassignment.max.concurrent.replica.movements counts replicas, those in flight included."""
+        """reassignment.max.concurrent.replica.movements counts replicas, including those in flight."""
         statuses = {"t-0": flying(10, 11), "t-1": copying(12, 13), "t-2": copying(14, 15), "t-3": copying(16)}
         assert len(chosen(statuses, copies=4).alters) == 1
         assert sorted(names(chosen(statuses, copies=5))) in (["t-1", "t-3"], ["t-2", "t-3"])
 
     def test_a_smaller_step_passes_a_larger_one_that_does_not_fit(self):
-        """Between the same brokers too: what is left of the cap is used."""
+        """Between the same brokers, too: the rest of the cap is used."""
         statuses = {"t-0": flying(12), "t-1": copying(10, 11), "t-2": copying(10)}
         assert names(chosen(statuses, copies=2, sizes={"t-1": 9, "t-2": 1})) == ["t-2"]
 
     def test_calls_without_a_copy_pass_a_full_cap(self):
-        """A drop frees a replica: holding it back would hold everything, also when the cap was lowered meanwhile."""
+        """A drop frees a replica: blocking it would block everything, also when the cap was lowered meanwhile."""
         orders = chosen({"t-0": DROP, "t-1": ELECTION, "t-2": copying(10), "t-3": flying(10, 11)}, copies=1)
         assert names(orders) == ["t-0"]
         assert orders.elections == tuple(tps("t-1"))
 
     def test_a_step_larger_than_the_cap_passes_alone(self):
-        """R may be above the cap; such a step would never come otherwise."""
+        """R may exceed the cap; otherwise such a step would never be sent."""
         assert names(chosen({"t-0": copying(10, 11, 12), "t-1": copying(13, 14, 15)}, copies=2)) == ["t-0"]
         assert not chosen({"t-0": copying(10, 11, 12), "t-1": flying(13)}, copies=2).alters
 
     def test_cancels_are_never_held_back(self):
-        """No limit keeps anybody from stopping."""
+        """No limit prevents cancelling."""
         part = share({f"t-{i}": CANCEL for i in range(5)}, limits(p=0, leaders=0, copies=0))
         assert sent(part, ceilings=Ceilings(0, 0, 0))[0].cancels == tuple(tps(*(f"t-{i}" for i in range(5))))
 
     @pytest.mark.parametrize("phase", [MovePhase.DONE, MovePhase.WAITING, MovePhase.SKIPPED, MovePhase.IN_FLIGHT])
     def test_only_what_is_ready_is_sent(self, phase):
-        """A status of any other phase sends nothing, whatever step it shows."""
+        """A partition in any other phase sends nothing, whatever step it shows."""
         assert chosen({"t-0": PartitionStatus(phase, step=replicas_of(1, 2))}) == Orders()
 
 
@@ -104,13 +104,13 @@ class TestPerBroker:
         assert len(chosen(statuses, out=cap).alters) == expected
 
     def test_what_is_in_flight_counts_on_both_sides(self):
-        """Into what it adds, out of its leader."""
+        """At the destinations that it adds, and at its leader."""
         statuses = {"t-0": flying(10, source=1), "t-1": copying(10, source=2), "t-2": copying(11, source=1)}
         assert names(chosen(statuses, to=1)) == ["t-2"]
         assert names(chosen(statuses, out=1)) == ["t-1"]
 
     def test_a_foreign_reassignment_loads_a_broker_too(self):
-        """Bytes are bytes, whoever asked for them."""
+        """Bytes count, whoever submitted the reassignment."""
         assert not chosen({"t-0": stuck(10, ours=False), "t-1": copying(10, source=2)}, to=1).alters
 
     def test_every_destination_of_a_step_must_have_room(self):
@@ -119,12 +119,12 @@ class TestPerBroker:
         assert names(chosen(statuses, to=1)) == ["t-2"]
 
     def test_every_copy_of_a_step_counts_at_its_source(self):
-        """R copies at once are R moves out of the leader."""
+        """R copies at once count R times at the leader."""
         statuses = {"t-0": copying(10, 11), "t-1": copying(12, 13), "t-2": copying(14)}
         assert len(chosen(statuses, out=3).alters) == 2
 
     def test_a_step_that_alone_exceeds_a_cap_passes_alone(self):
-        """R above ``out``: it comes when nothing else leaves the broker, and nothing else does meanwhile."""
+        """R above ``out``: sent when nothing else leaves the broker, and then alone."""
         statuses = {"t-0": copying(10, 11, 12), "t-1": copying(13)}
         assert len(chosen(statuses, out=1).alters) == 1
         assert names(chosen({"t-0": copying(10, 11, 12)}, out=1)) == ["t-0"]
@@ -132,28 +132,28 @@ class TestPerBroker:
 
     @pytest.mark.parametrize("within", [{"to": 0}, {"out": 0}, {"copies": 0}])
     def test_not_even_a_cap_of_nothing_stops_everything(self, within):
-        """One at a time is the least: a cap slows down, a suspend stops."""
+        """At least one at a time: a cap slows down, only a suspend stops."""
         assert names(chosen({"t-0": copying(10), "t-1": copying(10)}, **within)) == ["t-0"]
 
     def test_calls_without_a_copy_load_no_broker(self):
-        """Drops, reorders and elections pass brokers that are full."""
+        """Drops, reorders and elections are sent to full brokers, too."""
         orders = chosen({"t-0": flying(10), "t-1": DROP, "t-2": ELECTION}, to=1, out=1)
         assert names(orders) == ["t-1"]
         assert orders.elections == tuple(tps("t-2"))
 
 
 class TestDisk:
-    """Old and new copies coexist, so the new one must fit beside everything that is still to come."""
+    """Old and new copies coexist, so a new copy must fit beside everything still to be copied."""
 
     def test_a_copy_that_does_not_fit_is_held_back_and_its_broker_named(self):
-        """DiskFull says where."""
+        """DiskFull names the broker."""
         part = share({"t-0": copying(10), "t-1": copying(11)}, sizes={"t-0": 101, "t-1": 100})
         orders = sent(part, free_bytes={BrokerId(10): 100, BrokerId(11): 100})[0]
         assert names(orders) == ["t-1"]
         assert orders.no_room == by_name({"t-0": BrokerId(10)})
 
     def test_what_was_just_chosen_counts(self):
-        """Two that fit one by one do not fit together; a smaller one passes."""
+        """Two that fit individually do not fit together; a smaller one passes."""
         part = share({f"t-{i}": copying(10) for i in range(3)}, sizes={"t-0": 60, "t-1": 50, "t-2": 40})
         orders = sent(part, free_bytes={BrokerId(10): 100})[0]
         assert names(orders) == ["t-0", "t-2"]
@@ -161,7 +161,7 @@ class TestDisk:
 
     @pytest.mark.parametrize(("on_disk", "fits"), [(0, False), (29, False), (30, True)])
     def test_what_copies_in_flight_still_lack_counts(self, on_disk, fits):
-        """The rest of 60 bytes is still to come on the 100 free ones; a copy of 70 must fit beside it."""
+        """The rest of 60 bytes will still use the 100 free ones; a copy of 70 must fit beside it."""
         part = share({"t-0": flying(10), "t-1": copying(10)}, sizes={"t-0": 60, "t-1": 70})
         present = {(tps("t-0")[0], BrokerId(10)): on_disk}
         orders = sent(part, free_bytes={BrokerId(10): 100}, replica_bytes=present)[0]
@@ -174,7 +174,7 @@ class TestDisk:
         assert orders == Orders(no_room=by_name({"t-0": BrokerId(11)}))
 
     def test_who_is_held_back_by_a_cap_as_well_is_not_named(self):
-        """More disk would not help: DiskFull is said where it would."""
+        """More disk would not help: DiskFull is reported only where it would."""
         part = share({"t-0": flying(11, source=2), "t-1": copying(10, 11)}, limits(to=1), {"t-1": 50})
         assert sent(part, free_bytes={BrokerId(10): 49})[0] == Orders()
 
@@ -184,12 +184,12 @@ class TestDisk:
         assert sent(part, free_bytes={BrokerId(11): 0})[0].alters
 
     def test_nothing_passes_a_full_disk_alone(self):
-        """Caps yield to a step that is too large for them; a disk does not."""
+        """Caps let a step that is too large pass alone; a disk does not."""
         part = share({"t-0": copying(10)}, sizes={"t-0": 2})
         assert not sent(part, free_bytes={BrokerId(10): 1})[0].alters
 
     def test_the_same_disk_is_shared_by_all_rebalances(self):
-        """The second one gets what the first has left."""
+        """The second one gets what the first leaves free."""
         first = share({"t-0": copying(10)}, sizes={"t-0": 60})
         second = share({"u-0": copying(10), "u-1": copying(10)}, sizes={"u-0": 60, "u-1": 40})
         orders = sent(first, second, free_bytes={BrokerId(10): 100})
@@ -198,7 +198,7 @@ class TestDisk:
 
 class TestClasses:
     def test_begun_ones_first_internal_last_then_the_largest(self):
-        """The longest copy does not start last, and nothing half done waits behind something new."""
+        """The longest copy does not start last, and no begun partition waits behind a new one."""
         statuses = {
             "__consumer_offsets-0": copying(10),
             "small-0": copying(10),
@@ -214,7 +214,7 @@ class TestClasses:
         assert names(chosen(statuses, leaders=1, p=2, sizes={"t-0": 9, "t-2": 1})) == ["t-2", "t-0"]
 
     def test_internal_leaders_move_one_at_a_time_over_all_rebalances(self):
-        """Whatever L says; other calls for internal topics go on."""
+        """Regardless of L; other calls for internal topics continue."""
         first = share({"__a-0": copying(10, leads=True), "__a-1": copying(11, leads=True), "__a-2": copying(12)})
         second = share({"__b-0": copying(13, leads=True), "b-0": copying(14, leads=True)})
         assert [names(each) for each in sent(first, second)] == [["__a-0", "__a-2"], ["b-0"]]
@@ -225,62 +225,62 @@ class TestClasses:
         assert not sent(part, share({"__b-0": copying(11, leads=True)}))[1].alters
 
     def test_what_copies_nothing_goes_before_copies(self):
-        """It is done at once, and often frees something."""
+        """It completes at once, and often frees resources."""
         assert names(chosen({"a-0": copying(10, started=True), "b-0": DROP})) == ["b-0", "a-0"]
 
     def test_of_calls_that_copy_nothing_the_largest_partitions_go_first(self):
-        """Under L, the leaders that carry most move first."""
+        """Under L, the leaders of the largest partitions move first."""
         sizes = {"t-0": 1, "t-1": 3, "t-2": 2}
         orders = chosen(dict.fromkeys(sizes, ELECTION), leaders=2, sizes=sizes)
         assert orders.elections == tuple(tps("t-1", "t-2"))
 
     def test_equal_ones_go_by_name_whatever_order_they_were_listed_in(self):
-        """The same cluster gives the same orders."""
+        """The same cluster gives the same calls."""
         listed = ["a-2", "b-0", "a-10"]
         for order in (listed, listed[::-1]):
             assert names(chosen({name: copying(10) for name in order})) == ["a-2", "a-10", "b-0"]
 
 
 class TestPipes:
-    """Bytes-aware per source and destination: every pipe full, no broker piled upon."""
+    """Balanced by bytes per source and destination: every pipe is busy, and no broker is overloaded."""
 
     def test_destinations_take_turns(self):
-        """Three slots, three destinations: one each, though the largest all go to the first."""
+        """Three slots, three destinations: one each, although the largest all go to the first."""
         statuses = {f"t-{i}": copying(10 + i // 3, source=i) for i in range(9)}
         sizes = {f"t-{i}": 100 - i for i in range(9)}
         assert names(chosen(statuses, p=3, sizes=sizes)) == ["t-0", "t-3", "t-6"]
 
     def test_sources_take_turns(self):
-        """The leaders that send are spread as well."""
+        """The source leaders are spread as well."""
         statuses = {f"t-{i}": copying(10 + i, source=i // 3) for i in range(9)}
         sizes = {f"t-{i}": 100 - i for i in range(9)}
         assert names(chosen(statuses, p=3, sizes=sizes)) == ["t-0", "t-3", "t-6"]
 
     def test_with_one_source_the_destinations_still_take_turns(self):
-        """The busier end decides first, the other one between equals."""
+        """The busier end decides first, the other end breaks ties."""
         statuses = {"t-0": copying(10), "t-1": copying(10), "t-2": copying(11)}
         assert names(chosen(statuses, p=2, sizes={"t-0": 100, "t-1": 99, "t-2": 1})) == ["t-0", "t-2"]
 
     def test_the_busier_end_decides(self):
-        """An idle destination does not make up for a leader that has much to send already."""
+        """An idle destination does not compensate for a busy source leader."""
         statuses = {"t-0": flying(20, source=1), "t-1": flying(11, source=5), "t-2": copying(10, source=1)}
         part = share({**statuses, "t-3": copying(11, source=2)}, limits(p=3), {"t-0": 100, "t-1": 50, "t-2": 9})
         assert names(sent(part)[0]) == ["t-3"]
 
     def test_between_pipes_that_are_equally_busy_the_largest_goes_first(self):
-        """One slot, nothing under way: the longest copy does not start last here either."""
+        """One slot and nothing in flight: the longest copy does not start last here either."""
         statuses = {"t-0": copying(10, source=1), "t-1": copying(11, source=2)}
         assert names(chosen(statuses, p=1, sizes={"t-0": 1, "t-1": 2})) == ["t-1"]
 
     def test_bytes_count_not_copies(self):
-        """Small copies go where another large one would pile up."""
+        """Small copies go where a second large one would accumulate."""
         statuses = {"a-0": copying(10, source=1), "b-0": copying(11, source=2)}
         statuses |= {f"b-{i}": copying(11, source=2) for i in range(1, 4)} | {"a-1": copying(10, source=1)}
         sizes = {"a-0": 100, "a-1": 100, **{f"b-{i}": 10 for i in range(4)}}
         assert names(chosen(statuses, p=5, sizes=sizes)) == ["a-0", "b-0", "b-1", "b-2", "b-3"]
 
     def test_what_is_under_way_already_counts_by_what_is_still_to_come(self):
-        """A copy that has nearly arrived keeps its pipe busy no longer."""
+        """A copy that is almost complete no longer keeps its pipe busy."""
         statuses = {"t-0": flying(10, source=1), "t-1": flying(11, source=2)}
         statuses |= {"t-2": copying(10, source=1), "t-3": copying(11, source=2)}
         part = share(statuses, limits(p=3), {"t-0": 100, "t-1": 50, "t-2": 9, "t-3": 9})
@@ -289,7 +289,7 @@ class TestPipes:
         assert names(sent(part, replica_bytes=nearly)[0]) == ["t-2"]
 
     def test_copies_of_unknown_size_are_spread_too(self):
-        """Without any bytes, copies count."""
+        """Without sizes, the number of copies counts."""
         statuses = {f"t-{i}": copying(10 + i // 3, source=i) for i in range(9)}
         assert names(chosen(statuses, p=3)) == ["t-0", "t-3", "t-6"]
 
@@ -299,12 +299,12 @@ class TestPipes:
         assert names(chosen(statuses, sizes={"t-0": 1, "t-1": 3, "t-2": 2})) == ["t-1", "t-2", "t-0"]
 
     def test_every_destination_of_what_was_just_chosen_is_busy(self):
-        """Also those that come later in the list of a step."""
+        """Also destinations later in the list of a step."""
         statuses = {"t-0": copying(10, 11), "t-1": copying(12, 11, source=2), "t-2": copying(13, 14, source=3)}
         assert names(chosen(statuses, p=2, sizes={"t-0": 9, "t-1": 8, "t-2": 1})) == ["t-0", "t-2"]
 
     def test_a_step_is_as_busy_as_its_busiest_destination(self):
-        """A step of several copies passes no broker that is busy, whichever comes first in its list."""
+        """A step of several copies waits for every busy broker, wherever it is in the list."""
         statuses = {"t-0": flying(11, source=5), "t-1": copying(10, 11, source=2), "t-2": copying(12, 13, source=3)}
         part = share(statuses, limits(p=2), {"t-0": 50, "t-1": 9, "t-2": 1})
         assert names(sent(part)[0]) == ["t-2"]

@@ -1,4 +1,4 @@
-"""What is sent for all rebalances of a cluster together: ceilings over all of them, and who comes first."""
+"""What is sent for all rebalances of a cluster together: ceilings over all of them, and which goes first."""
 
 from tests.unit.execution.scheduling import (
     ELECTION,
@@ -19,27 +19,27 @@ class TestCeilings:
     """The throttle resource's ``limits``: KIP-435's cluster-wide values."""
 
     def test_partitions_of_all_rebalances_together(self):
-        """In flight of either counts."""
+        """Partitions in flight of both rebalances count."""
         first = share({"t-0": flying(10), "t-1": copying(11)})
         second = share({"u-0": flying(12), "u-1": copying(13)})
         assert [names(each) for each in sent(first, second, ceilings=Ceilings(3))] == [["t-1"], []]
 
     def test_leader_movements_of_all_rebalances_together(self):
-        """Held leader movements are passed by others here too."""
+        """Here too, others pass leader movements that are held back."""
         first = share({"t-0": flying(10, leads=True)})
         second = share({"u-0": copying(11, leads=True), "u-1": copying(12), "u-2": ELECTION})
         orders = sent(first, second, ceilings=Ceilings(parallel_leader_movements=1))[1]
         assert (names(orders), orders.elections) == (["u-1"], ())
 
     def test_copies_of_all_rebalances_together(self):
-        """Replicas, not partitions."""
+        """The ceiling counts replicas, not partitions."""
         first = share({"t-0": flying(10, 11)})
         second = share({"u-0": copying(12), "u-1": copying(13)})
         ceilings = Ceilings(max_concurrent_replicas=3)
         assert len(sent(first, second, ceilings=ceilings)[1].alters) == 1
 
     def test_in_flight_and_in_no_share_counts(self):
-        """A rebalance that sends nothing now still has its place; None of the caps of one rebalance sees it."""
+        """A rebalance that sends nothing now counts against the ceilings, but not against another one's caps."""
         absent, part = share({"t-0": flying(10)}), share({"u-0": copying(11)}, limits(p=1, copies=1))
         cluster = cluster_of(absent, part)
         assert schedule([part], cluster, NO_CEILINGS)[0].alters
@@ -55,21 +55,21 @@ class TestPrecedence:
         assert [len(each.alters) for each in orders] == [3, 1]
 
     def test_a_small_one_ahead_leaves_the_rest_to_others(self):
-        """It is held by its own caps, and holds nobody else by them."""
+        """It is limited by its own caps, which do not limit others."""
         first = share({f"t-{i}": copying(10 + i) for i in range(9)}, limits(p=1))
         second = share({f"u-{i}": copying(20 + i) for i in range(9)})
         orders = sent(first, second, ceilings=Ceilings(parallel_partitions=5))
         assert [len(each.alters) for each in orders] == [1, 4]
 
     def test_a_brokers_cap_counts_the_copies_of_all(self):
-        """Each submits under its own cap; what is there is there, whoever sent it."""
+        """Each submits under its own cap; copies in flight count, whoever submitted them."""
         first = share({f"t-{i}": copying(10, source=i) for i in range(3)}, limits(to=2))
         second = share({f"u-{i}": copying(10, source=5 + i) for i in range(3)}, limits(to=3))
         third = share({"v-0": copying(10, source=9)}, limits(to=1))
         assert [len(each.alters) for each in sent(first, second, third)] == [2, 1, 0]
 
     def test_bytes_of_the_first_are_seen_by_the_second(self):
-        """It goes to the destination that the first has left idle."""
+        """It uses the destination that the first leaves idle."""
         first = share({"t-0": copying(10, source=1)}, sizes={"t-0": 100})
         second = share({"u-0": copying(10, source=2), "u-1": copying(11, source=3)}, limits(p=1), {"u-0": 9})
         assert names(sent(first, second)[1]) == ["u-1"]

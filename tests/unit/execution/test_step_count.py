@@ -1,4 +1,4 @@
-"""How many steps lie behind a run, told from the lists."""
+"""How many steps of a run are complete, derived from the lists."""
 
 import pytest
 
@@ -22,7 +22,7 @@ class TestStepsCompleted:
     @pytest.mark.parametrize("r", [1, 2, 3])
     @pytest.mark.parametrize("direction", [Direction.FORWARD, Direction.ROLLBACK])
     def test_one_more_after_each_step(self, r, direction):
-        """Of the very steps that are carried out, both ways; brokers' numbers play no part in it."""
+        """Counts the same steps that are carried out, both ways, independent of broker ids."""
         start, goal = MOVE.origin, MOVE.target
         if direction is Direction.ROLLBACK:
             start, goal = goal, start
@@ -31,12 +31,12 @@ class TestStepsCompleted:
         assert [counted(*at, direction=direction, r=r) for at in lists] == list(range(len(lists)))
 
     def test_a_step_under_way_is_not_completed(self):
-        """Its copies are not there yet; nor are they dropped for."""
+        """Its copies are not in sync yet, and nothing has been dropped."""
         assert counted(4, 1, 2, 3, adding=[4], phase=MovePhase.IN_FLIGHT) == 0
         assert counted(4, 1, 2, 3) == 1
 
     def test_an_election_alone_is_a_step(self):
-        """The list stays, so it is done when its status says so."""
+        """The list stays, so the status tells when it is done."""
         move = PartitionMove(TP, "", replicas_of(1, 2), replicas_of(1, 2), replicas_of(1, 2), elects=True)
         assert counted(1, 2, move=move) == 0
         assert counted(1, 2, move=move, phase=MovePhase.DONE) == 1
@@ -45,16 +45,16 @@ class TestStepsCompleted:
         ("phase", "reason"), [(MovePhase.SKIPPED, "Drifted"), (MovePhase.WAITING, "ForeignReassignment")]
     )
     def test_what_others_do_is_no_step_of_ours(self, phase, reason):
-        """Wherever they have put it."""
+        """Wherever others have moved it."""
         assert counted(4, 5, 6, phase=phase, reason=reason) == 0
 
     @pytest.mark.parametrize("other", [(7, 8, 9), (3, 2, 1), (1,), (4, 5, 6, 7, 8, 9)])
     def test_it_is_never_negative(self, other):
-        """Whatever list is found, and whatever is left of the way from there."""
+        """Whatever the list is, and however many steps are left from there."""
         assert counted(*other) >= 0
 
     def test_what_is_gone_does_not_count(self):
-        """A partition that was not seen says nothing."""
+        """A partition missing from metadata does not count."""
         assert (
             steps_completed([MOVE], {TP: PartitionStatus(MovePhase.READY)}, ClusterState("c", {}), Direction.FORWARD, 1)
             == 0

@@ -1,4 +1,4 @@
-"""How fast brokers send and fetch, by what new replicas gained between two readings."""
+"""How fast brokers send and fetch, derived from the growth of new replicas between two readings."""
 
 import pytest
 
@@ -19,10 +19,10 @@ def reading(at: float, held: dict[int, dict[BrokerId, int]], answered: frozenset
 
 
 class TestTraffic:
-    """A copy counts on both sides: its leader sends, its broker fetches."""
+    """A copy counts on both sides: its leader sends, its destination fetches."""
 
     def test_both_sides(self) -> None:
-        """The leader's side carries every copy of its partitions, each destination its own."""
+        """The leader's side carries every copy of its partitions, each destination only its own."""
         before = reading(10.0, {0: {THREE: 1000, FOUR: 0}, 1: {THREE: 500}})
         after = reading(12.0, {0: {THREE: 1400, FOUR: 200}, 1: {THREE: 900}})
         assert traffic(before, after, {tp(0): ONE, tp(1): TWO}) == {
@@ -33,29 +33,29 @@ class TestTraffic:
         }
 
     def test_standing_still_is_known(self) -> None:
-        """And shrinking (a log that was truncated) is no traffic."""
+        """A shrinking log (truncated) is no traffic."""
         before, after = reading(0.0, {0: {THREE: 10}, 1: {FOUR: 10}}), reading(1.0, {0: {THREE: 10}, 1: {FOUR: 5}})
         found = traffic(before, after, {tp(0): ONE, tp(1): ONE})
         assert found == {(ONE, Side.LEADER): 0, (THREE, Side.FOLLOWER): 0, (FOUR, Side.FOLLOWER): 0}
 
     def test_a_copy_that_began_in_between(self) -> None:
-        """From nothing; but not where the broker did not tell before: what it had then is not known."""
+        """It starts from nothing, unless its broker did not answer before: then its earlier size is unknown."""
         after = reading(2.0, {0: {THREE: 100}})
         assert traffic(reading(0.0, {}), after, {tp(0): ONE})[THREE, Side.FOLLOWER] == 50
         assert traffic(reading(0.0, {}, answered=frozenset((ONE,))), after, {tp(0): ONE}) == {}
 
     def test_a_copy_that_ended_in_between(self) -> None:
-        """Left out: what it fetched in the end is in no reading."""
+        """Left out: the bytes fetched last are in no reading."""
         assert traffic(reading(0.0, {0: {THREE: 100}}), reading(1.0, {}), {tp(0): ONE}) == {}
 
     @pytest.mark.parametrize("leaders", [{}, {tp(0): None}])
     def test_without_a_leader(self, leaders: dict[TopicPartition, BrokerId | None]) -> None:
-        """What was fetched is known all the same."""
+        """The fetched bytes are still known."""
         before, after = reading(0.0, {0: {THREE: 0}}), reading(1.0, {0: {THREE: 7}})
         assert traffic(before, after, leaders) == {(THREE, Side.FOLLOWER): 7}
 
     def test_a_new_replica_that_leads_fetches_from_nobody(self) -> None:
-        """It grows by what is produced."""
+        """It grows by what producers write."""
         before, after = reading(0.0, {0: {THREE: 0, FOUR: 0}}), reading(1.0, {0: {THREE: 9, FOUR: 5}})
         assert traffic(before, after, {tp(0): THREE}) == {(THREE, Side.LEADER): 5, (FOUR, Side.FOLLOWER): 5}
 
@@ -66,7 +66,7 @@ class TestTraffic:
 
 class TestRead:
     def test_only_what_is_being_added(self) -> None:
-        """Of the replicas that are being added, those whose broker answered; and which brokers did."""
+        """Sizes of the replicas being added, where the broker answered; and which brokers answered."""
         moving = PartitionState(tp(0), "", replicas_of(3, 4, 1), frozenset(replicas_of(1)), ONE, adding=(THREE, FOUR))
         resting = PartitionState(tp(1), "", replicas_of(1), frozenset(replicas_of(1)), ONE)
         sizes = {(tp(0), ONE): 100, (tp(0), THREE): 40, (tp(1), ONE): 7}

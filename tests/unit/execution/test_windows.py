@@ -1,4 +1,4 @@
-"""When new steps may start: openings in local time, through midnight and changes of the clocks."""
+"""When new steps may start: windows in local time, across midnight and clock changes."""
 
 import importlib.resources
 import zoneinfo
@@ -23,7 +23,7 @@ def utc(text):
 
 class TestNoWindows:
     def test_always_open(self):
-        """Nothing restricts, nothing ends."""
+        """Without windows there is no restriction and no end."""
         assert state_of([], utc("2026-06-10T12:00Z")) == Open(None)
 
 
@@ -39,43 +39,43 @@ class TestOneWindow:
         ],
     )
     def test_open_from_its_start_to_just_before_its_end(self, now, found):
-        """In the zone's local time, however now is written."""
+        """In the zone's local time, in whatever zone now is written."""
         assert state_of([NIGHT], datetime.fromisoformat(now)) == found
 
     def test_answers_are_in_utc(self):
-        """Their local times would compare wrongly where an hour comes twice."""
+        """Local times would compare wrongly in an hour that occurs twice."""
         found = state_of([NIGHT], utc("2026-06-10T12:00Z"))
         assert found.opens_at.tzinfo is UTC
 
     def test_a_time_without_a_zone_is_refused(self):
-        """It would silently be taken for the local time of the machine."""
+        """It would silently be read as the local time of the machine."""
         with pytest.raises(TypeError):
             state_of([NIGHT], utc("2026-06-10T12:00Z").replace(tzinfo=None))
 
     def test_over_midnight(self):
-        """Its days are those on which it opens: Saturday morning still belongs to Friday's opening."""
+        """Its days are those on which it opens: Saturday morning still belongs to Friday's window."""
         friday = [Window("0 22 * * FRI", 8 * HOUR, BERLIN)]
         assert state_of(friday, utc("2026-06-13T03:00+02:00")) == Open(utc("2026-06-13T06:00+02:00"))
         assert state_of(friday, utc("2026-06-13T23:00+02:00")) == Shut(utc("2026-06-19T22:00+02:00"))
 
     def test_a_whole_weekend(self):
-        """However far off the end is, it is found when nothing opens anew before it."""
+        """However far away the end is, it is found if no other window opens before it."""
         weekend = [Window("0 18 * * FRI", 60 * HOUR, BERLIN)]
         assert state_of(weekend, utc("2026-06-12T18:00+02:00")) == Open(utc("2026-06-15T06:00+02:00"))
 
     def test_a_long_way_to_the_next_opening(self):
-        """29 February is years away; the latest opening is as far back."""
+        """29 February is years away; so is the latest opening in the past."""
         leap_day = [Window("0 0 29 2 *", 24 * HOUR, "UTC")]
         assert state_of(leap_day, utc("2025-06-10T12:00Z")) == Shut(utc("2028-02-29T00:00Z"))
 
     def test_one_that_never_opens(self):
-        """Nothing to wait for; ``check`` refuses it."""
+        """There is no opening to wait for; ``check`` refuses it."""
         assert state_of([Window("* * */20 * 1L", HOUR, "UTC")], utc("2026-06-10T12:00Z")) == Shut(None)
 
 
 class TestUnion:
     def test_windows_that_overlap_or_touch_are_one(self):
-        """The end is that of the last of them."""
+        """They end together with the last one."""
         both = [Window("0 1 * * *", 2 * HOUR, "UTC"), Window("30 2 * * *", 2 * HOUR, "UTC")]
         assert state_of(both, utc("2026-06-10T01:15Z")) == Open(utc("2026-06-10T04:30Z"))
         touching = [Window("0 1 * * *", 2 * HOUR, "UTC"), Window("0 3 * * *", 2 * HOUR, "UTC")]
@@ -88,29 +88,29 @@ class TestUnion:
             assert state_of(windows, utc("2026-06-10T02:30Z")) == Open(utc("2026-06-10T06:00Z"))
 
     def test_apart_they_open_one_after_the_other(self):
-        """The next opening is the earliest of any."""
+        """The next opening is the earliest of all."""
         apart = [Window("0 20 * * *", HOUR, "UTC"), Window("0 4 * * *", HOUR, "UTC")]
         assert state_of(apart, utc("2026-06-10T04:30Z")) == Open(utc("2026-06-10T05:00Z"))
         assert state_of(apart, utc("2026-06-10T05:00Z")) == Shut(utc("2026-06-10T20:00Z"))
 
     def test_in_different_zones(self):
-        """Three in the morning in Berlin is nine in the evening in New York."""
+        """03:00 in Berlin is 21:00 in New York."""
         both = [Window("0 1 * * *", 2 * HOUR, BERLIN), Window("0 21 * * *", HOUR, "America/New_York")]
         assert state_of(both, utc("2026-06-10T01:30+02:00")) == Open(utc("2026-06-10T04:00+02:00"))
 
     @pytest.mark.parametrize("duration", [HOUR, 3 * HOUR])
     def test_a_duration_not_below_the_period_never_closes(self, duration):
-        """No end is in sight within two days."""
+        """There is no end within two days."""
         assert state_of([Window("0 * * * *", duration, BERLIN)], utc("2026-06-10T12:34Z")) == Open(None)
 
     def test_an_end_is_in_sight_for_two_days(self):
-        """Hour by hour from Monday to Friday: on Monday no end is told, on Thursday it is."""
+        """Every hour from Monday to Friday: on Monday no end is reported, on Thursday it is."""
         weekdays = [Window("0 * * * MON-FRI", HOUR, "UTC")]
         assert state_of(weekdays, utc("2026-06-08T12:00Z")) == Open(None)
         assert state_of(weekdays, utc("2026-06-11T12:00Z")) == Open(utc("2026-06-13T00:00Z"))
 
     def test_many_short_openings_are_one_long_one(self):
-        """Each minute from one to nine."""
+        """Every minute from 01:00 to 09:59."""
         found = state_of([Window("* 1-9 * * *", 60, "UTC")], utc("2026-06-10T01:30Z"))
         assert found == Open(utc("2026-06-10T10:00Z"))
 
@@ -119,23 +119,23 @@ class TestChangeOfClocks:
     """In Berlin 02:00 becomes 03:00 on 29 March 2026, and 03:00 becomes 02:00 on 25 October."""
 
     def test_a_duration_is_elapsed_time(self):
-        """Five hours from one in the morning end at seven by the clock in spring, at five in autumn."""
+        """Five hours from 01:00 end at 07:00 local time in spring and at 05:00 in autumn."""
         assert state_of([NIGHT], utc("2026-03-29T04:00+02:00")) == Open(utc("2026-03-29T07:00+02:00"))
         assert state_of([NIGHT], utc("2026-10-25T04:00+01:00")) == Open(utc("2026-10-25T05:00+01:00"))
 
     def test_the_day_after_it_opens_by_the_new_clock(self):
-        """The same local time, another time of UTC."""
+        """The same local time at a different UTC time."""
         assert state_of([NIGHT], utc("2026-03-28T12:00Z")) == Shut(utc("2026-03-29T00:00Z"))
         assert state_of([NIGHT], utc("2026-03-29T12:00Z")) == Shut(utc("2026-03-29T23:00Z"))
 
     def test_a_fixed_time_that_is_skipped_comes_with_the_first_minute_after(self):
-        """Debian's cron: what would have run in the gap runs at once."""
+        """Debian's cron: a job in the skipped hour runs right after it."""
         half_past_two = [Window("30 2 * * *", HOUR, BERLIN)]
         assert state_of(half_past_two, utc("2026-03-29T01:00+01:00")) == Shut(utc("2026-03-29T03:00+02:00"))
         assert state_of(half_past_two, utc("2026-03-29T03:59+02:00")) == Open(utc("2026-03-29T04:00+02:00"))
 
     def test_a_fixed_time_that_comes_twice_opens_the_first_time_only(self):
-        """Debian's cron: care is taken not to run twice. Asked in the second hour, the first is still remembered."""
+        """Debian's cron: a job does not run twice. In the second hour, the first opening is still remembered."""
         half_past_two = [Window("30 2 * * *", 20 * 60, BERLIN)]
         assert state_of(half_past_two, utc("2026-10-25T02:35+02:00")) == Open(utc("2026-10-25T02:50+02:00"))
         for again in (utc("2026-10-25T02:15+01:00"), utc("2026-10-25T02:35+01:00")):
@@ -145,7 +145,7 @@ class TestChangeOfClocks:
         assert state_of(longer, utc("2026-10-25T02:15+01:00")) == Open(utc("2026-10-25T03:30+01:00"))
 
     def test_an_expression_with_a_star_follows_the_clock(self):
-        """Every half hour of the hour that comes twice, twice; of the hour that is skipped, never."""
+        """Every half hour of an hour that occurs twice, twice; of an hour that is skipped, never."""
         every_half_hour = [Window("*/30 2 * * *", 600, BERLIN)]
         assert state_of(every_half_hour, utc("2026-10-25T02:35+01:00")) == Open(utc("2026-10-25T02:40+01:00"))
         assert state_of(every_half_hour, utc("2026-03-29T01:00+01:00")) == Shut(utc("2026-03-30T02:00+02:00"))
@@ -163,7 +163,7 @@ HORIZON = timedelta(days=3)
 
 @st.composite
 def moments(draw):
-    """Windows of one zone, and a minute within a few hours of a change of its clocks."""
+    """Windows in one zone, and a minute within a few hours of a clock change."""
     zone = draw(st.sampled_from(sorted(ZONES)))
     window = st.builds(
         lambda minute, hour, day, minutes: Window(f"{minute} {hour} * * {day}", minutes * 60, zone),
@@ -175,7 +175,7 @@ def moments(draw):
 
 
 def numbers(field, names=()):
-    """The values of a cron field; None: all."""
+    """The values of a cron field; None means all."""
     if field == "*":
         return None
     bounds = [[names.index(n) if n in names else int(n) for n in part.split("-")] for part in field.split(",")]
@@ -200,7 +200,7 @@ def openings(window, first, last):
     found = []
     times = (first + n * MINUTE for n in range(int((last - first) / MINUTE) + 1))
     for (_, before), (time, clock) in pairwise((time, time.astimezone(zone)) for time in times):
-        skipped = int((clock - before) / MINUTE) - 1  # within one zone: by what the clocks show
+        skipped = int((clock - before) / MINUTE) - 1  # within one zone, this is the difference of the local times
         comes_late = fixed and any(named(clock - n * MINUTE) for n in range(1, skipped + 1))
         if comes_late or (named(clock) and not (fixed and clock.fold)):
             found.append(time)
@@ -208,7 +208,7 @@ def openings(window, first, last):
 
 
 def minutes_open(windows, first, last):
-    """Every minute up to last that lies in a window."""
+    """Every minute up to last that is inside a window."""
     covered = set()
     for window in windows:
         length, done = window.duration_seconds * timedelta(seconds=1), first
@@ -241,7 +241,7 @@ class TestCheck:
         "cron", ["0 1 * * *", "*/15 22-23,0-5 * * MON-FRI", "0 0 L * *", "0 0 * * SUN#1", "0 0 29 2 *", "0 0 29 2 */7"]
     )
     def test_takes_what_comes_some_day(self, cron):
-        """Also what comes on 29 February, and on those that are Sundays."""
+        """Also 29 February, and those 29 Februaries that are Sundays."""
         check(Window(cron, HOUR, BERLIN))
 
     @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ class TestCheck:
         ],
     )
     def test_names_what_is_wrong_with_the_cron(self, cron, named):
-        """The field, where it is one; six fields would have been taken for seconds first."""
+        """The field, if one is wrong; six fields would otherwise be read as seconds first."""
         with pytest.raises(ValueError, match=named) as raised:
             check(Window(cron, HOUR, BERLIN))
         assert repr(cron) in str(raised.value)
@@ -276,7 +276,7 @@ class TestCheck:
         ["", "Mars/Olympus", "Europe", "europe/berlin", "/etc/localtime", "../x", "x\0y", "tzdata.zi", "a" * 5000],
     )
     def test_names_an_unknown_zone(self, zone):
-        """Whatever the reading of its file says: none, a folder, no such format, a path outside."""
+        """Whatever reading its file results in: no file, a directory, a wrong format, a path outside."""
         with pytest.raises(ValueError, match="time zone") as raised:
             check(Window("0 1 * * *", HOUR, zone))
         assert repr(zone) in str(raised.value)
@@ -289,13 +289,13 @@ class TestCheck:
 
     @pytest.mark.parametrize("bad", [Window("61 * * * *", HOUR, BERLIN), Window("0 1 * * *", HOUR, "Mars/Olympus")])
     def test_an_unchecked_window_is_refused_when_asked_too(self, bad):
-        """With the same words, and not with the library's error."""
+        """With the same message, not the library's error."""
         with pytest.raises(ValueError, match=r"bad minute|time zone"):
             state_of([NIGHT, bad], utc("2026-06-10T12:00Z"))
 
 
 def test_zones_come_with_the_package():
-    """A slim image has no /usr/share/zoneinfo: the zones then come from the tzdata package."""
+    """A slim image has no /usr/share/zoneinfo: the zones come from the tzdata package."""
     assert importlib.resources.files("tzdata").joinpath("zoneinfo", *BERLIN.split("/")).is_file()
     before = zoneinfo.TZPATH
     zoneinfo.reset_tzpath(to=())
