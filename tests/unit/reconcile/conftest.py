@@ -1,4 +1,4 @@
-"""Every status that the operator writes in these tests follows the table of states."""
+"""Every status that the operator writes in these tests must follow the state table."""
 
 import os
 
@@ -16,7 +16,7 @@ _walked = set()
 
 @pytest.fixture(autouse=True)
 def state_walk(monkeypatch):
-    """The states of the KafkaRebalances of this test."""
+    """The states of the KafkaRebalances of one test."""
     walk = StateWalk()
     monkeypatch.setattr(KubeInMemory, "patch_status", walk.following(KubeInMemory.patch_status))
     yield walk
@@ -25,7 +25,7 @@ def state_walk(monkeypatch):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Only on request; not with several workers, each of which knows its own tests."""
+    """Only on request, and not with several workers, as each knows only its own tests."""
     if os.environ.get(_REPORT):
         for before, after in transitions():
             seen = "walked    " if (before, after) in _walked else "not walked"

@@ -1,4 +1,4 @@
-"""What somebody asks for in the middle of a round is looked at whole before anything is done about it."""
+"""An edit in the middle of a round is evaluated completely before the operator acts on it."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,7 +13,7 @@ from kafka_rebalance.api.v1alpha1 import REBALANCES
 
 
 class Interrupted(KafkaInMemory):
-    """Calls ``meanwhile``, once, while the partitions of a round are read."""
+    """Calls ``meanwhile`` once, while a round reads partitions."""
 
     meanwhile: Callable[[], None] | None = None
 
@@ -26,7 +26,7 @@ class Interrupted(KafkaInMemory):
 
 
 class InterruptedBefore(Interrupted):
-    """Calls ``meanwhile`` when the round has looked at what is asked, whether or not it reads any partition."""
+    """Calls ``meanwhile`` after the round has read the spec, whether or not it reads any partition."""
 
     async def describe_partitions(self, topics=None):
         return await KafkaInMemory.describe_partitions(self, topics)
@@ -39,7 +39,7 @@ class InterruptedBefore(Interrupted):
 
 
 class InterruptedAfter(Interrupted):
-    """Calls ``meanwhile`` when the round has sent its steps."""
+    """Calls ``meanwhile`` after the round has sent its steps."""
 
     async def describe_partitions(self, topics=None):
         return await KafkaInMemory.describe_partitions(self, topics)
@@ -53,7 +53,7 @@ class InterruptedAfter(Interrupted):
 
 
 async def test_a_namespace_is_deleted():
-    """Not one replica goes back before it is known that the namespace goes too."""
+    """No replica moves back before the operator knows that the namespace is terminating, too."""
     kafka = Interrupted((1, 2), t=[[1], [1], [1], [1]])
     operator = OperatorInMemory(kafka)
     operator.apply(execution={"parallelPartitionCount": 1})
@@ -73,7 +73,7 @@ async def test_a_namespace_is_deleted():
 
 
 async def test_a_deletion_that_is_looked_at_is_not_put_off_by_an_edit():
-    """Only the deletion itself is: somebody may raise a bound, again and again."""
+    """Only the deletion itself delays it: a user may raise a bound again and again."""
     kafka = InterruptedBefore((1, 2), t=[[1], [1], [1], [1]])
     operator = OperatorInMemory(kafka)
     operator.apply(execution={"parallelPartitionCount": 1})
@@ -88,7 +88,7 @@ async def test_a_deletion_that_is_looked_at_is_not_put_off_by_an_edit():
 
 
 async def test_edits_that_keep_coming_hold_nothing_up():
-    """One in each round: the run gets on all the same."""
+    """With an edit in each round the run still makes progress."""
     kafka = InterruptedBefore((1, 2), t=[[1], [1], [1], [1]])
     operator = OperatorInMemory(kafka)
     operator.apply(execution={"suspend": True})
@@ -101,7 +101,7 @@ async def test_edits_that_keep_coming_hold_nothing_up():
 
 
 async def test_what_an_edit_takes_out_is_not_begun():
-    """Released and narrowed in one: the plan that is there is no longer the one that is asked for."""
+    """One edit resumes and narrows the spec: the existing plan is no longer the requested one."""
     kafka = InterruptedBefore((1, 2), t=[[1], [1], [1], [1]])
     operator = OperatorInMemory(kafka)
     operator.apply(execution={"suspend": True})
@@ -113,10 +113,10 @@ async def test_what_an_edit_takes_out_is_not_begun():
 
 
 class TestWhatIsSaid:
-    """A round that an edit falls into says nothing that the round before it did not."""
+    """A round that is interrupted by an edit reports nothing new."""
 
     async def copying(self):
-        """One partition is in flight, and the status says so."""
+        """One partition is in flight, and the status shows it."""
         kafka = Interrupted((1, 2), t=[[1], [1], [1], [1]])
         kafka.slow = {2}
         operator = OperatorInMemory(kafka)
@@ -125,7 +125,7 @@ class TestWhatIsSaid:
         return kafka, operator
 
     async def test_of_what_is_in_flight(self):
-        """It is there all the while."""
+        """It is in flight all the time."""
         kafka, operator = await self.copying()
         before = len(operator.kube.told)
         kafka.meanwhile = lambda: operator.edit(priority=5)
@@ -135,7 +135,7 @@ class TestWhatIsSaid:
         assert {told["currentBatchSize"] for told in operator.kube.told[before:]} == {1}
 
     async def test_of_one_that_is_being_deleted(self):
-        """Nothing, before the deletion has been looked at."""
+        """Nothing is reported before the deletion has been evaluated."""
         kafka, operator = await self.copying()
         before = len(operator.kube.told)
         kafka.meanwhile = operator.delete
@@ -144,7 +144,7 @@ class TestWhatIsSaid:
         assert operator.kube.told[before:] == []
 
     async def test_of_one_that_is_deleted_while_its_steps_are_sent(self):
-        """It was judged before: that nothing has to go back, or what held it, is not so any more."""
+        """It was judged before the deletion: that judgement no longer applies."""
         kafka = InterruptedAfter((1, 2), t=[[1], [1], [1], [1]])
         kafka.slow = {2}
         operator = OperatorInMemory(kafka)
@@ -168,7 +168,7 @@ class TestWhatIsSaid:
 
     @pytest.mark.parametrize("goes", [False, True])
     async def test_of_another_rebalance(self, goes):
-        """What one of ours moves is never a fault of the cluster to another, in the round that puts it off either."""
+        """Partitions that one rebalance moves never look unhealthy to another, not even in a postponed round."""
         kafka = Interrupted((1, 2, 3), t=[[1, 2]] * 2, u=[[1, 2]] * 4)
         kafka.slow = {3}
         operator = OperatorInMemory(kafka)

@@ -1,4 +1,4 @@
-"""The strategy PreferredLeaders where lists are as they shall be and leaders are not."""
+"""The strategy PreferredLeaders where lists match the plan but leaders do not."""
 
 import pytest
 from tests.fakes.kafka_in_memory import KafkaInMemory
@@ -11,7 +11,7 @@ EVEN = [[1, 2], [2, 3], [3, 1]]
 
 @pytest.fixture
 def kafka():
-    """Broker 2 was restarted: 3 leads what 2 should."""
+    """Broker 2 was restarted: 3 leads a partition that 2 should lead."""
     kafka = KafkaInMemory((1, 2, 3), t=EVEN)
     kafka.lead("t", 1, 3)
     return kafka
@@ -25,7 +25,7 @@ def applied(kafka, **spec):
 
 class TestElections:
     async def test_the_preferred_leaders_are_elected(self, kafka):
-        """No list is touched, and only those partitions are; another run finds nothing to do."""
+        """No list changes, and only that partition is elected; another run has nothing to do."""
         operator = applied(kafka)
         assert await operator.until("Succeeded", "NothingToDo") == "1 of 1 partitions are at their targets"
         assert (kafka.elected, kafka.altered, kafka.leaders("t")) == (["t-1"], [], [1, 2, 3])
@@ -36,7 +36,7 @@ class TestElections:
         assert kafka.elected == ["t-1"]
 
     async def test_the_other_strategies_leave_it_to_kafka(self, kafka):
-        """They say where replicas shall be."""
+        """They only determine where replicas are."""
         await applied(kafka, strategy="MinimalMovement").until("NothingToDo")
         assert kafka.elected == []
 
@@ -44,13 +44,13 @@ class TestElections:
         "spec", [{"topics": {"pinned": ["t"]}}, {"brokers": {"include": [1, 3]}}, {"topics": {"include": ["u"]}}]
     )
     async def test_whom_nobody_asked_for(self, kafka, spec):
-        """A pinned partition, a broker that shall hold none, a topic that is not selected."""
+        """A pinned partition, a broker that must not lead any, a topic that is not selected."""
         operator = applied(kafka, **spec)
         await operator.until("Succeeded", "NothingToDo")
         assert 2 not in kafka.leaders("t")
 
     async def test_at_most_so_many_at_once(self):
-        """KIP-435's L holds for elections as for all leader movements."""
+        """KIP-435's L limits elections like all leader movements."""
         kafka = KafkaInMemory((1, 2, 3), t=EVEN * 3)
         for number, (_, second) in enumerate(EVEN * 3):
             kafka.lead("t", number, second)
@@ -69,7 +69,7 @@ class TestElections:
         ],
     )
     async def test_not_before_it_may(self, kafka, held, state, released):
-        """An approval is of these elections: the hash tells them from a plan without any."""
+        """The approval covers these elections: the hash differs from that of a plan without them."""
         operator = applied(kafka, **held)
         await operator.until(state)
         for _ in range(3):
@@ -81,7 +81,7 @@ class TestElections:
         assert kafka.elected == ["t-1"]
 
     async def test_after_a_restart(self, kafka):
-        """The stored plan has them."""
+        """The elections are part of the stored plan."""
         operator = applied(kafka, execution={"suspend": True})
         await operator.until("Suspended")
         operator.restart()
@@ -91,7 +91,7 @@ class TestElections:
 
 
 class TestSuperseded:
-    """What an edit takes out of the plan is not done."""
+    """Elections that an edit removes from the plan are not carried out."""
 
     @pytest.mark.parametrize("restart", [False, True])
     @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ class TestSuperseded:
         ],
     )
     async def test_nobody_is_elected_whom_the_spec_no_longer_asks_for(self, kafka, edit, restart):
-        """The run remembers the partition, which is no reason to touch it."""
+        """The run still has the partition, but that is no reason to change it."""
         operator = applied(kafka, execution={"suspend": True})
         await operator.until("Suspended")
         if restart:
@@ -114,7 +114,7 @@ class TestSuperseded:
         assert (kafka.elected, kafka.altered) == ([], [])
 
     async def test_elections_of_a_new_plan_wait_for_its_approval(self):
-        """An earlier plan of the run has put the list in its order: this election is none that it left pending."""
+        """An earlier plan of the run set the order of the list, but did not leave this election pending."""
         kafka = KafkaInMemory((1, 2, 3), t=[[1, 2], [2, 3]])
         kafka.slow = {1}
         operator = OperatorInMemory(kafka)
@@ -134,7 +134,7 @@ class TestSuperseded:
 
 class TestDrift:
     async def test_a_list_that_somebody_else_changed_is_theirs(self, kafka):
-        """The plan changes no list, so none is put back: the partition leaves the run, whoever leads it."""
+        """The plan changes no list, so none is restored: the partition leaves the run, whichever broker leads it."""
         held = {"execution": {"suspend": True}, "approval": {"driftBudget": 100}}
         operator = applied(kafka, goals={"followerOrder": False}, **held)
         await operator.until("Suspended")
@@ -144,7 +144,7 @@ class TestDrift:
         assert (kafka.elected, kafka.altered, operator.skipped) == ([], [], {"t-1": "Drifted"})
 
     async def test_one_election_of_many_is_within_the_budget(self):
-        """An election counts as one move, one that is lost and one that is not."""
+        """Every election counts as one move, lost or not."""
         kafka = KafkaInMemory((1, 2, 3, 4), t=EVEN * 10)
         for number, (_, second) in enumerate(EVEN * 10):
             kafka.lead("t", number, second)
@@ -159,7 +159,7 @@ class TestDrift:
 
 class TestDecommission:
     async def test_what_is_elected_is_not_left_alone(self, kafka):
-        """A partition has one fate in a plan: status.skipped does not have it, and an undo is a whole one."""
+        """An elected partition is not in status.skipped as well, and the undo is complete."""
         operator = applied(kafka, brokers={"decommission": [3]}, goals={"followerOrder": False})
         await operator.until("Succeeded")
         assert "t-1" in kafka.elected
@@ -170,7 +170,7 @@ class TestDecommission:
 
 class TestNoWayBack:
     async def test_an_undo_elects_nobody(self, kafka):
-        """The lists are as they were; who led was a matter of chance."""
+        """The lists are unchanged, and the earlier leaders were accidental."""
         operator = applied(kafka)
         await operator.until("Succeeded")
         operator.order(UNDO_ANNOTATION, operator.status["plan"]["hash"])
@@ -178,7 +178,7 @@ class TestNoWayBack:
         assert (kafka.elected, kafka.altered, kafka.leaders("t")) == (["t-1"], [], [1, 2, 3])
 
     async def test_neither_does_a_deletion(self, kafka):
-        """It ends at once."""
+        """It completes at once."""
         operator = applied(kafka, execution={"suspend": True})
         await operator.until("Suspended")
         operator.delete()

@@ -1,4 +1,4 @@
-"""An operator that is killed and started again says what the one before it would have said."""
+"""An operator that is killed and restarted reports what its predecessor would have reported."""
 
 from datetime import datetime, timedelta
 
@@ -16,7 +16,7 @@ UNEVEN = [[1], [1], [2]]
 
 
 async def ended(kafka, *, restart, silent=False, **spec):
-    """The final message. ``restart``: between the plan and the end of its run. ``silent``: that end is not told."""
+    """The final message. ``restart``: between plan and end of the run. ``silent``: the end was not reported."""
     operator = OperatorInMemory(kafka)
     operator.apply(**spec)
     await operator.until_open()
@@ -40,7 +40,7 @@ class TestWhyNothingMoves:
         ],
     )
     async def test_it_is_said_whoever_finishes_the_run(self, restart, silent, goals, begins):
-        """The plan is stored with its reason; where the end was not told, the plan's status has it."""
+        """The plan is stored with its reason; if the end was not reported, the plan's status has the reason."""
         kafka = KafkaInMemory((1, 2, 3), t=UNEVEN if goals else [[1], [2], [3]])
         message, operator = await ended(kafka, restart=restart, silent=silent, goals=goals)
         assert message.startswith(begins)
@@ -50,7 +50,7 @@ class TestWhyNothingMoves:
     @pytest.mark.parametrize("restart", [False, True])
     @pytest.mark.parametrize("silent", [False, True])
     async def test_topics_that_match_nothing_are_not_taken_for_a_balanced_cluster(self, restart, silent):
-        """A slip in an expression of spec.topics: nothing was looked at, and that is said."""
+        """A typo in a pattern of spec.topics: no topic was selected, and the message says so."""
         kafka = KafkaInMemory((1, 2, 3), t=UNEVEN)
         message, operator = await ended(kafka, restart=restart, silent=silent, topics={"include": ["orders"]})
         assert message == "NothingSelected: spec.topics takes no topic that the cluster has, so nothing was looked at"
@@ -58,7 +58,7 @@ class TestWhyNothingMoves:
 
     @pytest.mark.parametrize("restart", [False, True])
     async def test_what_the_plan_left_alone_is_counted(self, restart):
-        """Partitions without a leader are no part of what is as asked for."""
+        """Partitions without a leader do not count as being at their targets."""
         kafka = KafkaInMemory((1, 2, 3), t=[[1], [2], [3], [1]])
         kafka.lead("t", 3, None)
         message, operator = await ended(kafka, restart=restart)
@@ -68,7 +68,7 @@ class TestWhyNothingMoves:
 
 class TestSteps:
     async def test_begin_with_the_approval_and_are_counted_from_the_lists(self):
-        """The start is on record before Kafka hears of a step; neither it nor the count goes with the operator."""
+        """The start is recorded before Kafka gets a step; a restart loses neither the start nor the count."""
         kafka = KafkaInMemory((1, 2, 3), t=UNEVEN)
         kafka.slow = {3}
         operator = OperatorInMemory(kafka)
@@ -98,7 +98,7 @@ class TestSteps:
         assert operator.status["progress"]["steps"] == {"completed": 1, "inFlight": 0}
 
     async def test_killed_before_the_first_was_sent(self):
-        """Or cut off from the API server: nothing is sent whose start could not be recorded."""
+        """Or without access to the API server: no step is sent unless its start could be recorded."""
         kafka = KafkaInMemory((1, 2, 3), t=UNEVEN)
         operator = OperatorInMemory(kafka)
         operator.apply()
@@ -121,7 +121,7 @@ class TestSteps:
 class TestHowItEnded:
     @pytest.mark.parametrize("silent", [False, True])
     async def test_what_was_left_alone_is_not_at_its_target(self, silent):
-        """Whether or not the end was told before the kill."""
+        """Whether or not the end was reported before the kill."""
         kafka = KafkaInMemory((1, 2, 3, 4), t=[[1]] * 9)
         kafka.slow = {2, 3}
         operator = OperatorInMemory(kafka)
@@ -145,7 +145,7 @@ class TestHowItEnded:
 
 class TestWhereSizesComeFrom:
     async def test_it_is_stored_with_the_plan(self):
-        """Nothing had been written to the status when the operator was killed."""
+        """The status was still empty when the operator was killed."""
         operator = OperatorInMemory(KafkaInMemory((1, 2, 3), t=UNEVEN))
         operator.apply()
         await operator.until_open()
@@ -157,7 +157,7 @@ class TestWhereSizesComeFrom:
 
 class TestExpectedRates:
     async def test_they_are_asked_for_again(self):
-        """A throttle below what is produced is said before anything moves, by every operator."""
+        """Every operator reports a throttle below the produce rate before anything moves."""
         loads = {TopicPartition("t", n): PartitionLoad(100, 5000.0) for n in range(3)}
         kafka = KafkaInMemory((1, 2, 3), t=UNEVEN)
         kafka.slow = {3}
@@ -172,7 +172,7 @@ class TestExpectedRates:
 
 class TestDrained:
     async def test_it_is_said_before_the_run_is_closed(self):
-        """Afterwards nobody proves it again: an operator that is killed in between must have told it."""
+        """It is not checked again afterwards: an operator that is killed in between must have reported it."""
         operator = OperatorInMemory(KafkaInMemory((1, 2, 3), t=[[1], [2], [3]]))
         operator.apply(brokers={"decommission": [3]})
         await operator.until_closed()
@@ -185,7 +185,7 @@ class TestDrained:
 
 class TestPartialUndo:
     async def test_what_could_not_go_back_is_named(self):
-        """By the next operator too: nothing is looked at again for a run that is over."""
+        """Also by the next operator: a closed run is not evaluated again."""
         kafka = KafkaInMemory((1, 2, 3), t=UNEVEN)
         operator = OperatorInMemory(kafka)
         operator.apply()

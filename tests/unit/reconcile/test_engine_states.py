@@ -1,4 +1,4 @@
-"""Every row of the table of states is walked by an operator whose API server and brokers are dictionaries."""
+"""Every row of the state table is covered by an operator whose API server and brokers are dictionaries."""
 
 import asyncio
 from dataclasses import replace
@@ -29,7 +29,7 @@ WALKS = {}
 
 
 def walk(*states):
-    """Declare which states of the rebalance ``r`` the statuses show, in their order."""
+    """Declare the states that the statuses of the rebalance ``r`` show, in order."""
 
     def declare(walked):
         WALKS[walked.__name__] = ([Reason(state) for state in states], walked)
@@ -40,7 +40,7 @@ def walk(*states):
 
 @walk("Planning", "AwaitingApproval", "Rebalancing", "Succeeded", "Planning", "AwaitingApproval", "NothingToDo")
 async def approval():
-    """A plan is approved; a later plan has nothing to move, so that nobody has to approve it."""
+    """A plan is approved; a later plan has nothing to move and needs no approval."""
     operator = applied(SlowCluster(slow=False), approval={"policy": "Manual"})
     await operator.until("AwaitingApproval")
     operator.edit(approval={"policy": "Manual", "planHash": operator.status["plan"]["hash"]})
@@ -67,7 +67,7 @@ async def balanced():
 
 @walk("Queued", "Planning", "Rebalancing", "NothingToDo")
 async def a_queue():
-    """Another rebalance holds the partitions first."""
+    """Another rebalance already holds the partitions."""
     operator = WalkedOperator(SlowCluster())
     operator.apply_other()
     await operator.until_true(lambda: bool(operator.kafka.flying))
@@ -79,7 +79,7 @@ async def a_queue():
 
 @walk("Planning", "Superseded", "Rebalancing", "Succeeded")
 async def edited_while_planned():
-    """The plan is given up as soon as it is made."""
+    """The plan is dropped as soon as it is made."""
     operator = applied(SlowCluster(slow=False))
     await operator.until("Planning")
     operator.edit(topics=NARROWER)
@@ -88,7 +88,7 @@ async def edited_while_planned():
 
 @walk("Planning", "RollingBack")
 async def deleted_in_the_round_that_began_the_run():
-    """A step was sent, and no status said so yet."""
+    """A step was sent, but no status shows it yet."""
     operator = applied()
     operator.kafka.sent = operator.delete
     await operator.until_gone()
@@ -96,7 +96,7 @@ async def deleted_in_the_round_that_began_the_run():
 
 @walk("Planning", "Rebalancing", "Succeeded", "Planning", "Succeeded", "Planning", "Rebalancing", "NothingToDo")
 async def edited_back():
-    """Before the plan is made: the run that has succeeded is what is asked for again."""
+    """Before the new plan is ready: the spec is that of the succeeded run again."""
     operator = await succeeded()
     go, read = asyncio.Event(), operator.kube.read_config_map
 
@@ -119,7 +119,7 @@ async def edited_back():
 
 @walk("Planning", "Rebalancing", "ThrottleTooLow", "Rebalancing", "Succeeded")
 async def a_throttle_that_is_raised():
-    """Below what is produced it can never finish."""
+    """A throttle below the produce rate can never finish."""
     loads = {TopicPartition("t", n): PartitionLoad(100, 5000.0) for n in range(4)}
     operator = await flying()
     operator.model = LoadModel("LoadModel", None, loads, "c")
@@ -134,7 +134,7 @@ async def a_throttle_that_is_raised():
 
 @walk("Planning", "Rebalancing", "Suspended", "Superseded", "Suspended", "RollingBack")
 async def suspended():
-    """An edit and a deletion act all the same."""
+    """An edit and a deletion still take effect."""
     operator = await flying()
     operator.edit(execution=SUSPENDED)
     await operator.until("Suspended")
@@ -147,7 +147,7 @@ async def suspended():
 
 @walk("Planning", "Rebalancing", "Superseded", "AwaitingApproval")
 async def superseded_under_approval():
-    """A new plan has to be approved again."""
+    """A new plan requires a new approval."""
     operator = await flying()
     operator.edit(topics=NARROWER, approval={"policy": "Manual"})
     await operator.until("AwaitingApproval")
@@ -155,7 +155,7 @@ async def superseded_under_approval():
 
 @walk("Planning", "Rebalancing", "Drifted", "Superseded", "Reverting")
 async def drifted():
-    """Others have moved more than the budget, and the spec is edited before the new plan is made."""
+    """Others have moved more than the drift budget, and the spec is edited before the new plan is ready."""
     operator = await flying(approval={"driftBudget": 0})
     for tp in [tp for tp, state in operator.kafka.states.items() if not state.in_flight]:
         operator.kafka.assign("t", tp.partition, 3)
@@ -169,7 +169,7 @@ async def drifted():
 
 @walk("Planning", "Drifted", "Rebalancing", "Succeeded")
 async def drifted_while_planned():
-    """Others were faster than the plan."""
+    """Others changed the partitions before the plan was ready."""
     operator = applied(SlowCluster(slow=False), approval={"driftBudget": 0})
     await operator.until("Planning")
     for number in range(4):
@@ -179,7 +179,7 @@ async def drifted_while_planned():
 
 @walk("Planning", "Rebalancing", "Succeeded", "Undoing", "Superseded", "Undoing", "Undone")
 async def an_undo():
-    """Superseded, and edited back."""
+    """Superseded, then edited back."""
     operator = await undoing()
     operator.edit(topics=NARROWER)
     await operator.until("Superseded")
@@ -191,7 +191,7 @@ async def an_undo():
 
 @walk("Planning", "Rebalancing", "Succeeded", "Undoing", "RollingBack")
 async def an_undo_that_is_deleted():
-    """The same way, to its end."""
+    """It continues in the same direction to its end."""
     operator = await undoing()
     operator.delete()
     operator.kafka.arrive()
@@ -200,7 +200,7 @@ async def an_undo_that_is_deleted():
 
 @walk("Planning", "Rebalancing", "Succeeded", "Undoing", "RolledBackPartially")
 async def an_undo_that_others_prevent():
-    """What others have moved since is left to them."""
+    """Partitions that others have moved since are left alone."""
     operator = await undoing()
     for tp in [tp for tp, state in operator.kafka.states.items() if not state.in_flight]:
         operator.kafka.assign("t", tp.partition, 3)
@@ -210,7 +210,7 @@ async def an_undo_that_others_prevent():
 
 @walk("Planning", "Rebalancing", "Succeeded", "Suspended", "Undoing", "Suspended", "Undone")
 async def an_undo_that_is_suspended():
-    """What is in flight arrives, and it was the last one."""
+    """The last copies in flight complete."""
     operator = await succeeded()
     operator.edit(execution=SUSPENDED)
     operator.undo()
@@ -241,7 +241,7 @@ async def an_undo_that_is_suspended_and_prevented():
     *("Yielding", "Queued", "Undoing", "Undone"),
 )
 async def an_undo_that_is_held_back():
-    """By what holds back any rebalance, but for the approval and the health of others' partitions."""
+    """By everything that blocks a rebalance, except the approval and the health of foreign partitions."""
     operator = await undoing()
     operator.freeze(True)
     await operator.until("Frozen")
@@ -259,7 +259,7 @@ async def an_undo_that_is_held_back():
 
 @walk("Planning", "Rebalancing", "Succeeded", "RollingBack")
 async def deleted_in_the_round_that_began_the_undo():
-    """The run was open again, and no status said so yet."""
+    """The run was reopened, but no status shows it yet."""
     operator = await succeeded()
     operator.undo()
     operator.kafka.begun = operator.delete
@@ -268,7 +268,7 @@ async def deleted_in_the_round_that_began_the_undo():
 
 @walk("Planning", "Rebalancing", "Succeeded", "Superseded", "Rebalancing", "Succeeded")
 async def edited_in_the_round_that_began_the_undo():
-    """The edit is heeded at once."""
+    """The edit takes effect at once."""
     operator = await succeeded()
     operator.undo()
     operator.kafka.begun = lambda: operator.edit(topics=NARROWER)
@@ -289,7 +289,7 @@ async def edited_while_another_moves():
 
 @walk("Planning", "Rebalancing", "RollingBack", "RollbackTooLarge", "Reverting")
 async def a_rollback_too_large():
-    """The bound may be set while the rollback goes on, and the policy changed after that."""
+    """The limit may be set during the rollback, and the policy changed after that."""
     operator = await flying(SlowCluster(rows=((1,),) * 6))
     operator.kafka.arrive()
     operator.kafka.slow = {1, 2}
@@ -313,7 +313,7 @@ async def a_successor():
 
 @walk("Planning", "Rebalancing", "Yielding", "Queued", "Rebalancing", "Succeeded")
 async def priority():
-    """The other rebalance goes first as soon as nothing of this one is in flight."""
+    """The other rebalance goes first as soon as this one has nothing in flight."""
     operator = await flying()
     operator.apply_other(priority=10, execution={"suspend": True})
     await operator.until("Yielding")
@@ -327,7 +327,7 @@ async def priority():
     *("ClusterUnhealthy", "OutsideWindow", "AwaitingApproval", "Suspended", "Frozen"),
 )
 async def reasons_to_hold_back():
-    """The first that applies is shown, so that each may follow each."""
+    """The first reason that applies is shown, so any of them may follow any other."""
     operator = WalkedOperator(SlowCluster(u=((1, 2),)))
     theirs = TopicPartition("u", 0)
     healthy = operator.kafka.states[theirs]
@@ -361,26 +361,26 @@ async def reasons_to_hold_back():
 
 @pytest.mark.parametrize("name", WALKS)
 async def test_walk(name, state_walk):
-    """The statuses show the states that are declared, and none between them."""
+    """The statuses show the declared states and no others in between."""
     states, walked = WALKS[name]
     await walked()
     assert state_walk.path(("kafka", "r")) == states
 
 
 def test_every_transition_is_walked():
-    """What no walk can show is not in the table. A step that two rows allow shows neither."""
+    """A transition that no walk covers is not in the table. A step that two rows allow covers neither."""
     declared = {step for states, _ in WALKS.values() for step in pairwise([None, *states])}
     walked = {rows[0] for step in declared if len(rows := transition_between(*step)) == 1}
     assert [f"{before or '[*]'} -> {after}" for before, after in transitions() if (before, after) not in walked] == []
 
 
 def test_every_state_is_walked():
-    """A group's row needs one of its states; each state is shown somewhere all the same."""
+    """For a group's row one of its states is enough; here every state must be shown somewhere."""
     assert set(STATES) == {state for states, _ in WALKS.values() for state in states}
 
 
 def test_what_holds_back_an_undo():
-    """These states and no others of those that wait."""
+    """Exactly these waiting states."""
     found = set()
     for states, _ in WALKS.values():
         if Reason.UNDOING in states and Reason.SUPERSEDED not in states:

@@ -1,4 +1,4 @@
-"""How the statuses of the tests in this directory are held against the table of states."""
+"""How the statuses of the tests in this directory are checked against the state table."""
 
 from itertools import pairwise
 
@@ -10,10 +10,10 @@ from kafka_rebalance.reasons import Reason
 
 
 class TestStateWalk:
-    """The fixture that follows the statuses of all these tests."""
+    """The fixture that checks the statuses of all these tests."""
 
     def test_a_transition_that_is_not_in_the_table(self):
-        """It says which, and what came before."""
+        """It names the state and the one before it."""
         walk = StateWalk()
         for before, after in pairwise([None, "Planning", "Succeeded", "Rebalancing"]):
             walk.write("r", status(before), status(after))
@@ -21,14 +21,14 @@ class TestStateWalk:
         assert walk.refused[0].startswith("Rebalancing may not follow Succeeded")
 
     def test_a_problem_leads_back_to_where_it_came_from(self):
-        """Or further, for time goes on meanwhile."""
+        """Or to a later state, because time passes meanwhile."""
         walk = StateWalk()
         for before, after in pairwise([None, "KafkaUnreachable", "Planning", "InsufficientBrokers", "Rebalancing"]):
             walk.write("r", status(before), status(after))
         assert walk.refused == []
 
     def test_a_problem_is_no_way_out_of_a_deletion(self):
-        """Nothing leads there without it either."""
+        """Without the problem the state is unreachable, too."""
         walk = StateWalk()
         for before, after in pairwise([None, "Planning", "RollingBack", "KafkaUnreachable", "Rebalancing"]):
             walk.write("r", status(before), status(after))
@@ -36,19 +36,19 @@ class TestStateWalk:
         assert walk.refused[0].startswith("Rebalancing cannot be reached from RollingBack")
 
     def test_the_same_reason_as_a_problem(self):
-        """A broker is away: steps are held back, or a plan is refused."""
+        """A broker is down: steps are blocked, or a plan is refused."""
         assert state_in(status("ClusterUnhealthy")) == Reason.CLUSTER_UNHEALTHY
         assert state_in(status("ClusterUnhealthy", ReadySummary.STUCK)) == PROBLEM
 
     def test_a_summary_that_is_not_that_of_the_state(self):
-        """Nobody may take for done what still moves."""
+        """A resource must not look done while replicas still move."""
         walk = StateWalk()
         walk.write("r", status("Planning"), status("Rebalancing", ReadySummary.DONE))
         assert len(walk.refused) == 1
 
 
 def status(reason, summary=None):
-    """As it is stored; None: it was never written."""
+    """As it is stored; None means that it was never written."""
     if reason is None:
         return None
     summary = summary or summary_of(Reason(reason))

@@ -1,4 +1,4 @@
-"""What a run has not sent, it does not undo: deleting one that has sent nothing touches nothing in Kafka."""
+"""A run undoes only what it has sent: deleting a run that has sent nothing changes nothing in Kafka."""
 
 import pytest
 from tests.fakes.kafka_in_memory import KafkaInMemory
@@ -17,7 +17,7 @@ def kafka():
 
 
 async def others_move(operator, *, all_of_them=False):
-    """Somebody else carries out what is planned, or begins to."""
+    """Another tool carries out the plan, or part of it."""
     planned = operator.rebalance.record.open.plan.partitions
     for p in planned if all_of_them else planned[:1]:
         await operator.kafka.alter_reassignments({p.tp: p.target})
@@ -30,7 +30,7 @@ class TestDeletion:
     @pytest.mark.parametrize(("spec", "state"), HELD)
     @pytest.mark.parametrize("restart", [False, True])
     async def test_what_others_have_moved_stays(self, kafka, spec, state, restart):
-        """Nothing has been sent, so nothing is moved back; it ends, though it may start no step."""
+        """Nothing was sent, so nothing moves back; the run ends although it may not start steps."""
         operator = OperatorInMemory(kafka)
         operator.apply(**spec)
         await operator.until(state)
@@ -44,7 +44,7 @@ class TestDeletion:
 
     @pytest.mark.parametrize("lost", [False, True])
     async def test_what_may_have_been_sent_goes_back(self, kafka, lost):
-        """The record is older than the order: killed in between, or without an answer, it counts as sent."""
+        """The record precedes the call: if the operator is killed in between or gets no answer, it counts as sent."""
         operator = OperatorInMemory(kafka)
         operator.apply()
         alter = kafka.alter_reassignments
@@ -63,7 +63,7 @@ class TestDeletion:
         assert kafka.lists("t") == [[1]] * 4
 
     async def test_nothing_is_sent_that_is_not_on_record(self, kafka):
-        """The API server does not take the record: wait for it."""
+        """If the API server rejects the record, the operator waits."""
         operator = OperatorInMemory(kafka)
         operator.apply(approval={"policy": "Manual"})
         await operator.until("AwaitingApproval")
@@ -83,7 +83,7 @@ class TestDeletion:
 
 class TestUndo:
     async def test_a_success_of_others_is_not_undone(self, kafka):
-        """It succeeded before anybody approved it: to go back would undo their work."""
+        """It succeeded before it was approved: an undo would revert the work of others."""
         operator = OperatorInMemory(kafka)
         operator.apply(approval={"policy": "Manual"})
         await operator.until("AwaitingApproval")

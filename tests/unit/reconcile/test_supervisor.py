@@ -1,4 +1,4 @@
-"""Whether the engines turn is seen from outside: a round that does not end, an engine that has."""
+"""The supervisor shows from outside whether engines run: a round that hangs, an engine that has ended."""
 
 import asyncio
 import math
@@ -25,7 +25,7 @@ class Clock:
 
 
 class Brokers:
-    """They tell who they are when they are connected to; then they do ``then``."""
+    """The first call returns the cluster id; later calls do ``then``."""
 
     def __init__(self, then):
         self.asked = 0
@@ -53,7 +53,7 @@ async def cancelled():
 
 @pytest.fixture
 async def begun():
-    """Gives a supervisor that has seen one rebalance on such brokers, its clock, and the brokers."""
+    """Creates a supervisor with one rebalance on such brokers, and returns it with its clock and the brokers."""
     made = []
 
     def begin(then):
@@ -76,7 +76,7 @@ async def until(holds):
 
 class TestRounds:
     async def test_a_round_that_does_not_end(self, begun):
-        """Its age grows; nothing is said of a cluster that is not connected yet."""
+        """Its age grows; a cluster that is not connected yet is not reported."""
         supervisor, clock, brokers = begun(hang)
         assert supervisor.rounds() == {}
         await until(lambda: brokers.asked > 1)
@@ -84,14 +84,14 @@ class TestRounds:
         assert supervisor.rounds() == {"c-1": 700.0}
 
     async def test_between_two_rounds(self, begun):
-        """Brokers that are away end a round with an error: nothing hangs."""
+        """Unreachable brokers end a round with an error: nothing hangs."""
         supervisor, clock, brokers = begun(away)
         await until(lambda: brokers.asked > 1 and supervisor.rounds() == {})
         clock.seconds += 700
         assert supervisor.rounds() == {}
 
     async def test_an_engine_that_has_ended(self, begun):
-        """A call that is cancelled under its hands ends an engine without a word."""
+        """A cancelled call ends an engine without a message."""
         supervisor, _, _ = begun(cancelled)
         await until(lambda: supervisor.rounds() == {"c-1": math.inf})
 
@@ -99,7 +99,7 @@ class TestRounds:
 class TestStop:
     @pytest.mark.parametrize("turns", range(5))
     async def test_while_it_is_being_woken(self, begun, turns):
-        """However far the waking has come: an engine that goes on after a lost lease would keep the operator alive."""
+        """At any point of the wake-up: an engine that continues after a lost Lease would keep the operator alive."""
         supervisor, _, brokers = begun(away)
         await until(lambda: brokers.asked > 1 and supervisor.rounds() == {})
         await asyncio.sleep(0)

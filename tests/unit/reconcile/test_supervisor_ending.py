@@ -1,4 +1,4 @@
-"""An engine ends with the last resource that names its cluster, unless something of ours is left there."""
+"""An engine ends with the last resource that names its cluster, unless it still has something to restore there."""
 
 import asyncio
 from dataclasses import replace
@@ -21,7 +21,7 @@ RUN = Run("u-0", "kafka", "r", "c", "run-1", "sha256:a", "sha256:b", NOON)
 
 
 class Brokers:
-    """They tell who they are; from then on nobody reaches them, as after a cluster was shut down."""
+    """The first call returns the cluster id; afterwards they are unreachable, like a cluster that was shut down."""
 
     def __init__(self):
         self.asked = self.closed = 0
@@ -37,7 +37,7 @@ class Brokers:
 
 
 class Kube(KubeInMemory):
-    """``answers``: listing records waits for it. ``away``: nobody answers."""
+    """``answers``: listing records waits for it. ``away``: the API server is unreachable."""
 
     def __init__(self):
         super().__init__()
@@ -82,7 +82,7 @@ class World:
         return self.engine
 
     async def rounds(self):
-        """Some more, all of them in vain."""
+        """Run a few more rounds, all of which fail."""
         asked = self.asked
         await until(lambda: self.asked > asked + 3)
 
@@ -111,7 +111,7 @@ async def world():
 
 class TestNobodyNamesIt:
     async def test_it_ends_with_the_last_one(self, world):
-        """A cluster that was shut down is not looked for any longer, and its client is let go of once."""
+        """The operator stops contacting a cluster that was shut down, and closes its client once."""
         first, second = world.applied(), world.applied("s", server="other:9092")
         engine = await world.running()
         await until(lambda: len(engine.rebalances) == 2)
@@ -125,7 +125,7 @@ class TestNobodyNamesIt:
         assert world.brokers[0].closed == 1
 
     async def test_throttles_name_it_too(self, world):
-        """It holds what others reassign."""
+        """It throttles foreign reassignments."""
         limits, mine = world.applied("limits", REASSIGNMENT_THROTTLES), world.applied()
         engine = await world.running()
         world.gone(mine)
@@ -135,7 +135,7 @@ class TestNobodyNamesIt:
         await world.ended()
 
     async def test_the_next_one_begins_anew(self, world):
-        """With a client of its own."""
+        """With its own client."""
         mine = world.applied()
         first = await world.running()
         world.gone(mine)
@@ -147,7 +147,7 @@ class TestNobodyNamesIt:
 
 class TestSomethingIsLeft:
     async def test_a_throttle(self, world):
-        """A broker that is away may return: it is given back then."""
+        """A broker that is down may return: its configs are restored then."""
         left = {**ledger_to_json(Ledger()), "entries": {"t": {"follower.replication.throttled.replicas": ["0:1"]}}}
         await LedgerStore(world.kube).save("c", left)
         world.gone(await self.seen(world))
@@ -155,7 +155,7 @@ class TestSomethingIsLeft:
         assert world.engine is not None
 
     async def test_an_open_run(self, world):
-        """Until it is closed; those of other clusters are none of its concern."""
+        """Until it is closed; runs of other clusters do not matter."""
         runs = RunStore(world.kube)
         await runs.save(RUN)
         await runs.save(replace(RUN, uid="u-9", cluster_id="d"))
@@ -166,7 +166,7 @@ class TestSomethingIsLeft:
         await world.ended()
 
     async def test_what_is_left_cannot_be_read(self, world):
-        """Then nothing is known of it."""
+        """Then it is unknown what is left."""
         mine = await self.seen(world)
         world.kube.away = True
         world.gone(mine)
@@ -184,7 +184,7 @@ class TestSomethingIsLeft:
 
 class TestSomebodyComesMeanwhile:
     async def test_while_it_looks_what_is_left(self, world):
-        """It goes on, with the client that it has."""
+        """The engine continues with its client."""
         mine = world.applied()
         engine = await world.running()
         world.kube.answers, listed = asyncio.Event(), world.kube.listing
@@ -197,7 +197,7 @@ class TestSomebodyComesMeanwhile:
         assert (list(engine.rebalances), world.brokers[0].closed) == (["u-s"], 0)
 
     async def test_connected_and_not_handed_over(self, world):
-        """What limits it is waited for: until then the engine does not have it."""
+        """The new resource waits for its limits: until then the engine does not have it."""
         mine = world.applied()
         engine = await world.running()
         known = asyncio.Event()
@@ -212,7 +212,7 @@ class TestSomebodyComesMeanwhile:
 
     @pytest.mark.parametrize("turns", range(8))
     async def test_at_any_turn_of_its_end(self, world, turns):
-        """Either the old engine has it or a new one; it is never left with one that has ended."""
+        """Either the old engine has it or a new one; it never stays with an engine that has ended."""
         mine = world.applied()
         await world.running()
         world.gone(mine)

@@ -1,4 +1,4 @@
-"""After a start resources come in one by one: nothing moves before what freezes or limits it is known."""
+"""After a start resources arrive one by one: nothing moves before the limits and freezes are known."""
 
 import asyncio
 
@@ -26,7 +26,7 @@ class Engine:
 
 
 class World:
-    """One cluster that two teams name in namespaces of their own. ``answers``: what connecting from there comes to."""
+    """One cluster that two teams use from their own namespaces. ``answers``: the results of connecting from there."""
 
     def __init__(self):
         self.kube, self.engine = KubeInMemory(), Engine()
@@ -69,7 +69,7 @@ async def world():
 
 
 async def test_a_throttle_that_is_slow_to_come(world):
-    """The cluster answers the one team first; the other one has frozen it."""
+    """The cluster answers one team first; the other team has frozen it."""
     world.supervisor.throttle_seen(world.throttle(), deleted=False)
     world.see_rebalance()
     world.answers["moves"].set_result(world.engine)
@@ -84,7 +84,7 @@ async def test_a_throttle_that_is_slow_to_come(world):
 
 
 async def test_a_throttle_of_a_cluster_that_does_not_answer(world):
-    """It was tried: others do not wait for the next attempt."""
+    """After one attempt the others do not wait for the next one."""
     world.supervisor.throttle_seen(world.throttle(), deleted=False)
     world.see_rebalance()
     world.answers["moves"].set_result(world.engine)
@@ -94,7 +94,7 @@ async def test_a_throttle_of_a_cluster_that_does_not_answer(world):
 
 
 async def test_a_throttle_of_a_cluster_that_hangs(world, monkeypatch):
-    """For a while only."""
+    """The others wait for a limited time."""
     monkeypatch.setattr(supervising, "_LIMITS_SECONDS", 0)
     world.supervisor.throttle_seen(world.throttle(), deleted=False)
     world.see_rebalance()
@@ -105,7 +105,7 @@ async def test_a_throttle_of_a_cluster_that_hangs(world, monkeypatch):
 
 @pytest.mark.parametrize("namespaces", [(), ("limits", "moves")])
 async def test_throttles_are_asked_for_before_anything_is_watched(world, namespaces):
-    """The watch may bring rebalances first."""
+    """The watch may deliver rebalances first."""
     world.throttle()
     await world.supervisor.know_throttles(namespaces)
     world.see_rebalance()
@@ -116,7 +116,7 @@ async def test_throttles_are_asked_for_before_anything_is_watched(world, namespa
 
 
 async def test_a_throttle_that_goes_meanwhile(world):
-    """While rebalances wait, its engine has the newest of it."""
+    """While rebalances wait, the engine has the latest version of the throttle."""
     hung = {**world.throttle(), "metadata": {**world.throttle()["metadata"], "namespace": "moves", "uid": "u-2"}}
     world.supervisor.throttle_seen(world.throttle(), deleted=False)
     world.supervisor.throttle_seen(hung, deleted=False)

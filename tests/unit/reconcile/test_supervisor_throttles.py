@@ -1,4 +1,4 @@
-"""What the supervisor makes of a throttle resource: who gets it, when somebody is woken, and when it is forgotten."""
+"""How the supervisor handles a throttle resource: which engine gets it, when that wakes up, when it is forgotten."""
 
 import asyncio
 from datetime import timedelta
@@ -16,7 +16,7 @@ WHERE = (REASSIGNMENT_THROTTLES, "kafka", "limits")
 
 
 class Engine:
-    """What the supervisor knows of one."""
+    """What the supervisor uses of an engine."""
 
     def __init__(self):
         self.rebalances, self.throttles, self.woken = {}, {}, 0
@@ -64,7 +64,7 @@ class World:
 
 
 async def until(what):
-    """Nothing here takes time: after so many turns of the loop it will not happen any more."""
+    """Nothing here takes time: a condition that does not hold after this many loop iterations never will."""
     for _ in range(1000):
         if what():
             return
@@ -89,7 +89,7 @@ class TestConnected:
         return world
 
     async def test_only_what_somebody_asks_for_wakes_the_engine(self, known):
-        """A status that comes back does not; an edit and a deletion do. The engine always has the newest."""
+        """A status update does not wake it; an edit and a deletion do. The engine always has the latest version."""
         for change, wakes in (
             (lambda: known.kube.edit(*WHERE), 0),
             (lambda: known.kube.edit(*WHERE, leaderRate="1Mi"), 1),
@@ -102,7 +102,7 @@ class TestConnected:
         assert known.mine.metadata.deleting
 
     async def test_a_spec_that_cannot_be_read_hides_nothing(self, known):
-        """What was asked for before holds, until it is deleted."""
+        """The last valid spec applies until the resource is deleted."""
         known.seen(known.kube.edit(*WHERE, leaderRate="fast"))
         assert known.mine.spec.leader_rate == 50 * 2**20
         assert "spec.leaderRate" in known.mine.unread
@@ -110,12 +110,12 @@ class TestConnected:
         assert known.mine.metadata.deleting
 
     async def test_gone(self, known):
-        """Whatever its spec was in the end."""
+        """Even if its last spec is invalid."""
         known.seen(known.kube.edit(*WHERE, leaderRate="fast"), deleted=True)
         assert known.mine is None
 
     async def test_let_go_but_held_by_others(self, known):
-        """It is no longer ours; what comes of it is not our concern."""
+        """It is no longer ours; later events are ignored."""
         known.kube.resources[WHERE]["metadata"]["finalizers"] = ["example.com/theirs"]
         known.seen(known.deletion())
         assert known.mine is None
@@ -123,7 +123,7 @@ class TestConnected:
         assert known.mine is None
 
     async def test_deleted_while_nobody_watched(self, world):
-        """Of its spec only the cluster is read: what it asked for does not matter any more."""
+        """Only the cluster is read from its spec: its rates no longer matter."""
         world.applied(bogus=1, leaderRate="fast")
         world.seen(world.deletion())
         await until(lambda: world.mine)
@@ -132,21 +132,21 @@ class TestConnected:
 
 class TestNeverRead:
     async def test_it_is_said(self, world):
-        """And nothing else is done."""
+        """No other action is taken."""
         world.seen(world.applied(leaderRate="fast"))
         await until(lambda: world.status == "InvalidSpec")
         assert (world.attempts, world.kube.events) == (0, [])
         assert world.kube.resources[WHERE]["metadata"]["finalizers"] == [FINALIZER]
 
     async def test_its_deletion_is_not_held_up(self, world):
-        """Without a cluster there is nobody to ask."""
+        """Without a cluster there is nothing to ask."""
         world.applied(kafka={})
         world.seen(world.deletion())
         await until(lambda: WHERE not in world.kube.resources)
         assert [reason for reason, _ in world.kube.events] == ["Abandoned"]
 
     async def test_its_deletion_does_not_concern_us(self, world):
-        """It was never held: no connection is made for it."""
+        """It never had our finalizer: no connection is made for it."""
         world.kube.resources[WHERE] = world.applied(held=False)
         world.kube.resources[WHERE]["metadata"]["finalizers"] = ["example.com/theirs"]
         world.seen(world.deletion())
@@ -163,7 +163,7 @@ class TestUnreachable:
         return world
 
     async def test_a_deletion_waits_for_two_minutes(self, lost):
-        """Then what is left stays in the ledger, and nobody tries to connect any more."""
+        """Then the rest stays in the ledger, and the operator stops connecting."""
         lost.seen(lost.deletion())
         await until(lambda: lost.status == "Restoring")
         lost.clock.at = NOON + timedelta(seconds=119)
@@ -176,19 +176,19 @@ class TestUnreachable:
         await until(lambda: lost.supervisor._connections == {})
 
     async def test_a_deletion_that_nobody_saw(self, lost):
-        """It must not be tried for ever on behalf of a ghost; neither of one that has its name now."""
+        """The operator must not retry for ever for a resource that is gone, or was replaced under the same name."""
         lost.kube.resources[WHERE]["metadata"]["uid"] = "k-2"
         await until(lambda: lost.supervisor._connections == {})
 
     async def test_it_comes_back(self, lost):
-        """The deletion is the engine's then."""
+        """Then the engine handles the deletion."""
         lost.seen(lost.deletion())
         lost.reachable = True
         await until(lambda: lost.mine)
         assert lost.mine.metadata.deleting
 
     async def test_what_was_never_held_goes_at_once(self, world):
-        """No finalizer is put on what has not come into force: a slip in the address costs nobody two minutes."""
+        """It gets no finalizer before it is in force: a typo in the address does not delay its deletion."""
         world.reachable = False
         body = world.applied(held=False)
         world.seen(body)

@@ -1,4 +1,4 @@
-"""Brokers that are emptied are cordoned where Kafka offers it, on record first, and uncordoned on any way back."""
+"""Drained brokers are cordoned where Kafka supports it, recorded first, and uncordoned whenever the run goes back."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -25,7 +25,7 @@ SOMEBODYS = ConfigValue("/data", ConfigSource.DYNAMIC_BROKER)
 
 
 class Cluster:
-    """Broker configs and the run's record, in one list of what happened to them."""
+    """Broker configs and the run's record, with one list of all writes."""
 
     def __init__(self, **brokers):
         self.values = {BrokerId(int(name[1:])): value for name, value in brokers.items()}
@@ -65,7 +65,7 @@ def cordons(cluster):
 
 
 async def test_on_record_before_it_is_in_kafka():
-    """Killed in between, the next operator knows what it has to take away."""
+    """If the operator is killed in between, the next one knows what to remove."""
     cluster, mine = Cluster(b4=UNSET, b5=UNSET), rebalance()
     await cordons(cluster).keep(mine, [FOUR, FIVE])
     assert cluster.happened == [("record", (4, 5)), (ConfigOp.SET, 4, "*"), (ConfigOp.SET, 5, "*")]
@@ -75,14 +75,14 @@ async def test_on_record_before_it_is_in_kafka():
 
 
 async def test_what_somebody_else_cordoned_or_kafka_does_not_offer_is_left_alone():
-    """3.9 describes no such config; a cordon that was there before stays after."""
+    """Kafka 3.9 has no such config; a cordon that existed before stays."""
     cluster, mine = Cluster(b4=SOMEBODYS, b5=NOT_OFFERED), rebalance()
     await cordons(cluster).keep(mine, [FOUR, FIVE])
     assert (cluster.happened, mine.record.run.cordoned) == ([], ())
 
 
 async def test_a_recorded_one_is_set_again_after_a_start():
-    """The record may have been written, and Kafka not reached."""
+    """The record may have been written without the write to Kafka."""
     cluster, mine = Cluster(b4=UNSET, b5=UNSET), rebalance(cordoned=(FOUR, FIVE))
     await cordons(cluster).keep(mine, [FOUR, FIVE])
     assert [row[0] for row in cluster.happened] == [ConfigOp.SET, ConfigOp.SET]
@@ -99,7 +99,7 @@ async def test_a_dead_broker_is_not_asked():
 
 @pytest.mark.parametrize("way", ["deleted", "undone", "superseded"])
 async def test_any_way_back_takes_it_away(way):
-    """And a plan that no longer empties the broker."""
+    """Also a plan that no longer empties the broker."""
     cluster = Cluster(b4=ConfigValue("*", ConfigSource.DYNAMIC_BROKER))
     mine = rebalance(cordoned=(FOUR,), deleting=way == "deleted")
     if way == "undone":
@@ -112,7 +112,7 @@ async def test_any_way_back_takes_it_away(way):
 
 
 async def test_without_the_right_to_it_a_decommission_goes_on():
-    """It is a help, not a condition."""
+    """The cordon is helpful, but not required."""
     cluster, mine = Cluster(b4=UNSET, b5=UNSET), rebalance()
     cluster.refuses = Permanent("KafkaAuthorizationFailed", "no")
     await cordons(cluster).keep(mine, [FOUR, FIVE])
@@ -120,10 +120,10 @@ async def test_without_the_right_to_it_a_decommission_goes_on():
 
 
 class TestHeldBack:
-    """By an approval that lacks, say: what Kafka does is no more to be changed than where replicas are."""
+    """By a missing approval, for example: then broker configs must not change, just like replicas."""
 
     async def test_nothing_is_begun(self):
-        """Once nothing holds it back any more, it is."""
+        """The cordon is set when the block is gone."""
         cluster, mine = Cluster(b4=UNSET, b5=UNSET), rebalance()
         found(mine, step_block=StepBlock(Reason.AWAITING_APPROVAL, "set spec.approval.planHash"))
         await cordons(cluster).keep(mine, [FOUR, FIVE])
@@ -133,7 +133,7 @@ class TestHeldBack:
         assert mine.record.run.cordoned == (4, 5)
 
     async def test_what_was_begun_stays(self):
-        """And is finished where the operator was killed before Kafka was reached."""
+        """And it is completed if the operator was killed before the write to Kafka."""
         cluster, mine = Cluster(b4=UNSET, b5=UNSET), rebalance(cordoned=(FOUR,))
         found(mine, step_block=StepBlock(Reason.SUSPENDED, "spec.execution.suspend is set"))
         await cordons(cluster).keep(mine, [FOUR, FIVE])

@@ -1,4 +1,4 @@
-"""A deletion finds its way out, whatever state the run is in. Stores and API server are dictionaries."""
+"""A deletion completes, whatever state the run is in. Stores and API server are dictionaries."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -24,7 +24,7 @@ PLAN = Plan((PlannedPartition(TP, replicas_of(1, 2), replicas_of(3, 2)),), Certi
 
 
 class Resources:
-    """What happened to the object; ``terminating`` is what the API server would say of its namespace."""
+    """Records the actions on the object; ``terminating``: whether its namespace is terminating."""
 
     def __init__(self):
         self.happened = []
@@ -71,12 +71,12 @@ def world():
 
 
 async def test_what_never_ran_is_let_go_at_once(world):
-    """Nothing in Kafka is touched."""
+    """Kafka is not changed."""
     assert await world.prepared(deleted()) == ["released"]
 
 
 async def test_a_run_is_rolled_back_first(world):
-    """The finalizer stays until it is."""
+    """The finalizer stays until the rollback is complete."""
     await world.stored("r")
     mine = deleted()
     assert await world.prepared(mine) == []
@@ -84,7 +84,7 @@ async def test_a_run_is_rolled_back_first(world):
 
 
 async def test_abandon_and_let_go_end_it_now(world):
-    """The policy, or the annotation where Kafka is gone for good."""
+    """By the policy, or by the annotation if Kafka is permanently gone."""
     await world.stored("r")
     assert await world.prepared(deleted(deletionPolicy="Abandon")) == [RunOutcome.ABANDONED, "released"]
     await world.stored("q")
@@ -96,7 +96,7 @@ async def test_abandon_and_let_go_end_it_now(world):
 
 
 async def test_the_timeout_ends_it_at_once_without_kafka_and_after_a_while_with_it(world):
-    """With Kafka, what is in flight is cancelled first."""
+    """With Kafka, copies in flight are cancelled first."""
     await world.stored("r")
     mine = deleted(rollback={"timeout": "10m"})
     world.clock.at = NOON + timedelta(minutes=11)
@@ -110,7 +110,7 @@ async def test_the_timeout_ends_it_at_once_without_kafka_and_after_a_while_with_
 
 
 async def test_a_namespace_that_goes_is_held_up_for_two_minutes_at_most(world):
-    """Time for the cancels, also where one of them is impossible; without Kafka the same."""
+    """That leaves time for cancels, even if one is impossible; the same applies without Kafka."""
     await world.stored("r")
     world.resources.terminating = True
     mine = deleted()
@@ -121,19 +121,19 @@ async def test_a_namespace_that_goes_is_held_up_for_two_minutes_at_most(world):
 
 
 async def test_a_successor_that_goes_before_it_has_a_plan_is_rolled_back(world):
-    """What it took over is its to bring back."""
+    """It must move back what it took over."""
     await world.stored("old", closed_at=NOON, outcome=RunOutcome.TAKEN_OVER, successor="new")
     mine = deleted("new")
     assert await world.prepared(mine) == []
     assert heading(mine) is Direction.ROLLBACK
     assert [(e.tp, e.origin, e.target) for e in mine.record.moves] == [(TP, replicas_of(1, 2), replicas_of(3, 2))]
-    again = deleted("new")  # killed and started again
+    again = deleted("new")  # killed and restarted
     await world.prepared(again)
     assert again.record.run == mine.record.run
 
 
 async def test_an_undo_that_could_not_restore_everything_keeps_the_origins(world):
-    """And says so."""
+    """The outcome says so."""
     record = await world.stored("r", closed_at=NOON, outcome=RunOutcome.SUCCEEDED)
     mine = deleted()
     recorded(mine, run=replace(record, outcome=RunOutcome.ROLLED_BACK_PARTIALLY, undo=True))

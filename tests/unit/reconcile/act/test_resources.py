@@ -1,4 +1,4 @@
-"""Our finalizer on an object that others change at the same time, and what is told of a throttle resource."""
+"""Our finalizer on an object with concurrent writers, and the status of a throttle resource."""
 
 import copy
 import itertools
@@ -59,7 +59,7 @@ def deletion(metadata):
 class TestFinalizer:
     @pytest.mark.parametrize("rival", [unimportant, foreign])
     async def test_somebody_is_faster_once(self, rival):
-        """It is put there and taken away in the same round, and what somebody else put there stays."""
+        """It is added and removed in the same round, and foreign finalizers stay."""
         there = BusyObject(rivals=[rival])
         rebalance = Rebalance.of(await there.get())
         resources = Resources(there, lambda: NOW)
@@ -72,14 +72,14 @@ class TestFinalizer:
         assert there.body["metadata"]["finalizers"] == theirs
 
     async def test_somebody_is_faster_every_time(self):
-        """It gives up with an error that is tried again later."""
+        """It fails with an error that is retried later."""
         there = BusyObject(FINALIZER, rivals=[unimportant] * 100)
         rebalance = Rebalance.of(await there.get())
         with pytest.raises(Conflict):
             await Resources(there, lambda: NOW).remove_finalizer(rebalance)
 
     async def test_deleted_meanwhile(self):
-        """Nothing new is put on an object that is being deleted: the API server would refuse it."""
+        """No finalizer is added to an object that is being deleted: the API server would refuse it."""
         there = BusyObject(rivals=[deletion])
         rebalance = Rebalance.of(await there.get())
         await Resources(there, lambda: NOW).add_finalizer(rebalance)
@@ -88,7 +88,7 @@ class TestFinalizer:
 
 
 class TestReportThrottle:
-    """A status is written when it says something new, an event when the state changes."""
+    """A status is written when it changes, an event when the state changes."""
 
     @pytest.fixture
     def kube(self):
@@ -110,7 +110,7 @@ class TestReportThrottle:
         assert (status["throttledReplicas"], status["clusterId"]) == (1, "c")
 
     async def test_one_event_per_transition(self, kube, mine):
-        """Counts that change are no news."""
+        """A changed count is not a transition."""
         resources = Resources(kube, lambda: NOW)
         told = [ThrottleView(), ThrottleView(replicas=1), ThrottleView(replicas=2), ThrottleView(contested="who")]
         for view in told:
@@ -118,7 +118,7 @@ class TestReportThrottle:
         assert [reason for reason, _ in kube.events] == ["NothingToThrottle", "Applied", "Contested"]
 
     async def test_one_that_is_gone_is_told_every_time(self, kube, mine):
-        """Its deletion may have been missed: whoever asks must not go on with a ghost."""
+        """Its deletion may have been missed: the caller must not continue with a resource that is gone."""
         resources = Resources(kube, lambda: NOW)
         await resources.report_throttle(mine, "c", mine)
         kube.resources.clear()
@@ -128,7 +128,7 @@ class TestReportThrottle:
 
 
 class TestConfigMaps:
-    """The lists of the strategy Assignment are looked for again while they are not there."""
+    """Missing lists of the strategy Assignment are retried."""
 
     @pytest.mark.parametrize("there", [{}, {("n", "lists"): {"other.json": "{}"}}])
     async def test_what_lacks_is_named(self, there):

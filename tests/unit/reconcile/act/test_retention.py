@@ -1,4 +1,4 @@
-"""How long records outlive their resource."""
+"""How long records are kept after their resource is gone."""
 
 import logging
 from dataclasses import replace
@@ -27,7 +27,7 @@ class Clock:
 
 
 class Blobs:
-    """Plans or origins: whose are left."""
+    """Plans or origins: the uids that are left."""
 
     def __init__(self, uids):
         self.uids = set(uids)
@@ -60,7 +60,7 @@ class Runs:
 
 
 class Resources:
-    """Those that are there; ``meanwhile`` happens while one of them is looked up."""
+    """The existing resources; ``meanwhile`` is called during a lookup."""
 
     def __init__(self, *uids, meanwhile=lambda: None):
         self.uids = set(uids)
@@ -87,7 +87,7 @@ def left(kept):
 
 
 class TestClosed:
-    """After its end, what a run left is kept for as long as its resource is there, and 30 days at least."""
+    """A closed run's records are kept as long as its resource exists, and at least 30 days."""
 
     @pytest.mark.parametrize(
         ("closed", "there", "forgotten"), [(OLD, False, 1), (OLD, True, 0), (YOUNG, False, 0), (YOUNG, True, 0)]
@@ -105,7 +105,7 @@ class TestClosed:
 
 
 class TestOrphans:
-    """An open run whose resource is gone: a person must hear of it, and its origins are the only way back."""
+    """An open run whose resource is gone: the operator warns about it, and its origins are the only way back."""
 
     async def test_with_its_resource_it_is_none(self, caplog):
         """However long it takes."""
@@ -115,7 +115,7 @@ class TestOrphans:
         assert not caplog.records
 
     async def test_told_and_kept(self, caplog):
-        """Who, since when, what may be left of it, and how to see what is kept."""
+        """The warning says which run, since when, what may be left of it, and how to see its records."""
         kept = stores(run(cordoned=replicas_of(4, 7)))
         assert await sweep(kept, Resources(), Clock()) == 0
         assert left(kept) == {"u-1"}
@@ -126,7 +126,7 @@ class TestOrphans:
             assert part in warning.getMessage()
 
     async def test_closed_when_the_retention_is_over(self, caplog):
-        """As abandoned, with plan and origins; these go after another retention."""
+        """As abandoned, with plan and origins; those are deleted after another retention period."""
         orphan = run(opened=OLD)
         kept, clock = stores(orphan), Clock()
         assert await sweep(kept, Resources(), clock) == 0
@@ -141,7 +141,7 @@ class TestOrphans:
 
     @pytest.mark.parametrize("opened", [OLD, YOUNG])
     async def test_ended_while_we_look(self, opened, caplog):
-        """A teardown that ends between listing and looking has the last word."""
+        """A teardown that ends between the listing and the lookup takes precedence."""
         kept = stores(run(opened=opened))
         ended = run(opened=opened, closed=NOW, outcome=RunOutcome.ROLLED_BACK_PARTIALLY)
         resources = Resources(meanwhile=lambda: kept.runs.runs.update({"u-1": ended}))

@@ -1,4 +1,4 @@
-"""A KafkaRebalance whose spec cannot be read, after the operator was put back to an earlier version: no hostage."""
+"""A KafkaRebalance with an invalid spec, for example after an operator downgrade, can still be deleted."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -39,13 +39,13 @@ class TestWhatCanBeRead:
         ],
     )
     def test_the_rest_of_it(self, spec, read):
-        """What it takes to move back at the speed, and in the way, that was asked for."""
+        """Everything needed to roll back with the requested policy and speed."""
         found = parse_deleted_rebalance(deleted(**spec)).spec
         assert found.model_dump(mode="json", by_alias=True, exclude_defaults=True) == {"kafka": KAFKA, **read}
 
     @pytest.mark.parametrize("kafka", [{}, {**KAFKA, "later": 1}, {"bootstrapServers": 1}])
     def test_without_a_cluster_nothing_can_be_done(self, kafka):
-        """Neither is anything guessed of how it is reached."""
+        """The connection is not guessed either."""
         with pytest.raises(Refused, match=r"spec\.kafka"):
             parse_deleted_rebalance(deleted(kafka=kafka, later=1))
 
@@ -85,7 +85,7 @@ class World:
         return next((c["reason"] for c in conditions if c["type"] == "Ready"), None)
 
     async def until(self, holds):
-        """Nothing here takes time: after so many turns of the loop it will not happen any more."""
+        """Nothing here takes time: a condition that does not hold after this many loop iterations never will."""
         for _ in range(1000):
             if holds():
                 return
@@ -102,18 +102,18 @@ async def world():
 
 class TestDeleted:
     async def test_its_engine_gets_it(self, world):
-        """It is moved back, or let go, as any other."""
+        """It is rolled back or released like any other."""
         world.seen(later=1, deletionPolicy="Revert")
         await world.until(lambda: world.engine.rebalances)
         assert world.engine.rebalances["u-1"].desired.spec.deletion_policy == "Revert"
 
     async def test_no_cluster_and_nothing_under_way(self, world):
-        """Nobody has to be asked."""
+        """No cluster has to be asked."""
         world.seen(kafka={})
         await world.until(lambda: WHERE not in world.kube.resources)
 
     async def test_no_cluster_and_an_open_run(self, world):
-        """It waits for a word, and says why."""
+        """It waits for the annotation, and says why."""
         noon = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
         await world.supervisor._stores.runs.save(Run("u-1", "kafka", "r", "c", "run", "sha256:a", "sha256:b", noon))
         world.seen(kafka={})

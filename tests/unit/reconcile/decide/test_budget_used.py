@@ -1,4 +1,4 @@
-"""A movement budget bounds a run, however often it is planned and whoever plans it."""
+"""A movement budget limits a whole run, however often it is planned and by whichever operator."""
 
 from dataclasses import replace
 
@@ -30,20 +30,20 @@ class TestSpent:
         [
             (present(1, 2, 3), 0),
             (present(4, 2, 3), 1),
-            (present(4, 1, 2, 3), 1),  # a copy that has arrived, before what it replaces goes
-            (present(4, 2, 3, 5, adding=(5,)), 1),  # not there yet
+            (present(4, 1, 2, 3), 1),  # a completed copy, before the replica that it replaces is dropped
+            (present(4, 2, 3, 5, adding=(5,)), 1),  # not complete yet
             (present(4, 5, 3), 2),
-            (present(7, 2, 3), 0),  # somebody else's doing
+            (present(7, 2, 3), 0),  # placed by another tool
             (present(4, 5, 3, topic_id="another"), 0),
             ({}, 0),
         ],
     )
     def test_what_has_arrived(self, partitions, moves):
-        """On top of what the plans before have moved."""
+        """In addition to the moves of earlier plans."""
         assert spent_by(RUN, [ERRAND], partitions) == Spent(3 + moves, 300 + 100 * moves)
 
     def test_a_partition_that_an_earlier_plan_moved_counts_once(self):
-        """It was counted when the plan after that was made."""
+        """It was counted when the later plan was made."""
         moved = replace(ERRAND, planned_from=replicas_of(4, 5, 3))
         assert spent_by(RUN, [moved], present(4, 5, 3)) == RUN.spent
 
@@ -51,7 +51,7 @@ class TestSpent:
         ("present", "moves"), [(present(4, 5, 3), 2), (present(1, 5, 3), 1), (present(1, 2, 3), 0)]
     )
     def test_what_an_undo_has_not_brought_back(self, present, moves):
-        """Whatever the plans before had spent is undone with it."""
+        """The moves of earlier plans are undone with it."""
         moved = replace(ERRAND, planned_from=replicas_of(4, 2, 3))
         assert spent_by(replace(RUN, undo=True), [moved], present) == Spent(moves, 100 * moves)
 
@@ -62,12 +62,12 @@ class TestSpent:
 
 class TestWhatIsLeft:
     def test_never_less_than_nothing(self):
-        """A budget that was lowered meanwhile may be below what is spent."""
+        """A budget that was lowered meanwhile may be below what is already used."""
         goals = Goals(max_replica_moves=5, max_data_to_move=250)
         assert what_is_left(goals, Spent(3, 300)) == Goals(max_replica_moves=2, max_data_to_move=0)
 
     def test_no_budget(self):
-        """There is nothing to be left of it."""
+        """Without a budget nothing is subtracted."""
         assert what_is_left(Goals(), Spent(3, 300)) == Goals()
 
 
@@ -79,7 +79,7 @@ def moved(kafka):
 @pytest.mark.parametrize("budget", [{"maxReplicaMoves": 3}, {"maxDataToMove": 350}])
 class TestRuns:
     async def test_a_run_that_is_planned_again_and_again(self, budget, restart):
-        """Four moves would even it out. Each plan is superseded as soon as it has made one."""
+        """Four moves would balance it. Each plan is superseded after one move."""
         kafka = KafkaInMemory((1, 2, 3), t=[[1]] * 6)
         operator = OperatorInMemory(kafka)
         operator.apply(goals=budget, execution={"parallelPartitionCount": 1})
@@ -93,7 +93,7 @@ class TestRuns:
         assert moved(kafka) == 3
 
     async def test_the_next_run_has_the_whole_budget(self, budget, restart):
-        """What the plans of the one before have spent is history."""
+        """Moves of an earlier run do not count."""
         kafka = KafkaInMemory((1, 2, 3), t=[[1]] * 9)
         operator = OperatorInMemory(kafka)
         operator.apply(goals=budget, execution={"parallelPartitionCount": 1})
@@ -108,7 +108,7 @@ class TestRuns:
         await operator.until_true(lambda: moved(kafka) == 6)
 
     async def test_a_spec_that_supersedes_an_undo_has_what_is_back(self, budget, restart):
-        """Everything was: nothing is spent."""
+        """Everything is back, so no budget is used."""
         kafka = KafkaInMemory((1, 2, 3), t=[[1]] * 9)
         operator = OperatorInMemory(kafka)
         operator.apply(goals=budget, execution={"parallelPartitionCount": 1})

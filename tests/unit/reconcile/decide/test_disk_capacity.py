@@ -1,4 +1,4 @@
-"""A plan that cannot fit on the disks in the end is refused before anything is changed."""
+"""A plan whose result cannot fit on the disks is refused before anything changes."""
 
 import pytest
 from tests.fakes.kafka_in_memory import KafkaInMemory
@@ -20,28 +20,28 @@ def plan(*rows):
 
 
 def dirs(**free):
-    """By broker (b1=...): what is free on each of its log dirs."""
+    """By broker (b1=...): the free bytes of each of its log dirs."""
     told = {BrokerId(int(name[1:])): free for name, free in free.items()}
     return {b: tuple(LogDir(f"/{at}", usable_bytes=n) for at, n in enumerate(usable)) for b, usable in told.items()}
 
 
 class TestRule:
     def test_as_much_as_is_free(self):
-        """To the byte; over all log dirs of the broker, for Kafka spreads what comes."""
+        """To the byte; all log dirs of a broker together, because Kafka distributes new replicas."""
         refuse_overfull(plan(([1], [2], 60), ([1], [2], 40)), dirs(b2=[70, 30]))
 
     def test_a_byte_more(self):
-        """Which broker, and the numbers."""
+        """The message names the broker and the figures."""
         with pytest.raises(Refused, match="broker 2 would hold 101 B more, and has 100 B free") as refused:
             refuse_overfull(plan(([1], [2], 60), ([1], [2], 41)), dirs(b1=[0], b2=[70, 30]))
         assert refused.value.reason == "InsufficientDisk"
 
     def test_what_leaves_makes_room(self):
-        """In which order it may be done is found as it goes."""
+        """The order of the moves is decided during execution."""
         refuse_overfull(plan(([1], [2], 60), ([2], [1], 60), ([1, 2], [2, 1], 500)), dirs(b1=[0], b2=[0]))
 
     def test_brokers_that_do_not_tell(self):
-        """Nothing is known of them; -1 is what those say that have no such field."""
+        """Their capacity is unknown; -1 means that the broker does not report the field."""
         refuse_overfull(plan(([1], [2], 60), ([1], [3], 60)), dirs(b2=[10, -1]))
 
 
@@ -59,7 +59,7 @@ class TestOperator:
         return kafka
 
     async def test_nothing_is_changed(self, kafka):
-        """Once there is room it is planned again, and done."""
+        """When there is enough space, the rebalance is planned again and carried out."""
         operator = OperatorInMemory(kafka)
         operator.apply()
         assert "broker 3" in await operator.until("InsufficientDisk")
@@ -69,7 +69,7 @@ class TestOperator:
         assert kafka.lists("t").count([3]) == 2
 
     async def test_nobody_may_tell(self, kafka):
-        """Then it is seen on the way."""
+        """Then a full disk is detected during execution."""
         tell, asked = kafka.log_dirs, []
 
         async def log_dirs(brokers):

@@ -1,4 +1,4 @@
-"""Partitions are judged again where something that they depend on has changed, and only there."""
+"""A partition is judged again only when something that its status depends on has changed."""
 
 import inspect
 from dataclasses import fields, replace
@@ -51,7 +51,7 @@ def rebalance(name="r", **execution):
 
 
 def judged(mine, now, changed=(), *, direction=Direction.FORWARD, restarting=frozenset(), ahead=(), before=1):
-    """``before``: the reading that the changes are counted from."""
+    """``before``: the reading that the changes refer to."""
     inputs = judge_inputs(mine, mine.record.open, direction, now, restarting, ahead)
     changes = Changes(frozenset(changed), before, before + 1)
     judgement = judge_again(mine.assessment.judgement, inputs, now, changes, NOON)
@@ -68,21 +68,21 @@ def phases(mine):
 
 class TestJudgeAgain:
     def test_at_first_everything_is_judged(self):
-        """Nothing is known yet."""
+        """There is no earlier judgement."""
         assert phases(judged_before()) == [MovePhase.READY, MovePhase.READY]
 
     def test_then_only_what_reads_otherwise(self):
-        """The other partition moved too, but is not among the changes: its status is older, and is looked at again."""
+        """The other partition moved too, but is not among the changes: it keeps its older status."""
         mine = judged(judged_before(), seen(partition(0, 3, 2), partition(1, 3, 2)), {tp(0)})
         assert phases(mine) == [MovePhase.DONE, MovePhase.READY]
 
     def test_everything_again_after_a_reading_that_was_missed(self):
-        """In a round that failed, or that was not for this rebalance: what changed then was not reported to it."""
+        """After a round that failed or did not include this rebalance, its changes were not reported."""
         mine = judged(judged_before(), seen(partition(0, 3, 2), partition(1, 3, 2)), {tp(0)}, before=2)
         assert phases(mine) == [MovePhase.DONE, MovePhase.DONE]
 
     def test_the_counts_are_those_of_the_statuses(self):
-        """They are brought up to date with the changes, not counted again."""
+        """They are updated with the changes, not counted again."""
         mine = judged(judged_before(), seen(partition(0, 3, 2), partition(1, 1, 2)), {tp(0)})
         statuses = mine.assessment.statuses
         assert [statuses.count(phase) for phase in (MovePhase.READY, MovePhase.DONE)] == [1, 1]
@@ -101,7 +101,7 @@ class TestJudgeAgain:
         ],
     )
     def test_everything_again_where_something_else_counts_now(self, change):
-        """Direction, step block, brokers, min.insync.replicas, restarting brokers, R, who goes first."""
+        """Direction, step block, brokers, min.insync.replicas, restarting brokers, R, rebalances ahead."""
         other, fresh = rebalance("other"), rebalance(**change.get("execution", {}))
         mine = judged_before()
         mine.desired = fresh.desired
@@ -141,7 +141,7 @@ class TestJudgeAgain:
         assert phases(mine)[0] is MovePhase.READY
 
     def test_no_input_of_the_judging_is_left_out_of_the_key(self):
-        """The judging is given ``JudgeInputs`` and what was read, nothing else: a change of any field counts."""
+        """``judge_again`` gets only ``JudgeInputs`` and the reading, so a change of any field counts."""
         before = judged_before().assessment.judgement
         others = {
             "run": rebalance("other").record.open,
@@ -164,12 +164,12 @@ class TestJudgeAgain:
 
 
 class TestAhead:
-    """Another rebalance of the same partitions has the turn."""
+    """Another rebalance of the same partitions goes first."""
 
     @pytest.mark.parametrize("heading", [Direction.FORWARD, Direction.REVERT])
     @pytest.mark.parametrize("adding", [(3,), ()])
     def test_what_it_moves_is_left_to_it(self, heading, adding):
-        """Neither a null for its copy nor a drop of one that has just arrived: they would undo each other for ever."""
+        """Neither cancel its copy nor drop one that has just completed: they would undo each other for ever."""
         mine, other = judged_before(), judged_before()
         state = replace(partition(0, 3, 1, 2), adding=replicas_of(*adding))
         if adding:
@@ -182,7 +182,7 @@ class TestAhead:
         assert phases(mine)[0] in {MovePhase.READY, MovePhase.IN_FLIGHT}
 
     def test_so_it_is_at_rest(self):
-        """Or it would take part in the queue as one that still drains."""
+        """Otherwise it would count as still draining in the queue."""
         now = seen(partition(0, 3, 1, 2), partition(1, 1, 2))
         mine = judged(judged_before(), now, ahead=[judged_before()])
         statuses = mine.assessment.statuses.by_partition
@@ -190,7 +190,7 @@ class TestAhead:
         assert at_rest(mine)
 
     def test_what_it_does_not_want_stays_its_own(self):
-        """Partitions outside the plan of the one ahead."""
+        """Partitions outside the plan of the rebalance ahead."""
         mine, other = judged_before(), judged_before()
         plan = Plan((other.record.open.plan.partitions[1],), Certificate(1, optimal=True))
         recorded(other, open=open_run(other.record.run, plan, "ref", {}))
@@ -200,7 +200,7 @@ class TestAhead:
 
 class TestMoving:
     def test_what_moves_what_has_begun_and_what_was_sent(self):
-        """These are read in every round; what is done, left alone or not begun is not."""
+        """These are read in every round; partitions that are done, skipped or not begun are not."""
         statuses = {
             tp(0): PartitionStatus(MovePhase.IN_FLIGHT, started=True),
             tp(1): PartitionStatus(MovePhase.READY, started=True),

@@ -1,4 +1,4 @@
-"""What a rebalance says of itself in the queue, and where it is going."""
+"""The queue place of a rebalance, and its direction."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -58,13 +58,13 @@ def lined_up(*rebalances):
 
 class TestPlaces:
     def test_a_newcomer_waits_for_who_moves_the_same_partitions(self):
-        """Holder and place are known."""
+        """The holder and the position are known."""
         places = lined_up(running("first"), resource("second"))
         assert places["first"].runs
         assert (places["second"].runs, places["second"].behind, places["second"].position) == (False, "kafka/first", 1)
 
     def test_partitions_left_alone_hold_nobody_up(self):
-        """The run will not touch them any more."""
+        """The run will not change them any more."""
         places = lined_up(running("first", PartitionStatus(MovePhase.SKIPPED, "Drifted")), resource("second"))
         assert places["second"].runs
 
@@ -73,7 +73,7 @@ class TestPlaces:
         assert lined_up(running("first"), resource("second", topics={"include": ["other"]}))["second"].runs
 
     def test_a_suspended_one_at_rest_lets_others_by(self):
-        """The place is held only while steps may be submitted."""
+        """It keeps its place only while it may submit steps."""
         first = running("first", WAITING)
         found(first, step_block=StepBlock(Reason.SUSPENDED, "", releases=True))
         assert lined_up(first, resource("second"))["second"].runs
@@ -88,7 +88,7 @@ class TestPlaces:
         assert not lined_up(first, resource("second"))["second"].runs
 
     def test_an_unhealthy_cluster_gives_no_place_away(self):
-        """Nobody could start anything there."""
+        """No other rebalance could start steps there either."""
         first = running("first", WAITING)
         found(first, step_block=StepBlock(Reason.CLUSTER_UNHEALTHY, ""))
         assert not lined_up(first, resource("second"))["second"].runs
@@ -105,7 +105,7 @@ class TestPlaces:
         assert places["first"].behind == "kafka/urgent"
 
     def test_one_that_cannot_be_planned_is_in_nobodys_way_until_it_is_tried_again(self):
-        """Refused, and the next try not due."""
+        """Refused, and the next attempt is not due yet."""
         refused = resource("refused", created="2026-03-04T09:00:00Z")
         remembered(refused, problem=Refused("UnknownBroker", "7"), retry_at=110.0)
         assert lined_up(refused, resource("second"))["second"].runs
@@ -113,7 +113,7 @@ class TestPlaces:
 
 class TestAhead:
     def test_those_that_run_while_it_waits(self):
-        """What they move is theirs; who runs leaves nothing to anybody."""
+        """Their moves are left alone; a rebalance that runs leaves nothing to others."""
         low = running("low", WAITING)
         high = running("high", priority=5, created="2026-03-04T11:00:00Z")
         found(low, place=Place(runs=False, behind="kafka/high", position=1))
@@ -122,14 +122,14 @@ class TestAhead:
         assert ahead_of(high, [low, high]) == []
 
     def test_one_that_has_no_plan_yet_moves_nothing(self):
-        """It has the turn, and what is in flight is still that of the one before."""
+        """It has its turn, but the copies in flight still belong to the previous rebalance."""
         low, high = running("low"), resource("high", priority=5)
         found(low, place=Place(runs=False, behind="kafka/high", position=1, yields=True))
         found(high, place=Place(runs=True))
         assert ahead_of(low, [low, high]) == []
 
     def test_a_partition_that_left_the_run_keeps_nobody_from_rest(self):
-        """Somebody gave it a replica more: that is not above the replication factor by our doing."""
+        """Another tool added a replica: the partition is not above its replication factor because of us."""
         first = running("first", PartitionStatus(MovePhase.SKIPPED, "Drifted"))
         state = PartitionState(TP, "", replicas_of(1, 2, 9), frozenset(replicas_of(1, 2)), BrokerId(1))
         statuses, cluster = first.assessment.statuses.by_partition, ClusterState("c", {}, {TP: state})
@@ -137,13 +137,13 @@ class TestAhead:
         assert at_rest(first)
 
     def test_a_deletion_that_waits_for_a_word_lets_others_by(self):
-        """Nothing is submitted for it until somebody raises its bound."""
+        """It submits nothing until its limit is raised."""
         waiting = running("first", WAITING, deleting=True)
         found(waiting, barrier=RollbackBarrier.TOO_LARGE)
         assert lined_up(waiting, resource("second"))["second"].runs
 
     def test_one_that_is_handed_over_keeps_its_place_until_it_is_closed(self):
-        """Also while it is suspended: the successor must not plan before it is known what it inherits."""
+        """Even while suspended: the successor must not plan before it is known what it inherits."""
         old = running("first", WAITING, deleting=True, execution={"suspend": True})
         block = StepBlock(Reason.SUSPENDED, "", releases=True)
         found(old, barrier=RollbackBarrier.SUCCESSOR, step_block=block)
@@ -152,7 +152,7 @@ class TestAhead:
 
 class TestUnreadableSpec:
     def test_a_deletion_is_seen_all_the_same(self):
-        """What was asked for last holds; only the metadata is taken in, and the field is named."""
+        """The last valid spec applies; only the metadata is updated, and the message names the field."""
         mine = running("r", execution={"parallelPartitionCount": 7})
         metadata = {"name": "r", "namespace": "kafka", "uid": "r", "deletionTimestamp": NOON.isoformat()}
         mine.see({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}, "bogus": 1}})
@@ -165,28 +165,28 @@ class TestUnreadableSpec:
 
 class TestWhereItGoes:
     def test_forward_unless_something_else_is_asked(self):
-        """And with no approval or window involved: those only hold it back."""
+        """Approval and windows do not matter: they only block steps."""
         assert heading(running("r")) is Direction.FORWARD
 
     @pytest.mark.parametrize(
         ("policy", "direction"), [("Rollback", Direction.ROLLBACK), ("Revert", Direction.REVERT), ("Abandon", None)]
     )
     def test_a_deletion_goes_where_the_policy_says(self, policy, direction):
-        """Changeable while it is terminating."""
+        """The policy can change while the resource is terminating."""
         assert heading(running("r", deleting=True, deletionPolicy=policy)) is direction
 
     def test_a_barrier_turns_a_rollback_into_a_revert(self):
-        """What is in flight is cancelled whatever keeps the rest where it is."""
+        """Copies in flight are cancelled, whatever the barrier for the rest."""
         mine = running("r", deleting=True)
         assert heading(found(mine, barrier=RollbackBarrier.TOO_LARGE)) is Direction.REVERT
 
     def test_a_new_plan_first_cancels_what_is_in_flight(self):
-        """KIP-236's rule for duplicates."""
+        """The rule for duplicates in KIP-236."""
         mine = found(running("r"), replanning=Replanning(Reason.SUPERSEDED))
         assert heading(mine) is Direction.REVERT
 
     def test_an_undo_goes_back(self):
-        """Until it is done or superseded."""
+        """Until it is complete or superseded."""
         mine = running("r")
         recorded(mine, run=replace(mine.record.run, undo=True))
         assert heading(mine) is Direction.ROLLBACK
@@ -202,17 +202,17 @@ class TestUndoOrder:
         return recorded(mine, run=run)
 
     def test_only_a_success_of_that_plan_is_undone(self):
-        """A wrong or old hash, or a run that is undone already, does nothing."""
+        """A wrong or outdated hash, or a run that is already undone, has no effect."""
         assert undo_ordered(self.closed(RunOutcome.SUCCEEDED, "right"))
         assert not undo_ordered(self.closed(RunOutcome.SUCCEEDED, "sha256:other"))
         assert not undo_ordered(self.closed(RunOutcome.UNDONE, "right"))
 
     @pytest.mark.parametrize("outcome", [RunOutcome.SUCCEEDED, RunOutcome.UNDONE])
     def test_what_is_done_or_undone_is_not_planned_again(self, outcome):
-        """One-shot per spec."""
+        """A run happens once per spec."""
         assert not wants_plan(self.closed(outcome, "right"))
 
     @pytest.mark.parametrize("outcome", [RunOutcome.REVERTED, RunOutcome.ABANDONED])
     def test_any_other_end_is(self, outcome):
-        """It was never reached."""
+        """The target was never reached."""
         assert wants_plan(self.closed(outcome, "right"))

@@ -1,4 +1,4 @@
-"""How long the engine sleeps when nobody wakes it."""
+"""How long the engine sleeps unless it is woken up."""
 
 from datetime import UTC, datetime
 
@@ -63,7 +63,7 @@ def pause(*rebalances, sent=False, ledger_empty=True, limits_others=False):
 class TestPause:
     @pytest.mark.parametrize(("sent", "seconds"), [(True, SENT_SECONDS), (False, BUSY_SECONDS)])
     def test_while_something_moves(self, sent, seconds):
-        """What was sent is looked at soon: small copies are done by then."""
+        """After a submission the next look is soon: small copies complete quickly."""
         assert pause(running(MovePhase.IN_FLIGHT), sent=sent) == seconds
 
     def test_one_that_moves_is_enough(self):
@@ -71,7 +71,7 @@ class TestPause:
 
     @pytest.mark.parametrize(("limits_others", "seconds"), [(False, RESTING_SECONDS), (True, FOREIGN_SECONDS)])
     def test_while_all_that_is_open_rests(self, limits_others, seconds):
-        """What others begin is to be throttled soon."""
+        """New foreign reassignments must be throttled soon."""
         assert pause(blocked(), limits_others=limits_others) == seconds
 
     @pytest.mark.parametrize(
@@ -86,5 +86,5 @@ class TestPause:
         ("retry", "seconds"), [(-5.0, BUSY_SECONDS), (7.0, 7.0), (60.0, IDLE_SECONDS)], ids=["due", "soon", "late"]
     )
     def test_until_a_problem_is_tried_again(self, retry, seconds):
-        """Never at once, and never longer than the rest allows."""
+        """Never immediately, and never longer than the other rebalances allow."""
         assert pause(waiting(retry)) == seconds

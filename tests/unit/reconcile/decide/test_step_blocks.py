@@ -1,4 +1,4 @@
-"""Why a rebalance starts no new step: each check by itself, and which one is shown when several apply."""
+"""Why a rebalance starts no new step: each check by itself, and which one is shown if several apply."""
 
 from datetime import UTC, datetime
 
@@ -60,25 +60,25 @@ class TestEachCheck:
         assert why(rebalance()) is None
 
     def test_a_freeze_names_the_resource_that_says_so(self):
-        """From any throttle resource of the cluster, and it keeps its place: it is not this resource's wish."""
+        """From any throttle resource of the cluster; the rebalance keeps its place, as it did not set the freeze."""
         reason, message, releases = why(rebalance(), throttles=frozen())
         assert (reason, releases) == (Reason.FROZEN, False)
         assert "kafka/stop" in message
 
     def test_suspended(self):
-        """At rest it lets others by."""
+        """At rest it lets others pass."""
         reason, _, releases = why(rebalance(execution={"suspend": True}))
         assert (reason, releases) == (Reason.SUSPENDED, True)
 
     def test_queued_and_yielding(self):
-        """Behind somebody, or about to let somebody by."""
+        """Behind another rebalance, or about to let one pass."""
         assert why(rebalance(place=Place(runs=False, behind="kafka/a", position=2)))[0] is Reason.QUEUED
         reason, message, _ = why(rebalance(place=Place(runs=False, behind="kafka/a", position=1, yields=True)))
         assert reason is Reason.YIELDING
         assert "kafka/a" in message
 
     def test_approval_names_the_hash_and_takes_only_that(self):
-        """Another plan's approval is none."""
+        """The approval of another plan does not count."""
         manual = {"policy": "Manual"}
         mine = rebalance(approval=manual)
         reason, message, releases = why(mine)
@@ -88,7 +88,7 @@ class TestEachCheck:
         assert why(rebalance(approval={**manual, "planHash": mine.record.open.plan.hash})) is None
 
     def test_a_window_that_is_shut_says_when_it_opens(self):
-        """At noon, for one that opens at one in the morning in Berlin: midnight in UTC."""
+        """At noon; the window opens at 01:00 in Berlin, which is midnight UTC."""
         reason, message, releases = why(rebalance(execution={"windows": [{**NIGHT, "timeZone": "Europe/Berlin"}]}))
         assert (reason, releases) == (Reason.OUTSIDE_WINDOW, True)
         assert "2026-03-05T00:00:00Z" in message
@@ -98,13 +98,13 @@ class TestEachCheck:
         "window", [{"cron": "99 1 * * *", "duration": "5h"}, {**NIGHT, "timeZone": "Europe/Berln"}]
     )
     def test_a_window_that_cannot_be_read_is_shut(self, window):
-        """The field is named; the resource is not lost sight of."""
+        """The message names the field; the resource is still reconciled."""
         reason, message, releases = why(rebalance(execution={"windows": [window]}))
         assert (reason, releases) == (Reason.INVALID_SPEC, True)
         assert "spec.execution.windows" in message
 
     def test_an_unhealthy_cluster_names_the_check_and_the_partition(self):
-        """Foreign partitions that are under-replicated, up to maxUnhealthy."""
+        """Under-replicated foreign partitions, up to maxUnhealthy."""
         reason, message, releases = why(rebalance(), seen=vitals(1, 2))
         assert (reason, releases) == (Reason.CLUSTER_UNHEALTHY, False)
         assert "foreign-0" in message
@@ -115,7 +115,7 @@ class TestEachCheck:
         assert why(rebalance(brokers={"decommission": [3]}), seen=vitals(1, 2)) is None
 
     def test_a_change_of_membership_settles(self):
-        """For as long as the resource says."""
+        """For the time that the spec sets."""
         change = Change(30.0, frozenset(), frozenset({BrokerId(4)}))
         assert why(rebalance(), seen=vitals(1, 2, 3, change=change))[0] is Reason.CLUSTER_UNHEALTHY
         assert why(rebalance(execution={"brokerSettleTime": "20s"}), seen=vitals(1, 2, 3, change=change)) is None
@@ -124,14 +124,14 @@ class TestEachCheck:
 class TestGoingBack:
     @pytest.mark.parametrize("back", [{"deleting": True}, {"undo": True}])
     def test_no_approval_and_no_foreign_partition_holds_up_a_way_back(self, back):
-        """A finalizer is not held hostage by other people's partitions, nor by a broker whose death made it wanted."""
+        """Foreign partitions, or the broker whose death is the reason for going back, must not block the finalizer."""
         left = Change(1.0, left=frozenset(replicas_of(1, 2, 3, 4)))
         for sick in (vitals(1, 2), vitals(min_insync=2, change=left)):
             assert why(rebalance(approval={"policy": "Manual"}, **back), seen=sick) is None
 
     @pytest.mark.parametrize("back", [{"deleting": True}, {"undo": True}])
     def test_a_freeze_a_suspend_and_a_window_do(self, back):
-        """They block new steps of a rollback too (design, rest points)."""
+        """They also block new steps of a rollback (design, rest points)."""
         assert why(rebalance(**back), throttles=frozen())[0] is Reason.FROZEN
         assert why(rebalance(execution={"suspend": True}, **back))[0] is Reason.SUSPENDED
         assert why(rebalance(execution={"windows": [NIGHT]}, **back))[0] is Reason.OUTSIDE_WINDOW
@@ -139,7 +139,7 @@ class TestGoingBack:
 
 class TestWhichIsShown:
     def test_what_holds_all_comes_before_what_holds_one(self):
-        """Somebody who resumes a frozen cluster's rebalance learns of the freeze."""
+        """A user who resumes a rebalance of a frozen cluster must see the freeze."""
         mine = rebalance(execution={"suspend": True, "windows": [NIGHT]})
         assert why(mine, throttles=frozen(), seen=vitals(1))[0] is Reason.FROZEN
         assert why(mine, seen=vitals(1))[0] is Reason.SUSPENDED

@@ -1,4 +1,4 @@
-"""Orders that were chosen on an older reading are sent only if a second look says the same."""
+"""Calls that were chosen from an older reading are sent only if a second reading confirms them."""
 
 from dataclasses import replace
 
@@ -12,13 +12,13 @@ TPS = [TopicPartition("t", number) for number in range(2)]
 
 class TestStillMeant:
     def test_an_order_of_which_the_second_look_says_otherwise_is_not_sent(self):
-        """Somebody was faster: the next round decides anew."""
+        """Another tool was faster: the next round decides again."""
         before = dict.fromkeys(TPS, PartitionStatus(MovePhase.READY))
         after = {**before, TPS[0]: replace(before[TPS[0]], phase=MovePhase.WAITING, reason="ForeignReassignment")}
         orders = Orders(alters=dict.fromkeys(TPS, replicas_of(1, 2, 3)))
         assert still_meant(orders, before, after).alters == {TPS[1]: replicas_of(1, 2, 3)}
 
     def test_what_was_read_in_this_round_needs_no_second_look(self):
-        """It is sent as it was decided."""
+        """It is sent as decided."""
         orders = Orders(cancels=(TPS[0],), elections=(TPS[1],))
         assert still_meant(orders, {}, {}) == orders

@@ -1,4 +1,4 @@
-"""A spec that is edited while its run goes on: one plan at a time, and nothing that was moved is forgotten."""
+"""A spec that is edited during its run: one plan at a time, and every move stays part of the run."""
 
 import asyncio
 import inspect
@@ -10,7 +10,7 @@ from tests.fakes.operator_in_memory import OperatorInMemory
 
 
 def away(kafka, topics="t"):
-    """The partitions that are not where they were."""
+    """The partitions that have left their origin."""
     return [(topic, n) for topic in topics for n, held in enumerate(kafka.lists(topic)) if held != [1]]
 
 
@@ -23,7 +23,7 @@ async def tick(operator):
 
 
 async def planned_for_long(operator):
-    """The spec is edited, and planned anew until the event that is returned."""
+    """Edit the spec and keep planning until the returned event is set."""
     loaded = asyncio.Event()
 
     async def late(_):
@@ -39,7 +39,7 @@ async def planned_for_long(operator):
 class TestEditedBack:
     @pytest.mark.parametrize("rounds", range(2, 9))
     async def test_while_a_plan_is_being_made(self, rounds):
-        """The run stands still until that plan is there: it was made from what the partitions are now."""
+        """The run waits for that plan, because it was made from the present state of the partitions."""
         kafka = KafkaInMemory((1, 2, 3), t=[[1]] * 9)
         operator = OperatorInMemory(kafka)
         operator.apply(execution={"parallelPartitionCount": 1}, goals={"maxReplicaMoves": 4})
@@ -57,10 +57,10 @@ class TestEditedBack:
 
 
 class TestATopicThatOnlySomeBrokersKnow:
-    """Read while the run is planned again. It is there all the same: what was moved of it belongs to the run."""
+    """Read while the run is planned again. The topic still exists: its moves belong to the run."""
 
     async def replanned(self, **spec):
-        """Two partitions have been moved when one of their topics is not told about; it is told again later."""
+        """Two partitions have moved when one of their topics is missing from metadata; it is back later."""
         kafka = KafkaInMemory((1, 2, 3), t=[[1]] * 6, u=[[1]] * 6)
         operator = OperatorInMemory(kafka)
         operator.apply(execution={"parallelPartitionCount": 1}, **spec)
@@ -73,13 +73,13 @@ class TestATopicThatOnlySomeBrokersKnow:
         return kafka, operator
 
     async def test_it_counts_against_the_budget(self):
-        """As what was moved of any other topic."""
+        """Like moves of any other topic."""
         kafka, operator = await self.replanned(goals={"maxReplicaMoves": 3})
         await operator.until_closed()
         assert len(away(kafka, "tu")) == 3
 
     async def test_it_is_rolled_back(self):
-        """A deletion brings everything back."""
+        """A deletion moves everything back."""
         kafka, operator = await self.replanned()
         await operator.until("Rebalancing")
         operator.delete()
@@ -88,7 +88,7 @@ class TestATopicThatOnlySomeBrokersKnow:
 
 
 class Killed(BaseException):
-    """The process is gone; nothing catches it."""
+    """The process is gone; no code catches this."""
 
 
 async def in_flight():
@@ -102,7 +102,7 @@ async def in_flight():
 
 
 async def retargeted():
-    """Two copies are in flight; the spec now wants another target for the second one."""
+    """Two copies are in flight; the new spec has another target for the second one."""
     kafka = KafkaInMemory((1, 2, 3), t=[[1]] * 2)
     kafka.slow = {2, 3}
     operator = OperatorInMemory(kafka)
@@ -114,25 +114,25 @@ async def retargeted():
 
 
 def followers(kafka):
-    """The entries of the followers' side, as ``partition:broker`` behind its topic."""
+    """The followers' entries, as ``partition:broker`` after its topic."""
     lists = {topic: kafka.values.get((topic, "follower.replication.throttled.replicas"), "") for topic in "tu"}
     return {f"{topic}-{entry}" for topic, text in lists.items() for entry in text.split(",") if entry}
 
 
 def nulled(kafka):
-    """The partitions that were cancelled, in order."""
+    """The cancelled partitions, in order."""
     return [tp for tp, to in kafka.altered if to is None]
 
 
 async def superseded(operator):
-    """Rounds, until the run is that of the spec."""
+    """Run rounds until the run matches the spec."""
     await operator.until_true(lambda: operator.rebalance.record.loaded)
     await operator.until_true(lambda: operator.run.planning_hash == operator.rebalance.desired.planning_hash)
     await operator.round()
 
 
 class TestCopiesInFlight:
-    """What the new plan goes on with in the same way stays; what it treats differently is cancelled first."""
+    """A copy that the new plan continues in the same way stays; the others are cancelled first."""
 
     @pytest.mark.parametrize("killed_after", [None, 0, 1, 2, 3])
     async def test_an_edit_that_changes_nothing_for_them(self, killed_after):
@@ -152,7 +152,7 @@ class TestCopiesInFlight:
 
     @pytest.mark.parametrize("killed_after", [None, 0, 1, 2, 3])
     async def test_a_topic_that_is_taken_out(self, killed_after):
-        """Of two topics with a copy each in flight, only that topic's is cancelled."""
+        """Two topics each have a copy in flight; only that topic's copy is cancelled."""
         kafka = KafkaInMemory((1, 2), t=[[1]] * 2, u=[[1]] * 2)
         kafka.slow = {2}
         operator = OperatorInMemory(kafka)
@@ -180,7 +180,7 @@ class TestCopiesInFlight:
         assert kafka.lists("t") == [[2], [3]]
 
     async def test_one_that_arrives_while_the_plan_is_made(self):
-        """The new plan goes on from there."""
+        """The new plan continues from there."""
         kafka, operator = await in_flight()
         loaded = await planned_for_long(operator)
         await tick(operator)
@@ -192,7 +192,7 @@ class TestCopiesInFlight:
         assert sorted(kafka.leaders("t") + kafka.leaders("u")) == [1, 1, 2, 2, 3, 3]
 
     async def test_their_throttle_stays(self):
-        """In no round is a copy in flight without its entry."""
+        """In every round each copy in flight has its entry."""
         kafka, operator = await in_flight()
         operator.edit(topics={"exclude": ["no-1"]})
         while operator.run.planning_hash != operator.rebalance.desired.planning_hash:
@@ -202,7 +202,7 @@ class TestCopiesInFlight:
         assert followers(kafka) == {f"{tp}:{state.adding[0]}" for tp, state in kafka.states.items() if state.adding}
 
     async def test_the_budget_counts_them_once(self):
-        """As moves of the new plan: they have not arrived."""
+        """As moves of the new plan, because they have not completed."""
         kafka = KafkaInMemory((1, 2, 3), t=[[1]] * 6)
         kafka.slow = {2, 3}
         operator = OperatorInMemory(kafka)
@@ -216,7 +216,7 @@ class TestCopiesInFlight:
 
     @pytest.mark.parametrize("calls", range(1, 80))
     async def test_killed_between_any_two_calls(self, calls):
-        """One of two copies is cancelled all the same, and the other one stays. The answer of the last call is lost."""
+        """One of two copies is still cancelled, and the other one stays. The answer to the last call is lost."""
         kafka, operator = await retargeted()
         left = calls
 

@@ -1,4 +1,4 @@
-"""How a deletion ends: who takes over from it, and what keeps it from moving everything back."""
+"""How a deletion ends: the successor that takes over, and the barriers to a complete rollback."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -58,7 +58,7 @@ def barrier_of(old, seen, now=NOON):
 
 
 def successor_of(old, *others):
-    """As the rounds name it: it is given to the one that it replaces."""
+    """As a round finds it: the successor is set on the rebalance that it replaces."""
     everybody = [old, *others]
     successor = successors_of(everybody, SelectedPartitions().of(everybody, EVERYTHING)).get(old.uid)
     found(old, successor=successor)
@@ -67,13 +67,13 @@ def successor_of(old, *others):
 
 class TestSuccessors:
     def test_a_new_resource_that_wants_all_its_partitions_takes_over(self):
-        """Renamed in Git: not moved back first, only to be moved forth again."""
+        """Renamed in Git: its partitions are not moved back only to be moved again."""
         old, new = dying(0, 1), resource("new", topics={"include": ["orders"]})
         assert successor_of(old, new) == Successor(new.uid, "kafka/new")
         assert barrier_of(old, cluster(3, 4)) is RollbackBarrier.SUCCESSOR
 
     def test_one_that_lacks_a_partition_does_not(self):
-        """What it does not cover would stay where nobody asked for it."""
+        """Partitions that it does not cover would stay where no spec wants them."""
         old, new = dying(0, 1), resource("new", topics={"include": ["other"]})
         assert successor_of(old, new) is None
 
@@ -92,19 +92,19 @@ class TestSuccessors:
         ],
     )
     def test_one_that_cannot_be_the_same_under_a_new_name_does_not(self, change):
-        """Refused by planning, of another team, or waiting since long before: the rollback is what was asked for."""
+        """Refused by planning, in another namespace, or created long before: the rollback was requested."""
         old, new = dying(0), resource("new", metadata=change.get("metadata"))
         remembered(new, problem=change.get("problem"))
         assert successor_of(old, new) is None
 
     def test_one_with_a_past_of_its_own_or_on_its_way_out_does_not(self):
-        """Its own origins would be mixed with the others'."""
+        """Its own origins would be mixed with the inherited ones."""
         old, used, leaving = dying(0), resource("used"), resource("leaving", deleting=True)
         recorded(used, run=old.record.run)
         assert successor_of(old, used, leaving) is None
 
     def test_a_successor_that_goes_away_is_none(self):
-        """The rollback goes on."""
+        """The rollback continues."""
         old = dying(0)
         assert successor_of(old, resource("new"))
         assert successor_of(old) is None
@@ -113,7 +113,7 @@ class TestSuccessors:
 
 class TestBarriers:
     def test_without_one_everything_goes_back(self):
-        """And what that copies is known before it begins."""
+        """The bytes to copy are known before it begins."""
         old = dying(0)
         teardown = teardown_of(old, cluster(3, 4), NOON)
         assert (teardown.barrier, teardown.bytes_to_move_back) == (None, 200)
@@ -123,29 +123,29 @@ class TestBarriers:
         [((1, 2), (), 0), ((3, 2), (), 100), ((1, 2, 3), (3,), 0), ((3, 4, 1), (1,), 200)],
     )
     def test_only_originals_without_a_copy_count(self, replicas, adding, back):
-        """A copy that is still in flight is cancelled first: it does not count as there."""
+        """A copy in flight is cancelled first, so it does not count as present."""
         old = dying(0)
         assert teardown_of(old, cluster(*replicas, adding=adding), NOON).bytes_to_move_back == back
 
     def test_more_than_max_data_waits_for_a_word(self):
-        """Up to it, it goes back."""
+        """Up to the limit, it moves back."""
         assert barrier_of(dying(0, rollback={"maxData": 199}), cluster(3, 4), NOON) is RollbackBarrier.TOO_LARGE
         assert barrier_of(dying(0, rollback={"maxData": 200}), cluster(3, 4), NOON) is None
 
     def test_the_timeout_counts_from_the_deletion(self):
-        """After it, what is in flight is cancelled and the rest named."""
+        """After the timeout, copies in flight are cancelled and the rest is named."""
         old = dying(0, rollback={"timeout": "1h"})
         assert barrier_of(old, cluster(3, 4), NOON + timedelta(hours=1)) is None
         assert barrier_of(old, cluster(3, 4), NOON + timedelta(hours=1, seconds=1)) is RollbackBarrier.TIMED_OUT
 
     def test_a_namespace_that_goes_takes_it_along(self):
-        """A finalizer never holds a namespace hostage."""
+        """A finalizer never blocks the deletion of a namespace."""
         old = dying(0)
         remembered(old, terminating=True)
         assert barrier_of(old, cluster(3, 4), NOON) is RollbackBarrier.TERMINATING
 
     @pytest.mark.parametrize("policy", ["Revert", "Abandon"])
     def test_a_policy_that_moves_nothing_back_needs_none(self, policy):
-        """Also where it was changed while a barrier was up."""
+        """Also if it was changed while a barrier applied."""
         old = dying(0, deletionPolicy=policy, rollback={"maxData": 1})
         assert barrier_of(old, cluster(3, 4), NOON) is None

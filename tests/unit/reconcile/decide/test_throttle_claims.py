@@ -1,4 +1,4 @@
-"""Which throttle a rebalance needs, where its rates come from, and what counts as its work."""
+"""The throttle that a rebalance needs, the source of its rates, and which moves it covers."""
 
 import pytest
 from tests.fakes.found_by_rounds import found, recorded, remembered
@@ -41,17 +41,17 @@ def throttle(name="limits", created="2026-01-01T00:00:00Z", uid="k-1", deleted=N
 
 class TestRates:
     def test_where_nobody_said_anything_a_safe_default_applies(self):
-        """50 MiB/s on each side, and the status says so: full speed must be asked for."""
+        """50 MiB/s on each side, shown in the status: full speed must be requested explicitly."""
         rates, source = rates_of(desired(), None)
         assert rates == ClusterRates(Rates(DEFAULT_RATE, DEFAULT_RATE)) == ClusterRates(Rates(52428800, 52428800))
         assert "default" in source
 
     def test_a_throttle_resource_without_rates_leaves_the_default(self):
-        """A resource that only freezes is no word on speed."""
+        """A resource that only freezes sets no rate."""
         assert rates_of(desired(), throttle(freeze=True))[0].general == Rates(DEFAULT_RATE, DEFAULT_RATE)
 
     def test_without_its_own_the_clusters_throttle_rules(self):
-        """Both sides as they are there: an unset side is unset."""
+        """Both sides as set there: an unset side stays unset."""
         rates, source = rates_of(desired(), throttle(leaderRate="10Mi"))
         assert rates == ClusterRates(Rates(10 * 2**20, None))
         assert source == "KafkaReassignmentThrottle kafka/limits"
@@ -67,13 +67,13 @@ class TestRates:
         ],
     )
     def test_its_own_can_only_be_lower(self, own, shared, bound, named):
-        """The minimum per side; the source names the resource whenever it binds."""
+        """The minimum per side; the source names the resource whenever its rate binds."""
         rates, source = rates_of(desired(throttle=own), throttle(**shared))
         assert rates == ClusterRates(bound)
         assert ("kafka/limits" in source) is named
 
     def test_brokers_with_rates_of_their_own(self):
-        """The same rules broker by broker: what is absent there is the general rate, -1 none, its own never higher."""
+        """The same rules per broker: unset means the general rate, -1 no limit; the own rate can only be lower."""
         shared = throttle(leaderRate=9, brokers=[{"id": 1, "leaderRate": 3}, {"id": 2, "leaderRate": -1}])
         rates, _ = rates_of(desired(), shared)
         assert (rates.on(1), rates.on(2), rates.on(3)) == (Rates(3), Rates(), Rates(9))
@@ -83,19 +83,19 @@ class TestRates:
 
 class TestRulingThrottle:
     def test_the_older_one_rules(self):
-        """Two resources for one cluster: the later one is the conflict, whatever order they come in."""
+        """Two resources for one cluster: the later one conflicts, in whatever order they arrive."""
         older = throttle("older", "2026-01-01T00:00:00Z", "z")
         later = throttle("later", "2026-01-02T00:00:00Z", "a")
         assert ruling_throttle([later, older]) is older
         assert ruling_throttle([older, later]) is older
 
     def test_of_the_same_second_the_uid_decides(self):
-        """Every operator and every restart gives the same answer."""
+        """Every operator gives the same answer, also after a restart."""
         one, other = throttle("x", uid="a"), throttle("y", uid="b")
         assert ruling_throttle([other, one]) is one
 
     def test_one_that_is_being_deleted_does_not_rule(self):
-        """Its word ends with the deletion, not with its finalizers."""
+        """Its rates end with the deletion, not with its finalizers."""
         going = throttle("older", deleted="2026-01-03T00:00:00Z")
         later = throttle("later", "2026-01-02T00:00:00Z")
         assert ruling_throttle([going, later]) is later
@@ -123,28 +123,28 @@ def moving(*states, submitted=None, relieve=True):
 
 class TestMoving:
     def test_what_is_about_to_be_submitted_is_listed_before(self):
-        """The throttle is in place before the first byte."""
+        """The throttle is in place before the first byte is copied."""
         submitted = {TopicPartition("t", 0): replicas_of(3, 1, 2)}
         found = moving(state(0, 1, 2), state(1, 1, 2), submitted=submitted)
         assert found == Moving({"t": {"0:1", "0:2", "0:3"}}, {"t": {"0:3"}})
 
     def test_what_is_in_flight_stays_listed_without_any_memory(self):
-        """After a crash the claim is the same, from what is seen; topics gather their partitions."""
+        """After a crash the claim is the same, derived from metadata; partitions are grouped by topic."""
         found = moving(state(0, 3, 1, 2, adding=(3,)), state(1, 4, 1, 2, adding=(4,)))
         assert found == Moving({"t": {"0:1", "0:2", "0:3", "1:1", "1:2", "1:4"}}, {"t": {"0:3", "1:4"}})
 
     def test_lists_hold_only_what_is_being_moved(self):
-        """At rest, gone, or merely reordered and dropped: no entry, so nobody else is slowed."""
+        """A partition at rest, gone, or only reordered or shrunk has no entry, so no replication is slowed."""
         assert moving(state(0, 1, 2), submitted={TopicPartition("t", 0): replicas_of(2, 1)}) == Moving({}, {})
 
     def test_a_retained_follower_that_fell_out_of_sync_is_relieved(self):
-        """Its partition leaves the leaders' lists, the followers' side holds the copy; the other one stays."""
+        """Its partition leaves the leaders' list, the followers' side still limits the copy; the other one stays."""
         fallen = state(0, 3, 1, 2, adding=(3,), isr=(1,))
         found = moving(fallen, state(1, 4, 1, 2, adding=(4,)))
         assert found == Moving({"t": {"1:1", "1:2", "1:4"}}, {"t": {"0:3", "1:4"}}, relieved=1)
 
     def test_nobody_is_relieved_where_only_the_leaders_side_is_throttled(self):
-        """The copy would go at full speed."""
+        """The copy would run at full speed."""
         found = moving(state(0, 3, 1, 2, adding=(3,), isr=(1,)), relieve=False)
         assert found == Moving({"t": {"0:1", "0:2", "0:3"}}, {"t": {"0:3"}})
 
@@ -166,7 +166,7 @@ class TestClaims:
         return claims_of(rebalances, ruling, cluster(*seen), {}, {s.tp: s for s in foreign}).by_name
 
     def test_each_rebalance_claims_under_its_name(self):
-        """The rates of its spec, on the brokers of its plan, for what moves."""
+        """The rates of its spec, on the brokers of its plan, for moving replicas."""
         found = self.claims(running(0, throttle={"leaderRate": 5, "followerRate": 6}))
         (claim,) = found.values()
         assert set(found) == {"KafkaRebalance kafka/r"}
@@ -174,18 +174,18 @@ class TestClaims:
         assert (claim.leader_entries, claim.follower_entries) == ({"t": {"0:1", "0:2", "0:3"}}, {"t": {"0:3"}})
 
     def test_the_default_is_nobodys_word(self):
-        """Where a replication throttle is lower it gives way, and is named for what it is."""
+        """It gives way to a lower replication throttle, and its name says that it is the default."""
         ((name, claim),) = self.claims(running(0)).items()
         assert "default" in name
         assert (claim.rates, claim.asked) == (Rates(DEFAULT_RATE, DEFAULT_RATE), False)
 
     def test_full_speed_lists_what_moves_without_a_rate(self):
-        """It takes part in a replication throttle (KIP-542)."""
+        """It shares the replication throttle (KIP-542)."""
         (claim,) = self.claims(running(0, throttle={"unlimited": True})).values()
         assert (claim.rates, claim.copies) == (Rates(), True)
 
     def test_the_clusters_resource_claims_all_that_moves(self):
-        """Ours and what others reassign, with its overrides; the default does not hold beside it."""
+        """Our reassignments and foreign ones, with its overrides; then the default does not apply."""
         limits = throttle(leaderRate=9, brokers=[{"id": 3, "followerRate": 2}])
         theirs = state(7, 5, 6, 8, adding=(8,))
         found = self.claims(running(0), ruling=limits, foreign=[theirs])
@@ -197,45 +197,45 @@ class TestClaims:
         assert (claim.on(1), claim.on(3)) == (Rates(9, None), Rates(9, 2))
 
     def test_it_claims_what_others_move_while_nothing_of_ours_does(self):
-        """And nothing at all while nothing moves."""
+        """And nothing while nothing moves."""
         limits = throttle(leaderRate=9)
         assert set(self.claims(ruling=limits, foreign=[FLYING])) == {"KafkaReassignmentThrottle kafka/limits"}
         assert self.claims(ruling=limits) == {}
 
     def test_one_that_only_freezes_claims_nothing(self):
-        """It is no word on speed."""
+        """It sets no rate."""
         assert self.claims(ruling=throttle(freeze=True), foreign=[FLYING]) == {}
 
     def test_what_is_held_back_and_copies_nothing_slows_nobody(self):
-        """Awaiting approval, suspended or yielding it touches no broker; what is in flight stays throttled."""
+        """While awaiting approval, suspended or yielding it throttles no broker; copies in flight stay throttled."""
         block = StepBlock(Reason.SUSPENDED, "suspended")
         assert self.claims(running(1, block=block), seen=[state(1, 1, 2)]) == {}
         assert self.claims(running(1), seen=[state(1, 1, 2)])
         assert self.claims(running(0, block=block))
 
     def test_one_that_is_blocked_by_a_problem_claims_what_it_copies(self):
-        """What is in flight for it goes on, and another rebalance may not raise the rate under it."""
+        """Its copies in flight continue, and another rebalance must not raise their rate."""
         blocked = running(0, throttle={"leaderRate": 5})
         remembered(blocked, problem=Transient("SecretMissing", "no such secret"))
         assert self.claims(blocked)
         assert self.claims(blocked, seen=[state(0, 1, 2)]) == {}
 
     def test_nobody_is_relieved_where_the_destination_is_not_throttled(self):
-        """An override unsets its side: without the leaders' side it would copy at full speed."""
+        """An override removes its limit: without the leaders' side the copy would run at full speed."""
         fallen = state(0, 3, 1, 2, adding=(3,), isr=(1,))
         limits = throttle(leaderRate=9, followerRate=8, brokers=[{"id": 3, "followerRate": -1}])
         found = self.claims(running(0), ruling=limits, seen=[fallen])
         assert found["KafkaReassignmentThrottle kafka/limits"].leader_entries == {"t": {"0:1", "0:2", "0:3"}}
 
     def test_a_finished_one_claims_nothing(self):
-        """Its throttle is taken away before the run closes."""
+        """Its throttle is removed before the run closes."""
         done = found(running(0), statuses={TopicPartition("t", 0): PartitionStatus(MovePhase.DONE)})
         assert self.claims(done) == {}
 
 
 class TestDesired:
     def test_limits_are_those_of_the_spec_now(self):
-        """Patched while it runs, they hold from the next tick on."""
+        """A change during the run applies from the next tick on."""
         mine = Rebalance(desired())
         assert mine.desired.limits.parallel_partitions == 100
         named = {"name": "r", "namespace": "kafka", "uid": "u-1", "generation": 4}
@@ -251,7 +251,7 @@ class TestDesired:
         ],
     )
     def test_deletion_leads_where_the_policy_says(self, policy, direction):
-        """Rollback unless told otherwise."""
+        """Rollback by default."""
         mine = Rebalance(desired(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}, **policy))
         assert heading(mine) is direction
 
@@ -265,7 +265,7 @@ class TestDesired:
         ],
     )
     def test_a_status_write_is_no_new_request(self, change, asked):
-        """Else the engine would wake itself for ever."""
+        """Otherwise the engine would wake itself up for ever."""
         assert (desired(metadata=change).change_key != desired().change_key) is asked
 
     @pytest.mark.parametrize(
@@ -278,6 +278,6 @@ class TestDesired:
         ],
     )
     def test_finished_when_all_have_arrived_or_are_left_alone(self, phases, finished):
-        """A partition that waits is not finished."""
+        """A waiting partition is not finished."""
         statuses = {TopicPartition("t", i): PartitionStatus(phase) for i, phase in enumerate(phases)}
         assert Statuses.of(statuses).finished is finished

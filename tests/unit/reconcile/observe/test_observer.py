@@ -1,4 +1,4 @@
-"""How often what is read, and what has to be judged again because of it."""
+"""How often cluster data is read, and which partitions have to be judged again."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from kafka_rebalance.reconcile.observe.observer import (
 
 
 class SlowCluster:
-    """An admin client and the clock by which its answers take `seconds`; `readings` are the times at which it began."""
+    """An admin client whose answers take `seconds` on its own clock; `readings` are their start times."""
 
     def __init__(self, seconds):
         self.seconds = seconds
@@ -34,7 +34,7 @@ class TestEverything:
         ("took", "pause"), [(0.01, EVERYTHING_SECONDS), (0.2, EVERYTHING_SECONDS), (1, 20), (2, 30), (10, 30)]
     )
     async def test_a_slow_reading_is_repeated_less_often_but_within_half_a_minute(self, took, pause):
-        """A reading that waited for a dying broker must not leave the health gate blind for minutes."""
+        """A reading that waited for a dying broker must not blind the health gate for minutes."""
         there = SlowCluster(took)
         observer = Observer(there, there)
         await observer.everything()
@@ -56,7 +56,7 @@ def state(tp, *replicas):
 
 
 class Cluster:
-    """Answers as it is told; a clock that stands still unless moved."""
+    """Returns fixed answers; its clock advances only when a test moves it."""
 
     def __init__(self, *states):
         self.states = {s.tp: s for s in states}
@@ -80,13 +80,13 @@ class Cluster:
 
 class TestLook:
     async def test_at_first_everything_is_to_be_judged(self):
-        """Nothing was seen before."""
+        """Nothing was read before."""
         there = Cluster(state(TP, 1), state(BESIDE, 1))
         look = await Observer(there, there).look({TP, BESIDE}, set(), INFO)
         assert look.changes.partitions == {TP, BESIDE}
 
     async def test_then_what_moves_and_what_reads_otherwise(self):
-        """Also a partition that does not move itself, where its topic was read for another."""
+        """Also a partition that is not moving, if its topic was read for another one."""
         there = Cluster(state(TP, 1), state(BESIDE, 1))
         observer = Observer(there, there)
         await observer.look({TP, BESIDE}, set(), INFO)
@@ -97,7 +97,7 @@ class TestLook:
         assert (look.changes.partitions, look.fresh) == ({TP, BESIDE}, {TP})
 
     async def test_what_does_not_move_is_read_every_few_seconds(self):
-        """A change that nobody expects is seen with the next reading of everything."""
+        """An unexpected change is detected with the next reading of everything."""
         there = Cluster(state(TP, 1), state(BESIDE, 1))
         observer = Observer(there, there)
         await observer.look({TP, BESIDE}, set(), INFO)
@@ -109,7 +109,7 @@ class TestLook:
         assert look.observation.cluster.partitions[BESIDE].replicas == (2,)
 
     async def test_a_change_that_is_taken_back_is_two_changes(self):
-        """It was reported when the topic was read for another partition; that it is gone is reported, too."""
+        """The change was reported when the topic was read for another partition; its reversal is reported as well."""
         there = Cluster(state(TP, 1), state(BESIDE, 1))
         observer = Observer(there, there)
         await observer.look({TP, BESIDE}, set(), INFO)
@@ -120,7 +120,7 @@ class TestLook:
         assert BESIDE in (await observer.look({TP, BESIDE}, set(), INFO)).changes.partitions
 
     async def test_each_reading_says_which_one_it_comes_after(self):
-        """What is up to date with another one has missed changes: those of a reading that failed are lost."""
+        """A judgement based on another reading has missed changes: those of a failed reading are lost."""
         there = Cluster(state(TP, 1))
         observer = Observer(there, there)
         first = (await observer.look({TP}, {TP}, INFO)).changes
@@ -133,7 +133,7 @@ class TestLook:
         assert (await observer.look_again({TP})).before != again.after
 
     async def test_a_partition_counts_as_deleted_after_five_readings_without_it(self):
-        """One answer without it is no proof."""
+        """One answer without the partition is no proof."""
         there = Cluster(state(TP, 1))
         observer = Observer(there, there)
         await observer.look({TP}, {TP}, INFO)
@@ -153,14 +153,14 @@ class TestSizes:
 
     @pytest.fixture
     async def observer(self, there):
-        """Everybody was asked once."""
+        """Every broker was asked once."""
         observer = Observer(there, there)
         await observer.read_sizes({TP: self.COPY}, self.INFO)
         assert there.asked == [[1, 2, 3, 4]]
         return observer
 
     async def test_only_brokers_that_copy_are_asked_every_few_seconds(self, there, observer):
-        """What the others told before stays; every half a minute they are asked too."""
+        """Earlier answers of the other brokers stay; they are asked again every half minute."""
         there.time, there.grown = LOG_DIR_SECONDS - 0.1, 200
         await observer.read_sizes({TP: self.COPY}, self.INFO)
         assert len(there.asked) == 1
@@ -174,13 +174,13 @@ class TestSizes:
         assert there.asked[2:] == [[1, 2, 3, 4]]
 
     async def test_nobody_is_asked_where_nothing_is_copied(self, there, observer):
-        """Until it is time for everybody."""
+        """Until it is time to ask all brokers."""
         there.time = IDLE_LOG_DIR_SECONDS - 0.1
         await observer.read_sizes({TP: state(TP, 1)}, self.INFO)
         assert len(there.asked) == 1
 
     async def test_of_a_silent_broker_nothing_is_known(self, there, observer):
-        """An old size would look like a copy that stands still."""
+        """An old size would look like a stalled copy."""
         there.time, there.silent = LOG_DIR_SECONDS, {3}
         await observer.read_sizes({TP: self.COPY}, self.INFO)
         assert sorted(observer.replica_bytes) == [(TP, 1), (TP, 2), (TP, 4)]

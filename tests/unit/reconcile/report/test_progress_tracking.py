@@ -1,4 +1,4 @@
-"""What is said of a rebalance that does not get on, or never can."""
+"""What is reported of a rebalance that makes no progress, or never can."""
 
 from datetime import UTC, datetime
 
@@ -54,13 +54,13 @@ def advanced(mine, *, on_disk=0, produced=None, now=0.0, adding=True):
 
 class TestStalled:
     def test_what_advances_is_not_stalled(self):
-        """A byte more is enough."""
+        """One more byte is enough."""
         mine = rebalance(stallTimeout="10s")
         for second in range(0, 60, 5):
             assert not advanced(mine, on_disk=second, now=float(second)).stalled
 
     def test_what_does_not_is_said_with_what_it_waits_for_and_clears_by_itself(self):
-        """Not a second before the time, and no longer than it lasts."""
+        """Not a second before the timeout, and only while the stall lasts."""
         mine = found(rebalance(stallTimeout="10s"), since={TP: NOON})
         advanced(mine, on_disk=5)
         assert not advanced(mine, on_disk=5, now=9.9).stalled
@@ -68,7 +68,7 @@ class TestStalled:
         assert not advanced(mine, on_disk=6, now=11.0).stalled
 
     def test_standing_still_on_purpose_is_no_stall(self):
-        """Suspended at rest: the clock begins anew when it goes on."""
+        """Suspended at rest: the clock restarts when it resumes."""
         mine = rebalance(stallTimeout="10s", status=PartitionStatus(MovePhase.WAITING, "Paused"))
         found(mine, step_block=StepBlock(Reason.SUSPENDED, ""))
         advanced(mine)
@@ -76,7 +76,7 @@ class TestStalled:
 
 
 class TestUnanswered:
-    """Everything can be done by what metadata says, and Kafka does nothing of it."""
+    """Metadata allows every step, but Kafka carries out none of them."""
 
     @pytest.mark.parametrize(
         ("status", "asked"),
@@ -86,7 +86,7 @@ class TestUnanswered:
         ],
     )
     def test_what_was_asked_is_named(self, status, asked):
-        """With one partition and how many there are."""
+        """With one partition and the total number."""
         mine = rebalance(status=status, stallTimeout="30s")
         advanced(mine, adding=False)
         assert f"{asked}, one of 1" in advanced(mine, adding=False, now=31.0).stalled
@@ -95,35 +95,35 @@ class TestUnanswered:
 class TestTooSlow:
     @pytest.mark.parametrize("status", [FLYING, READY])
     def test_a_throttle_below_what_is_produced_can_never_end(self, status):
-        """Said before and during, with the broker and the least that would do."""
+        """Reported before and during the copy, with the broker and the minimum rate."""
         too_slow = advanced(rebalance(1000, status), produced=1000.0, adding=status is FLYING).too_slow
         assert "orders-0" in too_slow
         assert "needs at least" in too_slow
 
     def test_one_above_it_is_no_cause_for_alarm(self):
-        """It takes long, but ends."""
+        """It takes long, but completes."""
         assert advanced(rebalance(1001), produced=1000.0).too_slow == ""
 
     def test_raising_it_clears_it(self):
-        """At the next look."""
+        """In the next round."""
         mine = rebalance(1000)
         assert advanced(mine, produced=1000.0).too_slow
         found(mine, rates=ClusterRates(Rates(5000, 5000)))
         assert advanced(mine, produced=1000.0).too_slow == ""
 
     def test_the_rate_of_the_broker_in_question_counts(self):
-        """A resource may give one broker less than the others: that is where it never ends, and how long it takes."""
+        """A resource may give one broker a lower rate: that broker is the bottleneck and determines the time left."""
         mine = found(rebalance(), rates=ClusterRates(Rates(5000, 5000), {BrokerId(3): Rates(5000, 1000)}))
         assert "of broker 3 can never be enough" in advanced(mine, produced=1000.0).too_slow
         assert advanced(mine, on_disk=1, now=10.0).eta[0] == pytest.approx(10, abs=0.1)
 
     def test_the_load_model_tells_it_beforehand(self):
-        """Before anything has been measured; what is measured counts for more."""
+        """Before anything has been measured; measured rates take precedence."""
         mine = remembered(rebalance(1000, READY), expected_rates={TP: 2000.0})
         assert advanced(mine, adding=False).too_slow
         assert advanced(mine, adding=False, produced=10.0).too_slow == ""
 
     def test_without_a_throttle_or_a_rate_nothing_is_said(self):
-        """Unlimited; or nobody knows what is produced."""
+        """Unlimited, or the produce rate is unknown."""
         unlimited = found(rebalance(), rates=ClusterRates())
         assert advanced(unlimited, produced=1e9).too_slow == advanced(rebalance()).too_slow == ""

@@ -1,4 +1,4 @@
-"""The STATE column and its sentence: what of all that goes on is said first."""
+"""The STATE column and its message: which of several facts is reported first."""
 
 import itertools
 from dataclasses import replace
@@ -21,14 +21,14 @@ from kafka_rebalance.reconcile.state.record import EndedRun
 
 class TestState:
     def test_without_a_run_it_is_planning(self):
-        """Fresh objects are never seen as done."""
+        """A new object never looks done."""
         mine = rebalance(opened=False)
         recorded(mine, run=None)
         assert said(mine)[0] == "Planning"
         assert statuses(mine) == ("False", "True", "False")
 
     def test_an_older_success_is_not_this_specs_success(self):
-        """The spec changed since the run: it is planned anew."""
+        """The spec changed since the run, so it is planned again."""
         mine = rebalance(opened=False, closed=RunOutcome.SUCCEEDED)
         mine.see({**BODY, "spec": {**BODY["spec"], "brokers": {"decommission": [2]}}})
         assert said(mine)[0] == "Planning"
@@ -41,7 +41,7 @@ class TestState:
         assert statuses(rebalance(opened=False, closed=outcome))[0] == "False"
 
     def test_queued_names_the_holder(self):
-        """Who waits knows for whom."""
+        """A queued rebalance names the one that it waits for."""
         mine = rebalance(opened=False)
         recorded(mine, run=None, loaded=True)
         mine.see({**BODY, "metadata": {**BODY["metadata"], "finalizers": [FINALIZER]}})
@@ -60,7 +60,7 @@ class TestState:
         ],
     )
     def test_the_direction_is_the_state(self, direction, reason):
-        """Where a run is going is what people look for first."""
+        """The direction of a run is the most important information."""
         mine = rebalance(direction=direction)
         if direction is not Direction.FORWARD:
             mine.see({**BODY, "metadata": {**BODY["metadata"], "deletionTimestamp": NOW.isoformat()}})
@@ -69,14 +69,14 @@ class TestState:
         assert statuses(mine) == ("False", "True", "False")
 
     def test_superseding_is_said_while_the_old_plan_is_cancelled(self):
-        """Not Reverting: nobody asked for that."""
+        """Not Reverting: no user requested that."""
         mine = rebalance(direction=Direction.REVERT)
         found(mine, replanning=Replanning(Reason.SUPERSEDED))
         assert said(mine)[0] == "Superseded"
 
     @pytest.mark.parametrize("why", [Reason.SUSPENDED, Reason.FROZEN, Reason.OUTSIDE_WINDOW, Reason.CLUSTER_UNHEALTHY])
     def test_a_hold_is_the_state(self, why):
-        """Held back is neither stuck nor done, and the message says by what."""
+        """A blocked rebalance is neither stuck nor done, and the message names the block."""
         mine = rebalance()
         found(mine, step_block=StepBlock(why, "for this and that"))
         assert said(mine)[0] == why
@@ -85,7 +85,7 @@ class TestState:
 
     @pytest.mark.parametrize("metadata", [{}, {"deletionTimestamp": NOW.isoformat()}])
     def test_a_window_that_cannot_be_read_is_stuck(self, metadata):
-        """It opens for nobody, so somebody has to mend it: kstatus and --exit-on-stall must not wait for it."""
+        """It never opens, so a person has to fix it: kstatus and --exit-on-stall must not wait for it."""
         mine = rebalance(direction=Direction.ROLLBACK if metadata else Direction.FORWARD)
         mine.see({**BODY, "metadata": {**BODY["metadata"], **metadata}})
         block = StepBlock(Reason.INVALID_SPEC, "spec.execution.windows: cron '0 25 * * *': bad hour")
@@ -94,7 +94,7 @@ class TestState:
         assert statuses(mine) == ("False", "False", "True")
 
     def test_a_stall_comes_before_a_pause(self):
-        """What a person must act on comes first."""
+        """What requires action comes first."""
         mine = rebalance()
         stalled = "t-0 gets nothing from broker 1"
         found(mine, step_block=StepBlock(Reason.SUSPENDED, "spec.execution.suspend is set"), stalled=stalled)
@@ -103,7 +103,7 @@ class TestState:
 
     @pytest.mark.parametrize(("problem", "retried"), [(Transient, True), (Permanent, False)])
     def test_a_problem_comes_before_everything_and_says_whether_it_is_tried_again(self, problem, retried):
-        """The sentence must not promise what will not happen."""
+        """The message must not announce a retry that will not happen."""
         mine = found(rebalance(), stalled="x")
         remembered(mine, problem=problem("KafkaUnreachable", "no broker answered"))
         reason, message = said(mine)
@@ -111,7 +111,7 @@ class TestState:
         assert ("trying again" in message) is retried
 
     def test_success_counts_what_was_left_alone(self):
-        """Done is not the same as all done."""
+        """Done does not mean that every partition moved."""
         mine = rebalance(opened=False, closed=RunOutcome.SUCCEEDED, progress=MOVED)
         drifted = PartitionStatus(MovePhase.SKIPPED, "Drifted")
         found(mine, statuses={tp(0): PartitionStatus(MovePhase.DONE), tp(1): drifted})
@@ -122,7 +122,7 @@ class TestState:
         assert find_condition(status_of(mine).conditions, ConditionType.SUCCEEDED).status == "True"
 
     def test_a_plan_that_is_not_worth_its_moves_says_so(self):
-        """Nothing to do is not the same as balanced: the goal that held it back is named."""
+        """Nothing to do does not mean balanced: the goal that prevented the moves is named."""
         mine = rebalance(opened=False, closed=RunOutcome.SUCCEEDED, progress=replace(MOVED, partitions_total=0))
         assert said(mine) == ("NothingToDo", "the cluster is as asked for: no partition has to change")
         for why_empty, begins in (
@@ -136,7 +136,7 @@ class TestState:
             assert message.endswith("; 2 partitions were left alone, see status.skipped")
 
     def test_after_a_restart_a_success_says_what_it_said(self):
-        """Nothing is counted anew for a run that is over."""
+        """Nothing is computed again for a closed run."""
         before = rebalance(opened=False, closed=RunOutcome.SUCCEEDED, progress=MOVED)
         after = rebalance(opened=False, closed=RunOutcome.SUCCEEDED)
         after.see({**BODY, **status_of(before).as_patch()})
@@ -147,7 +147,7 @@ class TestState:
         assert said(rebalance(opened=False, closed=RunOutcome.SUCCEEDED))[0] == "Succeeded"
 
     def test_ready_reconciling_and_stalled_never_contradict_each_other(self):
-        """Exactly one of the three is True, in every state."""
+        """Exactly one of the three is True in every state."""
         problems = (None, Transient("A", "a"), Permanent("B", "b"))
         outcomes = (None, *RunOutcome)
         cases = itertools.product(
@@ -171,7 +171,7 @@ class TestWaitingSummary:
         assert waiting_summary(mine.assessment) == "Often (2, e.g. t-1: again); Rare (1, e.g. t-0: once)"
 
     def test_a_copy_in_flight_that_waits_is_named(self):
-        """Where all is in flight nothing else would tell of the broker that is away; others just fly."""
+        """If everything is in flight, nothing else would show the broker that is down; other copies need no message."""
         mine = rebalance()
         away = PartitionStatus(MovePhase.IN_FLIGHT, "TargetBrokerUnavailable", "broker 4 is away", started=True)
         found(mine, statuses={tp(0): FLYING, tp(1): away})
@@ -185,7 +185,7 @@ class TestWaitingSummary:
         assert waiting_summary(mine.assessment) == ""
 
     def test_it_is_what_a_rollback_waits_for(self):
-        """CancelImpossible is seen in kubectl get, not only in a log."""
+        """CancelImpossible is visible in kubectl get, not only in a log."""
         mine = rebalance(direction=Direction.ROLLBACK)
         found(mine, statuses={tp(0): PartitionStatus(MovePhase.WAITING, "CancelImpossible", "none is in sync")})
         assert "CancelImpossible" in said(mine)[1]

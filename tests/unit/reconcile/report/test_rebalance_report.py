@@ -1,4 +1,4 @@
-"""What a status says, and that it stays small and free of contradictions."""
+"""What a status contains, and that it stays small and consistent."""
 
 import json
 from dataclasses import replace
@@ -19,7 +19,7 @@ from kafka_rebalance.reconcile.state.assessment import Drain
 
 class TestThrottle:
     def test_says_who_else_binds(self):
-        """Its own rates, and whose lower limit holds on some brokers."""
+        """Its own rates, and the resource whose lower limit applies on some brokers."""
         mine = rebalance()
         assert status_of(mine).throttle.bound_by is None
         found(mine, bound_by="KafkaReassignmentThrottle kafka/limits")
@@ -32,7 +32,7 @@ class TestThrottle:
 
 class TestElections:
     def test_they_are_counted_and_named_as_what_they_are(self):
-        """No list changes, so there is no word of replicas that move."""
+        """No list changes, so the message does not mention replica moves."""
         mine = rebalance(progress=MOVED)
         row = PlannedPartition(tp(0), replicas_of(1, 2), replicas_of(1, 2), elects=True)
         plan = Plan((row,), Certificate(0, optimal=True))
@@ -56,26 +56,26 @@ class TestNumbers:
         assert (row.bytes_remaining, row.since) == (60, NOW)
 
     def test_a_rollbacks_target_is_the_origin(self):
-        """The row says where the partition is going."""
+        """The row shows where the partition is going."""
         mine = rebalance(direction=Direction.ROLLBACK)
         found(mine, statuses={tp(0): FLYING})
         assert status_of(mine, seen()).current_batch[0].target == (1, 2)
 
     def test_plan_progress_and_columns(self):
-        """What kubectl get prints is the same as what the fields say."""
+        """kubectl get prints the same values as the fields."""
         mine = rebalance(progress=MOVED)
         found(mine, eta=(60.0, 125.0))
         status = status_of(mine)
         assert (status.plan.partitions, status.plan.replica_moves, status.plan.data_to_move) == (1, 1, 100)
         assert (status.progress.percent, status.progress.bytes.moved) == (50, 2**20)
-        assert status.progress.estimated_completion == "2026-01-01T12:02:05Z"  # the longer end
+        assert status.progress.estimated_completion == "2026-01-01T12:02:05Z"  # the longer estimate
         shown = status.display
         assert (shown.progress, shown.moved, shown.eta) == ("50%", "1.0 MiB/2.0 MiB", "1m-2m")
         assert shown.throttle == "1.0 MiB/s"
 
     def test_what_each_broker_gets_and_gives_up(self):
-        """The brokers that change most come first; one that stays as it is has no row."""
-        shown = status_of(rebalance(2)).plan  # twice [1, 2] -> [3, 2]
+        """Brokers that change most come first; an unchanged broker has no row."""
+        shown = status_of(rebalance(2)).plan  # [1, 2] -> [3, 2], twice
         rows = [row.model_dump(by_alias=True) for row in shown.per_broker]
         names = ("broker", "replicasIn", "replicasOut", "bytesIn", "bytesOut", "leadersIn", "leadersOut")
         assert [tuple(row[name] for name in names) for row in rows] == [
@@ -85,7 +85,7 @@ class TestNumbers:
         assert shown.per_broker_count == 2
 
     def test_steps_and_their_start(self):
-        """Until the first step was submitted there is no start, however long the run has been open."""
+        """There is no start until the first step is submitted, however long the run has been open."""
         mine = rebalance(progress=MOVED)
         found(mine, steps_completed=7)
         shown = status_of(mine).progress
@@ -109,7 +109,7 @@ class TestNumbers:
         ],
     )
     def test_the_throttle_column_names_the_sides_that_differ(self, rates, text):
-        """One number only where both sides have it."""
+        """A single number only if both sides have it."""
         mine = rebalance()
         found(mine, rates=ClusterRates(rates))
         assert status_of(mine).display.throttle == text
@@ -123,7 +123,7 @@ class TestNumbers:
         ],
     )
     def test_throttle_applied_only_when_it_is(self, rates, brokers, expected):
-        """A rate that is wanted is not yet a rate in force."""
+        """A requested rate is not in force yet."""
         mine = rebalance()
         found(mine, rates=ClusterRates(rates), brokers=brokers)
         applied = find_condition(status_of(mine).conditions, ConditionType.THROTTLE_APPLIED)
@@ -139,7 +139,7 @@ class TestNumbers:
 
     @pytest.mark.parametrize(("drained", "status"), [(True, "True"), (False, "False")])
     def test_drained_is_said_only_where_it_was_looked_for(self, drained, status):
-        """None: nothing is decommissioned, and an earlier word is taken back."""
+        """None: nothing is decommissioned, and an earlier condition is removed."""
         mine = rebalance()
         found(mine, drain=Drain(drained, "brokers 4"))
         remembered(mine, written=status_of(mine))
@@ -150,7 +150,7 @@ class TestNumbers:
 
 class TestBounds:
     def test_a_status_is_at_most_64_kib_whatever_the_size_of_the_cluster(self):
-        """Rows are cut, counts are not."""
+        """Rows are truncated, counts are not."""
         count, topic = 2000, "x" * 240
         mine = rebalance(
             count, topic=topic, skipped=[SkippedPartition(tp(i, "s" * 249), "NoLeader") for i in range(count)]
@@ -178,7 +178,7 @@ class TestBounds:
         assert {condition.observed_generation for condition in status.conditions} == {3}
 
     def test_saying_the_same_later_changes_nothing(self):
-        """Else each tick would write, and each write would wake everybody who watches."""
+        """Otherwise each tick would write, and each write would wake up every watcher."""
         mine = rebalance(progress=MOVED)
         remembered(mine, written=status_of(mine))
         assert status_of(mine, now=NOW + timedelta(hours=1)) == mine.memory.written

@@ -1,4 +1,4 @@
-"""What a throttle resource's status says, row by row, and that its state never hides what a person must act on."""
+"""A throttle resource's status, row by row; its state never hides a problem that requires action."""
 
 import json
 from datetime import UTC, datetime
@@ -53,7 +53,7 @@ def status_of(
 
 
 def said(status: KafkaReassignmentThrottleStatus) -> tuple[str, str, str]:
-    """The STATE column, its sentence, and which of Ready, Reconciling and Stalled is True."""
+    """The STATE column, its message, and which of Ready, Reconciling and Stalled is True."""
     kinds = (ConditionType.READY, ConditionType.RECONCILING, ConditionType.STALLED)
     found = [find_condition(status.conditions, kind) for kind in kinds]
     (true,) = [c.type for c in found if c is not None and c.status == "True"]
@@ -66,7 +66,7 @@ class TestState:
     """One word in STATE; exactly one of Ready, Reconciling and Stalled is True."""
 
     def test_applied(self) -> None:
-        """With how much is held, of whom, and what a person has set lower by hand."""
+        """With the number of throttled replicas, foreign reassignments, and rates lowered by hand."""
         view = ThrottleView(
             BUSY.rows, replicas=3, foreign=1, ceilings="broker 4: leader rate 1.0 MiB/s was set by hand"
         )
@@ -78,12 +78,12 @@ class TestState:
         )
 
     def test_nothing_moves(self) -> None:
-        """Not a failure: it is in force for whatever will move."""
+        """Not a failure: it applies to the next reassignment."""
         reason, _, true = said(status_of(throttle(**RATES), ThrottleView()))
         assert (reason, true) == ("NothingToThrottle", "Ready")
 
     def test_a_resource_without_rates_is_no_claim(self) -> None:
-        """What limits brokers is then somebody else's."""
+        """Any limits on brokers then come from elsewhere."""
         view = ThrottleView(BUSY.rows, refused="x", contested="y", trouble="z")
         assert said(status_of(throttle(limits={"parallelPartitionCount": 1}), view)) == (
             "Applied",
@@ -92,19 +92,19 @@ class TestState:
         )
 
     def test_the_older_one_rules(self) -> None:
-        """The other shows neither rows nor counts: they are not its doing."""
+        """The other one shows neither rows nor counts, because it does not cause them."""
         status = status_of(throttle(**RATES), ruling=throttle("older"))
         assert said(status) == ("Conflicted", "kafka/older is older: its rates hold instead", "Stalled")
         assert (status.brokers, status.brokers_total, status.throttled_replicas) == ((), 0, 0)
 
     def test_not_held_yet(self) -> None:
-        """Before the finalizer is seen, nothing is claimed that a deletion could leave behind."""
+        """Nothing that a deletion could leave behind is claimed before the finalizer is confirmed."""
         mine = throttle(**RATES)
         status = build_throttle_status(mine, None, ThrottleView(), cluster_id="c", now=NOW)
         assert said(status)[::2] == ("Pending", "Reconciling")
 
     def test_a_newer_spec_that_cannot_be_read(self) -> None:
-        """What rules is shown all the same; a deletion matters more."""
+        """The effective rates are still shown; a deletion takes precedence."""
         unread = {"unread": "spec.leaderRate: must be a quantity"}
         status = status_of(throttle(**RATES).model_copy(update=unread))
         reason, message, true = said(status)
@@ -114,21 +114,21 @@ class TestState:
         assert said(status_of(throttle(deleted=True).model_copy(update=unread)))[0] == "Restoring"
 
     def test_the_freeze_is_said_in_any_state_that_counts(self) -> None:
-        """It counts of a resource in conflict too, and no longer of one that is being deleted."""
+        """It also applies for a conflicting resource, but not for one that is being deleted."""
         ends = "; freeze: no rebalance starts a new step"
         assert said(status_of(throttle(freeze=True)))[1].endswith(ends)
         assert said(status_of(throttle(freeze=True), ruling=throttle("older")))[1].endswith(ends)
         assert not said(status_of(throttle(freeze=True, deleted=True)))[1].endswith(ends)
 
     def test_a_replication_throttle_that_is_lower(self) -> None:
-        """The brokers and both values, what holds meanwhile, and what to do."""
+        """The brokers, both values, what applies meanwhile, and what to do."""
         reason, message, true = said(status_of(throttle(**RATES), ThrottleView(refused="broker 4: 50 above 30")))
         assert (reason, true) == ("ReplicationThrottleLower", "Stalled")
         assert message.startswith("broker 4: 50 above 30; the previous rate stays")
         assert "raise" in message
 
     def test_what_a_person_must_act_on_comes_first(self) -> None:
-        """A refusal, then a contest, then what is tried again; none hides the others."""
+        """A refusal, then a contest, then retries; none hides the others."""
         mine = throttle(**RATES)
         everything = ThrottleView(refused="refused", contested="contested", trouble="trouble", ceilings="ceilings")
         assert said(status_of(mine, everything))[::2] == ("ReplicationThrottleLower", "Stalled")
@@ -146,7 +146,7 @@ class TestState:
         ],
     )
     def test_a_round_that_failed(self, problem: RebalanceError, expected: tuple[str, str, str]) -> None:
-        """Its reason is the state; rates stay in Kafka, so the rows stay too."""
+        """The state is its reason; rates stay in Kafka, so the rows stay too."""
         before = status_of(throttle(**RATES))
         mine = throttle(**RATES).model_copy(update={"status": before})
         status = status_of(mine, ThrottleView(), problem=problem)
@@ -155,7 +155,7 @@ class TestState:
 
     @pytest.mark.parametrize("problem", [None, Transient("KafkaUnreachable", "broker 4 does not answer")])
     def test_a_deletion(self, problem: RebalanceError | None) -> None:
-        """Says what it waits for."""
+        """The message says what it waits for."""
         view = ThrottleView(trouble="broker 4 does not answer")
         reason, message, true = said(status_of(throttle(deleted=True, **RATES), view, problem=problem))
         assert (reason, true) == ("Restoring", "Reconciling")
@@ -163,7 +163,7 @@ class TestState:
 
 
 class TestRows:
-    """One row per broker: what is in force, who binds, what was measured."""
+    """One row per broker: the rates in force, the binding claim, the measured rate."""
 
     def test_both_sides(self) -> None:
         view = ThrottleView((row(4, SideRow(50 * MI, MINE, 45 * MI), SideRow(20 * MI, "KafkaRebalance a/b")),))
@@ -191,12 +191,12 @@ class TestRows:
         ],
     )
     def test_utilisation(self, side: SideRow | None, percent: int | None) -> None:
-        """Absent where it is not known; above 100 where a burst went through."""
+        """Absent if unknown; above 100 after a burst."""
         (found,) = status_of(throttle(**RATES), ThrottleView((row(1, side),))).brokers
         assert found.leader_utilisation_percent == percent
 
     def test_bounded_and_sorted(self) -> None:
-        """The first fifty by id, and how many there are; with the longest names it stays below 64 KiB."""
+        """The first fifty by id, and the total; even with the longest names below 64 KiB."""
         longest = f"KafkaReassignmentThrottle {'n' * 63}/{'r' * 253}"
         side = SideRow(2**50, longest, 2**49)
         view = ThrottleView(tuple(row(2**31 - n, side, side) for n in range(1, 201)), contested="x" * 9999)
@@ -207,7 +207,7 @@ class TestRows:
 
 
 class TestColumns:
-    """LEADER and FOLLOWER: in force, else asked for."""
+    """LEADER and FOLLOWER: the rate in force, else the requested one."""
 
     @pytest.mark.parametrize(
         ("spec", "view", "leader", "follower"),
@@ -236,7 +236,7 @@ class TestColumns:
         assert (display.leader, display.follower) == (leader, follower)
 
     def test_counts(self) -> None:
-        """BROKERS and FOREIGN, and what else is counted."""
+        """BROKERS, FOREIGN and the other counts."""
         view = ThrottleView(BUSY.rows, replicas=7, foreign=2, reverts=3)
         status = status_of(throttle(**RATES), view)
         counts = (status.brokers_total, status.throttled_replicas, status.foreign_reassignments, status.reverts)

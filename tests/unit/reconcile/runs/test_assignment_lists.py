@@ -1,4 +1,4 @@
-"""The lists of strategy Assignment, against what they were made for and what the run has done since."""
+"""The lists of strategy Assignment, compared with their original replicas and with the progress of the run."""
 
 import json
 
@@ -27,42 +27,42 @@ class TestOriginalReplicas:
     @pytest.mark.parametrize(
         ("present", "earlier"),
         [
-            ((1, 2, 3), ()),  # just as the row says
-            ((4, 5, 6), ()),  # there already, whoever did it
+            ((1, 2, 3), ()),  # as in the row
+            ((4, 5, 6), ()),  # already at its target, whoever moved it
             ((4, 5, 6), (BEGUN,)),
-            ((4, 2, 3), (BEGUN,)),  # a step of this run
-            ((2, 3, 1), (BEGUN,)),  # a cancel of this run restores the set, not the order
+            ((4, 2, 3), (BEGUN,)),  # after a step of this run
+            ((2, 3, 1), (BEGUN,)),  # a cancel by this run restores the set, not the order
             ((1, 2, 3), (BEGUN,)),
         ],
     )
     def test_what_the_row_was_made_for_and_what_this_run_made_of_it(self, present, earlier):
-        """Neither is a reason to refuse."""
+        """Neither is refused."""
         assert lists_for([ROW], found(*present), earlier, {TP} if earlier else None).wanted == {TP: TARGET}
 
     def test_what_an_earlier_plan_left_half_way(self):
-        """Lists that were made anew for the state between name that one as their original."""
+        """Lists that were regenerated half way have that state as their original."""
         between = replicas_of(4, 2, 3)
         again = PartitionMove(TP, "id", ORIGINAL, between, replicas_of(4, 5, 3))
         assert lists_for([Reassigned(TP, TARGET, between)], found(4, 5, 3), [again]).wanted == {TP: TARGET}
 
     def test_a_row_that_does_not_say(self):
-        """It is KIP-236's, and optional."""
+        """The field is from KIP-236 and optional."""
         assert lists_for([Reassigned(TP, TARGET)], found(7, 8)).wanted == {TP: TARGET}
 
     def test_a_partition_that_somebody_else_is_moving(self):
-        """It is left to them, so nothing is said of it."""
+        """It is left to the other tool, so no error is reported."""
         assert lists_for([ROW], found(9, 1, 2, 3, adding=(9,))).wanted == {TP: TARGET}
 
     @pytest.mark.parametrize(
         ("present", "earlier"),
         [
-            ((1, 3, 2), ()),  # another preferred order is another state
+            ((1, 3, 2), ()),  # another preferred order is a different state
             ((4, 2, 3), ()),
-            ((7, 2, 3), (PartitionMove(TP, "id", ORIGINAL, ORIGINAL, ORIGINAL),)),  # of a run that this one took over
+            ((7, 2, 3), (PartitionMove(TP, "id", ORIGINAL, ORIGINAL, ORIGINAL),)),  # of a run taken over
         ],
     )
     def test_any_other_state_is_refused(self, present, earlier):
-        """With the partition and both lists."""
+        """The message has the partition and both lists."""
         with pytest.raises(Refused) as refused:
             lists_for([ROW], found(*present), earlier)
         assert refused.value.reason == "OriginalReplicasDiffer"
@@ -77,7 +77,7 @@ class TestOriginalReplicas:
         ],
     )
     def test_what_somebody_else_made_of_a_partition_of_the_run(self, present, errand):
-        """No reason to stop the rest: it is left out, and named."""
+        """The rest continues: the partition is skipped and named."""
         lists = lists_for([ROW], found(*present), [errand], {TP})
         assert lists.wanted == {}
         assert [(row.tp, row.reason) for row in lists.skipped] == [(TP, "Drifted")]
@@ -85,7 +85,7 @@ class TestOriginalReplicas:
 
 class TestTopicsThatAreGone:
     def test_at_the_first_plan_it_is_a_mistake(self):
-        """Refused by name; that it is not selected would be a wrong clue."""
+        """The message names it; that it is not selected would be misleading."""
         with pytest.raises(Refused) as refused:
             lists_for([ROW], {})
         assert refused.value.reason == "UnknownPartition"
@@ -93,13 +93,13 @@ class TestTopicsThatAreGone:
 
     @pytest.mark.parametrize(("earlier", "planned_before"), [((BEGUN,), None), ((), {TP})])
     def test_later_it_is_left_out_and_named(self, earlier, planned_before):
-        """Whether the run had anything to do with it, or it was at its target all along."""
+        """Whether the run had moved it, or it was at its target from the start."""
         lists = lists_for([ROW], {}, earlier, planned_before)
         assert lists.wanted == {}
         assert [(row.tp, row.reason) for row in lists.skipped] == [(TP, "TopicDeleted")]
 
     def test_later_a_name_that_was_not_there_before_is_a_mistake_too(self):
-        """A misspelt row in lists that were edited meanwhile; what to do about it is said."""
+        """A misspelt row in lists that were edited meanwhile; the message says what to do."""
         misspelt = Reassigned(TopicPartition("tt", 0), TARGET)
         with pytest.raises(Refused) as refused:
             lists_for([ROW, misspelt], {}, [BEGUN], {TP})
@@ -107,7 +107,7 @@ class TestTopicsThatAreGone:
         assert "tt-0, which the cluster does not have, nor had when" in refused.value.message
 
     def test_created_anew(self):
-        """The lists were made for the topic that was there before."""
+        """The lists were made for the earlier topic of that name."""
         lists = lists_for([ROW], found(7, 8, 9, topic_id="another"), [BEGUN], {TP})
         assert lists.wanted == {}
         assert [(row.tp, row.reason) for row in lists.skipped] == [(TP, "TopicRecreated")]
@@ -144,7 +144,7 @@ class TestRuns:
     DRIFTING = ("d", 0, [3, 2])
 
     async def begun(self, kafka, *rows):
-        """All that can be moved is, and what goes to broker 4 is on its way."""
+        """Every possible move is done, and the copy to broker 4 is in flight."""
         kafka.slow = {4}
         operator = OperatorInMemory(kafka)
         operator.assign(*rows, approval={"driftBudget": 0})
@@ -153,12 +153,12 @@ class TestRuns:
         return operator
 
     async def settled(self, kafka, operator):
-        """Somebody changes one of the partitions, and what is in flight is cancelled, to plan again."""
+        """Another tool changes a partition, and the copy in flight is cancelled for the next plan."""
         kafka.assign("d", 0, 4, 1)
         await operator.until_true(lambda: getattr(operator.rebalance.assessment.replanning, "ready", False))
 
     async def test_lists_that_were_made_for_another_state(self, kafka):
-        """Nothing is moved, and it is carried out as soon as the lists are put right."""
+        """Nothing moves; the run starts as soon as the lists are corrected."""
         kafka.assign("a", 0, 2, 1)
         operator = OperatorInMemory(kafka)
         operator.assign(*self.ROWS)
@@ -171,7 +171,7 @@ class TestRuns:
 
     @pytest.mark.parametrize("restart", [False, True])
     async def test_planned_again_half_way(self, kafka, restart):
-        """One has arrived, one has come half the way, one was there before: none of them stops the rest."""
+        """One has completed, one is half way, one was there before: none of them stops the rest."""
         operator = await self.begun(kafka, *self.ROWS)
         if restart:
             operator.restart()
@@ -183,7 +183,7 @@ class TestRuns:
         assert [kafka.lists(topic) for topic in "abc"] == [[[3, 2]], [[3, 4]], [[1, 2]]]
 
     async def test_topics_that_were_deleted_meanwhile(self, kafka):
-        """One that was being moved, and one that had nothing to do with it: both are named, and the rest goes on."""
+        """One was being moved, one was not part of the moves: both are named, and the rest continues."""
         operator = await self.begun(kafka, *self.ROWS, self.DRIFTING)
         kafka.delete("b")
         kafka.delete("c")
@@ -193,7 +193,7 @@ class TestRuns:
         assert operator.skipped == {"b-0": "TopicDeleted", "c-0": "TopicDeleted"}
 
     async def test_a_topic_that_was_deleted_before_the_spec_was_edited(self, kafka):
-        """It had been at its target all along: the new spec goes on with the rest, too."""
+        """It was at its target from the start: the new spec continues with the rest, too."""
         operator = await self.begun(kafka, *self.ROWS)
         kafka.delete("c")
         operator.edit(goals={"followerOrder": False})
@@ -205,7 +205,7 @@ class TestRuns:
 
     @pytest.mark.parametrize("restart", [False, True])
     async def test_a_partition_that_somebody_else_moved(self, kafka, restart):
-        """It stays theirs, whatever comes: planned again, planned once more, and rolled back."""
+        """It stays as the other tool left it: planned again, planned once more, and rolled back."""
         operator = await self.begun(kafka, *self.ROWS, ("d", 0, [3, 2], [1, 2]))
         kafka.slow = {4}
         await self.settled(kafka, operator)
@@ -222,7 +222,7 @@ class TestRuns:
         assert [kafka.lists(topic) for topic in "abcd"] == [[[1, 2]], [[1, 2]], [[1, 2]], [[4, 1]]]
 
     async def test_lists_that_are_made_anew_for_what_somebody_else_made_of_it(self, kafka):
-        """Then it is the user's word."""
+        """Then it is the user's request."""
         operator = await self.begun(kafka, *self.ROWS, ("d", 0, [3, 2], [1, 2]))
         await self.settled(kafka, operator)
         await operator.until_true(lambda: operator.skipped == {"d-0": "Drifted"})
@@ -233,7 +233,7 @@ class TestRuns:
         assert (kafka.lists("d"), operator.skipped) == ([[3, 2]], {})
 
     async def test_a_topic_that_was_created_anew(self, kafka):
-        """The lists are not about that one."""
+        """The lists do not apply to the new topic."""
         operator = await self.begun(kafka, *self.ROWS, self.DRIFTING)
         kafka.create("b", [[2, 1]], topic_id="id-2")
         await self.settled(kafka, operator)
@@ -242,7 +242,7 @@ class TestRuns:
 
     @pytest.mark.parametrize("topic", ["b", "c"])
     async def test_a_topic_that_only_some_brokers_know(self, kafka, topic):
-        """No proof of deletion, moved or at its target all along: it is looked at again, and nothing is left out."""
+        """No proof of deletion, neither for moved nor for unmoved partitions: the plan is retried, none is skipped."""
         operator = await self.begun(kafka, *self.ROWS, self.DRIFTING)
         await self.settled(kafka, operator)
         kafka.unseen = {topic}
@@ -254,7 +254,7 @@ class TestRuns:
     @pytest.mark.parametrize("restart", [False, True])
     @pytest.mark.parametrize("misspelt", [("aa", 0), ("a", 7)])
     async def test_a_name_that_is_misspelt_while_the_run_goes_on(self, kafka, restart, misspelt):
-        """It is refused, and not taken for a topic that was deleted; that one is left out, twice over."""
+        """It is refused and not mistaken for a deleted topic; the deleted one is skipped in both later plans."""
         operator = await self.begun(kafka, *self.ROWS, self.DRIFTING)
         kafka.delete("c")
         operator.write(*self.ROWS, self.DRIFTING, (*misspelt, [3, 2]))
@@ -263,7 +263,7 @@ class TestRuns:
         operator.edit(topics={"exclude": ["y"]})
         message = await operator.until("UnknownPartition")
         assert f"topic-partition {misspelt[0]}-{misspelt[1]}, which the cluster does not have" in message
-        assert kafka.flying == {"b-0"}  # what is in flight goes on until there is a plan that wants it otherwise
+        assert kafka.flying == {"b-0"}  # the copy in flight continues until a plan requires otherwise
         kafka.slow = {4}
         operator.write(*self.ROWS, self.DRIFTING)
         for number in (1, 2):
@@ -278,7 +278,7 @@ class TestRuns:
         assert (kafka.lists("b"), operator.skipped) == ([[3, 4]], {"c-0": "TopicDeleted"})
 
     async def test_a_topic_that_not_every_broker_knows_yet(self, kafka):
-        """Just created, say: it is looked for again, and not called a mistake."""
+        """Just created, for example: the plan is retried, and it is not an error."""
         kafka.unseen = {"a"}
         operator = OperatorInMemory(kafka)
         operator.assign(*self.ROWS)
@@ -288,7 +288,7 @@ class TestRuns:
         assert kafka.lists("a") == [[3, 2]]
 
     async def test_a_name_that_the_cluster_never_had(self, kafka):
-        """At the first plan it is a mistake."""
+        """In the first plan it is an error."""
         operator = OperatorInMemory(kafka)
         operator.assign(*self.ROWS, ("unknown", 0, [1, 2]))
         assert "unknown-0" in await operator.until("UnknownPartition")

@@ -1,4 +1,4 @@
-"""From a spec and the live cluster to what the planner is asked."""
+"""The planner's request, built from a spec and the live cluster."""
 
 from dataclasses import replace
 
@@ -40,7 +40,7 @@ async def planned(asked_for, states, asked=PlanInputs()):  # noqa: B008 - frozen
 
 class TestStrategies:
     async def test_given_lists(self):
-        """What the ConfigMap says; a partition that others are moving is left to them."""
+        """The lists of the ConfigMap; a partition that another tool is moving is skipped."""
         lists = {TopicPartition("t", n): replicas_of(3, 4) for n in range(2)}
         asked_for = spec(strategy="Assignment", assignment={"configMapRef": {"name": "a"}})
         changed, made = await planned(asked_for, cluster([1, 2], [1, 2], busy=[1]), PlanInputs(AssignmentLists(lists)))
@@ -48,7 +48,7 @@ class TestStrategies:
         assert [(str(s.tp), s.reason) for s in made.skipped] == [("t-1", "ForeignReassignment")]
 
     async def test_lists_of_topics_that_are_not_selected(self):
-        """A name that the cluster does not have, or the filter leaves out, is a mistake that is named."""
+        """A topic that does not exist, or that the filter excludes, is refused by name."""
         asked_for = spec(strategy="Assignment", assignment={"configMapRef": {"name": "a"}}, topics={"include": ["x"]})
         with pytest.raises(Refused, match="t-0"):
             await planned(
@@ -56,25 +56,25 @@ class TestStrategies:
             )
 
     async def test_forced_moves_only(self):
-        """Only what is on the broker that shall be empty; the leader that goes is followed by who leads least."""
+        """Only replicas on the drained broker move; the broker with the fewest leaders takes the leadership."""
         asked_for = spec(strategy="ForcedMovesOnly", brokers={"decommission": [1]})
         changed, _ = await planned(asked_for, cluster([1, 2], [2, 3], [2, 3]))
         assert changed == {"t-0": [4, 2]}
 
     async def test_pinned_topics(self):
-        """They stay, and the others make room for them."""
+        """They stay, and the others are balanced around them."""
         states = cluster([1], [1], topic="audit") | cluster([1], [2], [3], [4])
         changed, _ = await planned(spec(topics={"pinned": ["aud.*"]}), states)
         assert changed.keys() == {"t-0"}
 
     async def test_min_insync(self):
-        """What the topic demands is never taken from it."""
+        """A plan never goes below the topic's min.insync.replicas."""
         with pytest.raises(Refused) as refused:
             await planned(spec(replicationFactor=1), cluster([1, 2]), PlanInputs(min_insync={"t": 2}))
         assert refused.value.reason == "BelowMinInsyncReplicas"
 
     async def test_minimum_gain(self):
-        """An empty plan that says why; where there is nothing to gain there is nothing to say."""
+        """An empty plan with a reason; without any possible gain there is no reason."""
         changed, made = await planned(spec(goals={"minimumGain": 60}), cluster([1], [1], [2], [3]))
         assert (changed, made.reason) == ({}, "GainTooSmall")
         changed, made = await planned(spec(goals={"minimumGain": 60}), cluster([1], [2], [3], [4]))
@@ -89,7 +89,7 @@ class TestStrategies:
         ],
     )
     async def test_what_stays_on_a_broker_to_be_emptied_is_named(self, asked_for, reason):
-        """Else the run would plan again for it, for ever."""
+        """Otherwise the run would plan again for it for ever."""
         _, made = await planned(spec(brokers={"decommission": [1]}, **asked_for), cluster([1], [2]))
         assert [(str(s.tp), s.reason) for s in made.skipped] == [("t-0", reason)]
 
@@ -98,25 +98,25 @@ class TestStaleMetadata:
     ERRAND = PartitionMove(TopicPartition("t", 0), "id", replicas_of(1), replicas_of(1), replicas_of(1, 2, 3))
 
     def test_a_copy_too_many(self):
-        """Of a cancel that metadata does not show yet."""
+        """After a cancel that metadata does not show yet."""
         errand = replace(self.ERRAND, target=replicas_of(2))
         with pytest.raises(Transient, match="t-0 still shows"):
             refuse_stale([errand], cluster([1, 2]))
 
     @pytest.mark.parametrize("present", [(1, 2), (1, 2, 3)])
     def test_copies_that_a_larger_replication_factor_asked_for(self, present):
-        """They are meant to stay, so another plan can be made from them."""
+        """They are meant to stay, so another plan can start from them."""
         refuse_stale([self.ERRAND], cluster(present))
 
 
 class TestOfflinePolicy:
     async def test_skip(self):
-        """A partition without a leader is named and left alone."""
+        """A partition without a leader is named and skipped."""
         _, made = await planned(spec(), cluster([1, 2], [1, 2], offline=[1]))
         assert [(str(s.tp), s.reason) for s in made.skipped] == [("t-1", "NoLeader")]
 
     async def test_refuse(self):
-        """Nothing is planned while there is one."""
+        """There is no plan while one is offline."""
         with pytest.raises(Refused, match="t-1") as refused:
             await planned(spec(offlinePolicy="Refuse"), cluster([1, 2], [1, 2], offline=[1]))
         assert refused.value.reason == "OfflinePartitions"

@@ -1,4 +1,4 @@
-"""How large a partition is: by the pipeline's load model, and live where its topic is newer than the model."""
+"""Partition sizes: from the pipeline's load model, and live for topics newer than the model."""
 
 import pytest
 from tests.fakes.kafka_in_memory import KafkaInMemory
@@ -25,30 +25,30 @@ class TestKnownLoads:
         return await known_loads(loads, kafka, kafka.info, kafka.states)
 
     async def test_all_are_in_the_model(self, kafka):
-        """Nobody is asked."""
+        """No broker is asked."""
         loads = model(t=PartitionLoad(10), u=PartitionLoad(20))
         assert await self.known(kafka, loads) is loads
 
     async def test_a_topic_that_is_newer(self, kafka):
-        """The rest is as the model has it."""
+        """The rest is taken from the model."""
         found = await self.known(kafka, model(t=PartitionLoad(10, 5.0)))
         assert (found.size_bytes(T0), found.size_bytes(U0), found.source) == (10, 700, "LoadModel")
         assert found.bytes_in_per_second(T0) == 5.0
 
     async def test_a_topic_that_was_created_anew(self, kafka):
-        """What was measured of the earlier one of its name says nothing, neither of its size nor of its rate."""
+        """Size and rate of an earlier topic of the same name do not count."""
         found = await self.known(kafka, model(t=PartitionLoad(10, 5.0, topic_id="t-id-0"), u=PartitionLoad(20)))
         assert (found.size_bytes(T0), found.bytes_in_per_second(T0), found.size_bytes(U0)) == (700, 0.0, 20)
 
     async def test_no_model(self, kafka):
-        """All are read live."""
+        """All sizes are read live."""
         found = await self.known(kafka, None)
         assert (found.size_bytes(T0), found.source) == (700, "LogDirs")
 
 
 class TestBudgetOfBytes:
     async def test_topics_newer_than_the_model_count(self):
-        """Twelve moves would balance these brokers, and two are paid for."""
+        """Twelve moves would balance these brokers; the budget is enough for two."""
         kafka = KafkaInMemory([1, 2, 3, 4], size=1000, t=[(1, 2)] * 6, u=[(2, 1)] * 6)
         loads = {TopicPartition("t", number): PartitionLoad(1000) for number in range(6)}
         operator = OperatorInMemory(kafka, LoadModel("LoadModel", None, loads, "c"))
@@ -57,7 +57,7 @@ class TestBudgetOfBytes:
         assert (operator.status["plan"]["replicaMoves"], operator.status["plan"]["dataToMove"]) == (2, 2000)
 
     async def test_sizes_that_nobody_tells(self):
-        """It is said and asked again; without a leader a partition is not moved, so its size is not missed."""
+        """Reported and retried; a partition without a leader is not moved, so its size is not needed."""
         kafka = KafkaInMemory([1, 2, 3], t=[(1, 2)] * 3, u=[(1, 2)])
         kafka.lead("u", 0, None)
         told = {"t": False, "u": False}
@@ -78,7 +78,7 @@ class TestBudgetOfBytes:
 class TestRates:
     @pytest.mark.parametrize(("topic_id", "said"), [("t-id-1", True), ("t-id-0", False)])
     async def test_of_an_earlier_topic_of_the_name(self, topic_id, said):
-        """Neither the operator that plans nor the next one says that the throttle is below what is produced."""
+        """Neither the operator that plans nor the next one reports that the throttle is below the produce rate."""
         loads = {TopicPartition("t", n): PartitionLoad(100, 5000.0, topic_id=topic_id) for n in range(4)}
         kafka = KafkaInMemory([1, 2, 3], t=[[1], [1], [1], [2]])
         kafka.slow = {3}

@@ -1,4 +1,4 @@
-"""Where a plan is computed, and what comes back from there."""
+"""Where a plan is computed, and what is returned."""
 
 import asyncio
 import os
@@ -24,7 +24,7 @@ def request(count=8, replicas=(1, 2)):
 
 
 def children():
-    """Processes of ours that are planning."""
+    """Our child processes that are planning."""
     found = subprocess.run(
         ["pgrep", "-P", str(os.getpid()), "-f", solving.__name__], capture_output=True, text=True, check=False
     )
@@ -39,7 +39,7 @@ def place(request, monkeypatch):
 @pytest.mark.usefixtures("place")
 class TestEitherWay:
     async def test_the_very_plan(self):
-        """Field for field what the planner makes, hash included."""
+        """Every field equals the planner's own result, hash included."""
         made, expected = await solve(request()), plan(request())
         assert made == expected
         assert made.hash == expected.hash
@@ -52,11 +52,11 @@ class TestEitherWay:
 
 
 class TestProcess:
-    """It is ours alone, and leaves nothing behind."""
+    """It belongs to this operator alone, and leaves nothing behind."""
 
     @pytest.fixture
     async def long(self):
-        """A plan that takes a while, and the process that makes it."""
+        """A plan that takes a while, and its process."""
         task = asyncio.create_task(solve(request(60_000)))
         (pid,) = await asyncio.to_thread(wait_until, "it is planning", children)
         yield task, pid
@@ -64,7 +64,7 @@ class TestProcess:
         await asyncio.gather(task, return_exceptions=True)
 
     async def test_ends_when_nobody_wants_the_plan(self, long):
-        """A rebalance that is deleted or replaced, a SIGTERM: nothing goes on computing."""
+        """A rebalance that is deleted or replaced, or a SIGTERM: the computation stops."""
         task, pid = long
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -72,7 +72,7 @@ class TestProcess:
         assert pid not in children()
 
     async def test_killed(self, long):
-        """Out of memory: said, and tried again later."""
+        """Out of memory: reported and retried."""
         task, pid = long
         os.kill(pid, signal.SIGKILL)
         with pytest.raises(Transient, match="60000 partitions ended with signal 9") as failed:

@@ -1,4 +1,4 @@
-"""What is known of a rebalance: four values, each replaced in one room; nobody who only looks can change any of it."""
+"""The state of a rebalance: four values, each replaced by one package; readers cannot change any of them."""
 
 import ast
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ WRITERS = {"desired": {"state"}, "record": {"act"}, "memory": {"act"}, "assessme
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A rebalance that cannot be written to."""
+    """A read-only rebalance."""
 
     desired: Desired
     record: Record
@@ -77,7 +77,7 @@ def view(mine):
 
 
 def _assigned() -> Iterator[tuple[str, str, Path]]:
-    """Each attribute of an object that a module of the room assigns, and the name of the object."""
+    """Each attribute that a module of the package assigns, and the name of the object."""
     for path in sorted(ROOM.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
@@ -92,18 +92,18 @@ ASSIGNED = list(_assigned())
 class TestOneWriter:
     @pytest.mark.parametrize("value", [field.name for field in fields(Rebalance)])
     def test_each_value_is_replaced_in_one_room(self, value):
-        """Who wants to know where it comes from looks there."""
+        """So that there is one place to look for the origin of a value."""
         rooms = {path.parts[0] for _, name, path in ASSIGNED if name == value}
         assert rooms == WRITERS[value]
 
     def test_nothing_else_of_a_rebalance_is_assigned(self):
-        """Neither a field of one of the values nor anything beside them."""
+        """Neither a field of one of the values nor any other attribute."""
         names = {name for owner, name, _ in ASSIGNED if owner in {"rebalance", "old", "new", "other", "r"}}
         assert names == {"record", "memory", "assessment"}
 
     @pytest.mark.parametrize("kind", [Desired, Record, Assessment, Memory, Judgement])
     def test_the_values_are_frozen(self, kind):
-        """All the way down, as far as they are ours."""
+        """Recursively, for all our own types."""
         mine = view(running())
         value = mine.assessment.judgement if kind is Judgement else getattr(mine, kind.__name__.lower())
         for field in fields(kind):
@@ -114,7 +114,7 @@ class TestOneWriter:
 
 
 class TestDecisions:
-    """Each is given rebalances that cannot be written to, and leaves every value as it was."""
+    """Each gets read-only rebalances, and leaves every value unchanged."""
 
     def decisions(self, mine, other):
         states = {
@@ -147,7 +147,7 @@ class TestDecisions:
     @pytest.mark.parametrize("deleting", [False, True])
     @pytest.mark.parametrize("replanning", [None, Replanning(Reason.SUPERSEDED)])
     def test_change_no_argument(self, deleting, replanning):
-        """Asked twice, they say the same, and what they were given is what it was."""
+        """Called twice they return the same, and their arguments are unchanged."""
         mine, other = view(found(running(deleting=deleting), replanning=replanning)), view(rebalance("other"))
         before = repr((mine, other))
         assert self.decisions(mine, other) == self.decisions(mine, other)
@@ -156,14 +156,14 @@ class TestDecisions:
 
 class TestAboutARun:
     def test_another_run_begins_another_assessment(self):
-        """Nothing that was found out about a plan holds for the next one; the place in the queue does."""
+        """No finding about one plan applies to the next one; the queue place does."""
         mine = found(running(), progress="old", drain=Drain(True, ""), sent=frozenset(TPS), replanning=Replanning("x"))
         queue = mine.assessment.queue
         recorded(mine, open=open_run(mine.record.run, mine.record.open.plan, "ref", {}))
         assert mine.assessment == Assessment(run=mine.record.open, queue=queue)
 
     def test_what_is_said_of_a_run_that_has_ended_stays(self):
-        """Its progress and its skipped partitions are in the last status; where it was going is of no use any more."""
+        """Its progress and skipped partitions are in the last status; its direction is no longer needed."""
         mine = found(running(), progress="all", drain=Drain(True, ""), replanning=Replanning("x"))
         statuses = mine.assessment.statuses
         ended = recorded(mine, open=None).assessment
@@ -178,7 +178,7 @@ class TestAboutARun:
 
 class TestForgotten:
     def test_a_memory_that_is_lost_changes_no_decision_but_when_to_try_again(self):
-        """It is lost at each restart: where a run goes and what is sent depend on what is stored and seen."""
+        """Memory is lost at each restart: direction and calls depend only on stored and observed state."""
         mine = remembered(running(deleting=True), problem=Transient("X", "x"), retry_at=99.0, prepared=("1",))
         forgotten = replace(view(mine), memory=Memory())
         for question in (going_back, heed_spec, outcome_of, copies_to_keep, rests_but_for_kept):

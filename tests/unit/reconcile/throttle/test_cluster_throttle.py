@@ -1,4 +1,4 @@
-"""One cluster's throttle over several rounds: what others reassign is held, said and let go with the resource."""
+"""One cluster's throttle over several rounds: foreign reassignments are throttled, reported and released."""
 
 import asyncio
 from datetime import timedelta
@@ -29,7 +29,7 @@ WHERE = (REASSIGNMENT_THROTTLES, "kafka", "limits")
 
 
 class Kafka(Configs):
-    """Brokers 1, 2 and 4; what others are reassigning is in ``flying``."""
+    """Brokers 1, 2 and 4; foreign reassignments are in ``flying``."""
 
     def __init__(self):
         super().__init__()
@@ -53,7 +53,7 @@ class Kafka(Configs):
 
 
 class Engine:
-    """The rounds of an engine that has no rebalance; each takes two seconds."""
+    """The rounds of an engine without rebalances; each takes two seconds."""
 
     def __init__(self):
         self.clock = StoppedClock()
@@ -99,7 +99,7 @@ class Engine:
 
 class TestBeforeTheFirstRound:
     def test_that_nobody_answers_is_said(self):
-        """The ledger is read in a round, and there was none yet."""
+        """The ledger is read in a round, and there has been none yet."""
         engine = Engine()
         engine.apply(leaderRate=50)
         asyncio.run(engine.throttle.report({}, Transient("KafkaUnreachable", "nobody answers")))
@@ -109,7 +109,7 @@ class TestBeforeTheFirstRound:
 
 class TestOthers:
     def test_what_others_reassign_is_held_and_said(self):
-        """Rates on its brokers, its replicas listed, and a row per broker with what was measured."""
+        """Rates on their brokers, entries for their replicas, and a row per broker with the measured rate."""
         engine = Engine()
         engine.apply(leaderRate=50, followerRate=40)
         engine.tick()
@@ -122,7 +122,7 @@ class TestOthers:
         assert row["followerClaim"] == "KafkaReassignmentThrottle kafka/limits"
 
     def test_it_is_let_go_when_it_has_arrived(self):
-        """Nothing is left, and the resource waits for the next one."""
+        """Nothing is left, and the resource waits for the next reassignment."""
         engine = Engine()
         engine.apply(leaderRate=50)
         engine.tick()
@@ -133,7 +133,7 @@ class TestOthers:
         assert engine.throttle.ledger_empty
 
     def test_one_topic_that_may_not_be_read_keeps_nobody_else(self):
-        """It is named; the others are held, and so is this one within a minute of the right being given."""
+        """It is named; the others are throttled, and so is this one within a minute after the permission is granted."""
         engine = Engine()
         hidden = TopicPartition("hidden", 0)
         engine.kafka.flying[hidden] = THEIRS
@@ -151,7 +151,7 @@ class TestOthers:
         assert "hidden" not in str(engine.status["conditions"])
 
     def test_without_a_rate_nobody_is_looked_for(self):
-        """A resource that only freezes is no word on speed, and none is no word at all."""
+        """A resource that only freezes sets no rate, nor does the absence of a resource."""
         engine = Engine()
         engine.apply(freeze=True)
         engine.tick()
@@ -159,7 +159,7 @@ class TestOthers:
         assert not engine.throttle.limits_others
 
     def test_after_a_restart_the_same_is_held(self):
-        """Also before the resource has come in again."""
+        """Also before the resource has arrived again."""
         engine = Engine()
         engine.apply(leaderRate=50, followerRate=40)
         engine.tick()
@@ -186,7 +186,7 @@ class TestDeletion:
         assert engine.throttle.throttles == {}
 
     def test_a_dead_broker_does_not_hold_it_up(self):
-        """What is left there stays in the ledger and is settled on its return."""
+        """What is left there stays in the ledger and is restored on its return."""
         engine = Engine()
         engine.apply(leaderRate=50, followerRate=40)
         engine.tick()
@@ -203,7 +203,7 @@ class TestDeletion:
         assert engine.kafka.values == {}
 
     def test_a_problem_is_said(self):
-        """What was last known of the brokers stays, as it does in Kafka."""
+        """The last known rows stay, as the configs do in Kafka."""
         engine = Engine()
         engine.apply(leaderRate=50)
         engine.tick()

@@ -1,4 +1,4 @@
-"""The keeper of one cluster's throttle: what it sets and restores, brokers that do not answer, and its ledger."""
+"""The keeper of one cluster's throttle: what it sets and restores, silent brokers, and its ledger."""
 
 import asyncio
 
@@ -27,7 +27,7 @@ def cluster():
 
 class TestInPlace:
     def test_rates_and_entries_before_anything_is_submitted(self, cluster):
-        """One call later nothing is uncovered, and the ledger covers all of it."""
+        """After one call nothing is uncovered, and everything is recorded in the ledger."""
         assert cluster.tick(claim()) == frozenset()
         assert cluster.kafka.rates(ONE) == cluster.kafka.rates(TWO) == ("50", "40")
         assert cluster.kafka.lists("t") == ({"0:1"}, {"0:2"})
@@ -43,12 +43,12 @@ class TestInPlace:
         assert ledger_from_json(cluster.records.kept).empty
 
     def test_full_speed_writes_nothing_where_replication_is_not_throttled(self, cluster):
-        """And the copy may go."""
+        """The copy may start."""
         assert cluster.tick(claim(None, None)) == frozenset()
         assert cluster.kafka.values == {}
 
     def test_full_speed_takes_part_in_a_replication_throttle(self):
-        """KIP-542's first row: any replication can take up to that rate. Only where the rate is."""
+        """KIP-542's first row: any replication may use up to that rate. Only where the rate is set."""
         cluster = Cluster({(TWO, FOLLOWER_RATE): "9"})
         assert cluster.tick(claim(None, None)) == frozenset()
         assert cluster.kafka.lists("t") == (None, {"0:2"})
@@ -58,7 +58,7 @@ class TestInPlace:
 
     @pytest.mark.parametrize(("mode", "rate"), [(Mode.ADDITIVE, "950"), (Mode.SEPARATE, "50")])
     def test_beside_a_replication_throttle(self, mode, rate):
-        """Whatever its source, it is what is back at the end."""
+        """Whatever its source, it is restored at the end."""
         cluster = Cluster({(ONE, LEADER_RATE): "900"}, {(TWO, LEADER_RATE): "900"})
         cluster.tick(claim(), mode=mode)
         assert cluster.kafka.rates(ONE)[0] == cluster.kafka.rates(TWO)[0] == rate
@@ -66,7 +66,7 @@ class TestInPlace:
         assert cluster.kafka.values == {(ONE, LEADER_RATE): "900"}
 
     def test_what_was_there_is_read_when_it_is_put_on_record(self):
-        """Not taken from what was seen a while ago, when full speed needed no record."""
+        """Not from an earlier reading, when full speed needed no record."""
         cluster = Cluster({(TWO, FOLLOWER_RATE): "900"})
         cluster.tick(claim(None, None))
         cluster.kafka.values[TWO, FOLLOWER_RATE] = "800"
@@ -76,7 +76,7 @@ class TestInPlace:
         assert cluster.kafka.values == {(TWO, FOLLOWER_RATE): "800"}
 
     def test_a_rate_above_the_replication_throttle_is_refused(self):
-        """Nothing is written for that broker, no copy starts there, and what was valid before stays."""
+        """Nothing is written for that broker, no copy starts there, and the earlier rate stays."""
         cluster = Cluster({(TWO, FOLLOWER_RATE): "45"})
         assert cluster.tick(claim()) == frozenset()
         assert cluster.tick(claim(follower=46)) == {("t", "0:2")}
@@ -88,7 +88,7 @@ class TestInPlace:
         assert cluster.kafka.values == {(TWO, FOLLOWER_RATE): "45"}
 
     def test_the_next_claim_binds_when_the_lowest_ends(self, cluster):
-        """And the first value returns with the last."""
+        """The first rate returns when the last claim ends."""
         low = {"b": Claim(Rates(5, 5), frozenset({ONE}))}
         cluster.tick(claim() | low)
         assert cluster.kafka.rates(ONE) == ("5", "5")
@@ -97,7 +97,7 @@ class TestInPlace:
         assert cluster.kafka.rates(ONE) == ("50", "40")
 
     def test_a_wildcard_stays_as_it_is(self):
-        """It takes no entries, and throttles everything of the topic already."""
+        """It needs no entries, because it already throttles the whole topic."""
         cluster = Cluster({("t", LEADER_LIST): "*", ("t", FOLLOWER_LIST): "7:7"})
         assert cluster.ticks(claim()) == frozenset()
         assert cluster.kafka.lists("t") == ({"*"}, {"7:7", "0:2"})
@@ -105,7 +105,7 @@ class TestInPlace:
         assert cluster.kafka.values == {("t", LEADER_LIST): "*", ("t", FOLLOWER_LIST): "7:7"}
 
     def test_what_is_in_flight_unclaimed_keeps_its_throttle(self, cluster):
-        """The operator has started again and its resources come in one by one."""
+        """The operator has restarted and its resources arrive one by one."""
         cluster.tick(claim())
         cluster.restart()
         flying = {TopicPartition("t", 0): replicas_of(1, 2)}
@@ -118,7 +118,7 @@ class TestInPlace:
 
 class TestSilentBrokers:
     def test_one_that_does_not_answer_delays_no_other(self, cluster):
-        """Copies from or to it wait for its rate; the other has its own, and it is settled on return."""
+        """Copies from or to it wait for its rate; the other broker has its own; on return the rate is set."""
         cluster.kafka.silent = {TWO}
         assert cluster.tick(claim()) == {("t", "0:2")}
         assert cluster.kafka.rates(ONE) == ("50", "40")
@@ -129,7 +129,7 @@ class TestSilentBrokers:
         assert cluster.kafka.rates(TWO) == ("50", "40")
 
     def test_it_is_asked_ever_more_seldom(self, cluster):
-        """The pause doubles, and never exceeds a minute."""
+        """The interval doubles up to one minute."""
         cluster.kafka.silent = {TWO}
         for _ in range(300):
             cluster.tick(claim())
@@ -137,7 +137,7 @@ class TestSilentBrokers:
         assert 600 / 60 <= times <= 20
 
     def test_at_the_end_nothing_waits_for_it(self, cluster):
-        """The others are restored; it stays on record and is settled on its return."""
+        """The others are restored; its record stays and is restored on its return."""
         cluster.ticks(claim())
         cluster.kafka.silent = {TWO}
         cluster.tick({})
@@ -153,11 +153,11 @@ class TestSilentBrokers:
 
 
 class TestLateWrites:
-    """A broker that hangs answers nothing, and carries out in order what it was sent once it goes on."""
+    """A broker that hangs answers nothing, and executes its requests in order when it continues."""
 
     @pytest.fixture
     def hanging(self, cluster):
-        """What broker 1 was sent and has not carried out; before anything that is sent next, it is."""
+        """Requests that broker 1 has received but not executed; they precede any later request."""
         carry_out, waiting = cluster.kafka._apply, []
 
         def apply(where, operations):
@@ -177,7 +177,7 @@ class TestLateWrites:
 
     @pytest.mark.parametrize("killed", [False, True])
     def test_what_reads_as_before_is_undone_all_the_same(self, hanging, killed):
-        """The claim has ended when the rate arrives; an operator that started meanwhile knows of no answer either."""
+        """The rate arrives after the claim has ended; an operator that started meanwhile saw no answer either."""
         hanging.tick(claim())
         assert hanging.kafka.rates(ONE) == (None, None)
         if killed:
@@ -188,7 +188,7 @@ class TestLateWrites:
         assert hanging.keeper.ledger_empty
 
     def test_brokers_that_take_nothing_hold_nobody_up_for_long(self, cluster):
-        """What was never there cannot be undone there: after half a minute it does not arrive any more."""
+        """A rate that never arrived need not be undone: after half a minute it will not arrive any more."""
         cluster.kafka.refusing = {ONE}
         cluster.ticks(claim())
         cluster.ticks({})
@@ -207,13 +207,13 @@ class TestLedger:
         asyncio.run(once())
 
     def test_it_is_there_before_the_first_run(self, cluster):
-        """Empty; from then on a missing one was deleted by somebody."""
+        """Empty; if it is missing later, it was deleted."""
         self.establish(cluster, under_way=False)
         assert ledger_from_json(cluster.records.kept).empty
 
     @pytest.mark.parametrize("mine", [{(ONE, LEADER_RATE): "50"}, {("t", FOLLOWER_LIST): "0:2"}])
     def test_deleted_under_way_nothing_is_guessed(self, mine):
-        """What is set may be ours: it is named, and with it gone a new ledger begins."""
+        """Existing configs may be ours: they are named, and once they are gone a new ledger starts."""
         cluster = Cluster(mine)
         with pytest.raises(Permanent, match=r"(leader|follower)\.replication") as refused:
             self.establish(cluster)
@@ -224,7 +224,7 @@ class TestLedger:
         assert ledger_from_json(cluster.records.kept).empty
 
     def test_what_others_have_set_before_the_first_run_is_theirs(self):
-        """No run is open: whatever is there, it is not ours."""
+        """No run is open, so existing configs are not ours."""
         cluster = Cluster({(ONE, LEADER_RATE): "50"})
         self.establish(cluster, under_way=False)
         assert cluster.records.kept is not None

@@ -1,4 +1,4 @@
-"""Other people's hands on the configs of a throttle that is in place: what is put back, and what is theirs."""
+"""Changes by others to the configs of an active throttle: which are reverted, and which are respected."""
 
 import pytest
 from tests.fakes.throttled_cluster import ALIVE, ONE, TWO, Cluster, claim
@@ -16,7 +16,7 @@ def cluster():
 
 class TestDrift:
     def test_list_entries_that_are_taken_away_come_back(self, cluster):
-        """Strimzi's topic operator deletes the list: it is put back, counted, and gone at the end."""
+        """Strimzi's topic operator deletes the list: it is written again, counted, and removed at the end."""
         cluster.tick(claim())
         del cluster.kafka.values["t", LEADER_LIST]
         cluster.ticks(claim())
@@ -26,7 +26,7 @@ class TestDrift:
         assert cluster.kafka.values == {}
 
     def test_one_reading_that_differs_proves_nothing(self, cluster):
-        """Reading follows writing late."""
+        """Readings may lag behind writes."""
         cluster.tick(claim())
         taken = cluster.kafka.values.pop(("t", LEADER_LIST))
         cluster.tick(claim())
@@ -35,7 +35,7 @@ class TestDrift:
         assert cluster.keeper.reverts == 0
 
     def test_after_repeated_reverts_it_says_who_it_may_be(self, cluster):
-        """Three in ten minutes are no accident; later it is forgotten."""
+        """Three times in ten minutes is no accident; later it is forgotten."""
         for _ in range(3):
             assert cluster.keeper.contested == ""
             cluster.ticks(claim())
@@ -46,7 +46,7 @@ class TestDrift:
         assert cluster.keeper.contested == ""
 
     def test_what_was_contested_is_forgotten_with_the_throttle(self, cluster):
-        """The next one begins anew; the count goes on."""
+        """The next throttle starts without it; the count continues."""
         for _ in range(3):
             cluster.ticks(claim())
             del cluster.kafka.values["t", LEADER_LIST]
@@ -56,7 +56,7 @@ class TestDrift:
 
     @pytest.mark.parametrize("value", [None, "60"])
     def test_a_rate_that_is_deleted_or_raised_is_put_back(self, cluster, value):
-        """A copy must not run at a speed that nobody asked of us; what its owner made of it is restored in the end."""
+        """A copy must not run at a rate that was not requested; the value set by others is restored at the end."""
         cluster.ticks(claim())
         cluster.kafka.values.pop((ONE, LEADER_RATE))
         theirs = {} if value is None else {(ONE, LEADER_RATE): value}
@@ -68,7 +68,7 @@ class TestDrift:
         assert cluster.kafka.values == theirs
 
     def test_a_rate_that_is_lowered_is_a_ceiling(self, cluster):
-        """An emergency brake: it holds, also over a restart, copies may go on below it, and it is left in the end."""
+        """An emergency brake: it survives a restart, copies may continue below it, and it stays at the end."""
         cluster.ticks(claim())
         cluster.kafka.values[ONE, LEADER_RATE] = "3"
         cluster.ticks(claim())
@@ -81,7 +81,7 @@ class TestDrift:
         assert cluster.kafka.values == {(ONE, LEADER_RATE): "3"}
 
     def test_a_brake_survives_a_ledger_that_cannot_be_saved(self, cluster, monkeypatch):
-        """It is believed once it is stored: in memory only, our rate would be written over it."""
+        """It counts once it is stored; otherwise our rate would overwrite it."""
         cluster.ticks(claim())
         cluster.kafka.values[ONE, LEADER_RATE] = "3"
         cluster.tick(claim())
@@ -98,7 +98,7 @@ class TestDrift:
         assert "broker 1" in cluster.keeper.ceilings
 
     def test_it_is_seen_although_the_operator_was_away(self, cluster):
-        """What it reads first is not written over before it has been read twice."""
+        """The first reading is not overwritten before the value has been read twice."""
         cluster.ticks(claim())
         cluster.kafka.values[ONE, LEADER_RATE] = "3"
         cluster.restart()
@@ -106,7 +106,7 @@ class TestDrift:
         assert cluster.kafka.rates(ONE) == ("3", "40")
 
     def test_a_ceiling_holds_until_the_spec_changes(self, cluster):
-        """Another claim that comes is no change of what was asked for."""
+        """Another new claim does not change the requested rate."""
         cluster.ticks(claim())
         cluster.kafka.values[ONE, LEADER_RATE] = "3"
         other = {"b": Claim(Rates(45, 45), frozenset({ONE}))}
@@ -118,7 +118,7 @@ class TestDrift:
         assert cluster.keeper.ceilings == ""
 
     def test_a_brake_that_is_let_go_is_let_go(self, cluster):
-        """Deleted or raised again, ours is put back."""
+        """When it is deleted or raised again, our rate is written again."""
         cluster.ticks(claim())
         cluster.kafka.values[ONE, LEADER_RATE] = "3"
         cluster.ticks(claim())
@@ -131,7 +131,7 @@ class TestDrift:
     @pytest.mark.parametrize("restarted", [False, True])
     @pytest.mark.parametrize("rep", [None, "900"])
     def test_a_write_that_was_lost_is_nobodys_deed(self, rep, restarted):
-        """What reads as before us is ours that has not arrived: no brake, no revert, written again."""
+        """If the earlier value is read, our write has not arrived: no brake, no revert, written again."""
         cluster = Cluster({} if rep is None else {(ONE, LEADER_RATE): rep})
         cluster.kafka.refusing = {ONE}
         cluster.ticks(claim())
@@ -148,7 +148,7 @@ class TestDrift:
         assert cluster.keeper.trouble == ""
 
     def test_our_own_earlier_rate_is_no_brake(self, cluster):
-        """A patch from 20 to 50 of which the answer was lost: what reads 20 is ours."""
+        """A patch from 20 to 50 whose answer was lost: a reading of 20 is our own rate."""
         cluster.ticks(claim(leader=20))
         cluster.kafka.refusing = {ONE}
         cluster.ticks(claim(leader=50))
@@ -160,7 +160,7 @@ class TestDrift:
         assert (cluster.keeper.reverts, cluster.keeper.ceilings) == (0, "")
 
     def test_a_list_is_put_back_although_its_partitions_come_and_go(self, cluster):
-        """An entry is confirmed by itself: what else is listed or finished meanwhile changes nothing."""
+        """Each entry is confirmed separately, whatever else is listed or finished meanwhile."""
 
         def moving(number):
             entries = frozenset({"0:1", f"{number}:1"})
@@ -174,7 +174,7 @@ class TestDrift:
         assert cluster.keeper.reverts == 1
 
     def test_a_restored_rate_is_on_record_until_it_reads_so(self, cluster):
-        """Read late, our own rate would be learnt as the one to restore, and stay for ever."""
+        """With a stale reading, our own rate would be recorded as the one to restore, and stay for ever."""
         cluster.ticks(claim())
         cluster.tick({})
         cluster.kafka.late = {(ONE, LEADER_RATE): "50"}
@@ -186,7 +186,7 @@ class TestDrift:
         assert cluster.kafka.values == {}
 
     def test_what_is_deleted_before_it_reads_as_set_is_still_undone(self, cluster):
-        """Set, and at once over: the reading is still that of before."""
+        """Set and finished at once: the reading still shows the earlier value."""
         cluster.kafka.late = {(ONE, LEADER_RATE): None, ("t", LEADER_LIST): None}
         cluster.tick(claim())
         cluster.tick({})
@@ -204,7 +204,7 @@ class TestDrift:
         assert cluster.kafka.values == {(ONE, LEADER_RATE): "3"}
 
     def test_a_brake_outlives_claims_that_come_and_go(self, cluster):
-        """A lower claim passes by; the claimant of that time finishes while another goes on."""
+        """A lower claim comes and goes; the original claim ends while another continues."""
         cluster.ticks(claim())
         cluster.kafka.values[ONE, LEADER_RATE] = "3"
         cluster.ticks(claim())
@@ -217,7 +217,7 @@ class TestDrift:
         assert cluster.kafka.rates(ONE)[0] == "3"
 
     def test_a_refused_rate_leaves_the_last_one_in_force(self):
-        """It is put back too; and when its owner raises the replication throttle as he was told, ours goes on top."""
+        """It is restored, too; when the owner raises the replication throttle as advised, our rate is added to it."""
         cluster = Cluster({(TWO, FOLLOWER_RATE): "45"})
         cluster.ticks(claim())
         cluster.ticks(claim(follower=46))
@@ -230,7 +230,7 @@ class TestDrift:
         assert cluster.kafka.values == {(TWO, FOLLOWER_RATE): "1000"}
 
     def test_no_rate_is_raised_under_copies_that_nobody_claims(self, cluster):
-        """The rebalance with the lower rate has not come in yet after a start."""
+        """The rebalance with the lower rate has not arrived yet after a restart."""
         cluster.ticks(claim(leader=5, follower=5))
         cluster.restart()
         flying = {TopicPartition("t", 0): replicas_of(1, 2)}
@@ -241,7 +241,7 @@ class TestDrift:
         assert cluster.kafka.rates(ONE) == ("500", "500")
 
     def test_a_wildcard_that_somebody_sets_meanwhile(self, cluster):
-        """It takes no entries and covers all of them; later copies of the topic go on."""
+        """It needs no entries and covers all of them; later copies of the topic start."""
         cluster.tick(claim())
         cluster.kafka.values["t", LEADER_LIST] = "*"
         cluster.ticks(claim())
@@ -251,14 +251,14 @@ class TestDrift:
         assert cluster.kafka.values == {("t", LEADER_LIST): "*"}
 
     def test_somebody_who_changes_it_just_before_the_end_keeps_what_he_set(self, cluster):
-        """Read before it is restored."""
+        """The value is read before it is restored."""
         cluster.ticks(claim())
         cluster.kafka.values[ONE, LEADER_RATE] = "3"
         cluster.tick({})
         assert cluster.kafka.values == {(ONE, LEADER_RATE): "3"}
 
     def test_a_list_that_its_owner_deletes_stays_deleted(self):
-        """Entries that were there before us went with it: they are not made up again, nor is an empty list left."""
+        """Entries from before us went with it: they are not recreated, and no empty list is left."""
         cluster = Cluster({("t", LEADER_LIST): "7:7"})
         cluster.tick(claim())
         del cluster.kafka.values["t", LEADER_LIST]
@@ -268,7 +268,7 @@ class TestDrift:
         assert cluster.kafka.values == {}
 
     def test_a_wildcard_that_its_owner_takes_away(self):
-        """Our entries are listed then, and what he has put in its place is what stays."""
+        """Then our entries are listed, and the new list of the owner stays."""
         cluster = Cluster({("t", LEADER_LIST): "*"})
         cluster.tick(claim())
         cluster.kafka.values["t", LEADER_LIST] = "7:7"

@@ -1,4 +1,4 @@
-"""A throttle resource is held before its rates count, and let go when what it claimed is back or waiting is in vain."""
+"""A throttle resource gets a finalizer before its rates apply; it is removed when they are restored or on timeout."""
 
 from datetime import timedelta
 
@@ -23,7 +23,7 @@ WHERE = (REASSIGNMENT_THROTTLES, "kafka")
 
 
 class World:
-    """An API server, one lifecycle, and the mapping that an engine has."""
+    """An API server, one lifecycle, and an engine's mapping of throttles."""
 
     def __init__(self):
         self.kube, self.clock, self.throttles = KubeInMemory(), StoppedClock(), {}
@@ -59,7 +59,7 @@ def world():
 
 class TestHold:
     async def test_the_rates_count_once_it_is_held(self, world):
-        """In the same round: the answer of the API server is as good as the watch."""
+        """In the same round: the API server's answer is as good as the watch."""
         world.applied()
         assert counting(world.throttles.values()) == []
         await world.lifecycle.add_finalizer(world.throttles)
@@ -67,7 +67,7 @@ class TestHold:
         assert [t.metadata.name for t in counting(world.throttles.values())] == ["limits"]
 
     async def test_it_is_held_once(self, world):
-        """Also where the watch lags behind and shows it without."""
+        """Also if the watch lags and shows the resource without it."""
         world.applied()
         before = dict(world.throttles)
         await world.lifecycle.add_finalizer(world.throttles)
@@ -78,7 +78,7 @@ class TestHold:
         assert world.throttles["limits"].metadata.held
 
     async def test_only_the_one_that_rules(self, world):
-        """The other never comes into force, so its deletion waits for nobody; it is held when its turn comes."""
+        """The other never takes effect, so its deletion does not wait; it gets the finalizer when its turn comes."""
         world.applied("older", created=NOON - timedelta(hours=1))
         world.applied("newer")
         await world.lifecycle.add_finalizer(world.throttles)
@@ -96,7 +96,7 @@ class TestHold:
         assert len(counting(world.throttles.values())) == 1
 
     async def test_gone_meanwhile(self, world):
-        """Also when another one has its name now."""
+        """Also if another resource has its name now."""
         world.applied()
         world.kube.resources.clear()
         await world.lifecycle.add_finalizer(world.throttles)
@@ -109,7 +109,7 @@ class TestHold:
         assert world.finalizers() == []
 
     async def test_what_the_watch_brings_meanwhile_is_newer(self, world):
-        """An answer must not undo an edit that was seen before it."""
+        """An answer must not undo an edit that the watch has delivered before."""
         world.applied()
         watched = world.throttles["limits"].model_copy(update={"unread": "seen while the answer was under way"})
 
@@ -121,7 +121,7 @@ class TestHold:
         assert world.throttles["limits"] is watched
 
     async def test_it_cannot_be_held(self, world, monkeypatch):
-        """Said, tried again after a while, and forgotten when it has worked."""
+        """Reported, retried after a while, and cleared when it succeeds."""
         world.applied()
         mine = world.throttles["limits"]
 
@@ -155,14 +155,14 @@ class TestLetGo:
         assert world.events == ["Restored"]
 
     async def test_what_is_not_deleted_is_left_alone(self, world):
-        """Whatever is there to give back."""
+        """Whatever is left to restore."""
         world.applied(finalizers=[FINALIZER])
         await world.lifecycle.remove_finalizers(world.throttles, lambda _: True)
         assert world.finalizers() == [FINALIZER]
         assert "limits" in world.throttles
 
     async def test_by_order(self, world):
-        """The annotation counts at once, reachable or not; what is left is said."""
+        """The annotation takes effect at once, reachable or not; the event names what is left."""
         world.deleted(annotations={LET_GO_ANNOTATION: "true"})
         await world.lifecycle.remove_finalizers(world.throttles, lambda _: False)
         assert world.throttles == {}
@@ -171,7 +171,7 @@ class TestLetGo:
         assert "ledger" in message
 
     async def test_without_kafka_after_two_minutes(self, world):
-        """Of not reaching it: one round that fails after a restart is not enough, however old the deletion is."""
+        """Two minutes without Kafka: one failed round after a restart is not enough, however old the deletion is."""
         world.deleted()
         for minutes, connected in ((60, False), (61, False), (62, True), (63, False), (64, False)):
             world.after(minutes=minutes)
@@ -183,7 +183,7 @@ class TestLetGo:
         assert world.events == ["Abandoned"]
 
     async def test_a_namespace_that_goes_is_held_up_for_two_minutes_at_most(self, world):
-        """With Kafka at hand too."""
+        """Also with Kafka available."""
         world.deleted()
         world.kube.terminating_namespaces.add("kafka")
         for seconds in (0, 119):
@@ -195,7 +195,7 @@ class TestLetGo:
         assert world.throttles == {}
 
     async def test_with_kafka_at_hand_it_waits_for_as_long_as_it_takes(self, world):
-        """A broker that refuses may be mended; the annotation is the way out. Its surroundings are asked about."""
+        """A broker that refuses may be fixed; the annotation is the way out. The namespace is checked as well."""
         world.deleted()
         for minutes in (1, 3, 300):
             world.after(minutes=minutes)
@@ -207,7 +207,7 @@ class TestLetGo:
         assert world.throttles == {}
 
     async def test_the_api_server_does_not_listen(self, world, monkeypatch):
-        """Tried again; the others go on."""
+        """Retried; the others continue."""
         world.deleted("one")
         world.deleted("two")
         real, failures = world.kube.patch_finalizers, [1]
@@ -228,7 +228,7 @@ class TestLetGo:
             assert list(world.throttles) == left
 
     async def test_without_our_finalizer_nobody_waits_for_us(self, world):
-        """Deleted before it could be held."""
+        """Deleted before it got the finalizer."""
         world.applied(finalizers=["example.com/theirs"])
         world.throttles["limits"] = first_seen(world.kube.delete(*WHERE, "limits", NOON.isoformat()))
         await world.lifecycle.remove_finalizers(world.throttles, lambda _: False)
@@ -237,14 +237,14 @@ class TestLetGo:
 
 
 class TestSeen:
-    """What cannot be read hides neither a deletion nor what was asked for before."""
+    """An invalid spec hides neither a deletion nor the last valid spec."""
 
     def body(self, world, **spec):
         world.applied(finalizers=[FINALIZER])
         return world.kube.edit(*WHERE, "limits", **spec)
 
     def test_a_newer_spec_that_cannot_be_read(self, world):
-        """The last one holds, and it is said; once it is mended all is well."""
+        """The last valid spec applies and the error is reported; once fixed, the error is gone."""
         body = self.body(world, leaderRate="fast")
         before = world.throttles["limits"]
         seen = seen_again(before, body)
@@ -256,7 +256,7 @@ class TestSeen:
         assert (mended.unread, mended.spec.leader_rate) == ("", 2**20)
 
     def test_its_deletion_is_seen(self, world):
-        """Of a known one and of one that nobody has read before."""
+        """For a known resource and for one that was never valid."""
         self.body(world, leaderRate="fast", bogus=1)
         gone = world.kube.delete(*WHERE, "limits", NOON.isoformat())
         assert seen_again(world.throttles["limits"], gone).metadata.deleting
@@ -271,7 +271,7 @@ class TestSeen:
             first_seen(world.kube.delete(*WHERE, "limits", NOON.isoformat()))
 
     async def test_our_own_writes_ask_for_nothing(self, world):
-        """They come back as changes; nobody need wake up for a status."""
+        """They come back as changes; a status update must not wake the engine."""
         world.applied(finalizers=[FINALIZER])
         before = world.throttles["limits"]
         await world.resources.report_throttle(before, "c", before)
