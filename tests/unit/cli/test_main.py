@@ -1,4 +1,4 @@
-"""The entry point, as the process that a container begins with."""
+"""The entry point, as PID 1 of a container."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ class TestProcessOne:
         ],
     )
     def test_ends_when_it_is_told_to(self, tmp_path, command, imports):
-        """Without a handler of its own the kernel gives it no SIGTERM, and the Pod goes half a minute later."""
+        """Without its own handler the kernel does not deliver SIGTERM, and the Pod ends half a minute later."""
         importing = tmp_path / "importing"
         tmp_path.joinpath(f"{imports}.py").write_text(
             f"import pathlib, time\npathlib.Path({str(importing)!r}).touch()\ntime.sleep(600)\n"

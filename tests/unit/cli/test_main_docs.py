@@ -1,4 +1,4 @@
-"""docs/cli.md names every command and every option of it, so that a new one cannot be forgotten there."""
+"""docs/cli.md documents every command and every option, so that no new one is left undocumented."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OPTIONS_OF = re.compile(r"the options of `([a-z-]+)`")
 
 
 def commands(group: click.Group, path: str = "") -> Iterator[tuple[str, click.Command]]:
-    """Every command that does something, with the words that call it."""
+    """Every command that is not a group, with its path."""
     context = click.Context(group)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
@@ -37,14 +37,14 @@ COMMANDS = dict(commands(cli))
 
 
 def about(path: str) -> str:
-    """What is said of a command: its section, those of the commands whose options it takes, and what is for all."""
+    """The text about a command: its section, those of the commands whose options it shares, and the common ones."""
     own = SECTIONS.get(path.split(maxsplit=1)[0], "")
     return "\n".join([own, *(SECTIONS.get(name, "") for name in (*_OPTIONS_OF.findall(own), *FOR_ALL))])
 
 
 @pytest.mark.parametrize("path", COMMANDS)
 def test_a_command_has_a_section(path: str) -> None:
-    """And a line in the table at the top."""
+    """And a row in the table at the top."""
     name, *words = path.split()
     assert f"| `{name}` |" in TEXT.partition("\n## ")[0]
     assert name in SECTIONS
@@ -62,7 +62,7 @@ def test_a_command_has_a_section(path: str) -> None:
     ],
 )
 def test_an_option_is_named(path: str, option: str) -> None:
-    """By each of its names, where its command is described."""
+    """By each of its names, where its command is documented."""
     assert re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", about(path))
 
 
@@ -76,7 +76,7 @@ EXAMPLES = dict(_EXAMPLE.findall(TEXT))
 
 
 def comparable(output: str) -> list[str]:
-    """The lines without trailing spaces and without the time that planning took."""
+    """The lines without trailing spaces and without the planning time."""
     return [re.sub(r"in \d+\.\d+ s", "in … s", line.rstrip()) for line in output.strip("\n").splitlines()]
 
 

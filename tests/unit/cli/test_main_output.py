@@ -1,4 +1,4 @@
-"""The output of a command that cannot be written: a full disk, a reader that went, a directory that is not there."""
+"""Output that cannot be written: a full disk, a closed pipe, a missing directory."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from kafka_rebalance.cli.main import _COMMANDS
 
 
 class TestPipes:
-    """What becomes of the output is only seen from outside: a process of its own, with real pipes."""
+    """The fate of the output is visible only from outside: in a separate process with real pipes."""
 
     @pytest.mark.parametrize("output", ["table", "json"])
     def test_a_full_disk_is_one_line(self, output: str) -> None:
-        """Exit 1, and no traceback from what is still buffered at the end either."""
+        """Exit 1, and no traceback either when buffered output is flushed at the end."""
         with open("/dev/full", "wb") as full:
             done = process(output, full)
         assert (done.returncode, done.stderr) == (1, b"failed (OutputFailed): No space left on device\n")
 
     @pytest.mark.parametrize("output", ["table", "json"])
     def test_a_reader_that_went_is_no_error_to_print(self, output: str) -> None:
-        """`plan | head` ends quietly, with exit 1."""
+        """`plan | head` ends silently with exit 1."""
         reading, writing = os.pipe()
         os.close(reading)
         with os.fdopen(writing, "wb") as broken:
@@ -37,7 +37,7 @@ class TestPipes:
         assert (done.returncode, done.stderr) == (1, b"")
 
     def test_a_file_that_cannot_be_written_is_named(self) -> None:
-        """Any command's: one line with the path, exit 1."""
+        """For any command: one line with the path, exit 1."""
         with patch.dict(_COMMANDS, plan=(__name__, "into_nowhere", "")):
             done = run()
         assert (done.returncode, done.stdout) == (1, b"")
@@ -52,7 +52,7 @@ def into_nowhere() -> None:
 def process(output: str, stdout: IO[bytes]) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-c", "from kafka_rebalance.cli.main import main; main()", "plan", "--cluster", "-"]
     stdin = json.dumps(CLUSTER).encode()
-    # As a shell starts it: with a buffer between it and its output.
+    # As a shell starts it: with buffered output.
     env = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
     command += ["-o", output]
     return subprocess.run(command, input=stdin, stdout=stdout, stderr=subprocess.PIPE, env=env, timeout=60)

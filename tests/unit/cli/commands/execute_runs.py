@@ -1,4 +1,4 @@
-"""Calls of `kafka-rebalance execute`, for its tests: the whole program on an API server and a Kafka in memory."""
+"""Runs `kafka-rebalance execute` for its tests: the whole program with an API server and a Kafka in memory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ROLLBACK = (
 
 
 class Kube(KubeInMemory):
-    """Stores what is created, by its path. ``failing`` is raised instead of a request to a kind, or ``after`` it.
+    """Stores created objects by path. ``failing`` is raised instead of a request for a kind, ``after`` after it.
 
     ``no_dry_runs`` is raised instead of every dry run.
     """
@@ -69,7 +69,7 @@ class Kube(KubeInMemory):
 
 
 class World:
-    """One call of the program."""
+    """One run of the program."""
 
     def __init__(self) -> None:
         self.cluster = Cluster(state(0, 1, 2), state(1, 3, 2))

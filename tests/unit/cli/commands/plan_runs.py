@@ -1,4 +1,4 @@
-"""Calls of `kafka-rebalance plan`, for its tests: the whole program on small clusters."""
+"""Runs `kafka-rebalance plan` for its tests: the whole program on small clusters."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RESOURCE = {
 
 @dataclass(frozen=True)
 class Done:
-    """How the program ended, and what it wrote where."""
+    """The exit code and the output of the program."""
 
     returncode: int
     stdout: bytes
@@ -46,7 +46,7 @@ class Done:
 
 
 def run(*arguments: str, stdin: bytes = b"") -> Done:
-    """The whole program, exit codes included."""
+    """Run the whole program, exit codes included."""
     done = run_program("plan", *arguments, stdin=stdin)
     return Done(done.code, done.out.encode(), done.err.encode())
 

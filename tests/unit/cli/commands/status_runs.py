@@ -1,4 +1,4 @@
-"""Calls of `kafka-rebalance status`, for its tests: the whole program on an API server and a Kafka in memory."""
+"""Runs `kafka-rebalance status` for its tests: the whole program with an API server and a Kafka in memory."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -68,7 +68,7 @@ class Kafka:
 
 
 def run(kube, *arguments, kafka=None):
-    """The whole program, exit codes included; which operator namespace it asked for is in ``kube.namespace``."""
+    """Run the whole program, exit codes included; ``kube.namespace`` is the operator namespace that it used."""
 
     def connect(namespace=None):
         kube.namespace = namespace or kube.namespace

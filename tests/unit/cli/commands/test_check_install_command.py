@@ -1,4 +1,4 @@
-"""Who leads, as check-install tells it by the Lease. The rest is asked of a real API server: tests/kube."""
+"""The leader that check-install reports from the Lease. tests/kube covers the rest on a real API server."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -19,7 +19,7 @@ async def leads(renewed_ago: timedelta, holder: str = "operator-1") -> str:
 
 @pytest.fixture(autouse=True)
 def _all_else_is_well(monkeypatch):
-    """What is asked of the API server before."""
+    """The checks of the API server that come first."""
 
     async def well(*_):
         return []
@@ -33,11 +33,11 @@ class TestLeader:
         assert await leads(timedelta(seconds=10)) == f"ok    lease kafka-rebalance/{LEASE_NAME} is held by operator-1"
 
     async def test_whose_clock_is_slow(self):
-        """By less than a minute: no reason to doubt."""
+        """By less than a minute: that is no problem."""
         assert (await leads(timedelta(seconds=80))).startswith("ok")
 
     async def test_was_killed(self):
-        """Its name stays in the Lease until another one takes it."""
+        """Its name stays in the Lease until another operator takes it."""
         said = f"FAIL  lease kafka-rebalance/{LEASE_NAME} expired: operator-1 last renewed it"
         assert await leads(timedelta(minutes=5)) == said
 

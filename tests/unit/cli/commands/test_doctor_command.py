@@ -1,4 +1,4 @@
-"""kafka-rebalance doctor: what it finds wedged, what it cancels of it, and what it says of both."""
+"""kafka-rebalance doctor: which reassignments it finds wedged, which ones it cancels, and what it reports."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -32,7 +32,7 @@ OTHERS = (state(MOVING, 4, 2, 3, 1, adding=(4,), removing=(1,)), state(RESTING, 
 
 
 class Cluster:
-    """Brokers that carry out a null at once; ``codes`` refuse one. What was sent is in ``sent``."""
+    """Brokers that carry out a null at once; ``codes`` are refusals. ``sent`` are the requests."""
 
     def __init__(self, *states: PartitionState) -> None:
         self.states = {s.tp: s for s in states}
@@ -93,7 +93,7 @@ def outcomes(findings):
 
 class TestFinding:
     async def test_what_adds_and_removes_the_same_broker(self) -> None:
-        """All of the cluster, sorted; what just moves, or rests, is none."""
+        """In the whole cluster, sorted; partitions that are just moving or at rest are not reported."""
         found = await examine(Cluster(ALSO_WEDGED, *OTHERS, WEDGED))
         assert [f.fields for f in found] == [
             {
@@ -117,21 +117,21 @@ class TestFinding:
         assert not any(f.mended for f in found)
 
     async def test_nothing(self) -> None:
-        """Metadata is not even asked for."""
+        """Metadata is not even requested."""
         cluster = Cluster(*OTHERS)
         cluster.describe_partitions = None  # type: ignore[method-assign, assignment]
         assert await examine(cluster, cancel=True) == []
         assert cluster.sent == []
 
     async def test_one_that_no_broker_tells_about_is_found_all_the_same(self) -> None:
-        """The listing is the controller's, metadata any broker's."""
+        """The controller answers the listing, any broker the metadata request."""
         cluster = Cluster(WEDGED)
         cluster.untold = {ORDERS}
         (found,) = await examine(cluster)
         assert (found.fields["adding"], found.fields["inSync"]) == ([4], None)
 
     async def test_one_that_ends_while_we_look_is_none(self) -> None:
-        """3.9 ends them, and so does whoever else cancels them."""
+        """Kafka 3.9 completes them, and another tool may cancel them."""
         cluster = Cluster(WEDGED)
         cluster.after_first_listing = {ORDERS: state(ORDERS, 1, 2, 3)}
         assert await examine(cluster) == []
@@ -144,7 +144,7 @@ class TestFinding:
 
 class TestCancelling:
     async def test_exactly_the_wedged_ones_get_a_null(self) -> None:
-        """What is in flight otherwise is left to whoever began it."""
+        """Other reassignments are left to the tool that started them."""
         cluster = Cluster(WEDGED, ALSO_WEDGED, *OTHERS)
         found = await examine(cluster, cancel=True)
         assert cluster.sent == [{ORDERS: None, PAYMENTS: None}]
@@ -157,7 +157,7 @@ class TestCancelling:
 
     @pytest.mark.parametrize("now", [replace(WEDGED, removing=()), state(ORDERS, 1, 2, 3)])
     async def test_one_that_was_ended_and_begun_anew_meanwhile_is_not_touched(self, now: PartitionState) -> None:
-        """It is listed once more right before the order."""
+        """It is listed once more right before the request."""
         cluster = Cluster(WEDGED)
         cluster.before_second_listing = {ORDERS: now}
         (found,) = await examine(cluster, cancel=True)
@@ -167,7 +167,7 @@ class TestCancelling:
 
     @pytest.mark.parametrize("isr", [{4}, set()])
     async def test_the_only_live_copy_is_never_thrown_away(self, isr: set[int]) -> None:
-        """KIP-236: 3.9 would do it. The other one is ended all the same."""
+        """KIP-236: Kafka 3.9 would do it. The other one is still cancelled."""
         lost = state(ORDERS, 1, 2, 3, 4, adding=(4,), removing=(4,), isr=isr)
         cluster = Cluster(lost, ALSO_WEDGED)
         found = await examine(cluster, cancel=True)
@@ -198,14 +198,14 @@ class TestCancelling:
         assert [f.mended for f in found] == [False, True]
 
     async def test_a_lost_reply_is_settled_by_reading(self) -> None:
-        """No answer is no refusal."""
+        """A missing answer is not a refusal."""
         cluster = Cluster(WEDGED)
         cluster.reply_lost = True
         (found,) = await examine(cluster, cancel=True)
         assert found.fields["left"] == [1, 2, 3]
 
     async def test_metadata_that_is_behind_is_asked_again(self) -> None:
-        """The listing is empty first: what still shows the copy is no end."""
+        """The listing becomes empty first: metadata that still shows the copy is stale."""
         cluster = Cluster(WEDGED)
         cluster.lagging = {ORDERS: replace(WEDGED, adding=(), removing=())}
         (found,) = await examine(cluster, cancel=True)
@@ -214,7 +214,7 @@ class TestCancelling:
 
 
 class TestGivingUp:
-    """The waiting is bounded, and what is not known then is said."""
+    """The wait is bounded, and the report says what is unknown then."""
 
     @pytest.fixture(autouse=True)
     def at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,7 +236,7 @@ class TestGivingUp:
 
 
 class TestCommand:
-    """Exit 0 when nothing is wrong in the end, else 1."""
+    """Exit 0 if no problem is left, else 1."""
 
     @pytest.fixture
     def cluster(self, monkeypatch: pytest.MonkeyPatch) -> Cluster:
@@ -254,7 +254,7 @@ class TestCommand:
         assert cluster.closed
 
     def test_a_table_when_something_is(self, cluster: Cluster) -> None:
-        """And the command that ends it."""
+        """And the command that clears it."""
         cluster.states[ORDERS] = WEDGED
         done = self.run()
         assert done.exit_code == 1
@@ -295,7 +295,7 @@ class TestCommand:
         }
 
     def test_what_could_not_be_found_out_is_not_taken_for_health(self, cluster: Cluster) -> None:
-        """Without a right, or without an answer, the command fails as every other."""
+        """Without permission or without an answer the command fails like every other."""
 
         async def refuse() -> dict[TopicPartition, Reassignment]:
             raise Permanent("KafkaAuthorizationFailed", "no")

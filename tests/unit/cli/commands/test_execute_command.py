@@ -1,4 +1,4 @@
-"""kafka-rebalance execute: what it asks the operator for, what it refuses, and the rollback that it prints."""
+"""kafka-rebalance execute: the resources that it prints, what it refuses, and the rollback that it prints."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def world() -> World:
 
 class TestAssignment:
     def test_what_is_printed(self, world: World) -> None:
-        """Lists in a ConfigMap, with what the partitions have now as KIP-236's original_replicas."""
+        """Lists in a ConfigMap, with the present replicas as KIP-236's original_replicas."""
         lists, rebalance = world.printed(*FROM_FILE, "--throttle", "50Mi", "-n", "kafka", "--name", "move")
         assert rebalance["metadata"] == {"name": "move", "namespace": "kafka"}
         name = lists["metadata"].pop("name")
@@ -43,7 +43,7 @@ class TestAssignment:
         assert world.kube.created == {}
 
     def test_lists_of_another_length_ask_for_that_replication_factor(self, world: World) -> None:
-        """It is never changed unless asked; to two numbers at once it cannot be."""
+        """It changes only on request, and two different factors cannot be requested."""
         world.cluster.states[state(0, 1).tp] = state(0, 1)
         assert world.printed(*FROM_FILE)[1]["spec"]["replicationFactor"] == 2
         world.cluster.states[state(1, 3, 2).tp] = state(1, 3, 2, 1)
@@ -58,25 +58,25 @@ class TestAssignment:
         assert "refused (MixedFactors)" in err
 
     def test_rollback_is_printed_as_kafka_prints_it(self, world: World) -> None:
-        """On stderr where stdout is for kubectl."""
+        """On stderr, because stdout is for kubectl."""
         code, out, err = world.run(*FROM_FILE)
         assert (code, err) == (0, ROLLBACK)
         assert "Current partition" not in out
 
     def test_json(self, world: World) -> None:
-        """A List, as kubectl takes it."""
+        """A List, which kubectl accepts."""
         document = json.loads(world.run(*FROM_FILE, "-o", "json")[1])
         assert [item["kind"] for item in document["items"]] == ["ConfigMap", "KafkaRebalance"]
 
     def test_the_name_follows_from_the_order(self, world: World) -> None:
-        """The same twice is one; from another state it is another."""
+        """The same request gives the same name; a different state gives a different one."""
         names = {world.printed(*FROM_FILE)[0]["metadata"]["name"] for _ in range(2)}
         world.cluster.states[state(0, 1).tp] = state(0, 3, 1)
         names.add(world.printed(*FROM_FILE)[0]["metadata"]["name"])
         assert len(names) == 2
 
     def test_other_lists_are_another_config_map(self, world: World) -> None:
-        """Whatever the KafkaRebalance is called: a ConfigMap that changes under one would plan nothing anew."""
+        """Whatever the name of the KafkaRebalance: a ConfigMap that changes in place would not trigger a new plan."""
         found = [world.printed(*FROM_FILE, "--name", "move") for _ in range(2)]
         world.cluster.states[state(0, 1).tp] = state(0, 3, 1)
         found.append(world.printed(*FROM_FILE, "--name", "move"))
@@ -88,7 +88,7 @@ class TestAssignment:
         )
 
     def test_a_resource_to_begin_with(self, world: World, tmp_path: Path) -> None:
-        """Its connection and execution count; what is asked for here wins."""
+        """Its connection and execution are used; the options take precedence."""
         inside = {"bootstrapServers": "inside:9092"}
         spec = {"kafka": inside, "execution": {"parallelReplicaCount": 2}, "strategy": "ForcedMovesOnly"}
         base = tmp_path / "krb.yaml"
@@ -120,7 +120,7 @@ class TestAssignment:
         assert err.startswith(f"refused ({reason}): ")
 
     def test_original_replicas_that_are_the_present_ones(self, world: World) -> None:
-        """KIP-236's file of a moment ago is accepted."""
+        """KIP-236's file is accepted while the state is unchanged."""
         row = {"topic": "t", "partition": 0, "replicas": [3, 1], "original_replicas": [1, 2]}
         assert world.run(*FROM_FILE, file={"version": 1, "partitions": [row]})[0] == 0
 
@@ -131,7 +131,7 @@ class TestAssignment:
 
 class TestPlanning:
     def test_decommission(self, world: World) -> None:
-        """KIP-6: plans with the fewest moves, and runs."""
+        """As in KIP-6: a plan with the fewest moves, which then runs."""
         (made,) = world.printed("--decommission-broker", "4,2", "--throttle", "50000000")
         assert made["spec"] == {
             "kafka": {"bootstrapServers": "kafka:9092"},
@@ -142,7 +142,7 @@ class TestPlanning:
         parse_rebalance({**made, "metadata": {**made["metadata"], "uid": "1"}})
 
     def test_topics_and_brokers(self, world: World, tmp_path: Path) -> None:
-        """Names are names: a dot in one is no expression."""
+        """Names are literal: a dot is not part of a pattern."""
         topics = tmp_path / "topics.json"
         topics.write_text(json.dumps({"version": 1, "topics": [{"topic": "a.b"}, {"topic": "a-b_c"}]}))
         (made,) = world.printed("--topics-to-move-json-file", str(topics), "--broker-list", "3,1")
@@ -151,7 +151,7 @@ class TestPlanning:
         parse_rebalance({**made, "metadata": {**made["metadata"], "uid": "1"}})
 
     def test_more_topics_than_a_resource_has_expressions(self, world: World, tmp_path: Path) -> None:
-        """They share expressions, which still mean these topics and no others."""
+        """Names share patterns, which still match exactly these topics."""
         names = [f"payments.{number:03}" for number in range(500)]
         topics = tmp_path / "topics.json"
         topics.write_text(json.dumps({"version": 1, "topics": [{"topic": name} for name in names]}))
@@ -160,7 +160,7 @@ class TestPlanning:
         assert asked.select([*names, "payments", "payments.5000", "payments-001", "xpayments.001"]) == names
 
     def test_no_topic_is_not_every_topic(self, world: World, tmp_path: Path) -> None:
-        """An empty include would mean just that."""
+        """An empty include would mean every topic."""
         topics = tmp_path / "topics.json"
         topics.write_text(json.dumps({"version": 1, "topics": []}))
         code, out, err = world.run("--topics-to-move-json-file", str(topics), "--apply")
@@ -200,7 +200,7 @@ class TestUsage:
     def test_what_the_api_server_would_refuse(
         self, world: World, way: tuple[str, ...], apply: tuple[str, ...], arguments: tuple[str, ...], says: str
     ) -> None:
-        """Said of the option, before anybody is asked: nothing is printed, nothing is created."""
+        """The message names the option, before any request: nothing is printed, nothing is created."""
         code, out, err = world.run(*way, *arguments, *apply)
         assert (code, out) == (2, "")
         assert f"Invalid value for {says}" in err
@@ -208,13 +208,13 @@ class TestUsage:
         assert world.kube.created == {}
 
     def test_what_options_make_together(self, world: World) -> None:
-        """The rules over several fields count too."""
+        """Rules that cover several fields apply, too."""
         code, out, err = world.run("--decommission-broker", "4", "--broker-list", "3,4")
         assert (code, out) == (2, "")
         assert "spec.brokers: a broker cannot be in both include and decommission" in err
 
     def test_a_long_name(self, world: World) -> None:
-        """The name of the ConfigMap ends in a digest, and is as long as Kubernetes allows at most."""
+        """The name of the ConfigMap ends in a digest and stays within the limit of Kubernetes."""
         lists, rebalance = world.printed(*FROM_FILE, "--name", "a" * 239 + "." + "b" * 13)
         assert rebalance["metadata"]["name"] == "a" * 239 + "." + "b" * 13
         assert lists["metadata"]["name"].startswith("a" * 239 + "-")
@@ -226,7 +226,7 @@ class TestUsage:
         assert made["spec"]["kafka"] == {"bootstrapServers": "a:9092,b:9092"}
 
     def test_credentials_are_not_copied_into_a_resource(self, world: World, tmp_path: Path) -> None:
-        """They are named in the resource's Secrets, or nowhere."""
+        """They belong in Secrets that the resource refers to."""
         login = "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.username=u\nsasl.password=secret\n"
         config = tmp_path / "client.properties"
         config.write_text(login)

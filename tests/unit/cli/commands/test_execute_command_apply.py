@@ -1,4 +1,4 @@
-"""kafka-rebalance execute --apply: what is created, and what becomes of an order that is given again."""
+"""kafka-rebalance execute --apply: what is created, and what happens when the command is repeated."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class TestApply:
         assert world.kube.closed
 
     def test_all_or_nothing(self, world: World) -> None:
-        """A ConfigMap without its KafkaRebalance would stay for ever: the API server is asked before."""
+        """A ConfigMap without its KafkaRebalance would stay for ever, so a dry run comes first."""
         world.kube.failing["KafkaRebalance"] = Refused("ApiServerRefused", "invalid")
         assert world.run(*ORDER)[0] == 3
         assert world.kube.created == {}
 
     def test_the_message_of_the_api_server_is_printed_unchanged(self, world: World) -> None:
-        """It checks what is not checked here: labels, for one."""
+        """It validates what the command does not, for example labels."""
         said = 'KafkaRebalance.kafkarebalance.dev "move" is invalid: metadata.labels: Invalid value: "b c": a valid …'
         status = json.dumps({"kind": "Status", "status": "Failure", "message": said, "code": 422})
         world.kube.failing["KafkaRebalance"] = from_response("POST it", 422, status.encode())
@@ -56,7 +56,7 @@ class TestApply:
         assert (code, err) == (3, f"refused (ApiServerRefused): POST it: {said}\n")
 
     def test_without_lists_there_is_nothing_to_ask_before(self, world: World) -> None:
-        """One object is created or refused as a whole."""
+        """A single object is created or refused as a whole."""
         world.kube.no_dry_runs = NO_DRY_RUNS
         code, _, err = world.run("--decommission-broker", "4", "--apply")
         assert (code, err) == (0, "")
@@ -64,7 +64,7 @@ class TestApply:
 
     @pytest.mark.parametrize("kind", ["ConfigMap", "KafkaRebalance"])
     def test_the_answer_is_lost(self, world: World, kind: str) -> None:
-        """The same order again finds what is there, and ends where the first would have."""
+        """The same command again finds the existing objects and completes as the first would have."""
         world.kube.after[kind] = Transient("ApiServerUnreachable", "no answer")
         assert world.run(*ORDER)[0] == 1
         world.kube.after.clear()
@@ -75,7 +75,7 @@ class TestApply:
 
     @pytest.mark.parametrize("order", [ORDER, ("--decommission-broker", "4", "--apply")])
     def test_the_same_order_twice_is_one(self, world: World, order: tuple[str, ...]) -> None:
-        """What the API server filled in is no difference."""
+        """Fields that the API server has defaulted are not a difference."""
         world.run(*order)
         before = dict(world.kube.created)
         *_, body = before.values()
@@ -94,7 +94,7 @@ class TestApply:
         assert set(world.kube.created) == set(before)
 
     def test_lists_of_a_deleted_one_are_taken(self, world: World) -> None:
-        """They hold what is asked for; they are not touched."""
+        """They have the requested content and are not changed."""
         world.run(*ORDER)
         lists, rebalance = world.kube.created
         del world.kube.created[rebalance]
@@ -148,7 +148,7 @@ class TestApply:
         ],
     )
     def test_another_of_that_name(self, world: World, there: dict[str, Any], says: str) -> None:
-        """It is named, and nothing is created beside it."""
+        """It is named, and nothing else is created."""
         world.run(*ORDER)
         lists, rebalance = world.kube.created
         del world.kube.created[lists]
@@ -160,14 +160,14 @@ class TestApply:
         assert list(world.kube.created) == [rebalance]
 
     def test_one_that_comes_and_goes(self, world: World) -> None:
-        """Nothing is said to be created that is not."""
+        """The command never reports an object as created that does not exist."""
         world.kube.failing["KafkaRebalance"] = Conflict("exists")
         code, out, err = world.run(*ORDER)
         assert (code, out) == (1, ROLLBACK)
         assert err.startswith("failed (Conflict): ")
 
     def test_somebody_was_faster(self, world: World) -> None:
-        """Between the question and the order."""
+        """Another client creates it between the dry run and the request."""
         world.run(*ORDER)
         (_, rebalance), found = world.kube.created, dict(world.kube.created)
         world.kube.created.clear()
@@ -186,7 +186,7 @@ class TestApply:
 
 
 class TestWebhookWithoutDryRuns:
-    """The API server cannot be asked before: it goes on all the same, and says so."""
+    """A dry run is not possible: the command continues without it, and says so."""
 
     @pytest.fixture(autouse=True)
     def no_dry_runs(self, world: World) -> None:
@@ -205,7 +205,7 @@ class TestWebhookWithoutDryRuns:
         "error", [Refused("ApiServerRefused", "POST it: denied"), Forbidden("POST it: denied")], ids=["400", "403"]
     )
     def test_refused(self, world: World, error: RebalanceError) -> None:
-        """The ConfigMap that stays is named; the same order serves itself of it."""
+        """The message names the ConfigMap that stays; the same command uses it again."""
         world.kube.failing["KafkaRebalance"] = error
         code, _, err = world.run(*ORDER)
         (lists,) = world.kube.created
@@ -217,7 +217,7 @@ class TestWebhookWithoutDryRuns:
         assert len(world.kube.created) == 2
 
     def test_the_answer_is_lost(self, world: World) -> None:
-        """No refusal: whether it is there nobody knows, and nothing else is said."""
+        """Not a refusal: it is unknown whether the object exists, and nothing else is reported."""
         world.kube.after["KafkaRebalance"] = Transient("ApiServerUnreachable", "no answer")
         code, _, err = world.run(*ORDER)
         assert code == 1
@@ -231,7 +231,7 @@ class TestWebhookWithoutDryRuns:
         assert "already exists with the same spec" in out
 
     def test_another_one_of_that_name(self, world: World) -> None:
-        """Found before any list is created."""
+        """Detected before any list is created."""
         world.run("--decommission-broker", "4", "--apply", "--name", "move")
         code, _, err = world.run(*ORDER)
         assert (code, len(world.kube.created)) == (3, 1)

@@ -1,4 +1,4 @@
-"""kafka-rebalance execute --rebalance: a KafkaRebalance to begin with."""
+"""kafka-rebalance execute --rebalance: a KafkaRebalance as the base."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def world() -> World:
 
 
 class TestBeginning:
-    """A KafkaRebalance to begin with: what is taken over, and what of it is refused."""
+    """A KafkaRebalance as the base: which parts are used, and which are refused."""
 
     @pytest.fixture
     def base(self, tmp_path: Path) -> Callable[[str], tuple[str, ...]]:
@@ -47,7 +47,7 @@ class TestBeginning:
         return written
 
     def test_the_persons_metadata_is_kept(self, world: World, base: Callable[[str], tuple[str, ...]]) -> None:
-        """Not the name, which already exists, nor what is about that very object."""
+        """Neither the name, which already exists, nor metadata about that object itself."""
         made = world.printed(*FROM_FILE, *base(yaml.safe_dump(BASE)))
         for each in made:
             assert each["metadata"].pop("name").startswith("reassign-")
@@ -64,7 +64,7 @@ class TestBeginning:
         assert made["metadata"]["namespace"] == "other"
 
     def test_lists_are_no_plan(self, world: World, base: Callable[[str], tuple[str, ...]]) -> None:
-        """What the options ask for would not be done: the lists decide."""
+        """The options would have no effect: the lists decide."""
         spec = {"strategy": "Assignment", "assignment": {"configMapRef": {"name": "lists"}}}
         code, out, err = world.run("--decommission-broker", "4", *base(yaml.safe_dump({**BASE, "spec": spec})))
         assert (code, out) == (2, "")
@@ -92,7 +92,7 @@ class TestBeginning:
     def test_refused_before_anything_is_printed(
         self, world: World, base: Callable[[str], tuple[str, ...]], change: dict[str, Any], says: str
     ) -> None:
-        """With the option and the field."""
+        """The message names the option and the field."""
         code, out, err = world.run(*FROM_FILE, *base(yaml.safe_dump({**BASE, **change})))
         assert (code, out) == (2, "")
         assert f"Invalid value for --rebalance: {says}" in err

@@ -1,4 +1,4 @@
-"""kafka-rebalance explain: sentences and fields, for the plan, a broker and a partition."""
+"""kafka-rebalance explain: sentences and fields for the plan, a broker and a partition."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def told(*arguments: str) -> dict[str, Any]:
 
 class TestPlan:
     def test_in_words(self) -> None:
-        """Share, reasons and certificate, with numbers."""
+        """Share, reasons and certificate, with figures."""
         why = told()["why"]
         assert "Fair share: 12 replicas over 4 brokers are 3 for each." in why
         assert "1 of 5 that leave: the broker is not in the cluster." in why
@@ -82,7 +82,7 @@ class TestPlan:
         assert "t-0 stays on 1,0." in run("--partition", "t-0", cluster=settled)[1]
 
     def test_options_of_plan_count(self) -> None:
-        """--decommission, for one, and whatever else plan takes."""
+        """--decommission, for example, and every other option of plan."""
         document = told("--decommission", "1", "--broker", "1")
         assert document["broker"]["leavingBecause"] == {"NotTarget": 4}
         assert "It must not hold replicas: it is decommissioned, or not in the list of brokers." in document["why"]
@@ -90,7 +90,7 @@ class TestPlan:
 
 class TestPartition:
     def test_the_rack_rule(self) -> None:
-        """A topic's name may have hyphens."""
+        """A topic name may have hyphens."""
         document = told("--partition", "t-x-2")
         assert document["partition"] == {
             "topic": "t-x",
@@ -118,7 +118,7 @@ class TestPartition:
         )
 
     def test_stays(self) -> None:
-        """Each of its brokers is spoken of."""
+        """Each of its brokers is mentioned."""
         why = told("--partition", "t-x-0")["why"]
         assert why == [
             "t-x-0 stays on 0,1.",
@@ -142,7 +142,7 @@ class TestPartition:
 
 
 class TestOtherStrategies:
-    """What the request says counts, however the plan was made."""
+    """The request determines the reasons, however the plan was made."""
 
     def request(self, *lists: tuple[int, ...], **changes: Any) -> PlanRequest:
         brokers = tuple(Broker(BrokerId(b), "a" if b < 2 else "b") for b in range(4))
@@ -150,14 +150,14 @@ class TestOtherStrategies:
         return PlanRequest(brokers, partitions, frozenset(b.id for b in brokers), **changes)
 
     def test_an_assignment(self) -> None:
-        """Neither racks nor counts are the reason where somebody has said where everything shall be."""
+        """Neither racks nor counts are the reason for moves that a user has specified."""
         moved = PlannedPartition(TopicPartition("t", 0), replicas_of(0, 1), replicas_of(2, 3))
         request = self.request((0, 1), strategy=Strategy.ASSIGNMENT)
         explained = Explanation(request, Plan((moved,), Certificate(0, optimal=False)))
         assert [d.why for d in explained.departures] == [Why.ASSIGNED] * 2
 
     def test_fewer_replicas(self) -> None:
-        """Of two copies that leave one is not replaced."""
+        """Two replicas leave, of which one is not replaced."""
         moved = PlannedPartition(TopicPartition("t", 0), replicas_of(0, 1, 2), replicas_of(2, 3))
         explained = Explanation(
             self.request((0, 1, 2), replication_factor=2), Plan((moved,), Certificate(0, optimal=True))
@@ -165,7 +165,7 @@ class TestOtherStrategies:
         assert sorted(d.why for d in explained.departures) == [Why.FEWER_REPLICAS, Why.SHARE]
 
     def test_uneven_counts_have_no_share(self) -> None:
-        """What a plan does not even out is not called a share."""
+        """Counts that a plan does not balance are not called a share."""
         request = self.request((0, 2), (0, 2), (0, 3), strategy=Strategy.FORCED_MOVES_ONLY)
         explained = Explanation(request, Plan((), Certificate(0, optimal=True)))
         assert explained.broker(0).share is None
@@ -181,7 +181,7 @@ class TestOtherStrategies:
             explained.partition(TopicPartition("t", 1))
 
     def test_a_leader_that_shall_hold_nothing(self) -> None:
-        """Its copy stays, for nothing is moved, and another one leads."""
+        """Its copy stays, because nothing moves, and another replica leads."""
         moved = PlannedPartition(TopicPartition("t", 0), replicas_of(0, 1), replicas_of(1, 0))
         request = replace(self.request((0, 1), strategy=Strategy.PREFERRED_LEADERS), targets=frozenset({BrokerId(1)}))
         explained = Explanation(request, Plan((moved,), Certificate(0, optimal=True)))
@@ -190,7 +190,7 @@ class TestOtherStrategies:
 
 class TestCurve:
     def test_from_what_has_to_move_to_the_whole_plan(self) -> None:
-        """Two copies have to go (a rack twice, a broker that is gone); the last point is the plan."""
+        """Two replicas have to move (a rack used twice, a broker that is gone); the last point is the plan."""
         document = told("--curve", "3")
         points = document["curve"]
         assert [point["moves"] for point in points] == [2, 3, 5]
@@ -204,7 +204,7 @@ class TestCurve:
         assert "3-3" in out
 
     def test_fields(self) -> None:
-        """Named as all our JSON is."""
+        """Named like all our JSON fields."""
         assert all(set(point) == {"moves", "spread", "squares", "dataBytes", "optimal"} for point in curve_of("3"))
 
     def test_sizes_that_nobody_knows(self) -> None:
@@ -212,7 +212,7 @@ class TestCurve:
 
     @pytest.mark.parametrize("balance", ["PerTopic", "Both"])
     def test_where_topics_are_balanced(self, balance: str) -> None:
-        """The ends are the forced moves and the plan; what is between them is said not to be proved."""
+        """The ends are the forced moves and the plan; points in between are marked as not proved."""
         document = told("--curve", "9", "--balance", balance)
         points = document["curve"]
         assert points[-1]["moves"] == document["plan"]["replicaMoves"]
@@ -224,13 +224,13 @@ class TestCurve:
 
     @pytest.mark.parametrize("limit", [("--max-replica-moves", "3"), ("--minimum-gain", "99")])
     def test_goes_to_full_balance(self, limit: tuple[str, str]) -> None:
-        """Whatever keeps the plan from it."""
+        """Whichever limit applies to the plan."""
         document = told("--curve", "3", *limit)
         assert [point["moves"] for point in document["curve"]] == [2, 3, 5]
         assert any(line.startswith("The curve ignores the m") for line in document["why"])
 
     def test_around_what_is_pinned(self) -> None:
-        """It ends with the plan that leaves the pinned topic where it is."""
+        """It ends with the plan that leaves the pinned topic in place."""
         document = told("--curve", "3", "--pin-topics", "u")
         assert document["curve"][-1]["moves"] == document["plan"]["replicaMoves"] > document["curve"][0]["moves"]
         assert document["curve"][-1]["spread"] == {"fewest": 3, "most": 3}
@@ -243,7 +243,7 @@ class TestCurve:
         ],
     )
     def test_where_there_is_none(self, options: tuple[str, str], beyond: str) -> None:
-        """A point is a plan with a budget: where there is none of those, there is no curve."""
+        """A point is a plan with a budget: without budgets there is no curve."""
         code, out, err = run("--curve", "3", *options)
         assert (code, out) == (3, "")
         assert f"refused (NotExplained): --curve is not available with {beyond}" in err

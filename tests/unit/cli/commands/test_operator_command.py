@@ -14,7 +14,7 @@ from kafka_rebalance.cli.main import cli
 
 class TestStopping:
     def test_while_it_is_being_imported(self, tmp_path):
-        """Process 1 of a container never sees a signal without a handler: the kubelet would wait and kill it."""
+        """PID 1 of a container ignores signals without a handler: the kubelet would wait and then kill it."""
         importing = tmp_path / "importing"
         tmp_path.joinpath("kopf.py").write_text(
             f"import pathlib, time\npathlib.Path({str(importing)!r}).touch()\ntime.sleep(600)\n"

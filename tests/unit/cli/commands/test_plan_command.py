@@ -29,7 +29,7 @@ from kafka_rebalance.model.topology import TopicPartition
 
 class TestOutput:
     def test_json_is_kafkas_file_with_a_summary(self) -> None:
-        """Only changed partitions, in Kafka's format; every figure of the contract beside them."""
+        """Only changed partitions, in Kafka's format, with every figure of the contract."""
         document = planned()
         assert document["version"] == 1
         assert all(set(p) == {"topic", "partition", "replicas"} for p in document["partitions"])
@@ -42,11 +42,11 @@ class TestOutput:
         assert isinstance(summary["leaderMoves"], int)
 
     def test_all_prints_unchanged_partitions_too(self) -> None:
-        """--all names every selected partition."""
+        """--all lists every selected partition."""
         assert set(lists(planned("--all"))) == {"t-0", "t-1", "u-5", "u-7"}
 
     def test_yaml_says_the_same(self) -> None:
-        """-o yaml is the JSON document in YAML, but for the time it took."""
+        """-o yaml is the JSON document as YAML, except for the planning time."""
         done = run("--cluster", "-", "-o", "yaml", stdin=json.dumps(CLUSTER).encode())
         said, expected = yaml.safe_load(done.stdout), planned()
         said["summary"].pop("planningSeconds")
@@ -54,19 +54,19 @@ class TestOutput:
         assert said == expected
 
     def test_the_table_is_for_people(self) -> None:
-        """The default output names partitions, brokers and the proof."""
+        """The default output shows partitions, brokers and the certificate."""
         text = run("--cluster", "-", stdin=json.dumps(CLUSTER).encode()).stdout.decode()
         assert "t-1" in text
         assert "4 replica moves (proved minimal)" in text
 
     def test_the_table_lists_unchanged_partitions_on_demand(self) -> None:
-        """--all counts for the table as well; a partition that stays gets no copies."""
+        """--all applies to the table as well; an unchanged partition gets no copies."""
         assert "u-9" not in table(cluster=SETTLED)
         row = next(line.split() for line in table("--all", cluster=SETTLED).splitlines() if "u-9" in line)
         assert row == ["u-9", "0,1", "0,1", "-"]
 
     def test_a_piped_table_keeps_long_names_whole(self) -> None:
-        """No width is known, so none limits the lines; racks and topics are no markup."""
+        """Without a known width lines are not truncated; racks and topics are not interpreted as markup."""
         name = "x" * 249
         cluster = {**CLUSTER, "brokers": [{"id": 0, "rack": ":x:[b]"}, {"id": 1}, {"id": 2}]}
         cluster["partitions"] = [{"topic": name, "partition": 12345, "replicas": [0, 1]}]
@@ -80,7 +80,7 @@ class TestOutput:
         assert "nothing to move" not in table()
 
     def test_gzip_and_files_are_read(self, tmp_path: Path) -> None:
-        """gzip is known by its first bytes, whatever the file's name."""
+        """gzip is detected by its first bytes, whatever the file name."""
         file = tmp_path / "cluster.json"
         file.write_bytes(gzip.compress(json.dumps(CLUSTER).encode()))
         done = run("--cluster", str(file), "-o", "json")
@@ -90,17 +90,17 @@ class TestOutput:
 class TestBrokers:
     @pytest.mark.parametrize("option", ["--brokers", "--broker-list"])
     def test_brokers_not_named_keep_nothing(self, option: str) -> None:
-        """--brokers is the set that may hold replicas; KIP-6's --broker-list is the same."""
+        """--brokers lists the brokers that may hold replicas; KIP-6's --broker-list is an alias."""
         after = lists(planned(option, "2,3", "--all"))
         assert {b for replicas in after.values() for b in replicas} == {2, 3}
 
     def test_decommissioned_brokers_keep_nothing(self) -> None:
-        """Several can leave at once."""
+        """Several brokers can be drained at once."""
         after = lists(planned("--decommission", "0,3", "--all"))
         assert {b for replicas in after.values() for b in replicas} == {1, 2}
 
     def test_replicas_on_brokers_that_are_gone_move(self) -> None:
-        """A broker that the file does not list is dead; it may be named for decommission as well."""
+        """A broker that the file does not list is dead; it may also be decommissioned by name."""
         dead = {**CLUSTER, "partitions": [{"topic": "t", "partition": 0, "replicas": [9, 0]}]}
         for arguments in ([], ["--decommission", "9"]):
             assert 9 not in lists(planned(*arguments, cluster=dead))["t-0"]
@@ -114,13 +114,13 @@ class TestResource:
         return str(file)
 
     def test_topics_and_brokers_come_from_the_file(self, resource: str) -> None:
-        """The topic filter selects, the decommissioned broker is emptied of the selected topics."""
+        """The topic filter selects; the decommissioned broker is drained of the selected topics."""
         after = lists(planned("--rebalance", resource, "--all"))
         assert set(after) == {"t-0", "t-1"}
         assert all(1 not in replicas for replicas in after.values())
 
     def test_options_win_over_the_file(self, resource: str, tmp_path: Path) -> None:
-        """Brokers and topics on the command line replace the file's."""
+        """Brokers and topics on the command line override those of the file."""
         topics = tmp_path / "topics.json"
         topics.write_text(json.dumps({"topics": [{"topic": "u"}], "version": 1}))
         arguments = ["--rebalance", resource, "--brokers", "0,1", "--topics-to-move-json-file", str(topics), "--all"]
@@ -147,7 +147,7 @@ class TestResource:
         ],
     )
     def test_what_else_is_in_the_file_is_said(self, text: str, says: str, tmp_path: Path) -> None:
-        """Somebody who took the wrong file sees which one it was."""
+        """A user who passed the wrong file can see what it contains."""
         file = tmp_path / "other.yaml"
         file.write_text(text)
         done = run("--cluster", "-", "--rebalance", str(file), stdin=json.dumps(CLUSTER).encode())
@@ -156,10 +156,10 @@ class TestResource:
 
 
 class TestWarnings:
-    """Allowed, but most likely a mistake: said on stderr, while stdout stays the plan."""
+    """Allowed, but probably a mistake: a warning on stderr, and only the plan on stdout."""
 
     def test_selecting_nothing(self, tmp_path: Path) -> None:
-        """An empty plan because no partition was meant is no success."""
+        """An empty plan without any selected partition is not a success."""
         topics = tmp_path / "topics.json"
         topics.write_text(json.dumps({"topics": [], "version": 1}))
         stdin = json.dumps(CLUSTER).encode()
@@ -169,12 +169,12 @@ class TestWarnings:
         assert run("--cluster", "-", stdin=stdin).stderr == b""
 
     def test_a_cluster_without_partitions(self) -> None:
-        """The reason is the file, not the selection."""
+        """The file is the reason, not the selection."""
         done = run("--cluster", "-", stdin=json.dumps({**CLUSTER, "partitions": []}).encode())
         assert b"no partition is selected: the cluster file holds none" in done.stderr
 
     def test_replicas_on_a_broker_that_is_not_listed(self) -> None:
-        """A forgotten broker would be emptied."""
+        """A forgotten broker would be drained."""
         done = run("--cluster", "-", stdin=json.dumps(with_partition(replicas=[0, 9])).encode())
         assert done.returncode == 0
         assert b"broker 9 holds replicas but is not in brokers[]: treated as removed" in done.stderr
@@ -182,7 +182,7 @@ class TestWarnings:
 
 class TestSizes:
     def test_the_load_model_fills_in_what_the_file_lacks(self, tmp_path: Path) -> None:
-        """A size in the cluster file wins; where there is none the model's counts."""
+        """A size in the cluster file takes precedence; otherwise the model's size is used."""
         one = {**CLUSTER, "partitions": CLUSTER["partitions"][:2]}
         loads = {TopicPartition("t", p): PartitionLoad(size_bytes=5_000_000) for p in (0, 1)}
         model = LoadModel("LoadModel", datetime(2026, 1, 1, tzinfo=UTC), loads, "c")
@@ -193,7 +193,7 @@ class TestSizes:
         assert summary["dataToMove"] == 2 * (1000 + 5_000_000)
 
     def test_a_size_that_nobody_knows_is_not_nothing(self) -> None:
-        """The summary counts changed partitions without a size; the table says what it does not know."""
+        """The summary counts changed partitions of unknown size; the table says that sizes are unknown."""
         moved = planned("--brokers", "2,3")
         assert moved["summary"]["sizesUnknown"] == 1
         assert planned("--brokers", "2,3", cluster=without_sizes())["summary"]["sizesUnknown"] == 4
@@ -201,17 +201,17 @@ class TestSizes:
         assert "size unknown" in table("--brokers", "2,3", cluster=without_sizes())
 
     def test_an_empty_partition_is_known_to_be_empty(self) -> None:
-        """Size 0 is a size."""
+        """Size 0 is a known size."""
         text = table("--brokers", "2,3", cluster=with_partition(size=0))
         assert "0 B to copy" in text
         assert "unknown" not in text
 
 
 class TestStrategies:
-    """The options mirror the fields of the resource."""
+    """The options correspond to the fields of the resource."""
 
     def test_given_lists(self, tmp_path: Path) -> None:
-        """Kafka's own file is planned to the letter; what it does not name stays."""
+        """Kafka's own file is followed exactly; partitions that it does not list stay."""
         file = tmp_path / "lists.json"
         rows = [{"topic": "t", "partition": 0, "replicas": [2, 3], "log_dirs": ["any", "any"]}]
         file.write_text(json.dumps({"version": 1, "partitions": rows}))
@@ -232,7 +232,7 @@ class TestStrategies:
         ],
     )
     def test_lists_that_cannot_be_given(self, tmp_path: Path, row: dict[str, Any], says: str) -> None:
-        """The partition is named."""
+        """The message names the partition."""
         file = tmp_path / "lists.json"
         file.write_text(json.dumps({"version": 1, "partitions": [row]}))
         options = ("--strategy", "Assignment", "--decommission", "3", "--pin-topics", "u")
@@ -242,23 +242,23 @@ class TestStrategies:
         assert done.stdout == b""
 
     def test_replication_factor(self) -> None:
-        """Three replicas for all: one new copy each, and one that leaves each full broker; one: half of them move."""
+        """Three replicas each: one new copy each, and one off each full broker; one replica each: half of them move."""
         assert planned("--replication-factor", "3")["summary"]["replicaMoves"] == 6
         summary = planned("--replication-factor", "1")["summary"]
         assert (summary["partitionsChanged"], summary["replicaMoves"], summary["optimal"]) == (4, 2, True)
 
     def test_forced_moves_only(self) -> None:
-        """Only what is on the broker that shall be empty moves."""
+        """Only replicas on the drained broker move."""
         summary = planned("--strategy", "ForcedMovesOnly", "--decommission", "1")["summary"]
         assert (summary["replicaMoves"], summary["lowerBound"], summary["optimal"]) == (4, 4, True)
         assert planned("--strategy", "ForcedMovesOnly")["partitions"] == []
 
     def test_leaders_only(self) -> None:
-        """No copies; two leaders each, as it was."""
+        """No copies; two leaders each, as before."""
         assert planned("--strategy", "PreferredLeaders")["summary"]["replicaMoves"] == 0
 
     def test_pins_and_gain(self) -> None:
-        """Pinned topics stay; a plan that gains less than asked for is empty and says why."""
+        """Pinned topics stay; a plan below the minimum gain is empty and says why."""
         rows = planned("--pin-topics", "u")["partitions"]
         assert {row["topic"] for row in rows} == {"t"}
         summary = planned("--minimum-gain", "60")["summary"]

@@ -1,4 +1,4 @@
-"""kafka-rebalance plan: what is refused is named, with the exit code, and nothing is printed."""
+"""kafka-rebalance plan: a refusal names the cause, has an exit code, and prints nothing on stdout."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class TestRefusals:
         ],
     )
     def test_it_is_named_and_nothing_is_printed(self, arguments: list[str], cluster: Any, code: int, says: str) -> None:
-        """Exit 2: the input is malformed; exit 3: it is well-formed and cannot be carried out. stdout stays empty."""
+        """Exit 2: the input is malformed; exit 3: it is well-formed but cannot be planned. stdout stays empty."""
         done = run("--cluster", "-", "-o", "json", *arguments, stdin=json.dumps(cluster).encode())
         assert done.returncode == code, done.stderr.decode()
         assert says in " ".join(done.stderr.decode().split())
@@ -68,18 +68,18 @@ class TestRefusals:
 
     @pytest.mark.parametrize("data", [b"", b"{", b"\x1f\x8bbroken", b"\xff\xfe", b"[" * 100_000])
     def test_what_is_no_json_is_said_so(self, data: bytes) -> None:
-        """Whatever the bytes, a message and no stack trace."""
+        """Whatever the bytes: a message, no stack trace."""
         done = run("--cluster", "-", stdin=data)
         assert done.returncode == 2
         assert b"Traceback" not in done.stderr
         assert b"--cluster" in done.stderr
 
     def test_an_empty_file_is_said_to_be_empty(self) -> None:
-        """That is what a failed command before the pipe leaves."""
+        """A failed command before the pipe has this result."""
         assert b"the file is empty" in run("--cluster", "-", stdin=b"").stderr
 
     def test_topics_that_do_not_exist_are_named(self, tmp_path: Path) -> None:
-        """A typo in Kafka's topics file must not become an empty plan."""
+        """A typo in Kafka's topics file must not result in an empty plan."""
         topics = tmp_path / "topics.json"
         topics.write_text(json.dumps({"topics": [{"topic": "nope"}], "version": 1}))
         done = run("--cluster", "-", "--topics-to-move-json-file", str(topics), stdin=json.dumps(CLUSTER).encode())

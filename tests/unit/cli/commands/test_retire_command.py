@@ -1,4 +1,4 @@
-"""kafka-rebalance retire: nothing is stranded, nothing cut short unasked, and a failure leaves an operator running."""
+"""kafka-rebalance retire: nothing is stranded or cut short without consent; after a failure an operator runs."""
 
 import asyncio
 import functools
@@ -28,7 +28,7 @@ UNSETTLED = Ledger({BrokerId(4): {"leader.replication.throttled.rate": RateRecor
 
 
 class Clock:
-    """Time passes only for those who wait, and at once."""
+    """A sleep advances the time and returns at once."""
 
     def __init__(self):
         self.time = 0.0
@@ -45,7 +45,7 @@ class Clock:
 
 
 class World:
-    """An operator's namespace and its resources. The operator is a Lease that is given up when there are no Pods."""
+    """An operator's namespace and its resources. The operator is a Lease that is released when there are no Pods."""
 
     def __init__(self):
         self.kube = KubeInMemory()
@@ -80,7 +80,7 @@ def world():
 
 class TestNothingUnderWay:
     async def test_every_resource_is_let_go(self, world):
-        """Of both kinds; finalizers of others stay."""
+        """Of both kinds; foreign finalizers stay."""
         world.resource("a", OTHERS, FINALIZER)
         world.resource("b", OTHERS)
         world.resource("t", FINALIZER, plural=REASSIGNMENT_THROTTLES)
@@ -91,7 +91,7 @@ class TestNothingUnderWay:
         assert world.finalizers("t", REASSIGNMENT_THROTTLES) == []
 
     async def test_the_operator_is_stopped_first(self, world):
-        """It would put its finalizer back within a second."""
+        """It would add its finalizer again within a second."""
         world.resource("a", FINALIZER)
         operator = LeaseHolder(world.kube, LEASE_NAME, "operator", world.clock)
         await operator.acquire()
@@ -106,7 +106,7 @@ class TestNothingUnderWay:
         assert (seen, world.kube.scaled, world.finalizers("a")) == ([[FINALIZER]], [0], [])
 
     async def test_what_waits_is_not_under_way(self, world):
-        """Queued, awaiting approval, failed to plan: nothing of it is in Kafka."""
+        """Queued, awaiting approval, planning failed: nothing was changed in Kafka."""
         world.resource("queued", FINALIZER)
         await world.retire()
         assert world.finalizers("queued") == []
@@ -140,7 +140,7 @@ class TestUnderWay:
         ],
     )
     async def test_refused_with_what_it_is(self, world, case, said):
-        """Nothing has been changed then, and the operator was not stopped."""
+        """Then nothing is changed, and the operator is not stopped."""
         world.resource("a", FINALIZER, deleted=case == "deleting")
         if case == "running":
             await world.run("a")
@@ -162,7 +162,7 @@ class TestUnderWay:
         assert remains.under_way == ("KafkaRebalance kafka/a is running (no state yet)",)
 
     async def test_a_run_without_a_resource_is_nobodys(self, world):
-        """No operator goes on with it: waiting for it would never end."""
+        """No operator continues it: waiting for it would never end."""
         await world.run("gone")
         await world.retire()
 
@@ -176,7 +176,7 @@ class TestUnderWay:
         assert world.kube.leases[LEASE_NAME]["spec"]["holderIdentity"] == ""
 
     async def test_wait(self, world, monkeypatch):
-        """For the end of what runs, told once; then as if it had never been."""
+        """It waits for the running rebalance, reports it once, and then retires as usual."""
         monkeypatch.setattr(module, "_LOOK_SECONDS", 0)
         world.resource("a", FINALIZER)
         await world.run("a")
@@ -196,7 +196,7 @@ class TestUnderWay:
         assert world.kube.scaled == []
 
     async def test_leave(self, world):
-        """The resource can be deleted then; run and records stay for the next operator."""
+        """Then the resource can be deleted; run and records stay for the next operator."""
         world.resource("a", FINALIZER)
         await world.run("a")
         await world.ledger(UNSETTLED)
@@ -205,7 +205,7 @@ class TestUnderWay:
         assert (world.finalizers("a"), world.kube.config_maps) == ([], before)
 
     async def test_leave_ends_deletions_by_the_operator(self, world, monkeypatch):
-        """It closes their runs. Where it does not, they are let go all the same."""
+        """The operator closes their runs. If it does not, they are released anyway."""
         monkeypatch.setattr(module, "LET_GO_SECONDS", 1)
         world.resource("a", FINALIZER, deleted=True)
         await LeaseHolder(world.kube, LEASE_NAME, "operator", world.clock).acquire()
@@ -222,13 +222,13 @@ class TestUnderWay:
 
 class TestRecords:
     async def test_are_kept(self, world):
-        """An operator that is installed later knows them, and undo works."""
+        """An operator that is installed later uses them, and undo works."""
         await world.run("a", RunOutcome.SUCCEEDED)
         await world.retire()
         assert await RunStore(world.kube).list_all()
 
     async def test_are_forgotten_where_that_is_asked_for(self, world):
-        """Ours, and nobody else's."""
+        """Only our own records."""
         foreign = {"metadata": {"name": "x", "labels": {"app.kubernetes.io/managed-by": "kafka-rebalance-operator"}}}
         await world.kube.create_config_map(foreign)
         await world.run("a", RunOutcome.SUCCEEDED)
@@ -239,7 +239,7 @@ class TestRecords:
 
 class TestTrouble:
     async def test_a_namespace_that_may_not_be_looked_into(self, world):
-        """What is held there is not known, so nobody says that nothing is."""
+        """The resources in it are unknown, so the command must not report that there are none."""
         world.kube.forbidden_namespaces.add("gone")
         with pytest.raises(Permanent, match=r"namespace gone may not be listed"):
             await world.retire(namespaces=("gone",))
@@ -254,7 +254,7 @@ class TestTrouble:
         assert (world.kube.scaled, world.finalizers("a")) == ([0, 2], [FINALIZER])
 
     async def test_a_job_that_is_stopped(self, world, monkeypatch):
-        """Does not leave the operator stopped."""
+        """A terminated Job does not leave the operator stopped."""
         world.resource("a", FINALIZER)
         reached = asyncio.Event()
 

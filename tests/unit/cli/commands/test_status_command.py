@@ -74,7 +74,7 @@ def summary(capsys, body, now=NOW + timedelta(seconds=65)):
 
 
 class TestSummary:
-    """What a person at 3 a.m. wants to know, in the order in which they want it."""
+    """What an on-call engineer needs to know, the most important first."""
 
     def test_everything_is_said(self, capsys):
         lines = summary(capsys, resource(status=full_status().as_patch()["status"]))
@@ -134,7 +134,7 @@ class TestSummary:
         assert said in summary(capsys, resource(status=full_status(throttle=throttle).as_patch()["status"]))
 
     def test_json_and_yaml_are_the_status_itself(self):
-        """Also what only a newer operator knows."""
+        """Including fields that only a newer operator knows."""
         status = full_status().as_patch()["status"] | {"novelty": 1}
         kube = KubeInMemory()
         kube.resources[REBALANCES, "kafka", "r"] = resource(status=status)

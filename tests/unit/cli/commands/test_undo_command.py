@@ -1,4 +1,4 @@
-"""kafka-rebalance undo: what it refuses, what it asks for, and the way back as Kafka's JSON."""
+"""kafka-rebalance undo: what it refuses, what it requests, and the way back as Kafka's JSON."""
 
 import asyncio
 import json
@@ -39,9 +39,9 @@ def tp(number, topic="t"):
 PLAN = Plan(
     (
         PlannedPartition(tp(0), replicas_of(1, 2), replicas_of(3, 2), size_bytes=2**20),
-        # An earlier plan of the run took it from 1,2 to 4,5; the last one left it there.
+        # An earlier plan of the run moved it from 1,2 to 4,5; the last one left it there.
         PlannedPartition(tp(1), replicas_of(4, 5), replicas_of(4, 5), size_bytes=2**20),
-        # Moved by the earlier plan and back by the last.
+        # Moved by the earlier plan, and back by the last one.
         PlannedPartition(tp(2), replicas_of(4, 5), replicas_of(1, 2), size_bytes=2**20),
         PlannedPartition(tp(0, "u"), replicas_of(1, 2), replicas_of(2, 1), size_bytes=2**20),
     ),
@@ -110,7 +110,7 @@ def world(body=None, run=None, *, plan=PLAN, origins=True):
 
 
 def undo(kube, *arguments, answer=""):
-    """The whole program, exit codes included."""
+    """Run the whole program, exit codes included."""
 
     def connect(namespace=None):
         kube.namespace = namespace or kube.namespace
@@ -125,10 +125,10 @@ def asked(kube):
 
 
 class TestUndo:
-    """Asks the operator, by an annotation that names the plan, to move everything back."""
+    """Requests the rollback from the operator, by an annotation with the hash of the plan."""
 
     def test_yes(self):
-        """What it costs is told, then the annotation has the hash of the plan that the status names."""
+        """The cost is printed first; then the annotation gets the hash of the plan in the status."""
         kube = world(resource(), succeeded())
         done = undo(kube, "r", "-n", "kafka", "--yes")
         assert (done.code, done.err) == (0, "")
@@ -142,7 +142,7 @@ class TestUndo:
 
     @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 3), ("", 3)], ids=["yes", "no", "end"])
     def test_asks_first(self, answer, code):
-        """Only a clear yes does anything."""
+        """Only an explicit yes has an effect."""
         kube = world(resource(), succeeded())
         done = undo(kube, "r", "-n", "kafka", answer=answer)
         assert done.code == code
@@ -210,7 +210,7 @@ REFUSED = {
 
 
 class TestRefusals:
-    """Exit 3, why on stderr, nothing on stdout, and nothing changed; for --print as well."""
+    """Exit 3, the reason on stderr, nothing on stdout, nothing changed; also with --print."""
 
     @pytest.mark.parametrize("option", ["--yes", "--print"])
     @pytest.mark.parametrize("case", REFUSED)
@@ -223,7 +223,7 @@ class TestRefusals:
         assert kube.writes == []
 
     def test_asked_for_already(self):
-        """The operator has not taken it up: asking twice helps nobody. The way back can still be printed."""
+        """The operator has not processed the request yet: a second one would not help. --print still works."""
         kube = world(resource(metadata={"annotations": {UNDO_ANNOTATION: PLAN.hash}}), succeeded())
         assert undo(kube, "r", "-n", "kafka", "--yes").err.startswith("refused (AlreadyAsked): ")
         assert undo(kube, "r", "-n", "kafka", "--print").code == 0
@@ -238,7 +238,7 @@ class TestPrint:
     """--print: KIP-236's reassignment file, for Kafka's own tool. Changes nothing."""
 
     def test_leads_to_the_origins(self):
-        """Also for what only an earlier plan of the run moved; what is where it was is not in it."""
+        """Including moves of an earlier plan of the run; partitions at their origin are not in the file."""
         kube = world(resource(), succeeded())
         done = undo(kube, "r", "-n", "kafka", "--print")
         assert (done.code, done.err) == (0, "")
@@ -246,7 +246,7 @@ class TestPrint:
         assert kube.writes == []
 
     def test_partitions_that_the_run_left_alone_are_mentioned(self):
-        """On stderr: stdout is the file."""
+        """On stderr, because stdout is the file."""
         done = undo(world(resource(skipped=2), succeeded()), "r", "-n", "kafka", "--print")
         assert json.loads(done.out) == WAY_BACK
         assert "skipped 2 partitions" in done.err
@@ -259,7 +259,7 @@ class TestPrint:
 
     @pytest.mark.parametrize("outcome", [RunOutcome.ABANDONED, RunOutcome.REVERTED, RunOutcome.ROLLED_BACK_PARTIALLY])
     def test_a_run_that_ended_half_way(self, outcome):
-        """Where its partitions are now is not known, so original_replicas, which would say so, is absent."""
+        """The present replicas are unknown, so original_replicas is absent."""
         done = undo(world(None, succeeded(outcome=outcome)), "--uid", UID, "--print")
         rows = json.loads(done.out)["partitions"]
         assert [row["replicas"] for row in rows] == [[1, 2]] * 3
@@ -286,7 +286,7 @@ class TestPrint:
         ids=["uid", "uid yes", "both", "neither", "nothing"],
     )
     def test_wrong_usage(self, arguments):
-        """Without the resource only --print is possible, and it is one or the other."""
+        """Without the resource only --print is possible, and a name and --uid exclude each other."""
         kube = world(resource(), succeeded())
         assert undo(kube, *arguments).code == 2
         assert kube.writes == []
@@ -294,7 +294,7 @@ class TestPrint:
 
 class TestMissing:
     def test_a_missing_resource_fails_and_names_what_is_kept(self):
-        """The uid is what a person no longer has once the resource is gone."""
+        """Users no longer know the uid once the resource is gone."""
         done = undo(world(None, succeeded()), "r", "-n", "kafka", "--yes")
         assert (done.code, done.out) == (1, "")
         assert done.err.startswith("failed (NotFound): KafkaRebalance kafka/r not found; kept runs of that name: ")
@@ -307,7 +307,7 @@ class TestMissing:
 
 class TestWayBack:
     def test_counts(self):
-        """Bytes: size times the original replicas that the target does not have."""
+        """Bytes: size times the number of original replicas that the target lacks."""
         errands = [
             PartitionMove(tp(0), "", replicas_of(1, 2, 3), replicas_of(1, 2, 3), replicas_of(1, 4, 5), 10),
             PartitionMove(tp(1), "", replicas_of(1, 2), replicas_of(1, 2), replicas_of(1, 2), 100),

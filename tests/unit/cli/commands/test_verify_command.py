@@ -1,4 +1,4 @@
-"""kafka-rebalance verify: what it says of partitions, leaders and throttles, and its exit code."""
+"""kafka-rebalance verify: what it reports of partitions, leaders and throttles, and its exit code."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def state(number: int, *ids: int, adding: tuple[int, ...] = (), removing: tuple[
 
 
 class Cluster:
-    """Answers what it is asked; whoever writes to it fails."""
+    """Answers read requests; it has no methods for writes."""
 
     def __init__(self, *states: PartitionState) -> None:
         self.states = {s.tp: s for s in states}
@@ -69,7 +69,7 @@ DONE = (state(0, 1, 2), state(1, 1, 2), state(2, 1, 2))
 
 class TestOutcomes:
     def test_all_done(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Exit 0, in the words of Kafka's tool."""
+        """Exit 0, with the messages of Kafka's tool."""
         done = run(Cluster(*DONE), monkeypatch=monkeypatch)
         assert (done.exit_code, done.stderr) == (0, "")
         assert done.stdout.splitlines() == [
@@ -80,7 +80,7 @@ class TestOutcomes:
         ]
 
     def test_not_yet(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Exit 1: in flight, in another order, and gone."""
+        """Exit 1: in flight, in another order, or gone."""
         moving = state(0, 1, 2, 3, adding=(1,), removing=(3,))
         done = run(Cluster(moving, state(1, 2, 1)), monkeypatch=monkeypatch)
         assert done.exit_code == 1
@@ -92,19 +92,19 @@ class TestOutcomes:
         assert "0 of 3 partitions are completed, 1 in flight, 1 different, 1 missing." in done.stdout
 
     def test_in_flight_to_somewhere_else(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Kafka's tool does not tell; a step of the operator is one such."""
+        """Kafka's tool does not report this; a step of the operator is an example."""
         elsewhere = state(0, 1, 2, 3, adding=(3,))
         done = run(Cluster(elsewhere, *DONE[1:]), monkeypatch=monkeypatch)
         assert done.exit_code == 1
         assert "t-0 is being reassigned to other replicas: 1,2,3 now." in done.stdout
 
     def test_in_flight_although_the_list_is_there(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Something is under way that was not asked for: not done, as Kafka's tool says too."""
+        """A reassignment that was not requested is in flight: not complete, as in Kafka's tool."""
         done = run(Cluster(state(0, 1, 2, adding=(2,)), *DONE[1:]), monkeypatch=monkeypatch)
         assert done.exit_code == 1
 
     def test_leaders(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Done all the same."""
+        """It still counts as complete."""
         done = run(Cluster(state(0, 1, 2, leader=2), *DONE[1:]), monkeypatch=monkeypatch)
         assert done.exit_code == 0
         assert "t-0 is led by 2; its preferred leader is 1." in done.stdout
@@ -112,7 +112,7 @@ class TestOutcomes:
 
 class TestThrottles:
     def test_left(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Named, not taken away, and no reason for another exit code; what is in a broker's file is not left over."""
+        """Named, not removed, and without effect on the exit code; a rate in a broker's file is not left over."""
         cluster = Cluster(*DONE)
         cluster.rates[2] = {LEADER_RATE: ConfigValue("900", ConfigSource.DYNAMIC_BROKER)}
         cluster.rates[3] = {FOLLOWER_RATE: ConfigValue("900", ConfigSource.STATIC_BROKER)}

@@ -14,7 +14,7 @@ from kafka_rebalance.reasons import Reason
 
 
 class Readings(KubeInMemory):
-    """An API server that shows the resource as it was at one reading after the other; at the end it is gone."""
+    """An API server that returns one version of the resource per read; at the end the resource is gone."""
 
     def __init__(self, *bodies):
         super().__init__()
@@ -46,10 +46,10 @@ def watch(*bodies, options=()):
 
 
 class TestTheEnd:
-    """0 for a good end, 1 for none."""
+    """0 after success, 1 after failure."""
 
     def test_one_that_was_never_there_is_no_good_end(self):
-        """Or a script would take a misspelt name for a rebalance that is done."""
+        """Otherwise a script would mistake a misspelt name for a completed rebalance."""
         done = watch()
         assert done.code == 1
         assert done.err == "failed (NotFound): KafkaRebalance kafka/r not found\n"
@@ -70,10 +70,10 @@ class TestTheEnd:
 
 
 class TestLines:
-    """What a pipe or a log gets."""
+    """The output to a pipe or a log."""
 
     def test_a_state_is_told_with_its_message(self):
-        """It says what is waited for, and what somebody has to do."""
+        """It says what the rebalance waits for, and what the user has to do."""
         told = watch(WAITING, DONE).out.splitlines()
         assert "Suspended: spec.execution.suspend is set; no new step is started" in told
         assert "Succeeded: 3 of 3 partitions are at their targets" in told

@@ -1,4 +1,4 @@
-"""kafka-rebalance explain: budgets, a minimum gain, pinned topics and topics that are balanced, in words and fields."""
+"""kafka-rebalance explain: budgets, minimum gain, pinned topics and balanced topics, in sentences and fields."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def told(described: dict[str, Any], *arguments: str) -> dict[str, Any]:
 
 class TestBudget:
     def test_the_whole_plan(self) -> None:
-        """What was allowed, what full balance takes, what is left, and where."""
+        """The budget, the cost of full balance, the remaining imbalance, and where it is."""
         document = told(SKEWED, "--max-replica-moves", "1")
         assert document["budget"] == {"maxReplicaMoves": 1, "reached": True}
         assert document["withoutLimits"] == {
@@ -77,7 +77,7 @@ class TestBudget:
         assert "1 replica moves. Proven: no plan that meets the goals to the same extent moves fewer." in why
 
     def test_a_broker(self) -> None:
-        """Its share is that of full balance, and why it is beyond it is said."""
+        """Its share is that of full balance, and the text says why it is above it."""
         document = told(SKEWED, "--max-replica-moves", "1", "--broker", "0")
         assert document["broker"]["share"] == {"low": 2, "high": 2, "replicas": 6, "brokers": 3}
         assert (
@@ -94,34 +94,34 @@ class TestBudget:
         assert sorted(lines) == [*["Not done"] * 4, *["The plan without the budget has it on the same brokers."] * 2]
 
     def test_bytes(self) -> None:
-        """A budget in bytes is told in bytes, beside the moves."""
+        """A budget in bytes is reported in bytes, next to the moves."""
         why = told(SKEWED, "--max-data-to-move", "2Mi", "--max-replica-moves", "3")["why"]
         [reached] = [line for line in why if line.startswith("The movement budget is reached")]
         assert "full balance takes 4 replica moves and 4.0 MiB, the budget is 3 replica moves and 2.0 MiB" in reached
         assert reached.endswith("This plan takes 2 replica moves and 2.0 MiB.")
 
     def test_a_broker_that_is_not_emptied(self) -> None:
-        """It is said to hold what it shall not, and why."""
+        """The text says which replicas stay on the drained broker, and why."""
         budget = ("--decommission", "2", "--max-replica-moves", "1")
         assert "Not drained, although they must not hold replicas: 2 (holds 1)." in told(LEAVING, *budget)["why"]
         why = told(LEAVING, *budget, "--broker", "2")["why"]
         assert "1 replica stays on it: full balance takes 2 replica moves, the budget is 1 replica move." in why
 
     def test_not_reached(self) -> None:
-        """The plan is that of full balance, and shares are its own."""
+        """The plan is that of full balance, and so are the shares."""
         document = told(SKEWED, "--max-replica-moves", "4")
         assert document["budget"] == {"maxReplicaMoves": 4, "reached": False}
         assert "withoutLimits" not in document
         assert "The movement budget of 4 replica moves is not reached." in document["why"]
 
     def test_where_topics_are_balanced(self) -> None:
-        """Nothing is called proved that is not."""
+        """Nothing is called proven that is not."""
         why = told(BY_TOPIC, "--balance", "PerTopic", "--max-replica-moves", "1")["why"]
         assert any(line.endswith("whether a better plan is within the budget is not proven.") for line in why)
         assert "1 replica moves. Whether fewer are possible is not proven." in why
 
     def test_squares_of_topics(self) -> None:
-        """Pinned topics are not among them, and are not said to be."""
+        """Pinned topics are not included, and the text does not say that they are."""
         rows = cluster(
             *((t, n, [b]) for b, t in enumerate(("a", "b", "pin")) for n in range(3)), racks=(None, None, None)
         )
@@ -130,7 +130,7 @@ class TestBudget:
         assert squares.startswith("The sum of the squares of target brokers' counts of each topic that may move is 14")
 
     def test_what_is_proved_of_topics(self) -> None:
-        """A plan that is proved to be the best within the budget is said to be."""
+        """A plan that is proven to be the best within the budget is described as such."""
         tp = TopicPartition("a", 0)
         brokers = (Broker(BrokerId(0)), Broker(BrokerId(1)))
         partitions = tuple(PartitionInput(TopicPartition("a", n), replicas_of(0)) for n in range(4))
@@ -145,7 +145,7 @@ class TestBudget:
 
 class TestGain:
     def test_too_small(self) -> None:
-        """Both figures, and no certificate of nothing."""
+        """Both figures, and no certificate of an empty plan."""
         document = told(SKEWED, "--minimum-gain", "67")
         assert document["plan"]["reason"] == "GainTooSmall"
         assert (
@@ -165,7 +165,7 @@ class TestGain:
         )
 
     def test_too_small_within_a_budget(self) -> None:
-        """What the budget buys is judged, and full balance, which gains enough, is not said to gain too little."""
+        """The plan within the budget is judged; the text does not say that full balance gains too little."""
         limits = ("--max-replica-moves", "1", "--minimum-gain", "25")
         document = told(SKEWED, *limits)
         assert document["budget"] == {"maxReplicaMoves": 1, "reached": True}
@@ -184,7 +184,7 @@ class TestGain:
         )
 
     def test_enough_within_a_budget(self) -> None:
-        """The figures are those of what the budget buys."""
+        """The figures are those of the plan within the budget."""
         assert (
             "The minimum gain of 16 % is met: the fullest broker holds 6 and holds 5 after 1 replica move, 16.6 % less."
             in told(SKEWED, "--max-replica-moves", "1", "--minimum-gain", "16")["why"]
@@ -192,7 +192,7 @@ class TestGain:
 
     @pytest.mark.parametrize("balance", ["PerTopic", "Both"])
     def test_of_topics(self, balance: str) -> None:
-        """Totals are even and stay so: it is the topics that gain, and that are told."""
+        """Totals are balanced and stay so: the topics gain, and the text says so."""
         topics = (
             "summed over the topics that may move, the fullest broker of each holds 6 of it and holds 4 after 2 "
             "replica moves, 33.3 % less."
@@ -204,7 +204,7 @@ class TestGain:
         )
 
     def test_forced(self) -> None:
-        """Nobody asks what is gained where a broker has to be emptied."""
+        """The gain does not matter if a broker has to be drained."""
         why = told(LEAVING, "--minimum-gain", "99", "--decommission", "2")["why"]
         assert "The minimum gain of 99 % does not apply: the plan has forced moves." in why
 
@@ -213,7 +213,7 @@ class TestPinned:
     ROWS = cluster(*(("pin", n, [0]) for n in range(5)), *(("t", n, [1]) for n in range(4)))
 
     def test_shares_count_them(self) -> None:
-        """Broker 0 has five pinned ones, more than a share: the others share the rest."""
+        """Broker 0 has five pinned replicas, more than a share: the others share the rest."""
         document = told(self.ROWS, "--pin-topics", "pin")
         why = document["why"]
         assert (
@@ -228,13 +228,13 @@ class TestPinned:
         assert [row["share"] and row["share"]["high"] for row in document["brokers"]] == [None, 2, 2]
 
     def test_fewer_than_the_others(self) -> None:
-        """One pinned replica and no other does not fill a broker while others have three: there is no share."""
+        """One pinned replica alone does not fill a broker while others have three: there is no share."""
         counts, racks = {BrokerId(0): 1, BrokerId(1): 3, BrokerId(2): 3}, dict.fromkeys(map(BrokerId, range(3)))
         shares = FairShares(counts, racks, {BrokerId(0): 1})
         assert [shares.of(b) for b in racks] == [None] * 3
 
     def test_within_a_share(self) -> None:
-        """A broker with fewer than its share gets the rest of it."""
+        """A broker below its share gets the rest of it."""
         rows = cluster(("pin", 0, [0]), *(("t", n, [1]) for n in range(5)))
         document = told(rows, "--pin-topics", "pin", "--broker", "0")
         assert document["broker"]["share"] == {"low": 2, "high": 2, "replicas": 6, "brokers": 3}
@@ -246,7 +246,7 @@ class TestPinned:
         ]
 
     def test_on_a_broker_to_be_emptied(self) -> None:
-        """It stays there all the same, and is said to."""
+        """It stays there, and the text says so."""
         why = told(self.ROWS, "--pin-topics", "pin", "--decommission", "0")["why"]
         assert "5 of these replicas stay on brokers that must not hold replicas, outside any share." in why
         of_broker = told(self.ROWS, "--pin-topics", "pin", "--decommission", "0", "--broker", "0")["why"]
@@ -255,7 +255,7 @@ class TestPinned:
 
 class TestTopics:
     def test_per_topic(self) -> None:
-        """Totals are even; shares are those of topics, and no total is called one."""
+        """Totals are balanced; shares are per topic, and no total is called a share."""
         document = told(BY_TOPIC, "--balance", "PerTopic")
         assert document["topics"] == {
             "evenOverAll": 2,
@@ -274,7 +274,7 @@ class TestTopics:
         )
 
     def test_a_pinned_topic_has_no_share(self) -> None:
-        """Uneven as it is, it is not among those that are evened out, nor outside any share."""
+        """Though unbalanced, it is not among the balanced topics, nor outside any share."""
         rows = [(t, n, [b]) for b, t in enumerate("ab") for n in range(3)]
         pinned = [("pin", n, [0]) for n in range(5)]
         document = told(cluster(*rows, *pinned, racks=(None, None)), "--balance", "PerTopic", "--pin-topics", "pin")
@@ -282,7 +282,7 @@ class TestTopics:
         assert [row["topics"]["outsideAfter"] for row in document["brokers"]] == [0, 0]
 
     def test_a_partition(self) -> None:
-        """Why it leaves, and what it arrives at, in terms of its topic."""
+        """The reason for leaving and the counts at its destination, in terms of its topic."""
         moved = next(
             document
             for n in range(3)
@@ -300,7 +300,7 @@ class TestTopics:
         ]
 
     def test_the_larger_share_is_for_some(self) -> None:
-        """Three replicas over two brokers: only one can have two, so one of two times two gives one."""
+        """Three replicas on two brokers: only one may have two, so one of two brokers with two gives one away."""
         rows = cluster(*(("a", n, [n % 2]) for n in range(4)))
         why = [
             line
@@ -314,7 +314,7 @@ class TestTopics:
         )
 
     def test_topics_that_give_way(self) -> None:
-        """Both: what leaves for the totals is not said to be above its topic's share."""
+        """Both: a replica that leaves for the totals is not described as above its topic's share."""
         document = told(GIVING_WAY, "--balance", "Both")
         assert document["topics"]["givingWay"] == 1
         assert "1 topic less even, because totals take precedence" in " ".join(document["why"])
@@ -324,7 +324,7 @@ class TestTopics:
 
     @pytest.mark.parametrize(("balance", "header"), [("PerTopic", False), ("Both", True)])
     def test_as_a_table(self, balance: str, *, header: bool) -> None:
-        """Columns for topics, and for totals where these are a goal."""
+        """Columns for topics, and for totals if these are a goal."""
         headers = run("--balance", balance, cluster=BY_TOPIC)[1].partition("BROKER")[2].splitlines()[0]
         assert "TOPICS OUTSIDE SHARE" in headers
         assert ("SHARE" in headers.replace("TOPICS OUTSIDE SHARE", "")) == header

@@ -1,4 +1,4 @@
-"""kafka-rebalance explain where two things look alike: order and set, bound and count, an exchange and a loss."""
+"""kafka-rebalance explain where two cases look alike: order or set, bound or count, exchange or loss."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def moved(number: int, current: tuple[int, ...], target: tuple[int, ...]) -> Pla
 
 
 class TestExchangesWithinATopic:
-    """A copy is exchanged within its topic where the broker has a share of it, and ends with no fewer than before."""
+    """A replica is exchanged within its topic if the broker has a share of it and ends with no fewer than before."""
 
     @pytest.mark.parametrize("balance", [Balance.PER_TOPIC, Balance.BOTH])
     def test_as_many_come_back(self, balance: Balance) -> None:
@@ -44,14 +44,14 @@ class TestExchangesWithinATopic:
         assert (whys[0], whys[1]) == (Why.TOPIC_EXCHANGE, Why.TOPIC_SHARE)
 
     def test_fewer_come_back(self) -> None:
-        """Nor is it above its share, which a budget keeps it from: the totals are what is left to say."""
+        """It is not above its share either, because of the budget: only the totals remain as the reason."""
         goals = {"balance": Balance.PER_TOPIC, "max_replica_moves": 1}
         made = Plan((moved(0, (0,), (1,)),), Certificate(0, optimal=False), imbalance=Imbalance(5, 3))
         explained = Explanation(asked((0,), (1,), (2,), **goals), made)
         assert [d.why for d in explained.departures] == [Why.SHARE]
 
     def test_of_a_topic_without_shares(self) -> None:
-        """It gives way to the totals, and what comes back of it is no reason."""
+        """The topic gives way to the totals, so replicas that come back are not the reason."""
         made = Plan(
             (moved(0, (0,), (1,)), moved(2, (1,), (0,)), moved(3, (1,), (0,))),
             Certificate(0, optimal=False),
@@ -65,7 +65,7 @@ class TestOrder:
     """Brokers are compared as sets, lists with their order."""
 
     def test_the_same_brokers_in_another_order(self) -> None:
-        """Without the limit the list is another one; that is no copy that was not made."""
+        """Without the limit the order is different; that is not a replica that was not moved."""
         request = asked((0, 1), (0, 1), brokers=2, minimum_gain=50)
         explained = Explanation(request, Plan((), Certificate(0, optimal=True), reason="GainTooSmall"))
         accounts = [explained.partition(TopicPartition("t", n)) for n in (0, 1)]
@@ -86,7 +86,7 @@ class TestOrder:
 
 class TestBounds:
     def test_what_is_left_and_what_is_proved(self) -> None:
-        """The squares of the plan, and the least that any has: two numbers, where they differ."""
+        """The squares of the plan and their lower bound: two figures if they differ."""
         made = Plan((moved(0, (0,), (1,)),), Certificate(1, optimal=False), imbalance=Imbalance(26, 24))
         explained = Explanation(asked(*[(0,)] * 6, max_replica_moves=1), made)
         [squares] = [line for line in limits.of_plan(explained) if line.startswith("The sum of the squares of ")]
@@ -97,7 +97,7 @@ class TestBounds:
 
 
 class TestBrokersWithoutAShare:
-    """A broker that holds nothing but pinned replicas, more than the others have, is in no share."""
+    """A broker that holds only pinned replicas, more than the others have, has no share."""
 
     PINNED = ("--pin-topics", "pin")
 

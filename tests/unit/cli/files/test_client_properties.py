@@ -1,4 +1,4 @@
-"""--command-config: the properties file of Kafka's own tools, and what of it is refused."""
+"""--command-config: the properties file of Kafka's own tools, and what the CLI refuses in it."""
 
 import ssl
 import subprocess
@@ -25,7 +25,7 @@ TLS = "security.protocol=SSL\n"
 
 @pytest.fixture(scope="module")
 def pem(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with cert.pem, key.pem, both in client.pem, and the key with a password in locked.pem."""
+    """A directory with cert.pem, key.pem, both in client.pem, and the encrypted key in locked.pem."""
     directory = tmp_path_factory.mktemp("pem")
 
     def openssl(*arguments: str) -> None:
@@ -35,7 +35,7 @@ def pem(tmp_path_factory: pytest.TempPathFactory) -> Path:
     openssl("req", "-x509", *new_key, "-subj", "/CN=kafka", "-days", "2", "-out", "cert.pem")
     openssl("pkey", "-in", "key.pem", "-aes128", "-passout", f"pass:{PASSWORD}", "-out", "locked.pem")
     certificate, key = (directory.joinpath(name).read_text() for name in ("cert.pem", "key.pem"))
-    # What openssl pkcs12 puts before each block.
+    # openssl pkcs12 writes these lines before each block.
     directory.joinpath("client.pem").write_text(
         f"Bag Attributes\n    friendlyName: me\n{key}subject=CN=me\n{certificate}"
     )
@@ -61,21 +61,21 @@ def inline(path: Path) -> str:
 
 
 class TestFile:
-    """Java's format, as java.util.Properties reads it."""
+    """Java's format, as read by java.util.Properties."""
 
     def test_comments_separators_continuations_and_escapes(self) -> None:
         found = parse_properties(b"# no\n! no\na = 1\nb: 2 \nc 3\nd=x,\\\n   y\ne=caf\\u00e9\nf=caf\xe9\na=4\n")
         assert found == {"a": "4", "b": "2", "c": "3", "d": "x,y", "e": "café", "f": "café"}
 
     def test_a_broken_escape_is_named_by_its_line(self) -> None:
-        """It is part of a value, so it is not quoted."""
+        """The escape is part of a value, so it is not quoted."""
         with pytest.raises(ValueError, match=r"^line 3: .u must be followed") as refused:
             parse_properties(rb"a=1" + b"\n\n" + rb"sasl.password=\u00zz")
         assert "00zz" not in repr(refused.value)
         assert refused.value.__cause__ is None
 
     def test_what_concerns_other_clients_is_ignored(self) -> None:
-        """Time-outs and names of other tools; what the protocol has no use for; an empty value."""
+        """Timeouts and settings of other tools, settings that the protocol does not use, and empty values."""
         ignored = "client.id=x\ndefault.api.timeout.ms=60000\nssl.truststore.location=a.jks\nsasl.mechanism=GSSAPI\n"
         assert read(ignored) == ConnectionSettings(SERVERS)
         others = "sasl.kerberos.service.name=kafka\nsasl.login.refresh.buffer.seconds=3\nsasl.login.class=\n"
@@ -87,7 +87,7 @@ class TestCredentials:
     @pytest.mark.parametrize("mechanism", list(SaslMechanism))
     @pytest.mark.parametrize("transport", ["PLAINTEXT", "ssl"])
     def test_of_the_login_module(self, mechanism: SaslMechanism, transport: str) -> None:
-        """The protocol in any case, as Kafka takes it."""
+        """The protocol in upper or lower case, as in Kafka."""
         module = PLAIN if mechanism is SaslMechanism.PLAIN else SCRAM
         found = read(
             f"security.protocol=SASL_{transport}\nsasl.mechanism={mechanism}\n"
@@ -107,7 +107,7 @@ class TestCredentials:
         ],
     )
     def test_quotes_as_java_reads_them(self, written: str, meant: str) -> None:
-        """Backslashes count twice: for the properties file, then for the login module's options."""
+        """Backslashes are unescaped twice: for the properties file, then for the login module's options."""
         jaas = f"{SCRAM} required password={written} username=operator;"
         found = connection_settings(
             {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.jaas.config": jaas}, SERVERS
@@ -140,7 +140,7 @@ class TestCredentials:
 
 
 class TestCertificates:
-    """PEM, in files or in the properties themselves."""
+    """PEM, in files or inline in the properties."""
 
     def test_in_files(self, pem: Path) -> None:
         found = read(
@@ -152,7 +152,7 @@ class TestCertificates:
         assert isinstance(kafka_python_config(found)["ssl_context"], ssl.SSLContext)
 
     def test_in_properties(self, pem: Path) -> None:
-        """Their lines are joined by blanks then, which OpenSSL does not read."""
+        """Inline, their lines are joined by blanks, which OpenSSL does not read."""
         found = read(
             f"{TLS}ssl.truststore.type=PEM\nssl.truststore.certificates={inline(pem / 'cert.pem')}\n"
             f"ssl.keystore.type=PEM\nssl.keystore.certificate.chain={inline(pem / 'cert.pem')}\n"
@@ -199,7 +199,7 @@ class TestCertificates:
 
 
 class TestRefusals:
-    """A connection less strict than was asked for is worse than none: what cannot be followed is named."""
+    """A connection that is less strict than requested is worse than none: unsupported settings are named."""
 
     @pytest.mark.parametrize(
         ("text", "name"),
@@ -228,7 +228,7 @@ class TestRefusals:
 
 
 class TestOptions:
-    """What a command makes of its two options."""
+    """How a command combines its two options."""
 
     @pytest.fixture
     def file(self, tmp_path: Path) -> Path:
@@ -272,7 +272,7 @@ class TestOptions:
     def test_a_refusal_is_wrong_usage_and_shows_no_secret(
         self, file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """One line, whose option is named; not even a traceback would show what is behind it."""
+        """One line that names the option; not even a traceback would show the secret."""
         file.write_text(f"{SASL}{LOGIN.strip()[:-1]}\nsasl.password={PASSWORD}\n")
         monkeypatch.setattr(sys, "argv", ["kafka-rebalance", "snapshot", "--command-config", str(file)])
         monkeypatch.setenv("COLUMNS", "500")

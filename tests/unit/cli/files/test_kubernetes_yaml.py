@@ -1,4 +1,4 @@
-"""YAML for Kubernetes: duplicate keys, aliases, and text that stays text."""
+"""YAML for Kubernetes: duplicate keys, aliases, and strings that stay strings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOT_TEXT_FOR_KUBECTL = [
 
 
 class TestKeys:
-    """A duplicate key is refused with its line: PyYAML would silently keep the last value."""
+    """A duplicate key is refused with its line; PyYAML would silently keep the last value."""
 
     @pytest.mark.parametrize(
         ("text", "key", "line"),
@@ -54,7 +54,7 @@ class TestRefused:
 
     @pytest.mark.parametrize("values", ["[x, x]", "{x: x}", "x"])
     def test_aliases_of_aliases(self, values: str) -> None:
-        """A few lines of them stand for more than any memory holds."""
+        """A few lines of them expand to more than fits in memory."""
         tens = (f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 20))
         with pytest.raises(ValueError, match=r"^not YAML: line 3, column \d+: more than 12 aliases"):
             load_all(f"a0: &a0 {values}\n{''.join(tens)}".encode())
@@ -70,7 +70,7 @@ class TestText:
 
     @pytest.mark.parametrize("text", NOT_TEXT_FOR_KUBECTL)
     def test_is_written_in_quotes(self, text: str) -> None:
-        """Where kubectl would read something else."""
+        """If kubectl would not read a string."""
         written = dump_all([{"a": text, text: "a"}])
         assert written == f"a: '{text}'\n'{text}': a\n"
         assert load_all(written.encode()) == [{"a": text, text: "a"}]

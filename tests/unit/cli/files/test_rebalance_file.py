@@ -1,4 +1,4 @@
-"""The KafkaRebalance in a file: which document it is, and what is refused."""
+"""The KafkaRebalance in a file: which document is used, and what is refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def read(text: str) -> dict[str, Any]:
 
 class TestDocument:
     def test_among_others(self) -> None:
-        """A Secret beside it and Strimzi's resource of the same kind are ignored."""
+        """A Secret in the same file and Strimzi's resource of the same kind are ignored."""
         others = (
             "---\nkind: Secret\n---\napiVersion: kafka.strimzi.io/v1beta2\nkind: KafkaRebalance\nspec: {mode: full}\n"
         )
@@ -65,7 +65,7 @@ class TestDocument:
             read("spec: &x\n  kafka: {a: b}\n  topics: *x\n")
 
     def test_nulls_are_absent(self) -> None:
-        """Templates render them for values that nobody gave; Kubernetes drops them."""
+        """Templates render nulls for unset values; Kubernetes drops them."""
         found = read("metadata: {name: a, labels: , annotations: {}, namespace: }\nspec: {a: [{b: , c: 1}], d: }\n")
         assert found["metadata"] == {"name": "a", "annotations": {}}
         assert found["spec"] == {"a": [{"c": 1}]}
@@ -73,7 +73,7 @@ class TestDocument:
 
 class TestSpec:
     def test_incomplete(self) -> None:
-        """It may be begun with, and cannot be planned with."""
+        """It can be used as a base, but not for planning."""
         text = (HEAD + "spec: {priority: 1}\n").encode()
         assert read_rebalance(text)["spec"] == {"priority": 1}
         with pytest.raises(ValueError, match=r"^spec\.kafka: "):
@@ -84,7 +84,7 @@ class TestSpec:
         assert read_spec(text.encode()).kafka.bootstrap_servers == "kafka:9092"
 
     def test_a_window_that_never_opens(self) -> None:
-        """The API server would take it, and nothing would ever move."""
+        """The API server would accept it, and nothing would ever move."""
         windows = [{"cron": "0 0 30 2 *", "duration": "1h"}]
         with pytest.raises(ValueError, match=r"spec\.execution\.windows\[0\]: cron '0 0 30 2 \*': bad day-of-month"):
             spec_of({"kafka": KAFKA, "execution": {"windows": windows}})

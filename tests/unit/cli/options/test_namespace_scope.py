@@ -1,4 +1,4 @@
-"""Which namespaces an operator watches, as commands are told it."""
+"""The options that tell commands which namespaces an operator watches."""
 
 import click
 import pytest
@@ -28,13 +28,13 @@ class TestWatchedNamespaces:
 
     @pytest.mark.parametrize("arguments", [[], ["--namespace", "a", "--all-namespaces"]])
     def test_one_or_the_other(self, arguments):
-        """Neither would watch nothing, both would contradict each other."""
+        """Neither option would watch nothing, both would be contradictory."""
         refused = CliRunner().invoke(show, arguments)
         assert (refused.exit_code, "either --namespace or --all-namespaces" in refused.output) == (2, True)
 
     @pytest.mark.parametrize("name", ["team-*", "a/b", "", "A", "a,b", "x" * 64])
     def test_what_is_no_name_is_refused(self, name):
-        """kopf would take the first for a pattern and, without the right to list namespaces, watch nothing."""
+        """kopf would use the first as a pattern and, without the permission to list namespaces, watch nothing."""
         refused = CliRunner().invoke(operator, ["--namespace", name])
         assert (refused.exit_code, f"{name!r} is not a valid namespace name" in refused.output) == (2, True)
 

@@ -1,4 +1,4 @@
-"""kafka-rebalance status --batch: KIP-435's whole current batch."""
+"""kafka-rebalance status --batch: KIP-435's complete current batch."""
 
 import asyncio
 import json
@@ -38,10 +38,10 @@ def found(errands, *partitions, direction=Direction.FORWARD, brokers=range(10)):
 
 
 class TestBatch:
-    """KIP-435: the ongoing reassignments are all that is not at its final target; the batch is what moves now."""
+    """KIP-435: ongoing reassignments are all partitions not at their final target; the batch is what moves now."""
 
     def test_the_kips_own_example(self):
-        """(0,1,2,3,4) -> (5,6,7,8,9): the first step adds 5 in front. What is copied is not assigned yet."""
+        """(0,1,2,3,4) -> (5,6,7,8,9): the first step adds 5 in front. The copy does not count as assigned yet."""
         seen = found([errand(0, range(5), range(5, 10))], partition(0, [5, 0, 1, 2, 3, 4], adding=[5]))
         assert response(seen) == {
             "throttleTimeMs": 0,
@@ -66,7 +66,7 @@ class TestBatch:
         }
 
     def test_what_kafka_removes_is_not_in_the_steps_list(self):
-        """A step's list is what Kafka is bringing the partition to."""
+        """A step's list is the one that Kafka is moving the partition to."""
         seen = found([errand(0, [1, 2], [3, 2])], partition(0, [3, 1, 2], adding=[3], removing=[1]))
         assert seen.current[0].step == (3, 2)
 
@@ -78,7 +78,7 @@ class TestBatch:
         assert seen.planned == 3
 
     def test_a_partition_that_only_lacks_its_leader_is_at_its_target(self):
-        """An election is no reassignment."""
+        """An election is not a reassignment."""
         assert found([errand(0, [1, 2], [2, 1])], partition(0, [2, 1], leader=1)).ongoing == ()
 
     def test_topics_are_grouped_and_sorted(self):
@@ -89,14 +89,14 @@ class TestBatch:
         assert shape == [("a", [0]), ("b", [0, 1])]
 
     def test_in_a_rollback_the_targets_are_the_origins(self):
-        """Those of the run, also where a superseding plan was made half way; what is back is done."""
+        """The origins of the run, even after a plan was superseded half way; a partition that is back is done."""
         errands = [errand(0, [1, 2], [3, 2], planned_from=[4, 2]), errand(1, [1, 2], [3, 2])]
         states = [partition(0, [4, 2, 1], adding=[1]), partition(1, [1, 2])]
         seen = found(errands, *states, direction=Direction.ROLLBACK)
         assert [(row.tp.partition, row.target, row.step) for row in seen.ongoing] == [(0, (1, 2), (4, 2, 1))]
 
     def test_a_rollback_waits_for_a_broker_that_may_be_restarting(self):
-        """One look cannot tell for how long a broker has been away, so the partition is not given up here."""
+        """A single reading cannot tell how long a broker has been down, so the partition is not given up here."""
         seen = found([errand(0, [1, 2], [3, 2])], partition(0, [3, 2]), direction=Direction.ROLLBACK, brokers=[2, 3])
         assert [row.target for row in seen.ongoing] == [(1, 2)]
 
@@ -107,7 +107,7 @@ class TestBatch:
         assert [(row.tp.partition, row.target) for row in seen.ongoing] == [(1, (1, 2))]
 
     def test_what_is_left_alone_is_not_listed(self):
-        """Drifted or re-created partitions are no longer the plan's business."""
+        """Drifted or re-created partitions no longer belong to the plan."""
         of_old_topic = replace(errand(1, [1, 2], [3, 2]), topic_id="old")
         drifted, recreated = partition(0, [7, 8]), partition(1, [1, 2], topic_id="new")
         assert found([errand(0, [1, 2], [3, 2]), of_old_topic], drifted, recreated).ongoing == ()
@@ -122,7 +122,7 @@ class TestBatch:
 
 
 class TestHeading:
-    """Where the run goes, from what the resource and its run say."""
+    """The direction of the run, derived from the resource and its run."""
 
     @pytest.mark.parametrize(
         ("metadata", "spec", "run", "direction"),
@@ -169,10 +169,10 @@ def running(*, body=None, run_of=open_run_of, outcome=None):
 
 
 class TestBatchCommand:
-    """The stored plan against what Kafka lists now."""
+    """The stored plan compared with Kafka's present listing."""
 
     def test_every_partition_in_flight_is_there(self):
-        """A status has 20 rows; this has all, in both arrays, and nothing was written anywhere."""
+        """A status has 20 rows; this output has all of them, in both arrays, and nothing is written."""
         kube, kafka = running()
         done = run(kube, "r", "-n", "kafka", "--batch", "-o", "json", kafka=kafka)
         assert (done.code, done.err) == (0, "")
@@ -201,7 +201,7 @@ class TestBatchCommand:
 
     @pytest.mark.parametrize("outcome", [RunOutcome.SUCCEEDED, RunOutcome.UNDONE, None])
     def test_without_an_open_run_the_batch_is_empty(self, outcome):
-        """And Kafka is not asked at all."""
+        """Kafka is not contacted at all."""
         kube, _ = running(outcome=outcome) if outcome else (KubeInMemory(), None)
         kube.resources[REBALANCES, "kafka", "r"] = resource()
         done = run(kube, "r", "-n", "kafka", "--batch", "-o", "json")
@@ -211,7 +211,7 @@ class TestBatchCommand:
         assert run(kube, "r", "-n", "kafka", "--batch").out == "no run is open: nothing is in flight\n"
 
     def test_kafka_out_of_reach(self):
-        """Exit 1, what was asked and why, and what works without Kafka; nothing on stdout that looks like a batch."""
+        """Exit 1 with the request, the reason and the alternative without Kafka; stdout has nothing like a batch."""
         kube, kafka = running()
         kafka.failure = Transient("KafkaUnreachable", "No answer from Kafka at kafka:9092 to describe the cluster")
         done = run(kube, "r", "-n", "kafka", "--batch", "-o", "json", kafka=kafka)
@@ -221,7 +221,7 @@ class TestBatchCommand:
         assert kafka.closed
 
     def test_another_cluster_at_the_same_address(self):
-        """A port that is forwarded to another cluster must not answer for the one that the plan is for."""
+        """A port that is forwarded to another cluster must not answer for the cluster of the plan."""
         kube, kafka = running()
         kafka.cluster_id = "cluster-2"
         done = run(kube, "r", "-n", "kafka", "--batch", kafka=kafka)
@@ -240,7 +240,7 @@ class TestBatchCommand:
         assert "namespace elsewhere has no record of it" in done.err
 
     def test_credentials_are_used_and_never_printed(self):
-        """The connection is the resource's own; whatever fails, no Secret's content is in what is written."""
+        """The connection is the resource's own; no output contains the content of a Secret, whatever fails."""
         sasl = {"mechanism": "SCRAM-SHA-512", "secretRef": {"name": "login"}}
         body = resource(spec={"kafka": {"bootstrapServers": "kafka:9092", "sasl": sasl}})
         kube, kafka = running(body=body)
@@ -263,7 +263,7 @@ class TestBatchCommand:
 
 class TestBatchTable:
     def test_a_broker_that_did_not_tell_sizes(self, capsys):
-        """No number is better than a wrong one."""
+        """No figure is better than a wrong one."""
         seen = found([errand(0, [1, 2], [3, 4])], partition(0, [3, 4, 1, 2], adding=[3, 4]))
         print_batch(seen, {(tp(0), BrokerId(3)): 400})
         assert capsys.readouterr().out.splitlines()[1].split()[-2:] == ["3,4", "-"]
