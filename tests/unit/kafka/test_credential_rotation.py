@@ -63,7 +63,7 @@ async def no_model(_cluster_id):
 
 
 class World:
-    """``secrets`` are those that the client was made from, ``theirs`` those of another resource of the cluster."""
+    """``secrets`` made the client, ``theirs`` belong to another resource of the cluster."""
 
     def __init__(self, secrets=None, theirs=None):
         self.brokers, self.asked = Brokers(), 0
@@ -134,13 +134,13 @@ class TestEveryCall:
 
 class TestAdmin:
     async def test_what_works_is_left_alone(self):
-        """Whatever the Secrets contain meanwhile, also if they are gone."""
+        """Even if the Secrets have changed or are gone."""
         world = World(NEW)
         assert (await world.rounds(), world.asked, world.clients) == ("served", 0, [OLD])
 
     @pytest.mark.parametrize("secrets", [{"secrets": NEW}, {"secrets": OLD, "theirs": NEW}, {"theirs": NEW}])
     async def test_brokers_that_no_longer_let_us_in(self, secrets):
-        """From the next round on; the old client is closed. Credentials of another resource will do."""
+        """From the next round on; the old client is closed. Credentials of another resource work, too."""
         world = World(**secrets)
         world.brokers.password = "new"
         assert await world.rounds(1) == "KafkaAuthenticationFailed"
@@ -166,7 +166,7 @@ class TestAdmin:
 
     @pytest.mark.parametrize("mine", [OLD, None])
     async def test_brokers_that_are_away(self, mine):
-        """No reason to use credentials of another resource, which may have other rights: the brokers come back."""
+        """No reason to use credentials of another resource, which may have other permissions: the brokers return."""
         world = World(mine, replace(OLD, username="other"))
         world.brokers.away = True
         await world.rounds(1)

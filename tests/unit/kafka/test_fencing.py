@@ -1,4 +1,4 @@
-"""Only the leader sends orders; everybody reads."""
+"""Only the leader writes to Kafka; every operator may read."""
 
 import asyncio
 
@@ -59,7 +59,7 @@ def methods_of(port):
 
 class TestFence:
     def test_the_writer_is_what_is_fenced(self):
-        """A method that is added to the ports is tested here on its side."""
+        """A method that is added to one of the ports must be tested here on the same side."""
         assert (methods_of(KafkaWriter), methods_of(KafkaReader)) == (ORDERS.keys(), READINGS.keys())
 
     @pytest.mark.parametrize("name", ORDERS)
@@ -88,14 +88,14 @@ class TestFence:
         assert (name, READINGS[name]) in kafka.asked
 
     def test_the_last_check_is_made_by_the_client(self, monkeypatch):
-        """Right before it sends: reading the listing before takes time."""
+        """Right before it sends, because reading the listing takes time."""
         monkeypatch.setattr(adapter, "ConfluentClient", lambda _settings: None)
         monkeypatch.setattr(adapter, "ReassignmentClient", lambda _settings, before_order: before_order())
         with pytest.raises(Transient, match="does not hold the lease"):
             adapter.connect(None, Fence(lambda: False))
 
     async def test_what_was_sent_is_waited_for(self, kafka):
-        """An engine that is stopped abandons its order; the fence is idle only when Kafka has answered."""
+        """An engine that is stopped abandons its request; the fence is idle only when Kafka has answered."""
         fence, kafka.gate = Fence(lambda: True), asyncio.Event()
         sending = asyncio.create_task(adapter.connect(None, fence).elect_preferred([]))
         await asyncio.sleep(0)

@@ -102,7 +102,7 @@ class TestRefusals:
 
 
 class TestSecrets:
-    """Neither the settings, nor what client libraries print of theirs, nor an error shows a secret."""
+    """Neither the settings, nor the configs of the client libraries, nor an error shows a secret."""
 
     def test_repr(self, pair: tuple[str, str]) -> None:
         certificate, key = pair

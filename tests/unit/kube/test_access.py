@@ -1,4 +1,4 @@
-"""Finding the API server: an unusable kubeconfig is an error of one line that names the file."""
+"""Finding the API server: an unusable kubeconfig results in a one-line error with the file name."""
 
 import pytest
 

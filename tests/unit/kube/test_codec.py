@@ -1,4 +1,4 @@
-"""What stored records look like."""
+"""The format of stored records."""
 
 import gzip
 import json
@@ -40,7 +40,7 @@ def plan(partitions: int, topics: int = 1) -> Plan:
 
 
 class TestPlans:
-    """A plan is read as it was written, and always gives the same bytes."""
+    """A plan survives a round trip, and is always encoded to the same bytes."""
 
     def test_round_trip(self) -> None:
         before = plan(100, topics=7)
@@ -57,14 +57,14 @@ class TestPlans:
         assert decode_plan(encode_plan(made)) == made
 
     def test_what_given_lists_found_in_place(self) -> None:
-        """In the order of topics and numbers; not part of the hash."""
+        """Sorted by topic and number; not part of the hash."""
         named = tuple(TopicPartition(topic, number) for topic, number in (("a", 0), ("a", 7), ("b", 1)))
         made = replace(plan(3), in_place=named)
         assert decode_plan(encode_plan(made)) == made
         assert made.hash == plan(3).hash
 
     def test_elections(self) -> None:
-        """A list that stays is in the plan for its leader: it changes the hash."""
+        """An unchanged list is in the plan for its election, which changes the hash."""
         first, *rest = plan(4).partitions
         elected, left = (replace(first, target=first.current, elects=elects) for elects in (True, False))
         made, without = (replace(plan(4), partitions=(row, *rest)) for row in (elected, left))
@@ -126,7 +126,7 @@ class TestSize:
 
 
 class TestRuns:
-    """A run is read as it was written, open or closed."""
+    """A run survives a round trip, open or closed."""
 
     @pytest.mark.parametrize("outcome", [None, RunOutcome.ROLLED_BACK_PARTIALLY])
     def test_round_trip(self, outcome: RunOutcome | None) -> None:
@@ -154,7 +154,7 @@ class TestRuns:
         assert decode_run(encode_run(started)) == started
 
     def test_written_by_a_later_version(self) -> None:
-        """Fields that it added are ignored, so that a rollback to this version goes on with the run."""
+        """Fields that it added are ignored, so that an operator after a downgrade continues the run."""
         run = Run("u", "ns", "n", "cluster", "r-1", "sha256:a", "sha256:b", datetime(2026, 1, 1, 12, tzinfo=UTC))
         later = json.loads(encode_run(run)) | {"added": {"later": 1}}
         later["spent"] |= {"added": 1}
@@ -162,7 +162,7 @@ class TestRuns:
 
 
 class TestCorruption:
-    """What was not written by us is corrupt; nothing is guessed."""
+    """Any other format is corrupt; nothing is guessed."""
 
     @pytest.mark.parametrize(
         "payload",
@@ -197,7 +197,7 @@ class TestCorruption:
         ids=["too few brokers", "too many brokers", "too few lists", "too few numbers", "too few leaders"],
     )
     def test_columns_that_do_not_fit(self, numbers: list[int], replicas: list[list[int]], leaders: list[int]) -> None:
-        """A list is never read as that of another partition."""
+        """A list is never assigned to another partition."""
         group = {"topic": "a", "id": "i", "partitions": numbers, "replicas": replicas, "leaders": leaders}
         with pytest.raises(StoredStateCorrupt):
             decode_origins(pack({"format": 1, "topics": [group]}))
@@ -210,7 +210,7 @@ class TestCorruption:
 
 
 class TestShards:
-    """Pieces are below the API server's limit and add up."""
+    """Pieces are below the API server's limit and add up to the payload."""
 
     @pytest.mark.parametrize("size", [0, 1, SHARD_BYTES, SHARD_BYTES + 1, 3 * SHARD_BYTES])
     def test_cut(self, size: int) -> None:
@@ -222,7 +222,7 @@ class TestShards:
 
 
 class TestNames:
-    """Ids that differ only in case are different; so are keys that only look alike when joined."""
+    """Ids that differ only in case get different names; so do keys that are equal only when joined."""
 
     def test_distinct(self) -> None:
         assert object_name("ledger", "AbC") != object_name("ledger", "aBc")

@@ -1,4 +1,4 @@
-"""Of all operators with their records in one namespace at most one acts, whatever clocks and networks do."""
+"""Of all operators with records in one namespace at most one acts, whatever happens to clocks and networks."""
 
 import pytest
 from tests.fakes.lease_candidates import DURATION, ApiServer, Candidate, Machine, settle
@@ -34,7 +34,7 @@ async def candidate(api, machine):
 
 
 class TestLooking:
-    """A standby knows the age of its knowledge, for the readiness probe."""
+    """A standby knows how old its reading of the Lease is, for the readiness probe."""
 
     async def test_as_old_as_the_last_answer(self, api, machine, candidate):
         first, second = await candidate("a"), await candidate("b")
@@ -95,7 +95,7 @@ class TestAcquiring:
         assert second.acts
 
     async def test_same_identity_takes_its_own_at_once(self, api, candidate):
-        """A restarted container: its predecessor is dead."""
+        """A restarted container: its predecessor is gone."""
         await (await candidate("a")).end()
         again = await candidate("a")
         assert again.acts
@@ -151,24 +151,24 @@ class TestHolding:
     """An operator that may not be the only leader does not act."""
 
     async def test_not_after_the_process_was_stopped(self, machine, candidate):
-        """It knows from its own clock, before anything else in the process runs."""
+        """It detects this from its own clock, before any other code of the process runs."""
         first = await candidate("a")
         machine.jump(DURATION)
         assert not first.acts
 
     @pytest.mark.parametrize("stopped_for", [4, 9, 14, 15, 16, 60])
     async def test_never_two(self, api, machine, candidate, stopped_for):
-        """Cut off for any time, it stops acting before another begins."""
+        """However long it is cut off, it stops acting before another one starts."""
         first, second = await candidate("a"), await candidate("b")
         await machine.let_pass(7)
-        await first.end()  # renews no more, yet would go on acting
+        await first.end()  # no further renewals, but it would continue to act
         for _ in range(10 * stopped_for):
             await machine.let_pass(0.1)
             assert not (first.acts and second.acts)
         assert second.acts == (stopped_for > DURATION - 2)
 
     async def test_counts_from_before_the_renewal_was_sent(self, api, machine, candidate):
-        """The duration counts from when the request was sent, however late the answer."""
+        """The duration counts from when the request was sent, however late the answer is."""
         first = await candidate("a")
         api.takes_seconds = 4
         await machine.let_pass(5 + 4)
@@ -181,7 +181,7 @@ class TestHolding:
         assert not first.acts
 
     async def test_goes_on_after_an_outage(self, api, machine, candidate):
-        """It stops acting when the Lease expires, and acts again after a renewal if nobody took it."""
+        """It stops acting when the Lease expires, and acts again after a renewal if no one else took it."""
         first = await candidate("a")
         api.away = True
         await machine.let_pass(9)
@@ -194,7 +194,7 @@ class TestHolding:
         assert (api.holder, api.transitions) == ("a", 0)
 
     async def test_lost_answer_to_a_renewal(self, api, machine, candidate):
-        """What it reads then was written by itself: no reason to exit."""
+        """It then reads its own write: no reason to exit."""
         first = await candidate("a")
         api.lose_answers = True
         await machine.let_pass(5)
@@ -212,7 +212,7 @@ class TestHolding:
         assert api.lease["metadata"]["annotations"] == {"note": "x"}
 
     async def test_deleted_by_somebody(self, api, machine, candidate):
-        """Its holder does not know yet: the others wait as before, and the holder writes it again."""
+        """Its holder does not notice at once: the others wait as before, and the holder recreates it."""
         first, second = await candidate("a"), await candidate("b")
         await machine.let_pass(1)
         api.lease = None
@@ -239,7 +239,7 @@ class TestLosing:
         assert not first.acts
 
     async def test_taken_and_given_up_again(self, api, machine, candidate):
-        """The Lease is free, but what this process knows may be outdated."""
+        """The Lease is free, but the knowledge of this process may be outdated."""
         first = await candidate("a")
         api.lease["spec"] |= {"holderIdentity": "", "acquireTime": "2026-01-01T00:01:00.000000Z"}
         api.lease["metadata"]["resourceVersion"] = "99"
@@ -260,7 +260,7 @@ class TestLosing:
 
 
 class TestReleasing:
-    """After a clean stop nobody has to wait."""
+    """After a clean stop no operator has to wait."""
 
     async def test_the_next_takes_it_at_once(self, api, machine, candidate):
         first, second = await candidate("a"), await candidate("b")
@@ -282,7 +282,7 @@ class TestReleasing:
         assert api.holder == "c"
 
     async def test_a_renewal_that_is_still_on_its_way(self, api, candidate):
-        """The version that it knows is outdated by its own renewal."""
+        """Its known version is outdated by its own renewal."""
         first = await candidate("a")
         await first.end()
         api.lease["metadata"]["resourceVersion"] = "99"

@@ -15,7 +15,7 @@ class TestNeeded:
         assert {right.resource for right in rights if right.namespace} == {"configmaps", "leases"}
 
     def test_single_namespaces(self):
-        """Only in them and the operator's own."""
+        """Only in these and in the operator's own."""
         rights = needed(("a", "b"), "ops")
         assert {right.namespace for right in rights} == {"a", "b", "ops"}
         assert Right("get", "", "namespaces", "a") in rights

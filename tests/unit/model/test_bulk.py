@@ -1,4 +1,4 @@
-"""No search for cycles while a command makes its values; afterwards all is as it was."""
+"""The garbage collector is off while a command builds its values, and restored afterwards."""
 
 import gc
 
@@ -9,7 +9,7 @@ from kafka_rebalance.model.bulk import without_collector
 
 class TestWithoutCollector:
     def test_only_meanwhile(self) -> None:
-        """Also where the work fails."""
+        """Also if the work fails."""
         with without_collector():
             assert not gc.isenabled()
         assert gc.isenabled()

@@ -31,12 +31,12 @@ class TestKeys:
         ],
     )
     def test_an_unknown_key_is_refused(self, data: bytes, says: str) -> None:
-        """A typo must not quietly switch off what the key stands for."""
+        """A typo must not silently disable the setting."""
         with pytest.raises(ValueError, match=says):
             parse_cluster(data)
 
     def test_what_kafka_and_plan_write_is_read(self) -> None:
-        """Kafka's log_dirs, KIP-236's original_replicas, the version and plan's summary say nothing and do no harm."""
+        """Kafka's log_dirs, KIP-236's original_replicas, the version and plan's summary are accepted and ignored."""
         beside = {"log_dirs": ["any"], "original_replicas": [0]}
         assert parse_cluster(document(partition=beside, version=1, summary={})) == parse_cluster(document())
 
@@ -56,7 +56,7 @@ class TestKeys:
 
 class TestSizes:
     def test_a_wrong_size_is_named_with_its_partition(self) -> None:
-        """Rows without a size before it do not shift the index."""
+        """Earlier rows without a size do not shift the index."""
         rows = [PARTITION, PARTITION | {"partition": 1, "size": -1}]
         with pytest.raises(ValueError, match=r"partitions\[1\]\.size of topic-partition t-1: -1 is not between"):
             parse_cluster(json.dumps({"brokers": [], "partitions": rows}).encode())
@@ -64,18 +64,18 @@ class TestSizes:
 
 class TestLimit:
     def test_a_stream_is_read_up_to_the_limit(self) -> None:
-        """The limit itself is allowed, a byte more is refused."""
+        """The limit itself is allowed, one byte more is refused."""
         assert read_limited(io.BytesIO(b"x" * 1024), limit=1024) == b"x" * 1024
         with pytest.raises(ValueError, match=r"larger than 1\.0 KiB"):
             read_limited(io.BytesIO(b"x" * 1025), limit=1024)
 
     def test_reading_stops_at_the_limit(self) -> None:
-        """An endless stream ends."""
+        """Reading an endless stream ends."""
         with open("/dev/zero", "rb") as endless, pytest.raises(ValueError, match="larger than"):
             read_limited(endless, limit=1024)
 
     def test_gzip_counts_unpacked(self) -> None:
-        """A small file that unpacks to more than the limit is refused."""
+        """A small file that expands beyond the limit is refused."""
         packed = gzip.compress(document() + b" " * 100_000)
         assert len(packed) < 1024
         with pytest.raises(ValueError, match=r"larger than 1\.0 KiB"):

@@ -36,11 +36,11 @@ class TestRoundTrip:
         assert parse_load_model(render_load_model(MODEL)) == MODEL
 
     def test_plain_json_is_read_as_well(self) -> None:
-        """A person may unpack, look and hand it on."""
+        """A user may unpack it, look at it and pass it on."""
         assert parse_load_model(gzip.decompress(render_load_model(MODEL))) == MODEL
 
     def test_the_same_model_gives_the_same_bytes(self) -> None:
-        """Neither the time nor the order of the mapping shows."""
+        """They depend neither on the time nor on the order of the mapping."""
         turned = LoadModel(
             MODEL.source,
             MODEL.measured_at,
@@ -52,7 +52,7 @@ class TestRoundTrip:
         assert render_load_model(turned) == render_load_model(MODEL)
 
     def test_an_unknown_rate_counts_as_nothing_but_stays_unknown(self) -> None:
-        """The planner adds up numbers; whoever reports can tell 0 from unknown."""
+        """The planner adds up numbers; reports can tell 0 from unknown."""
         model = parse_load_model(render_load_model(MODEL))
         tp = TopicPartition("orders", 0)
         assert model.partitions[tp].bytes_in_per_second is None
@@ -88,7 +88,7 @@ class TestBadArtefacts:
         ],
     )
     def test_is_refused_with_what_is_wrong(self, data: bytes, why: str) -> None:
-        """Refused, never a stack trace, and the message names the fault."""
+        """Refused without a stack trace, and the message names the fault."""
         with pytest.raises(Refused, match=why) as refusal:
             parse_load_model(data)
         assert refusal.value.reason == "LoadModelInvalid"
@@ -100,18 +100,18 @@ class TestFreshness:
         check_fresh(MODEL, NEWEST + timedelta(hours=1), timedelta(hours=1))
 
     def test_older_is_refused_with_the_numbers(self) -> None:
-        """How old, of when, and what would be allowed."""
+        """Its age, its time, and the limit."""
         with pytest.raises(Refused, match=r"2026-03-01T12:00:00.250000Z, 1h1m ago; at most 1h is") as refusal:
             check_fresh(MODEL, NEWEST + timedelta(minutes=61), timedelta(hours=1))
         assert refusal.value.reason == "LoadModelStale"
 
     def test_a_model_from_the_future_is_refused(self) -> None:
-        """Beyond five minutes of clock skew nobody can tell how old it is."""
+        """Beyond five minutes of clock skew its age is unknown."""
         check_fresh(MODEL, NEWEST - timedelta(minutes=5), timedelta(hours=1))
         with pytest.raises(Refused, match="ahead of this machine's clock"):
             check_fresh(MODEL, NEWEST - timedelta(minutes=6), timedelta(hours=1))
 
     def test_a_model_without_a_time_is_refused(self) -> None:
-        """Unknown age is not fresh."""
+        """An unknown age is not fresh."""
         with pytest.raises(Refused, match="does not say when"):
             check_fresh(LoadModel("LogDirs", None), NEWEST, timedelta(hours=1))

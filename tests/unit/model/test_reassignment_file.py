@@ -1,4 +1,4 @@
-"""Kafka's reassignment file: what is read of it, what is refused, and how it is printed."""
+"""Kafka's reassignment file: what is read, what is refused, and how it is printed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TestReading:
         assert parse_reassignment(json.dumps({"partitions": [ROW]}).encode()) == {T0: (2, 1)}
 
     def test_original_replicas(self) -> None:
-        """KIP-236's are read, and written again."""
+        """KIP-236's field is read and written."""
         read = read_reassignment(file(ROW | {"original_replicas": [1, 3]}))
         assert read == (Reassigned(T0, replicas_of(2, 1), replicas_of(1, 3)),)
         assert read_reassignment(render_reassignment(read).encode()) == read
@@ -66,7 +66,7 @@ class TestReading:
 
 class TestPrinting:
     def test_as_kafkas_tool_prints_it(self) -> None:
-        """Sorted, without a blank, with the log directories that are known."""
+        """Sorted, without spaces, with the known log directories."""
         text = render_assignment([(T1, replicas_of(3)), (T0, replicas_of(1, 2))], {(T0, BrokerId(2)): "/d"})
         assert text == (
             '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2],"log_dirs":["any","/d"]},'

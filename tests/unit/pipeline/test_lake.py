@@ -27,7 +27,7 @@ def batch(moment: datetime = MOMENT, cluster: str = "c1", missing: tuple[int, ..
 
 class TestWriting:
     def test_rows_come_back_from_the_named_file(self, tmp_path: Path) -> None:
-        """Parquet holds every column as it was, times in UTC to the microsecond."""
+        """Parquet keeps every column, with times in UTC to the microsecond."""
         manifest = lakes.write_batch(str(tmp_path), batch())
         table = pyarrow.parquet.ParquetFile(tmp_path / manifest.path).read()
         assert table.schema.equals(ARROW_SCHEMA, check_metadata=True)
@@ -59,7 +59,7 @@ class TestWriting:
         assert (tmp_path / first.path).exists()
 
     def test_a_batch_counts_only_from_its_manifest_on(self, tmp_path: Path) -> None:
-        """If the manifest cannot be written, nobody reads the rows."""
+        """If the manifest cannot be written, the rows are never read."""
         (tmp_path / "manifests").write_text("in the way")
         with pytest.raises(OSError, match="manifests"):
             lakes.write_batch(str(tmp_path), batch())
@@ -76,7 +76,7 @@ class TestWriting:
         assert lake.read("models/c1/load-model.json.gz") == b"new"
 
     def test_a_store_without_renames_gets_the_bytes_as_they_are(self, tmp_path: Path) -> None:
-        """One stream to the final name, and no second gzip because of that name."""
+        """One stream to the final name, and no second gzip because of its extension."""
         store = pyarrow.fs.SubTreeFileSystem(str(tmp_path), pyarrow.fs.LocalFileSystem())
         (tmp_path / "bucket").mkdir()
         lakes.Lake(store, "bucket", "s3a://bucket").write("model.json.gz", b"bytes")
@@ -85,7 +85,7 @@ class TestWriting:
         ]
 
     def test_a_file_uri_is_the_same_lake(self, tmp_path: Path) -> None:
-        """Spaces included."""
+        """Including paths with spaces."""
         place = tmp_path / "a lake"
         lakes.write_batch(place.as_uri(), batch())
         lake = lakes.Lake.open(str(place))
@@ -93,13 +93,13 @@ class TestWriting:
         assert lake.spark_root == lakes.Lake.open(place.as_uri()).spark_root == f"file://{place}"
 
     def test_an_odd_cluster_id_stays_one_segment(self, tmp_path: Path) -> None:
-        """No id can escape its directory."""
+        """A cluster id cannot escape its directory."""
         lakes.write_batch(str(tmp_path), batch(cluster="../x/y"))
         assert lakes.clusters(lakes.Lake.open(str(tmp_path))) == ["../x/y"]
         assert not (tmp_path.parent / "x").exists()
 
     def test_an_unusable_uri_is_refused_without_its_keys(self) -> None:
-        """A URI may contain credentials; messages do not."""
+        """A URI may contain credentials; messages must not."""
         with pytest.raises(Permanent, match="cannot be opened") as failure:
             lakes.Lake.open("nope://key:secret@bucket/lake?token=secret")
         assert "secret" not in failure.value.message
@@ -114,7 +114,7 @@ class TestReading:
         assert [(manifest.sampled_at - MOMENT).total_seconds() for manifest in found] == [0, 10, 20]
 
     def test_other_clusters_are_not_mixed_in(self, tmp_path: Path) -> None:
-        """A lake can have many clusters."""
+        """A lake can have several clusters."""
         lakes.write_batch(str(tmp_path), batch())
         lakes.write_batch(str(tmp_path), batch(cluster="c2"))
         lake = lakes.Lake.open(str(tmp_path))
@@ -130,14 +130,14 @@ class TestReading:
         assert lakes.manifests(lakes.Lake.open(str(tmp_path)), "c1", timedelta(days=1)) == [manifest]
 
     def test_files_that_changed_or_went_are_left_out(self, tmp_path: Path) -> None:
-        """A file of another size than in the manifest is ignored."""
+        """A file whose size differs from the manifest is ignored."""
         kept, cut, gone = (lakes.write_batch(str(tmp_path), batch()) for _ in range(3))
         (tmp_path / cut.path).write_bytes(b"PAR1")
         (tmp_path / gone.path).unlink()
         assert lakes.intact(lakes.Lake.open(str(tmp_path)), [kept, cut, gone]) == [kept]
 
     def test_an_unknown_schema_is_refused(self, tmp_path: Path) -> None:
-        """Reading it like a known one could give wrong numbers."""
+        """Reading it like a known schema could give wrong figures."""
         lakes.write_batch(str(tmp_path), batch())
         (path,) = (tmp_path / "manifests/cluster=c1/date=2026-02-28").iterdir()
         path.write_text(path.read_text().replace('"schemaVersion": 1', '"schemaVersion": 2'))

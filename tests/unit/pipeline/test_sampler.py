@@ -15,7 +15,7 @@ A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b",
 
 
 class Answers:
-    """The four answers that a sample is made from, of a cluster whose broker 3 is down."""
+    """The four answers that make up a sample, for a cluster whose broker 3 is down."""
 
     async def describe_cluster(self) -> ClusterInfo:
         return ClusterInfo("c1", {BrokerId(i): Broker(BrokerId(i)) for i in (1, 2)})
@@ -41,7 +41,7 @@ class Answers:
 
 class TestSample:
     async def test_one_row_per_replica_that_answered(self) -> None:
-        """Offsets only on the leader's row, if known; nothing is guessed for a broker that is down."""
+        """Offsets only in the leader's row, if known; nothing is guessed for a broker that is down."""
         batch = await sample(cast("KafkaReader", Answers()), NOW)
         assert batch.rows == (
             SampleRow(UTC_NOW, "c1", "a", "id-a", 0, 1, True, 100, 10, 20),
@@ -50,7 +50,7 @@ class TestSample:
         )
 
     async def test_brokers_that_should_have_answered_are_named(self) -> None:
-        """Also those that hold replicas but are no longer registered."""
+        """Including brokers that hold replicas but are no longer registered."""
         batch = await sample(cast("KafkaReader", Answers()), NOW)
         assert batch.missing_brokers == (3,)
         assert (batch.cluster_id, batch.sampled_at) == ("c1", UTC_NOW)

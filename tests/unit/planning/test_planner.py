@@ -1,4 +1,4 @@
-"""The planner's rules (design section 4), each by an example small enough to check by hand."""
+"""The planner's rules (design section 4), each with an example small enough to check by hand."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def cluster(
     targets: set[int] | None = None,
     goals: Goals = Goals(),  # noqa: B008 - frozen
 ) -> PlanRequest:
-    """Partition i of topic t is on lists[i]; every broker is a target unless said otherwise."""
+    """Partition i of topic t is on lists[i]; every broker is a target by default."""
     return PlanRequest(
         brokers=tuple(Broker(BrokerId(b), rack) for b, rack in racks.items()),
         partitions=tuple(PartitionInput(TopicPartition("t", i), replicas_of(*row)) for i, row in enumerate(lists)),
@@ -43,7 +43,7 @@ def counts(request: PlanRequest, made: Plan) -> dict[int, int]:
 class TestGolden:
     @pytest.mark.parametrize("case", GOLDEN, ids=[c["name"] for c in GOLDEN])
     def test_every_level(self, case: dict[str, Any]) -> None:
-        """Each metric is the exact minimum given the ones before it."""
+        """Each metric is the exact minimum, given the ones before it."""
         given = case["input"]
         request = PlanRequest(
             brokers=tuple(Broker(BrokerId(b["id"]), b["rack"]) for b in given["brokers"]),
@@ -66,12 +66,12 @@ class TestBalance:
         assert counts(request, plan(request)) == {0: 4, 1: 3, 2: 3, 3: 3}
 
     def test_brokers_get_the_spare_copy_by_id_when_their_counts_are_equal(self) -> None:
-        """Two brokers without any copy and one to give: the lower id has it."""
+        """Two brokers without replicas and one replica to place: the lower id gets it."""
         request = cluster([[9]], {5: None, 3: None, 9: None}, targets={3, 5})
         assert counts(request, plan(request)) == {3: 1, 5: 0, 9: 0}
 
     def test_replication_factors_may_differ(self) -> None:
-        """Counts are over all partitions together, whatever their RF."""
+        """Counts include all partitions, whatever their RF."""
         request = cluster([[0, 1, 2], [0, 1], [0], [0], [0]], dict.fromkeys(range(4)))
         assert sorted(counts(request, plan(request)).values()) == [2, 2, 2, 2]
 
@@ -100,19 +100,19 @@ class TestRackRule:
             assert sum(b in (2, 3) for b in replicas) in (1, 2)
 
     def test_a_violation_in_the_input_is_repaired(self) -> None:
-        """Two copies in one rack where another rack is free: one of them moves, although counts are equal."""
+        """Two replicas in one rack while another rack is free: one of them moves, although counts are equal."""
         request = cluster([[0, 1], [2, 3]], {0: "a", 1: "a", 2: "b", 3: "b"})
         made = plan(request)
         assert (made.rack_violations, made.replica_moves) == (0, 2)
 
     def test_unavoidable_violations_are_few_and_reported(self) -> None:
-        """RF 4 on racks of 3 and 1 brokers with a cap of 2: one replica too many in the big rack, no more."""
+        """RF 4 on racks of 3 and 1 brokers with a cap of 2: exactly one replica too many in the big rack."""
         request = cluster([[0, 1, 2, 3]], {0: "a", 1: "a", 2: "a", 3: "b"})
         made = plan(request)
         assert (made.rack_violations, made.partitions) == (1, ())
 
     def test_balance_buys_no_violation_beyond_the_unavoidable(self) -> None:
-        """RF 5, cap 3, one broker in rack b: 4 copies in rack a it must be, and not 5 to relieve the broker in b."""
+        """RF 5, cap 3, one broker in rack b: 4 replicas in rack a are unavoidable, but not 5 to relieve broker 8."""
         racks: dict[int, str | None] = {**dict.fromkeys(range(8), "a"), 8: "b"}
         request = cluster([[8, 0, 1, 2, 3]] * 4, racks)
         made = plan(request)
@@ -125,7 +125,7 @@ class TestRackRule:
         assert plan(request).rack_violations == 0
 
     def test_racks_of_departing_brokers_do_not_count(self) -> None:
-        """With rack b gone, the cap for RF 2 is 2: nothing is violated by two copies in rack a."""
+        """With rack b gone, the cap for RF 2 is 2: two replicas in rack a are no violation."""
         request = cluster([[0, 2]], {0: "a", 1: "a", 2: "b"}, targets={0, 1})
         assert plan(request).rack_violations == 0
 
@@ -138,7 +138,7 @@ class TestRackRule:
         ],
     )
     def test_how_racks_rank_against_balance(self, awareness: RackAwareness, spread: list[int], violations: int) -> None:
-        """Enforced is above balance, Preferred below it, Disabled does not look at racks."""
+        """Enforced ranks above balance, Preferred below it, Disabled ignores racks."""
         request = cluster([[0, 3]] * 6, {0: "a", 1: "a", 2: "a", 3: "b"}, goals=Goals(awareness))
         made = plan(request)
         assert sorted(counts(request, made).values()) == spread
@@ -147,45 +147,45 @@ class TestRackRule:
 
 class TestDecommission:
     def test_nothing_stays(self) -> None:
-        """A broker that is no target holds nothing afterwards, and only its copies move."""
+        """A broker that is not a target holds nothing afterwards, and only its replicas move."""
         request = cluster([[0, 1], [1, 2], [2, 0]], dict.fromkeys(range(4)), targets={0, 1, 3})
         made = plan(request)
         assert counts(request, made) == {0: 2, 1: 2, 2: 0, 3: 2}
         assert made.replica_moves == 2
 
     def test_brokers_that_nobody_knows_are_left(self) -> None:
-        """Replicas on a dead broker that is not in the cluster any more move off it."""
+        """Replicas on a dead broker that has left the cluster move off it."""
         request = cluster([[7, 0]], dict.fromkeys(range(2)))
         assert set(result(request, plan(request))[TopicPartition("t", 0)]) == {0, 1}
 
     @pytest.mark.parametrize("stays", [0, 1])
     def test_a_retained_replica_leads_where_leaders_are_equal(self, stays: int) -> None:
-        """A new copy starts out of sync, so a dead leader's place goes to the replica that stays, whatever its id."""
+        """A new copy starts out of sync, so the replica that stays replaces a dead leader, whatever its id."""
         request = cluster([[9, stays]], dict.fromkeys(range(2)))
         assert plan(request).partitions[0].target == (stays, 1 - stays)
 
 
 class TestOrder:
     def test_leaders_off_keeps_every_leader_that_can_stay(self) -> None:
-        """With leaders disabled nothing changes where counts are even, however skewed the leaders are."""
+        """With leaders disabled and even counts nothing changes, however skewed the leaders are."""
         request = cluster([[0, 1]] * 4, dict.fromkeys(range(2)), goals=Goals(leaders=False, follower_order=False))
         assert plan(request).partitions == ()
 
     def test_followers_move_rather_than_leaders(self) -> None:
-        """A third broker takes its copies from followers where leaders are to stay."""
+        """A third broker gets its replicas from followers if leaders have to stay."""
         request = cluster([[0, 1], [0, 1], [1, 0], [1, 0]] * 3, dict.fromkeys(range(3)), goals=Goals(leaders=False))
         made = plan(request)
         assert (made.replica_moves, made.leader_moves) == (8, 0)
 
     def test_follower_order_off_changes_no_follower(self) -> None:
-        """Leaders are spread, followers keep their order behind them."""
+        """Leaders are spread; followers keep their order."""
         goals = Goals(follower_order=False)
         request = cluster([[0, 1, 2]] * 3, dict.fromkeys(range(3)), goals=goals)
         targets = sorted(p.target for p in plan(request).partitions)
         assert targets == [replicas_of(1, 0, 2), replicas_of(2, 0, 1)]
 
     def test_third_replicas_are_spread_as_well(self) -> None:
-        """(leader, third) pairs are even: 12 partitions on 4 brokers give every ordered pair once at each place."""
+        """(leader, third) pairs are even: 12 partitions on 4 brokers use every ordered pair once at each position."""
         request = cluster([[0, 1, 2, 3]] * 12, dict.fromkeys(range(4)))
         after = result(request, plan(request)).values()
         for place in (1, 2, 3):
@@ -207,7 +207,7 @@ class TestSelection:
 
     @pytest.mark.parametrize("has_leader", [True, False])
     def test_a_pinned_partition_counts_whether_it_has_a_leader_or_not(self, has_leader: bool) -> None:
-        """Its replica is on its broker all the same, and its leader comes back there: the other makes room."""
+        """Its replica uses its broker anyway, and its leader will return there: the other partition moves."""
         pinned = PartitionInput(TopicPartition("p", 0), replicas_of(0), has_leader=has_leader, pinned=True)
         other = PartitionInput(TopicPartition("t", 0), replicas_of(0))
         brokers = (Broker(BrokerId(0)), Broker(BrokerId(1)))
@@ -216,25 +216,25 @@ class TestSelection:
         assert (made.before, made.after) == (Spread(0, 2), Spread(1, 1))
 
     def test_nothing_selected_is_an_empty_plan(self) -> None:
-        """No partitions, no moves, proved."""
+        """No partitions, no moves, proven optimal."""
         made = plan(cluster([], {0: None}))
         assert (made.partitions, made.certificate.optimal, made.certificate.lower_bound) == ((), True, 0)
 
 
 class TestRefusals:
     def test_fewer_brokers_than_replicas(self) -> None:
-        """The partition, its replicas and the brokers that are left are named."""
+        """The message names the partition, its replicas and the remaining brokers."""
         with pytest.raises(Refused, match=r"t-0 needs 3 replicas, only 2 eligible brokers: \[0, 1\]") as refused:
             plan(cluster([[0, 1, 2]], dict.fromkeys(range(3)), targets={0, 1}))
         assert refused.value.reason == "InsufficientBrokers"
 
     def test_a_broker_twice_in_a_list(self) -> None:
-        """No cluster is like that, so the reading was wrong."""
+        """No cluster has such a list, so the input is wrong."""
         with pytest.raises(Refused, match="t-0 lists a broker twice"):
             plan(cluster([[0, 0]], dict.fromkeys(range(3))))
 
     def test_a_partition_twice(self) -> None:
-        """Which list would be the present one?"""
+        """It would be ambiguous which list is the present one."""
         request = cluster([[0]], {0: None})
         with pytest.raises(Refused, match="t-0 is listed more than once"):
             plan(PlanRequest(request.brokers, request.partitions * 2, request.targets))
@@ -247,7 +247,7 @@ class TestEligibleBrokers:
         return frozenset(BrokerId(i) for i in ids)
 
     def test_everyone_unless_said_otherwise(self) -> None:
-        """An empty include means every known broker; decommissioned ones are out."""
+        """An empty include means every known broker; decommissioned brokers are excluded."""
         assert eligible_brokers(self.BROKERS) == self.ids(0, 1, 2)
         assert eligible_brokers(self.BROKERS, decommission=self.ids(1)) == self.ids(0, 2)
         assert eligible_brokers(self.BROKERS, self.ids(0, 1), self.ids(1)) == self.ids(0)
@@ -260,11 +260,11 @@ class TestEligibleBrokers:
             eligible_brokers(self.BROKERS, decommission=self.ids(8), holding=self.ids(9))
 
     def test_a_dead_broker_with_replicas_may_be_decommissioned(self) -> None:
-        """It is not known any more, but something is still assigned to it."""
+        """It is no longer known, but still has assigned replicas."""
         assert eligible_brokers(self.BROKERS, decommission=self.ids(9), holding=self.ids(9)) == self.ids(0, 1, 2)
 
     def test_nothing_left(self) -> None:
-        """Somebody has to hold the data."""
+        """The data needs at least one broker."""
         with pytest.raises(Refused, match="no broker is left"):
             eligible_brokers(self.BROKERS, self.ids(0), self.ids(0))
 
@@ -281,7 +281,7 @@ class TestCombinations:
         ],
     )
     def test_what_is_not_planned_together_is_refused(self, goals: Goals, changes: dict[str, Any], named: str) -> None:
-        """By name: nothing is left out without a word."""
+        """Refused by name: no goal is silently ignored."""
         request = replace(cluster([[1], [1], [1]], {1: None, 2: None}, goals=goals), **changes)
         with pytest.raises(Refused, match=f"goals.* cannot be combined with {named}") as refused:
             plan(request)

@@ -1,4 +1,4 @@
-"""Leaderships handed over by flows: straight, by way of a third broker, and to partitions without a leader."""
+"""Leaderships handed over by flows: directly, through a third broker, and to partitions without a leader."""
 
 import numpy as np
 
@@ -10,25 +10,25 @@ def shares(*least: int, spare: int = 0) -> LeaderShares:
 
 
 def handovers(*rows: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(partition, giver, taker) each."""
+    """Rows of (partition, giver, taker)."""
     columns = np.array(rows, dtype=np.int64).reshape(-1, 3)
     return columns[:, 0], columns[:, 1], columns[:, 2]
 
 
 class TestNeeds:
     def test_what_is_above_the_least_and_below_it(self) -> None:
-        """4, 1, 1 leaders where each shall lead two, and nobody may lead three."""
+        """4, 1, 1 leaders where each gets two, and none may have three."""
         need = needs(np.array([4, 1, 1]), LeaderShares(np.array([2, 2, 2]), np.zeros(3, dtype=np.bool_), 0))
         assert (need.gives.tolist(), need.takes.tolist(), need.give, need.take) == ([2, 0, 0], [0, 1, 1], 0, 0)
 
     def test_spare_ones_stay_where_they_are(self) -> None:
-        """Of 3, 3, 1 with shares of two and one spare, one of the first two keeps its third, whichever."""
+        """3, 3, 1 leaders with shares of two and one spare: either of the first two keeps its third."""
         need = needs(np.array([3, 3, 1]), shares(2, 2, 2, spare=1))
         assert need.gives.tolist() == [0, 0, 0]
         assert (need.may_give.tolist(), need.give, need.total) == ([True, True, False], 1, 1)
 
     def test_a_spare_one_goes_to_whoever_may_have_it(self) -> None:
-        """Of 4, 2, 2 with shares of two and two spare, one of the others gets the second."""
+        """4, 2, 2 leaders with shares of two and two spare: one of the others gets the second spare."""
         need = needs(np.array([4, 2, 2]), shares(2, 2, 2, spare=2))
         assert need.gives.tolist() == [1, 0, 0]
         assert (need.may_take.tolist(), need.take, need.total) == ([False, True, True], 1, 1)
@@ -52,7 +52,7 @@ class TestOneStep:
 
 class TestTwoSteps:
     def test_by_way_of_a_third(self) -> None:
-        """0 leads too many, 2 too few, and they share no partition: 1 takes one and hands another on."""
+        """0 leads too many, 2 too few, and they share no partition: 1 takes one and hands over another."""
         need = needs(np.array([3, 2, 1]), shares(2, 2, 2))
         first, second = two_steps(need, handovers((0, 0, 1), (1, 0, 1)), handovers((5, 1, 2), (6, 1, 2)))
         assert len(first) == len(second) == 1

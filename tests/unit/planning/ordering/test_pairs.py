@@ -1,4 +1,4 @@
-"""The pairs (leader, follower at a place) of given leaders: as even as any choice of followers makes them."""
+"""The pairs (leader, follower at a position) for given leaders: as even as any choice of followers allows."""
 
 from itertools import product
 
@@ -14,7 +14,7 @@ BROKERS = 6
 
 
 def drawn(seed: int) -> tuple[Instance, np.ndarray]:
-    """Lists of one to four replicas, most of them led by few."""
+    """Lists of one to four replicas, most of them led by few brokers."""
     rng = np.random.default_rng(seed)
     rf = rng.integers(1, 5, 14)
     lists = [rng.permutation(BROKERS)[:width] for width in rf]
@@ -33,7 +33,7 @@ def squares(pairs: list[tuple[int, int]]) -> int:
 
 
 def evenest(lists: list[list[int]], place: int) -> int:
-    """By every choice there is, a leader at a time."""
+    """By trying every choice, leader by leader."""
     total = 0
     for leader in range(BROKERS):
         choices = [row[place:] for row in lists if len(row) > place and row[0] == leader]
@@ -44,7 +44,7 @@ def evenest(lists: list[list[int]], place: int) -> int:
 @pytest.mark.parametrize("seed", range(60))
 @pytest.mark.parametrize("table", ["every pair has a number", "only pairs that could occur"])
 def test_evenest(seed: int, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No choice of followers is evener, lists are the same sets under the same leaders, earlier places are kept."""
+    """No choice of followers is more even; each list keeps its set, its leader and its earlier positions."""
     if table.startswith("only"):
         monkeypatch.setattr("kafka_rebalance.planning.ordering.pairs._TABLE", 0)
     instance, lists = drawn(seed)

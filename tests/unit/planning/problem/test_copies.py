@@ -1,4 +1,4 @@
-"""Sorting and picking in large arrays: the same as numpy's own, which takes longer."""
+"""Sorting and picking in large arrays: the same results as numpy's own, slower functions."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ from kafka_rebalance.planning.problem.copies import first_of_each, in_order, ran
     ],
 )
 def test_in_order(seed: int, low: int, high: int, kind: type[np.integer]) -> None:
-    """Stable, with equal keys and keys at either end, whichever half of their bits differs."""
+    """Stable, with equal keys and with keys at either end, whichever half of their bits differs."""
     rng = np.random.default_rng(seed)
     some = rng.integers(low, high, 20)
     keys = np.concatenate([[high - 1, low], rng.choice(some, 200)]).astype(kind)
