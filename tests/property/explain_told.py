@@ -1,4 +1,4 @@
-"""Requests of every kind that can be explained, and what can be counted of their plans without the explanation."""
+"""Requests of every kind that can be explained, and counts of their plans made without the explanation."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def budgeted(draw: st.DrawFn) -> PlanRequest:
 
 @st.composite
 def by_topic(draw: st.DrawFn) -> PlanRequest:
-    """Topics balanced, before or after the totals."""
+    """Balanced topics, before or after the totals."""
     request = draw(requests(most_partitions=25, most_brokers=8))
     balance = draw(st.sampled_from([Balance.PER_TOPIC, Balance.BOTH]))
     return replace(request, goals=replace(request.goals, balance=balance))
@@ -45,7 +45,7 @@ def by_topic(draw: st.DrawFn) -> PlanRequest:
 
 @st.composite
 def with_gain(draw: st.DrawFn) -> PlanRequest:
-    """Pinned partitions, a minimum gain, and now and then another replication factor."""
+    """Pinned partitions, a minimum gain, and sometimes another replication factor."""
     request = draw(with_pins(most_partitions=25))
     factor = draw(st.none() | st.integers(1, min(len(request.targets), 4)))
     gain = draw(st.sampled_from([0, 1, 10, 30, 60, 100]))
@@ -54,7 +54,7 @@ def with_gain(draw: st.DrawFn) -> PlanRequest:
 
 @st.composite
 def judged_by_gain(draw: st.DrawFn) -> PlanRequest:
-    """A minimum gain, with any balance, now and then with pinned partitions and with a budget."""
+    """A minimum gain with any balance, sometimes with pinned partitions and with a budget."""
     request = draw(with_pins(most_partitions=15))
     goals = replace(
         request.goals,
@@ -66,12 +66,12 @@ def judged_by_gain(draw: st.DrawFn) -> PlanRequest:
 
 
 def explainable() -> st.SearchStrategy[PlanRequest]:
-    """Whatever MinimalMovement plans."""
+    """Every kind of request that MinimalMovement plans."""
     return st.one_of(requests(most_partitions=25, most_brokers=8), budgeted(), by_topic(), with_gain())
 
 
 class Told:
-    """A request, its plan explained, and what can be counted without the explanation."""
+    """A request, its plan with an explanation, and counts that are made without the explanation."""
 
     def __init__(self, request: PlanRequest) -> None:
         self.request = request
@@ -90,14 +90,14 @@ class Told:
         self.pinned = count({p.tp: p.replicas for p in request.partitions if p.pinned})
 
     def crowd(self, replicas, broker):
-        """How many of the replicas the rack rule counts in the broker's rack."""
+        """The number of replicas that the rack rule counts in the broker's rack."""
         racks = target_racks(self.request)
         if racks[broker] is None:
             return 1
         return sum(b in racks and racks[b] == racks[broker] for b in replicas)
 
     def alike(self, share: Share, broker: int) -> list[int]:
-        """The brokers that a broker's share is about, those left out that only have pinned replicas."""
+        """The brokers that a broker's share covers, except those with only pinned replicas."""
         found = [t for t in self.request.targets if share.everyone or self.racks[t] == share.rack == self.racks[broker]]
         full = [t for t in found if share.pinned_full and 0 < self.pinned[t] == self.full_holds[t]]
         assert len(full) == share.pinned_full
@@ -105,7 +105,7 @@ class Told:
         return [t for t in found if t not in full]
 
     def check_share(self, share: Share, broker: int, counts: Counter[int]) -> None:
-        """What is called even is: these brokers end with ``low`` or ``high``, so many of them with ``high``."""
+        """Balanced counts: these brokers end with ``low`` or ``high``, and ``at_high`` of them with ``high``."""
         alike = self.alike(share, broker)
         assert broker in alike
         held = [counts[b] for b in alike]
@@ -118,7 +118,7 @@ class Told:
         return count({tp: row for tp, row in lists.items() if tp.topic == topic})
 
     def fewest_squares(self, topic: str | None = None) -> int:
-        """The least sum of squared counts on target brokers, of all partitions or of a topic alone."""
+        """The minimum sum of squared counts on target brokers, for all partitions or for one topic."""
         chosen = tuple(p for p in self.request.partitions if topic in {None, p.tp.topic})
         only = replace(self.unlimited, partitions=chosen)
         return fewest_moves(only, only.goals.rack_awareness is RackAwareness.PREFERRED)[1]

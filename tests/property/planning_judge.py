@@ -1,4 +1,4 @@
-"""Judges plans without any of the planner's code, by counting. What the best would be is in ``planning_optima``."""
+"""Judges plans by counting, without any of the planner's code. ``planning_optima`` computes the optima."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kafka_rebalance.planning import PartitionInput, PlanRequest
 
 @dataclass(frozen=True)
 class Metrics:
-    """The levels of the objective, most important first (racks and counts change places under Preferred)."""
+    """The levels of the objective, most important first (Preferred swaps racks and counts)."""
 
     rack_violations: int
     count_sumsq: int
@@ -26,7 +26,7 @@ class Metrics:
 
 
 def present(request: PlanRequest) -> dict[TopicPartition, Replicas]:
-    """The lists that count: those without a leader do where they are pinned."""
+    """The lists that count: those without a leader count only if they are pinned."""
     return {p.tp: p.replicas for p in request.partitions if p.counts}
 
 
@@ -36,7 +36,7 @@ def staying(request: PlanRequest) -> list[Replicas]:
 
 
 def result(request: PlanRequest, made: Plan) -> dict[TopicPartition, Replicas]:
-    """Every partition's list after the plan, those that do not count left out."""
+    """Every partition's list after the plan, except those that do not count."""
     after = present(request)
     for p in made.partitions:
         assert after[p.tp] == p.current, f"{p.tp} was planned from another list"
@@ -46,7 +46,7 @@ def result(request: PlanRequest, made: Plan) -> dict[TopicPartition, Replicas]:
 
 
 def check(request: PlanRequest, made: Plan) -> Metrics:
-    """Assert every hard rule and that the plan tells the truth about itself; its metrics."""
+    """Assert every hard rule and that the plan's own figures are correct; return its metrics."""
     before = present(request)
     pinned = {p.tp for p in request.partitions if p.pinned}
     after = result(request, made)
@@ -64,7 +64,7 @@ def check(request: PlanRequest, made: Plan) -> Metrics:
     assert made.leader_moves == metrics.leader_changes
     assert made.rack_violations == metrics.rack_violations
     assert made.certificate.lower_bound <= metrics.moves
-    if request.strategy in {Strategy.GENERATE, Strategy.ASSIGNMENT}:  # not chosen for their moves: nothing is proved
+    if request.strategy in {Strategy.GENERATE, Strategy.ASSIGNMENT}:  # not optimised for moves: nothing is proved
         assert (made.certificate.lower_bound, made.certificate.optimal) == (metrics.moves, metrics.moves == 0)
     else:
         assert made.certificate.optimal == (made.certificate.lower_bound == metrics.moves)
@@ -119,7 +119,7 @@ the squared counts of each topic that is not pinned."""
 
 
 def check_budget(request: PlanRequest, made: Plan) -> Bought:
-    """Assert the rules that hold within a movement budget; what it bought."""
+    """Assert the rules that apply within a movement budget; return what the budget achieves."""
     before = present(request)
     size = {p.tp: p.size_bytes for p in request.partitions}
     after = result(request, made)
@@ -159,7 +159,7 @@ def pinned_inputs(request: PlanRequest) -> list[PartitionInput]:
 
 
 def value_by_topic(request: PlanRequest, made: Plan) -> tuple[int, ...]:
-    """What a plan that balances topics is worth, most important first; pinned partitions are in the totals only."""
+    """The value of a plan that balances topics, most important first; pinned partitions count in totals only."""
     before = present(request)
     after = result(request, made)
     totals = _sumsq(b for replicas in after.values() for b in replicas if b in request.targets)

@@ -1,4 +1,4 @@
-"""The best that a plan can be, without any of the planner's code: by an exact constraint solver, and by plain flows."""
+"""The optima of plans, without any of the planner's code: by an exact constraint solver, and by plain flows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kafka_rebalance.planning import PlanRequest
 
 
 def fewest_pair_squares(lists: Iterable[Replicas]) -> int:
-    """The least sum of squared (leader, second) counts for these leaders, by a flow over every partition."""
+    """The minimum sum of squared (leader, second) counts for these leaders, by a flow over every partition."""
     rows = [row for row in lists if len(row) > 1]
     pairs = sorted({(row[0], b) for row in rows for b in row[1:]})
     node = {pair: len(rows) + i for i, pair in enumerate(pairs)}
@@ -93,8 +93,8 @@ def optimum(request: PlanRequest) -> Metrics:
 def fewest_moves(request: PlanRequest, counts_above_racks: bool = False) -> tuple[int, int, int]:
     """(rack violations, sum of squared counts, moves): the exact optimum by one flow over every partition and broker.
 
-    Nothing is taken together here, so it is slow and plain: partition -> rack or lone broker -> broker -> sink, with a
-    cost for a replica above the rack's cap, square costs for a broker's replicas, and a cost for every new one.
+    Nothing is aggregated, so it is slow and plain: partition -> rack or lone broker -> broker -> sink, with a cost
+    for a replica above the rack's cap, square costs for a broker's replicas, and a cost for every new replica.
     """
     racks = target_racks(request)
     partitions = [p for p in request.partitions if p.has_leader and not p.pinned]
@@ -131,7 +131,7 @@ def fewest_moves(request: PlanRequest, counts_above_racks: bool = False) -> tupl
 
 
 def one_after_the_other(model: cp_model.CpModel, levels: Iterable[Any]) -> tuple[int, ...]:
-    """The least of each level (an expression, or a number where nothing is open), given those before it."""
+    """The minimum of each level (an expression, or a constant), given those before it."""
     found = []
     for level in levels:
         if isinstance(level, int):

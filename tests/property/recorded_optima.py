@@ -1,7 +1,7 @@
 """The optima of the seeded clusters, computed once by the constraint solver and kept in ``tests/golden/optima.json``.
 
 `make test` looks them up, a soak computes each one again and compares; `make optima` computes them and writes the file.
-A cluster that is not on record fails its test: then the clusters have changed, and the file has to be written anew.
+A cluster without a record fails its test: then the clusters have changed, and the file has to be regenerated.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _recorded: Optima = {} if _WRITING else json.loads(_FILE.read_text())
 
 
 def known(oracle: Callable[[PlanRequest], Metrics | tuple[int, ...]], request: PlanRequest) -> tuple[int, ...]:
-    """What the oracle says of the request."""
+    """The oracle's result for the request."""
     optima, key = _recorded.setdefault(oracle.__name__, {}), _digest(request)
     if _WRITING:
         optima[key] = _numbers(oracle(request))
@@ -44,7 +44,7 @@ def _numbers(found: Metrics | tuple[int, ...]) -> list[int]:
 
 
 def _digest(request: PlanRequest) -> str:
-    """Of everything that the oracles look at, in their order."""
+    """The digest of everything that the oracles use, in their order."""
     goals = request.goals
     asked = [
         [[broker.id, broker.rack] for broker in request.brokers],

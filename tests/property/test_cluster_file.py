@@ -1,4 +1,4 @@
-"""Any cluster file: what is right is read, what is wrong is refused."""
+"""Any cluster file: a valid one is read, an invalid one is refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEYS = ("topic", "partition", "replicas", "size", "log_dirs", "rack")
 
 @st.composite
 def rows(draw: Any) -> dict[str, Any]:
-    """Mostly as they should be; some lack a key, have another one or an odd value."""
+    """Mostly valid rows; some lack a key, have an extra one, or an odd value."""
     row: dict[str, Any] = {
         "topic": draw(st.sampled_from("tuv")),
         "partition": draw(st.integers(0, 5)),
@@ -62,7 +62,7 @@ class TestPartitions:
     @examples(5)
     @given(LISTS)
     def test_right_rows_are_read_and_wrong_ones_refused(self, listed: list[Any]) -> None:
-        """As judged row by row; an error names a row."""
+        """The result matches the judgement row by row; an error names a row."""
         data = json.dumps({"brokers": [], "partitions": listed}).encode()
         if well_formed(listed):
             assert [(p.tp, list(p.replicas), p.size_bytes) for p in parse_cluster(data).partitions] == [
@@ -85,12 +85,12 @@ class TestDecoding:
         st.booleans(),
     )
     def test_as_json_is_read(self, document: dict[str, Any], encoding: str, ascii_only: bool) -> None:
-        """In any encoding that JSON may have, a mark at the beginning included."""
+        """In any encoding that JSON may have, with or without a byte order mark."""
         text = json.dumps(document, ensure_ascii=ascii_only)
         assert decode_object(text.encode(encoding, "surrogatepass")) == document
 
     @pytest.mark.parametrize("broken", [b"", b"{", b'{"a": 1} x', b"\xff\xfe\x00", b"[" * 100_000, b'{"a": 01}'])
     def test_what_is_not_json(self, broken: bytes) -> None:
-        """One line that says so."""
+        """The error is one line that says so."""
         with pytest.raises(ValueError, match=r"^not JSON: "):
             decode_object(broken)

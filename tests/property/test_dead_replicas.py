@@ -1,4 +1,4 @@
-"""Whoever is dead, and wherever a partition stands: going on or going back never sends the same thing for ever."""
+"""Whichever brokers are dead and whatever a partition's state: no direction repeats the same call for ever."""
 
 import pytest
 from hypothesis import given
@@ -17,7 +17,7 @@ ROUNDS = 60
 
 @st.composite
 def outages(draw):
-    """A partition half way between its origin and its target, with brokers dead that were there."""
+    """A partition half way between its origin and its target, with some of its brokers dead."""
     target = replicas_of(*draw(TARGETS))
     known = sorted({*ORIGIN, *target})
     fewest = min(len(ORIGIN), len(target))
@@ -28,7 +28,7 @@ def outages(draw):
 
 
 class Kafka:
-    """One partition of brokers of one family, by the recordings (docs/kafka-behaviour.md)."""
+    """One partition on brokers of one version line, as recorded (docs/kafka-behaviour.md)."""
 
     def __init__(self, present, in_sync, alive, family):
         self.replicas, self.isr, self.leader = present, set(in_sync), in_sync[0]
@@ -73,7 +73,7 @@ class TestTermination:
     @pytest.mark.parametrize("direction", list(Direction))
     @given(outages(), st.integers(1, 3))
     def test_it_comes_to_rest(self, direction, family, outage, parallel_replicas):
-        """Done, left alone or waiting for somebody: never alter and null in turn. Back, nothing waits in flight."""
+        """Done, skipped or waiting: never alternating between alter and null. Going back, nothing waits in flight."""
         target, present, dead, in_sync = outage
         if not in_sync:
             return

@@ -1,4 +1,4 @@
-"""Every fact that an explanation states holds, counted anew, on any small cluster."""
+"""Every fact that an explanation states is true, recounted on any small cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kafka_rebalance.planning.explain.accounts import Fit, Why, WhyLed
 class TestBrokers:
     @given(explainable())
     def test_counts_and_shares(self, request_: PlanRequest) -> None:
-        """Before, after, leaders, what leaves and what arrives add up; what is called even is even."""
+        """Before, after, leaders, departures and arrivals add up; counts that are called balanced are balanced."""
         told = Told(request_)
         assert {a.broker for a in told.explained.brokers} == told.known | told.held.keys()
         for a in told.explained.brokers:
@@ -39,7 +39,7 @@ class TestBrokers:
 
     @given(explainable())
     def test_counts_without_a_share_are_as_even_as_can_be(self, request_: PlanRequest) -> None:
-        """What is said where pinned replicas stand in the way of a share."""
+        """What the text says if pinned replicas prevent a share."""
         told = Told(request_)
         said = [line for line in words.of_plan(told.explained) if "are as even as pinned replicas" in line]
         shareless = [a.broker for a in told.explained.brokers if a.target and a.share is None]
@@ -49,7 +49,7 @@ class TestBrokers:
 
     @given(explainable())
     def test_numbers_in_sentences(self, request_: PlanRequest) -> None:
-        """The words have the counts, and an answer for every broker and partition, in whole sentences."""
+        """The sentences contain the counts, cover every broker and partition, and are complete sentences."""
         told = Told(request_)
         lines = words.of_plan(told.explained)
         moves = told.made.replica_moves
@@ -73,7 +73,7 @@ class TestBrokers:
 class TestMoves:
     @given(explainable())
     def test_why_copies_leave(self, request_: PlanRequest) -> None:
-        """Each reason's condition holds, no stronger one does, and every copy that leaves has one."""
+        """Each reason's condition is met, no stronger one is, and every departing replica has a reason."""
         told = Told(request_)
         gone = {(tp, b) for tp in told.before for b in set(told.before[tp]) - set(told.after[tp])}
         assert {(d.tp, d.broker) for d in told.explained.departures} == gone
@@ -94,7 +94,7 @@ class TestMoves:
 
     @given(explainable())
     def test_where_copies_could_have_gone(self, request_: PlanRequest) -> None:
-        """A broker that is called allowed can stand in for a new copy, no rule broken; one that is not cannot."""
+        """A broker that is called allowed could take a new replica without violating a rule; any other could not."""
         told = Told(request_)
         arrivals = Counter(b for tp in told.after for b in set(told.after[tp]) - set(told.before[tp]))
         for p in told.made.partitions:
@@ -115,7 +115,7 @@ class TestMoves:
 
     @given(explainable())
     def test_why_leaders_change(self, request_: PlanRequest) -> None:
-        """The former leader is gone, shall hold nothing, leads too many, or is given another one."""
+        """The former leader is gone, must not hold replicas, leads too many, or gets another leadership instead."""
         told = Told(request_)
         for tp in told.before:
             former, new = told.before[tp][0], told.after[tp][0]
@@ -131,7 +131,7 @@ class TestMoves:
 class TestTopics:
     @given(explainable())
     def test_shares(self, request_: PlanRequest) -> None:
-        """A topic has shares where it is as even as it could be alone, and each broker's is what it ends with."""
+        """A topic has shares if it is as balanced as it could be alone; each broker ends with its share."""
         told = Told(request_)
         topics = told.explained.topics
         assert (topics is None) == (request_.goals.balance is Balance.TOTAL)
@@ -155,7 +155,7 @@ class TestTopics:
 
     @given(explainable())
     def test_how_many_are_outside(self, request_: PlanRequest) -> None:
-        """Of how many topics a broker, and any broker, holds less or more than its share."""
+        """For how many topics a broker, and any broker, holds less or more than its share."""
         told = Told(request_)
         topics = told.explained.topics
         if topics is None:
@@ -178,7 +178,7 @@ class TestTopics:
 
     @given(explainable())
     def test_why_copies_leave(self, request_: PlanRequest) -> None:
-        """Who is said to be above a topic's share is; what is exchanged within a topic comes back of it."""
+        """A broker described as above a topic's share is above it; an exchange within a topic is one for one."""
         told = Told(request_)
         for d in told.explained.departures:
             if d.why not in {Why.TOPIC_SHARE, Why.TOPIC_EXCHANGE}:
@@ -204,14 +204,14 @@ class TestTopics:
 
     @given(by_topic())
     def test_nothing_but_topics_moves_copies_per_topic(self, request_: PlanRequest) -> None:
-        """Without a budget every move of PerTopic is forced, or for a topic's share or an exchange within it."""
+        """Without a budget every move of PerTopic is forced, or serves a topic's share or an exchange within it."""
         told = Told(request_)
         if request_.goals.balance is Balance.PER_TOPIC:
             assert not {d.why for d in told.explained.departures} & {Why.SHARE, Why.EXCHANGE}
 
     @given(explainable())
     def test_where_a_share_is_full(self, request_: PlanRequest) -> None:
-        """A broker that is said to have its share of a topic would hold more than anybody's with one more."""
+        """A broker described as having its share of a topic would hold the most of all brokers with one more."""
         told = Told(request_)
         for p in told.made.partitions:
             for b, fit in told.explained.partition(p.tp).fits.items():

@@ -1,4 +1,4 @@
-"""What an explanation says of budgets, of a minimum gain and of pinned topics holds, counted anew."""
+"""What an explanation says of budgets, a minimum gain and pinned topics is true, recounted."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def line_of(lines: list[str], begins: str) -> str | None:
 class TestBudget:
     @given(budgeted())
     def test_reached_or_not(self, request_: PlanRequest) -> None:
-        """Reached: full balance takes more than is allowed. Not reached: the plan is the one without a budget."""
+        """Reached: full balance exceeds the budget. Not reached: the plan is the one without a budget."""
         told = Told(request_)
         lines, goals = words.of_plan(told.explained), request_.goals
         reached = line_of(lines, "The movement budget is reached: ")
@@ -45,7 +45,7 @@ class TestBudget:
 
     @given(budgeted())
     def test_what_is_left(self, request_: PlanRequest) -> None:
-        """Spreads, squares, and the brokers that end outside their shares or are not emptied."""
+        """Spreads, squares, and the brokers that end outside their shares or are not drained."""
         told = Told(request_)
         lines = words.of_plan(told.explained)
         if not told.explained.cut_short:
@@ -74,7 +74,7 @@ class TestBudget:
 
     @given(requests(most_partitions=6, most_brokers=5), st.integers(0, 5))
     def test_what_is_proved(self, request_: PlanRequest, k: int) -> None:
-        """No better use of the budget has less squares than said, or is better at all."""
+        """No plan within the budget has fewer squares than the bound, or is better than a plan called proven."""
         asked = replace(request_, goals=replace(request_.goals, max_replica_moves=k))
         with mock.patch.object(budget_model, "SMALL", 0):  # as in large clusters, where not everything is proved
             told = Told(asked)
@@ -94,7 +94,7 @@ class TestBudget:
 class TestPartitions:
     @given(explainable())
     def test_what_the_limit_keeps_from_them(self, request_: PlanRequest) -> None:
-        """What is said not to be carried out is in the plan without the limit, and only that."""
+        """A move described as not carried out is in the plan without the limit; no other move is described so."""
         told = Told(request_)
         for p in request_.partitions:
             if not p.counts:
@@ -113,7 +113,7 @@ class TestPartitions:
 
     @given(with_gain())
     def test_pinned_replicas(self, request_: PlanRequest) -> None:
-        """How many there are, and how many stay on brokers that shall hold nothing."""
+        """Their number, and how many stay on brokers that must not hold replicas."""
         told = Told(request_)
         lines = words.of_plan(told.explained)
         pinned = [p for p in request_.partitions if p.pinned]
@@ -132,7 +132,7 @@ AROUND = "and the other partitions are balanced around it"
 class TestGain:
     @given(with_gain())
     def test_figures(self, request_: PlanRequest) -> None:
-        """Too small: nothing moves, and the fullest broker would give too little. Met: it gives enough."""
+        """Too small: nothing moves, as the fullest broker would lose too few. Met: it loses enough."""
         told = Told(request_)
         lines, gain = words.of_plan(told.explained), request_.goals.minimum_gain
         too_small = line_of(lines, "Nothing moves, because the gain is too small: ")
@@ -165,7 +165,7 @@ class TestGain:
 
     @given(judged_by_gain())
     def test_of_what_is_judged(self, request_: PlanRequest) -> None:
-        """The figures are of what the budget buys and of what is balanced, and one of them decides."""
+        """The figures describe the plan within the budget and the balanced counts, and one of them decides."""
         told = Told(request_)
         goals, lines = request_.goals, words.of_plan(told.explained)
         small = line_of(lines, "Nothing moves, because the gain is too small: ")

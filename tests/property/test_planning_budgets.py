@@ -1,4 +1,4 @@
-"""Movement budgets: the best plan within so many moves or bytes, against an exact constraint solver."""
+"""Movement budgets: the best plan within a number of moves or bytes, against an exact constraint solver."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def cluster(lists: list[list[int]], brokers: int, targets: set[int] | None = Non
 
 
 def random_request(random: Random, awareness: RackAwareness) -> PlanRequest:
-    """A small skewed cluster: mixed RF, racks, brokers without rack, departing ones, sizes."""
+    """A small skewed cluster: mixed RF, racks, brokers without a rack, departing brokers, sizes."""
     brokers = random.randint(2, 7)
     names = [None, "a", "b", "c", "d"][: random.randint(1, 5)]
     known = tuple(Broker(BrokerId(b), random.choice(names)) for b in range(brokers))
@@ -58,7 +58,7 @@ def random_request(random: Random, awareness: RackAwareness) -> PlanRequest:
 
 
 def pinning(request: PlanRequest, random: Random, most: int = 10) -> PlanRequest:
-    """The same cluster with a pinned topic of up to ``most`` partitions on few brokers, departing and dead ones too."""
+    """The same cluster with a pinned topic of up to ``most`` partitions on few brokers, even departing or dead ones."""
     weight = {b.id: random.random() ** 3 + 0.01 for b in request.brokers} | {BrokerId(9): 0.05}
     longest = min(len(weight), 3)
     more = []
@@ -72,7 +72,7 @@ def pinning(request: PlanRequest, random: Random, most: int = 10) -> PlanRequest
 def against_the_oracle(
     random: Random, awareness: RackAwareness, *, data: bool, clusters: int, pinned: bool = False
 ) -> Counter[str]:
-    """How many plans are said to be proved, which then are exact; how many are, on all levels or but for moves."""
+    """Count the plans that claim a proof (and assert it), and those exact on all levels or on all but the moves."""
     seen = Counter[str]()
     while seen["asked"] < clusters:
         request = random_request(random, awareness)
@@ -103,13 +103,13 @@ def against_the_oracle(
 class TestMoves:
     @pytest.mark.parametrize("awareness", RackAwareness)
     def test_small_clusters_are_exact(self, awareness: RackAwareness) -> None:
-        """Whatever was decided by the outline and whatever by the model: proved, and equal to the oracle."""
+        """Whether the outline or the model decided: proved, and equal to the oracle."""
         seen = against_the_oracle(Random(11), awareness, data=False, clusters=60)
         assert seen["proved"] == seen["exact"] == seen["asked"]
 
     @pytest.mark.parametrize(("awareness", "proved", "exact"), [("Enforced", 55, 58), ("Preferred", 46, 55)])
     def test_the_outline_alone_is_hardly_ever_off(self, awareness: str, proved: int, exact: int) -> None:
-        """As in large clusters: what it says to be proved is exact, and most of the rest as well."""
+        """As in large clusters: a claimed proof is exact, and most of the other plans are, too."""
         with mock.patch.object(budget_model, "SMALL", 0):
             seen = against_the_oracle(Random(13), RackAwareness(awareness), data=False, clusters=60)
         assert seen["proved"] >= proved, seen
@@ -117,7 +117,7 @@ class TestMoves:
 
     @given(requests(most_partitions=20))
     def test_a_budget_that_is_not_reached_changes_nothing(self, request_: PlanRequest) -> None:
-        """Exactly as many moves as the plan needs: the same plan, with the same certificate."""
+        """Exactly as many moves as the plan needs: the same plan with the same certificate."""
         made = plan(request_)
         asked = within(request_, made.replica_moves, made.data_to_move_bytes)
         assert plan(asked) == made
@@ -125,7 +125,7 @@ class TestMoves:
 
     @given(requests(most_partitions=20), st.integers(0, 6), st.booleans(), st.booleans())
     def test_rules_hold_whatever_the_goals(self, request_: PlanRequest, k: int, leaders: bool, order: bool) -> None:
-        """Within the budget, and no departing broker leads a partition that has another."""
+        """Within the budget, and no departing broker leads a partition that has another replica."""
         goals = replace(request_.goals, leaders=leaders, follower_order=order, max_replica_moves=k)
         asked = replace(request_, goals=goals)
         made = plan(asked)
@@ -134,7 +134,7 @@ class TestMoves:
             assert all(p.current[0] not in p.target for p in made.partitions if p.leader_moves)
 
     def test_more_moves_are_never_worse(self) -> None:
-        """From no move to the whole plan imbalance only falls; the ends are the present state and the plan."""
+        """From no moves to the whole plan the imbalance only falls; the ends are the present state and the plan."""
         random = Random(5)
         request = cluster([random.sample(range(9), 3) for _ in range(60)], 12)
         whole = plan(request)
@@ -150,7 +150,7 @@ class TestMoves:
         assert plan(within(request, whole.replica_moves - 1)).after != whole.before
 
     def test_no_moves_still_evens_leaders(self) -> None:
-        """k = 0: no data moves, and every broker leads one partition instead of one broker three."""
+        """k = 0: no data moves, and every broker leads one partition, where one broker led four."""
         request = cluster([[0, 1], [0, 2], [0, 3], [0, 1]], 4)
         made = plan(within(request, 0))
         assert made.replica_moves == 0
@@ -159,7 +159,7 @@ class TestMoves:
         assert (made.before, made.after) == (Spread(1, 4), Spread(1, 4))
 
     def test_forced_moves_come_first(self) -> None:
-        """Broker 3 departs with two copies and broker 0 has too many: two moves empty broker 3."""
+        """Broker 3 departs with two replicas and broker 0 has too many: two moves drain broker 3."""
         request = cluster([[0], [0], [0], [0], [3], [3]], 4, targets={0, 1, 2})
         made = plan(within(request, 2))
         assert sorted(p.current for p in made.partitions) == [replicas_of(3), replicas_of(3)]
@@ -167,7 +167,7 @@ class TestMoves:
 
     @given(requests(most_partitions=20), st.integers(0, 6), st.randoms(use_true_random=False))
     def test_the_order_of_listing_does_not_matter(self, request_: PlanRequest, k: int, random: st.DataObject) -> None:
-        """The same cluster in another order gives the same hash."""
+        """The same cluster listed in another order gives the same hash."""
         brokers, partitions = list(request_.brokers), list(request_.partitions)
         random.shuffle(brokers)
         random.shuffle(partitions)
@@ -177,7 +177,7 @@ class TestMoves:
 
     @given(requests(most_partitions=12), st.integers(0, 6), st.randoms(use_true_random=False))
     def test_no_broker_is_preferred_for_its_id(self, request_: PlanRequest, k: int, random: st.DataObject) -> None:
-        """Whatever the ids, so many moves buy the same."""
+        """Whatever the ids, the same number of moves achieves the same."""
         ids = sorted({b.id for b in request_.brokers} | {b for p in request_.partitions for b in p.replicas})
         names = list(ids)
         random.shuffle(names)
@@ -195,7 +195,7 @@ class TestMoves:
         ("moves", "data"), [(-1, None), (None, -1), (0, 0), (2**70, 0), (3, 2**70), (2**70, 2**70)]
     )
     def test_hostile_budgets(self, moves: int | None, data: int | None) -> None:
-        """Below nothing is nothing; more than there is is no budget."""
+        """A negative budget counts as zero; one above all that could move is no limit."""
         request = cluster([[0], [0], [0], [9], [9]], 3, sizes=2**40)
         made = plan(within(request, moves, data))
         bought = max(0, min(3 if moves is None else moves, 4))
@@ -206,12 +206,12 @@ class TestMoves:
 
 
 class TestPinned:
-    """A pinned topic stays, and what it holds counts in what a budget is spent on."""
+    """A pinned topic stays, and its replicas count in the imbalance that a budget reduces."""
 
     @pytest.mark.parametrize("awareness", RackAwareness)
     @pytest.mark.parametrize("data", [False, True])
     def test_small_clusters_are_exact(self, awareness: RackAwareness, data: bool) -> None:
-        """Proved, and equal to the oracle that has the same fixed counts."""
+        """Proved, and equal to the oracle with the same fixed counts."""
         seen = against_the_oracle(Random(31), awareness, data=data, clusters=60, pinned=True)
         assert seen["proved"] == seen["exact"] == seen["asked"]
 
@@ -227,7 +227,7 @@ class TestPinned:
     def test_the_outline_of_large_clusters(
         self, awareness: str, data: bool, proved: int, exact: int, even: int
     ) -> None:
-        """Whatever is said to be proved is exact, and as much is proved as without pinned topics."""
+        """A claimed proof is exact, and as many plans are proved as without pinned topics."""
         with mock.patch.object(budget_model, "SMALL", 0):
             seen = against_the_oracle(Random(32), RackAwareness(awareness), data=data, clusters=60, pinned=True)
         assert seen["proved"] >= proved, seen
@@ -235,7 +235,7 @@ class TestPinned:
         assert seen["even"] >= even, seen
 
     def test_moves_go_where_the_pinned_topic_is_not(self) -> None:
-        """Broker 1 has three pinned copies: one move of four takes a copy from 0 to 2, which is empty."""
+        """Broker 1 has three pinned replicas: with one move of four, a replica goes from 0 to 2, which is empty."""
         request = cluster([[0], [0], [0], [0]], 3)
         pinned = tuple(PartitionInput(TopicPartition("__pinned", i), replicas_of(1, 9), pinned=True) for i in range(3))
         made = plan(within(replace(request, partitions=request.partitions + pinned), 1))
@@ -244,7 +244,7 @@ class TestPinned:
         assert (made.before, made.after, made.certificate.optimal) == (Spread(0, 4), Spread(1, 3), True)
 
     def test_every_budget_of_a_larger_cluster_is_proved(self) -> None:
-        """60 partitions beside 40 pinned ones on a third of the brokers: imbalance falls with every move."""
+        """60 partitions with 40 pinned ones on a third of the brokers: imbalance falls with every move."""
         random = Random(6)
         request = cluster([random.sample(range(9), 3) for _ in range(60)], 12)
         pinned = tuple(
@@ -270,19 +270,19 @@ class TestData:
         assert seen["proved"] == seen["exact"] == seen["asked"]
 
     def test_the_heuristic_of_large_clusters_is_mostly_as_even(self) -> None:
-        """Without the exact model: as many forced moves as possible, and two plans of three as even as any."""
+        """Without the exact model: as many forced moves as possible, and two of three plans are as even as possible."""
         with mock.patch.object(budget_model, "SMALL", 0):
             seen = against_the_oracle(Random(14), RackAwareness.ENFORCED, data=True, clusters=60)
         assert seen["even"] >= 40, seen
 
     def test_small_partitions_move_rather_than_large_ones(self) -> None:
-        """Broker 0 has partitions of 0, 10, ..., 70 bytes and 60 bytes may move: 0, 10, 20 and 30 even the two."""
+        """Broker 0 has partitions of 0, 10, ..., 70 bytes and 60 bytes may move: 0, 10, 20 and 30 balance the two."""
         made = plan(within(cluster([[0]] * 8, 2, sizes=10), data=60))
         assert sorted(p.size_bytes for p in made.partitions) == [0, 10, 20, 30]
         assert made.after == Spread(4, 4)
 
     def test_two_small_moves_rather_than_the_large_one_of_the_whole_plan(self) -> None:
-        """Broker 0 has two large partitions and a small one that 2 has too: it goes to 1, and one of 1's to 2."""
+        """Broker 0 has two large partitions and a small one that 2 has, too: it moves to 1, and one of 1's to 2."""
         rows = {"large": ([0], [0]), "both": ([0, 2],), "small": ([1], [1])}
         request = PlanRequest(
             tuple(Broker(BrokerId(b)) for b in range(3)),
@@ -299,11 +299,11 @@ class TestData:
 
 
 class TestManyRepairs:
-    """A budget between what has to leave and what the rack rule would have moved as well."""
+    """A budget between the forced moves and those that also satisfy the rack rule."""
 
     @pytest.fixture
     def racked(self) -> PlanRequest:
-        """Lists that know nothing of racks, on all but the two new brokers of each rack."""
+        """Lists that ignore racks, on all but the two new brokers of each rack."""
         random = Random(2)
         brokers = tuple(Broker(BrokerId(b), "abc"[b % 3]) for b in range(18))
         rows = [random.sample(range(12), 3) for _ in range(600)]
@@ -311,7 +311,7 @@ class TestManyRepairs:
         return PlanRequest(brokers, partitions, frozenset(BrokerId(b) for b in range(1, 18)))
 
     def test_more_moves_are_never_worse(self, racked: PlanRequest) -> None:
-        """More repairs, more even, and within a hundredth of what is proved to be the least."""
+        """More repairs, more balance, and within one percent of the proven minimum."""
         bought = [plan(within(racked, moves)) for moves in (160, 200, 300, 400)]
         for made in bought:
             assert made.imbalance is not None

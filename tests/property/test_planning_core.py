@@ -1,4 +1,4 @@
-"""The fast planner of large clusters, made to plan small ones and held against oracles that share none of its code."""
+"""The fast planner of large clusters on small ones, against oracles that share none of its code."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from kafka_rebalance.planning.replicas import replica_sets as sets
 
 @contextmanager
 def only_fast() -> Iterator[mock.Mock]:
-    """However small the cluster, it is planned as a large one; the flow over all partitions is what is given."""
+    """Plan every cluster as a large one, whatever its size; yields the mock of the flow over all partitions."""
     with (
         mock.patch.object(sets, "SMALL", 0),
         mock.patch.object(planner, "EXACT_ORDER", 0),
@@ -45,7 +45,7 @@ def fast(request: PlanRequest) -> Plan:
 class TestFewestMoves:
     @given(requests(most_partitions=40, most_brokers=9))
     def test_equals_the_flow_over_every_partition(self, request_: PlanRequest) -> None:
-        """Violations, fairness and moves are the exact optimum, and the plan says that it is."""
+        """Violations, balance and moves are the exact optimum, and the certificate says so."""
         made = fast(request_)
         metrics = check(request_, made)
         preferred = request_.goals.rack_awareness is RackAwareness.PREFERRED
@@ -54,14 +54,14 @@ class TestFewestMoves:
 
     @given(requests(most_partitions=7, most_brokers=6))
     def test_equals_the_constraint_solver(self, request_: PlanRequest) -> None:
-        """The same by a solver that knows nothing of flows; no evener leaders exist for the cheapest sets."""
+        """The same with a solver that does not use flows; leaders are at best as even as in its optimum."""
         metrics, best = check(request_, fast(request_)), optimum(request_)
         assert metrics.moves == best.moves
         assert metrics.count_sumsq == best.count_sumsq
         assert metrics.leader_sumsq >= best.leader_sumsq
 
     def test_a_search_that_is_cut_short_tells_the_gap(self) -> None:
-        """Without chains, and too large for the flow, the plan is fair and tells how far off it may be."""
+        """Without chains, and too large for the flow, the plan is balanced and states the gap to the bound."""
         random = Random(6)
         lists = [replicas_of(*random.sample(range(12), 3)) for _ in range(60)]
         request = PlanRequest(
@@ -82,8 +82,7 @@ class TestFewestMoves:
 class TestOrder:
     @given(requests(most_partitions=40, most_brokers=9), st.booleans(), st.booleans())
     def test_leaders_are_as_even_as_the_sets_allow(self, request_: PlanRequest, leaders: bool, order: bool) -> None:
-        """Given the sets, planning their order by the flow finds no evener leaders and, at equal evenness, no fewer
-        changes."""
+        """For the same sets, ordering by the flow finds no more even leaders and, if equal, no fewer changes."""
         asked = replace(request_, goals=replace(request_.goals, leaders=leaders, follower_order=order))
         made = fast(asked)
         metrics = check(asked, made)
@@ -96,14 +95,14 @@ class TestOrder:
 
     @given(requests(most_partitions=60, most_brokers=7))
     def test_pairs_are_as_even_as_the_leaders_allow(self, request_: PlanRequest) -> None:
-        """No choice of seconds behind these leaders has a smaller sum of squares."""
+        """No choice of seconds for these leaders has a smaller sum of squares."""
         made = fast(request_)
         lists = result(request_, made).values()
         squares = check(request_, made).pair_sumsq
         assert squares == fewest_pair_squares(lists)
 
     def test_a_copy_that_comes_home_by_a_detour_is_in_its_place(self) -> None:
-        """Chains may bring a copy back in another's slot; whether a leader has stayed is told by its slot."""
+        """Chains may return a replica in another one's slot; whether a leader stayed is determined by its slot."""
         lists = np.array([0, 1, 2, 3, 4, 5])
         racks, targets = [None] * 7, np.ones(7, dtype=np.bool_)
         copies = Copies(encode(racks, targets, np.array([3, 3]), lists, RackAwareness.ENFORCED), np.zeros(0, np.int64))
@@ -113,7 +112,7 @@ class TestOrder:
         assert copies.moved().tolist() == [0]
 
     def test_followers_stay_in_order_where_order_does_not_matter(self) -> None:
-        """Behind a new leader the others keep their order."""
+        """After a new leader the others keep their order."""
         request = PlanRequest(
             tuple(Broker(BrokerId(b)) for b in range(4)),
             tuple(PartitionInput(TopicPartition("t", i), replicas_of(0, 1, 2, 3)) for i in range(4)),
@@ -134,7 +133,7 @@ class TestStability:
 
     @given(requests(most_partitions=40, most_brokers=9), st.randoms(use_true_random=False))
     def test_the_order_of_listing_does_not_matter(self, request_: PlanRequest, random: st.DataObject) -> None:
-        """The same cluster in another order gives the same hash."""
+        """The same cluster listed in another order gives the same hash."""
         brokers, partitions = list(request_.brokers), list(request_.partitions)
         random.shuffle(brokers)
         random.shuffle(partitions)
@@ -143,7 +142,7 @@ class TestStability:
 
     @given(requests(most_partitions=30, most_brokers=9), st.booleans(), st.integers(1, 1000))
     def test_broker_ids_are_only_names(self, request_: PlanRequest, large: bool, step: int) -> None:
-        """Other ids in the same order give the same plan under the other names."""
+        """Other ids in the same order give the same plan with the other ids."""
 
         def renamed(replicas: tuple[BrokerId, ...]) -> tuple[BrokerId, ...]:
             return tuple(BrokerId(b * step + 5) for b in replicas)
@@ -160,7 +159,7 @@ class TestStability:
 
     @given(requests(most_partitions=30, most_brokers=9), st.randoms(use_true_random=False))
     def test_no_broker_is_preferred_for_its_id(self, request_: PlanRequest, random: st.DataObject) -> None:
-        """Whatever the ids, the plan is worth the same."""
+        """Whatever the ids, the plan has the same value."""
         ids = sorted({b.id for b in request_.brokers} | {b for p in request_.partitions for b in p.replicas})
         names = list(ids)
         random.shuffle(names)
@@ -176,7 +175,7 @@ class TestStability:
 
     @given(requests(most_partitions=30, most_brokers=9))
     def test_a_topic_that_is_even_everywhere_costs_nothing(self, request_: PlanRequest) -> None:
-        """One single-replica partition more on every broker: nothing more has to move (maybe less)."""
+        """One more single-replica partition on every broker: no further moves are needed, maybe fewer."""
         plain = replace(request_, goals=Goals(RackAwareness.DISABLED))
         more = tuple(PartitionInput(TopicPartition("z", b), (b,)) for b in plain.targets)
         with_topic = replace(plain, partitions=plain.partitions + more)
@@ -194,7 +193,7 @@ class TestHostileInput:
         st.sets(st.integers(0, 6)),
     )
     def test_a_plan_or_a_refusal(self, brokers, partitions, targets) -> None:
-        """Anything that types allow, possible or not."""
+        """Any input that the types allow, possible or not."""
         request = PlanRequest(
             tuple(Broker(BrokerId(b), rack) for b, rack in brokers),
             tuple(PartitionInput(TopicPartition(t, n), replicas_of(*row)) for t, n, row in partitions),
@@ -209,7 +208,7 @@ class TestHostileInput:
 
     @pytest.mark.parametrize("rf", [1, 2, 39, 40])
     def test_few_and_all_brokers(self, rf: int) -> None:
-        """RF 1, and RF of nearly all and all brokers, in a topic large enough for the fast planner."""
+        """RF 1, and RF of nearly all and of all brokers, in a topic large enough for the fast planner."""
         lists = [replicas_of(*((i * i + k) % 40 for k in range(rf))) for i in range(3000 // rf + 30)]
         request = PlanRequest(
             tuple(Broker(BrokerId(b), f"r{b % 4}") for b in range(40)),
@@ -221,7 +220,7 @@ class TestHostileInput:
         check(request, made)
 
     def test_one_wide_partition_among_many_narrow_ones(self) -> None:
-        """Memory follows the number of replicas and not the widest list times the partitions."""
+        """Memory grows with the number of replicas, not with the longest list times the partitions."""
         lists = [replicas_of(i % 60) for i in range(20_000)] + [replicas_of(*range(60))]
         request = PlanRequest(
             tuple(Broker(BrokerId(b)) for b in range(61)),

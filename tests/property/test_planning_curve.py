@@ -1,4 +1,4 @@
-"""The trade-off curve: what each number of moves makes of a cluster."""
+"""The trade-off curve: the balance that each number of moves achieves."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def on_two(rows: list[int], targets: set[int]) -> PlanRequest:
 
 class TestCurve:
     def test_an_example_by_hand(self) -> None:
-        """Broker 2 departs with one partition, broker 0 has five and broker 1 none: the first move is not asked for."""
+        """Broker 2 departs with one partition, broker 0 has five and broker 1 none: the first move is forced."""
         found = curve(on_two([0, 0, 0, 0, 0, 2], {0, 1}))
         assert found == (
             CurvePoint(1, Spread(1, 5), 26, 5, optimal=True),
@@ -41,7 +41,7 @@ class TestCurve:
         )
 
     def test_what_is_balanced_is_one_point(self) -> None:
-        """Nothing to gain, nothing to pay; nor where there is nothing at all."""
+        """No gain and no cost; the same for an empty cluster."""
         assert curve(on_two([0, 1], {0, 1})) == (CurvePoint(0, Spread(1, 1), 2, 0, optimal=True),)
         assert curve(on_two([], {0, 1})) == (CurvePoint(0, Spread(0, 0), 0, 0, optimal=True),)
 
@@ -49,7 +49,7 @@ class TestCurve:
     def test_from_what_has_to_move_to_the_whole_plan(
         self, request_: PlanRequest, balance: Balance, points: int
     ) -> None:
-        """More moves are never less even, and the last point is the plan."""
+        """More moves never give less balance, and the last point is the plan."""
         asked = replace(request_, goals=replace(request_.goals, balance=balance))
         found = curve(asked, points)
         assert len(found) <= max(2, points)
@@ -62,7 +62,7 @@ class TestCurve:
 
     @given(requests(most_partitions=15), st.sampled_from(Balance), st.integers(0, 2**32))
     def test_around_pinned_topics(self, request_: PlanRequest, balance: Balance, seed: int) -> None:
-        """The same, with what is pinned in every count."""
+        """The same, with pinned replicas in every count."""
         asked = pinning(replace(request_, goals=replace(request_.goals, balance=balance)), Random(seed), most=30)
         found, whole = curve(asked, 5), plan(asked)
         assert (found[-1].moves, found[-1].spread, found[-1].optimal) == (
@@ -76,7 +76,7 @@ class TestCurve:
 
     @pytest.mark.parametrize("awareness", RackAwareness)
     def test_what_is_proved_is_exact(self, awareness: RackAwareness) -> None:
-        """Beside a pinned topic no point called optimal is above the oracle, and none is below it."""
+        """With a pinned topic, a point called optimal equals the oracle."""
         random, seen = Random(61), 0
         squares = 1 if awareness is RackAwareness.PREFERRED else 2
         while seen < 60:
@@ -88,14 +88,14 @@ class TestCurve:
                 seen += point.optimal
 
     def test_pinned_topics_alone_are_one_point(self) -> None:
-        """What they hold is what there is."""
+        """The pinned counts are the only ones."""
         request = on_two([0, 0, 1], {0, 1})
         pinned = tuple(replace(p, pinned=True) for p in request.partitions)
         assert curve(replace(request, partitions=pinned)) == (CurvePoint(0, Spread(1, 2), 5, 0, optimal=True),)
 
     @pytest.mark.parametrize("k", [1, 2])
     def test_a_point_is_a_plan_with_that_budget(self, k: int) -> None:
-        """What the curve promises for k moves is what the budget k gives."""
+        """The point of the curve for k moves matches a plan with the budget k."""
         request = on_two([0, 0, 0, 0, 0, 2], {0, 1})
         asked = replace(request, goals=replace(request.goals, max_replica_moves=k))
         assert check_budget(asked, plan(asked))[2] == curve(request)[k - 1].squares

@@ -1,4 +1,4 @@
-"""The parts of the planner that spend a budget, beside a pinned topic far larger than all that may move."""
+"""The parts of the planner that use a budget, with a pinned topic far larger than everything that may move."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kafka_rebalance.planning.replicas.exchange import GivenCounts
 
 
 def beside(request: PlanRequest, pinned: dict[int, int]) -> PlanRequest:
-    """With a pinned topic of so many partitions on each of these brokers."""
+    """The request with a pinned topic that has this many partitions on each of these brokers."""
     brokers = [b for b, count in pinned.items() for _ in range(count)]
     more = (PartitionInput(TopicPartition("z", i), replicas_of(b), pinned=True) for i, b in enumerate(brokers))
     return replace(request, partitions=(*request.partitions, *more))
@@ -36,7 +36,7 @@ def beside(request: PlanRequest, pinned: dict[int, int]) -> PlanRequest:
 class TestHeavyPins:
     @pytest.mark.parametrize(("awareness", "proved"), [("Enforced", 50), ("Disabled", 50), ("Preferred", 42)])
     def test_the_outline_of_large_clusters(self, awareness: str, proved: int) -> None:
-        """Up to ten times as much is pinned as may move: what is said to be proved is exact, and nearly all is."""
+        """Up to ten times as many replicas are pinned as may move: a claimed proof is exact, nearly all have one."""
         random, seen = Random(51), 0
         for _ in range(60):
             request = pinning(random_request(random, RackAwareness(awareness)), random, most=80)
@@ -52,7 +52,7 @@ class TestHeavyPins:
         assert seen >= proved
 
     def test_nothing_moves_for_balance_before_all_has_left(self) -> None:
-        """Broker 3 departs with two copies; that broker 0 has fifty pinned ones makes no other move worth more."""
+        """Broker 3 departs with two replicas; the fifty pinned ones on broker 0 do not make another move better."""
         request = beside(cluster([[0], [0], [3], [3]], 4, targets={0, 1, 2}), {0: 50})
         with mock.patch.object(budget_model, "SMALL", 0):
             made = plan(within(request, 1))
@@ -63,7 +63,7 @@ class TestHeavyPins:
 class TestParts:
     @pytest.mark.parametrize("awareness", RackAwareness)
     def test_drained_is_the_best_where_nothing_else_can_move(self, awareness: RackAwareness) -> None:
-        """Which departing copies go and where: as the oracle, for every budget up to all of them."""
+        """Which departing replicas move and where: as the oracle, for every budget up to all of them."""
         random, drained = Random(52), 0
         while drained < 60:
             request = pinning(random_request(random, awareness), random, most=20)
@@ -77,7 +77,7 @@ class TestParts:
                 drained += 1
 
     def test_a_repair_goes_where_the_pinned_topic_is_not(self) -> None:
-        """Both replicas in rack a: one leaves it, for the rack whose broker has nothing pinned."""
+        """Both replicas are in rack a: one moves to the rack whose broker has no pinned replicas."""
         request = beside(cluster([[0, 1]], 4), {0: 1, 2: 3})
         racked = tuple(replace(b, rack=rack) for b, rack in zip(request.brokers, "aabc", strict=True))
         instance = build(replace(request, brokers=racked)).instance
@@ -85,7 +85,7 @@ class TestParts:
         assert sorted(after.broker_of_slot.tolist()) == [1, 3]
 
     def test_given_counts_are_reached_beside_what_is_pinned(self) -> None:
-        """They are counts of what moves."""
+        """The target counts cover only movable replicas."""
         instance = build(beside(cluster([[0], [0], [0], [0]], 3), {1: 7})).instance
         copies = Copies.of_lists(instance, instance.broker_of_slot)
         target = np.array([1, 2, 1])
@@ -93,7 +93,7 @@ class TestParts:
         assert copies.counts().tolist() == target.tolist()
 
     def test_the_most_useful_move_is_to_where_nothing_is_pinned(self) -> None:
-        """The topic wants a copy more on 1 and on 2; with a budget of one the totals decide."""
+        """The topic needs one more replica on 1 and on 2; with a budget of one the totals decide."""
         request = beside(cluster([[0], [0], [0]], 3), {1: 2})
         made = plan(replace(request, goals=Goals(balance=Balance.PER_TOPIC, max_replica_moves=1)))
         assert [p.target for p in made.partitions] == [replicas_of(2)]
@@ -101,7 +101,7 @@ class TestParts:
 
 class TestLeaders:
     def test_leaders_within_a_budget_are_even_with_pinned_ones(self) -> None:
-        """No move at all: broker 0 leads two pinned partitions, so it leads none of the two it shares with 1."""
+        """No moves at all: broker 0 leads two pinned partitions, so it leads none of the two that it shares with 1."""
         request = within(beside(cluster([[0, 1], [0, 1]], 2), {0: 2}), 0)
         made = plan(request)
         assert [row[0] for tp, row in sorted(result(request, made).items()) if tp.topic == "t"] == [BrokerId(1)] * 2
@@ -116,7 +116,7 @@ class TestLeaders:
 
 class TestWholePlan:
     def test_no_bound_is_claimed_of_counts_that_nobody_reaches(self) -> None:
-        """What a large cluster is told where effort runs out: never more than the fewest moves, beside any pins."""
+        """The bound of a large cluster when effort runs out: never above the minimum of moves, whatever is pinned."""
         random, unproved = Random(7), 0
         for _ in range(60):
             request = pinning(random_request(random, random.choice(list(RackAwareness))), random, most=40)

@@ -18,7 +18,7 @@ DEPARTED = (97, 98, 99)
 
 @st.composite
 def requests(draw: st.DrawFn, most_partitions: int = 9, most_brokers: int = 7) -> PlanRequest:
-    """Mixed RF, uneven racks, brokers without rack, departing and dead brokers, gaps, partitions without leader."""
+    """Mixed RF, uneven racks, brokers without a rack, departing and dead brokers, gaps, missing leaders."""
     ids = draw(st.lists(st.integers(0, 12), min_size=1, max_size=most_brokers, unique=True))
     racks = st.sampled_from([None, *(f"r{i}" for i in range(draw(st.integers(1, 4))))])
     rack = racks if draw(st.booleans()) else racks.filter(lambda r: r is not None)
@@ -39,7 +39,7 @@ def requests(draw: st.DrawFn, most_partitions: int = 9, most_brokers: int = 7) -
 class TestAgainstTheOracle:
     @given(requests())
     def test_every_level_is_the_exact_optimum(self, request_: PlanRequest) -> None:
-        """No plan has fewer violations, then fairer counts, then fewer moves, then evener leaders and pairs."""
+        """No plan has fewer violations, then more even counts, fewer moves, and more even leaders and pairs."""
         made = plan(request_)
         assert made.certificate.optimal
         assert check(request_, made) == optimum(request_)
@@ -48,7 +48,7 @@ class TestAgainstTheOracle:
 class TestInvariants:
     @given(requests(most_partitions=30, most_brokers=9), st.booleans(), st.booleans())
     def test_hard_rules_hold_whatever_the_goals(self, request_: PlanRequest, leaders: bool, order: bool) -> None:
-        """RF kept, brokers distinct and eligible, and the plan's figures are what can be counted."""
+        """RF kept, brokers distinct and eligible, and the plan's figures match a recount."""
         goals = replace(request_.goals, leaders=leaders, follower_order=order)
         asked = replace(request_, goals=goals)
         made = plan(asked)
@@ -59,7 +59,7 @@ class TestInvariants:
 
     @given(requests(most_partitions=20), st.randoms(use_true_random=False))
     def test_the_order_of_listing_does_not_matter(self, request_: PlanRequest, random: st.DataObject) -> None:
-        """The same cluster in another order gives the same hash."""
+        """The same cluster listed in another order gives the same hash."""
         brokers, partitions = list(request_.brokers), list(request_.partitions)
         random.shuffle(brokers)
         random.shuffle(partitions)

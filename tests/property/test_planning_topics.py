@@ -1,4 +1,4 @@
-"""Balance of each topic, and of topics and totals at once, against an exact constraint solver."""
+"""Balance per topic, and of topics and totals together, against an exact constraint solver."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def balanced(request: PlanRequest, balance: Balance) -> PlanRequest:
 
 
 def check_least(asked: PlanRequest, made: Plan) -> None:
-    """Nothing within the budget that is as good in what comes first is evener than what is called the least."""
+    """No plan within the budget that is as good on the earlier levels is below the claimed minimum imbalance."""
     if made.imbalance is not None:
         squares = 1 if asked.goals.rack_awareness is RackAwareness.PREFERRED else 2
         assert made.imbalance.least <= best_within_budget(asked)[squares]
 
 
 def against_the_oracle(balance: Balance, seed: int, clusters: int, *, pinned: bool = False) -> Counter[str]:
-    """How many plans are exact on all levels, or on all but the last; asserts that what is proved is."""
+    """Count the plans that are exact on all levels, or on all but the last; assert the claimed proofs."""
     random, seen = Random(seed), Counter[str]()
     for _ in range(clusters):
         request = balanced(random_request(random, random.choice(list(RackAwareness))), balance)
@@ -60,7 +60,7 @@ class TestAgainstTheOracle:
 
     @pytest.mark.parametrize(("balance", "exact"), [(Balance.PER_TOPIC, 54), (Balance.BOTH, 60)])
     def test_the_outline_of_large_clusters(self, balance: Balance, exact: int) -> None:
-        """All but the last level (of PerTopic: the totals) are exact, that one hardly ever is not."""
+        """All but the last level (of PerTopic: the totals) are exact, and that one nearly always."""
         with mock.patch.object(topics, "SMALL", 0):
             seen = against_the_oracle(balance, 22, 60)
         assert seen["nearly"] == seen["proved"] == seen["asked"]
@@ -68,19 +68,19 @@ class TestAgainstTheOracle:
 
     @pytest.mark.parametrize("balance", BY_TOPIC)
     def test_counts_that_are_not_reached_prove_nothing(self, balance: Balance) -> None:
-        """Without chains of moves some topics miss the outline's counts; then others decide, and prove."""
+        """Without chains of moves some topics miss the outline's counts; then other parts decide and prove."""
         with mock.patch.multiple(topics, SMALL=0, _EFFORT=0):
             seen = against_the_oracle(balance, 24, 60)
         assert seen["nearly"] == seen["proved"] == seen["asked"]
 
     def test_topics_alone(self) -> None:
-        """With very many topics each is planned alone: as good, but for the totals."""
+        """With very many topics each one is planned separately: as good, except for the totals."""
         with mock.patch.object(topics, "SMALL", 0), mock.patch.object(topics, "MOST_CELLS", 0):
             seen = against_the_oracle(Balance.PER_TOPIC, 23, 40)
         assert seen["nearly"] == seen["proved"] == seen["asked"]
 
     def test_spare_copies_of_topics_alone_even_the_totals(self) -> None:
-        """Twelve topics of one partition leave broker 9; each goes where the fewest copies are by then."""
+        """Twelve topics of one partition leave broker 9; each goes to the broker with the fewest replicas so far."""
         request = PlanRequest(
             tuple(Broker(BrokerId(b)) for b in (0, 1, 2, 9)),
             tuple(PartitionInput(TopicPartition(f"t{i}", 0), replicas_of(9)) for i in range(12)),
@@ -92,10 +92,10 @@ class TestAgainstTheOracle:
 
 
 class TestPinned:
-    """A pinned topic stays and is in the totals; it has no share of its own."""
+    """A pinned topic stays and counts in the totals; it has no share of its own."""
 
     def test_three_replicas_are_not_on_two_brokers(self) -> None:
-        """Brokers 2 and 3 have five pinned copies each, yet one of the three replicas of a-0 has to stay there."""
+        """Brokers 2 and 3 have five pinned replicas each, but one of the three replicas of a-0 has to stay there."""
         request = PlanRequest(
             tuple(Broker(BrokerId(b)) for b in range(4)),
             (
@@ -111,26 +111,26 @@ class TestPinned:
 
     @pytest.mark.parametrize("balance", BY_TOPIC)
     def test_every_level_is_the_exact_optimum(self, balance: Balance) -> None:
-        """As the oracle that has the same fixed counts."""
+        """Equal to the oracle with the same fixed counts."""
         seen = against_the_oracle(balance, 41, 100, pinned=True)
         assert seen["exact"] == seen["proved"] == seen["asked"]
 
     @pytest.mark.parametrize(("balance", "exact"), [(Balance.PER_TOPIC, 85), (Balance.BOTH, 100)])
     def test_the_outline_of_large_clusters(self, balance: Balance, exact: int) -> None:
-        """All but the last level (of PerTopic: the totals) are exact, that one hardly ever is not."""
+        """All but the last level (of PerTopic: the totals) are exact, and that one nearly always."""
         with mock.patch.object(topics, "SMALL", 0):
             seen = against_the_oracle(balance, 42, 100, pinned=True)
         assert seen["nearly"] == seen["proved"] == seen["asked"]
         assert seen["exact"] >= exact, seen
 
     def test_topics_alone(self) -> None:
-        """With very many topics each is planned alone: as good, but for the totals."""
+        """With very many topics each one is planned separately: as good, except for the totals."""
         with mock.patch.object(topics, "SMALL", 0), mock.patch.object(topics, "MOST_CELLS", 0):
             seen = against_the_oracle(Balance.PER_TOPIC, 43, 100, pinned=True)
         assert seen["nearly"] == seen["proved"] == seen["asked"]
 
     def test_spare_copies_of_topics_alone_go_where_the_pinned_topic_is_not(self) -> None:
-        """Six topics of one partition leave broker 9; broker 0 has three pinned copies, so 1 and 2 get them."""
+        """Six topics of one partition leave broker 9; broker 0 has three pinned replicas, so 1 and 2 get them."""
         request = PlanRequest(
             tuple(Broker(BrokerId(b)) for b in (0, 1, 2, 9)),
             (
@@ -144,7 +144,7 @@ class TestPinned:
             assert plan(request).after == Spread(3, 3)
 
     def test_per_topic_evens_the_topic_and_both_the_totals(self) -> None:
-        """Broker 0 has two pinned copies and each broker one of topic a: only totals ask for both of a on 1."""
+        """Broker 0 has two pinned replicas and each broker one of topic a: only totals require both of a on 1."""
         request = PlanRequest(
             (Broker(BrokerId(0)), Broker(BrokerId(1))),
             (
@@ -159,7 +159,7 @@ class TestPinned:
 
     @given(requests(most_partitions=15), st.sampled_from(BY_TOPIC), st.integers(0, 5), st.integers(0, 2**32))
     def test_within_a_budget(self, request_: PlanRequest, balance: Balance, k: int, seed: int) -> None:
-        """As many forced moves as possible, never more than allowed; nothing pinned moves; the least is no more."""
+        """As many forced moves as possible within the limit; no pinned replica moves; the claimed minimum is valid."""
         pinned = balanced(pinning(request_, Random(seed)), balance)
         asked = replace(pinned, goals=replace(pinned.goals, max_replica_moves=k))
         made = plan(asked)
@@ -177,7 +177,7 @@ class TestMinimumGain:
     def test_too_little_of_all_that_is_balanced(
         self, request_: PlanRequest, balance: Balance, gain: int, budget: int | None, pins: bool
     ) -> None:
-        """PerTopic: what the fullest broker of each topic holds, added up. Both: that and the total fall too little."""
+        """PerTopic: the sum of each topic's fullest broker falls too little. Both: that sum and the total do."""
         request = balanced(pinning(request_, Random(gain)) if pins else request_, balance)
         request = replace(request, goals=replace(request.goals, max_replica_moves=budget))
         plain = plan(request)
@@ -202,7 +202,7 @@ class TestMinimumGain:
 
     @pytest.mark.parametrize(("balance", "gain", "moves"), [("PerTopic", 50, 2), ("PerTopic", 51, 0), ("Both", 50, 2)])
     def test_topics_that_get_even_are_a_gain(self, balance: str, gain: int, moves: int) -> None:
-        """Two topics, each with two partitions on a broker of its own: the totals are even all the time."""
+        """Two topics, each with two partitions on its own broker: the totals are balanced all the time."""
         rows = [("a", 0, 0), ("a", 1, 0), ("b", 0, 1), ("b", 1, 1)]
         request = PlanRequest(
             (Broker(BrokerId(0)), Broker(BrokerId(1))),
@@ -215,7 +215,7 @@ class TestMinimumGain:
 
 class TestRules:
     def test_per_topic_evens_what_total_does_not(self) -> None:
-        """Two topics, each on one broker: the total is even already, the topics are not."""
+        """Two topics, each on one broker: the total is balanced already, the topics are not."""
         request = PlanRequest(
             (Broker(BrokerId(0)), Broker(BrokerId(1))),
             tuple(
@@ -233,7 +233,7 @@ class TestRules:
             )
 
     def test_topics_give_way_to_totals(self) -> None:
-        """The lone broker of rack b holds every partition of a, more than a share: Both lets it hold less of b."""
+        """The lone broker of rack b holds every partition of a, more than a share: with Both it holds less of b."""
         racks = {0: "a", 1: "a", 2: "b"}
         rows = [("a", i, (i % 2, 2)) for i in range(4)] + [("b", i, (i % 3,)) for i in range(3)]
         request = PlanRequest(
@@ -248,7 +248,7 @@ class TestRules:
 
     @given(requests(most_partitions=15))
     def test_a_single_topic_is_its_own_total(self, request_: PlanRequest) -> None:
-        """All three balances are one and the same, up to ties."""
+        """All three balances give the same result, up to ties."""
         one = tuple(replace(p, tp=TopicPartition("t", p.tp.partition)) for p in request_.partitions)
         metrics = {
             (m.rack_violations, m.count_sumsq, m.moves)
@@ -262,7 +262,7 @@ class TestRules:
     def test_order_does_not_matter_and_a_planned_state_is_empty(
         self, request_: PlanRequest, balance: Balance, random: st.DataObject
     ) -> None:
-        """The same hash for the same cluster; planning again changes nothing."""
+        """The same cluster gives the same hash; planning again changes nothing."""
         asked = balanced(request_, balance)
         made = plan(asked)
         partitions = list(asked.partitions)
@@ -274,7 +274,7 @@ class TestRules:
 
     @given(requests(most_partitions=12))
     def test_another_topic_changes_nothing_elsewhere(self, request_: PlanRequest) -> None:
-        """PerTopic: with a topic more, moves and evenness of the others are what they were."""
+        """PerTopic: one more topic changes neither the moves nor the balance of the others."""
         asked = balanced(replace(request_, goals=Goals(RackAwareness.DISABLED)), Balance.PER_TOPIC)
         first = min(asked.targets)
         more = tuple(PartitionInput(TopicPartition("z", i), (first,)) for i in range(3))
@@ -290,8 +290,9 @@ class TestRules:
 class TestWithABudget:
     @given(requests(most_partitions=15), st.sampled_from(BY_TOPIC), st.integers(0, 5))
     def test_within_it(self, request_: PlanRequest, balance: Balance, k: int) -> None:
-        """Never more moves than allowed, as many forced ones as possible; a budget not reached changes nothing; what
-        is called the least imbalance is not above it."""
+        """As many forced moves as possible within the limit; a budget not reached changes nothing; the claimed minimum
+        imbalance is not above the real one.
+        """
         whole = plan(balanced(request_, balance))
         asked = replace(request_, goals=replace(request_.goals, balance=balance, max_replica_moves=k))
         made = plan(asked)
@@ -304,8 +305,9 @@ class TestWithABudget:
 
     @pytest.mark.parametrize("balance", BY_TOPIC)
     def test_the_least_where_not_all_racks_are_mended(self, balance: Balance) -> None:
-        """Broker 2 is alone in its rack and has to take four copies, (2, 2, 4); half way (3, 3, 2) is evener than that,
-        and the two smallest partitions may both leave the same broker."""
+        """Broker 2 is alone in its rack and has to take four replicas, (2, 2, 4); half way (3, 3, 2) is more balanced,
+        and the two smallest partitions may both leave the same broker.
+        """
         for sizes in permutations(range(1, 5)):
             request = PlanRequest(
                 tuple(Broker(BrokerId(b), rack) for b, rack in enumerate("aab")),

@@ -1,4 +1,4 @@
-"""Any rebalances on any partitions: they never collide, never wait in a circle, and all come to their turn."""
+"""Any rebalances on any partitions: they never collide, never deadlock, and all of them get their turn."""
 
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -19,7 +19,7 @@ PRIORITIES = st.integers(-2, 5)
 
 @st.composite
 def claimants(draw):
-    """In whatever state the operator may find them, after a start too: several may hold the same partitions."""
+    """In any state that the operator may find, also after a start: several may hold the same partitions."""
     found = []
     for key in draw(st.lists(st.sampled_from("abcdefg"), unique=True, max_size=7)):
         since = START - timedelta(hours=draw(st.integers(0, 9)))
@@ -50,7 +50,7 @@ def overlap(one, other):
 
 
 def assert_no_collision(found, places, before):
-    """Nobody runs over another that runs, nor starts over one that is not at rest."""
+    """No rebalance runs on partitions of another running one, nor starts before an overlapping one is at rest."""
     for one in found:
         for other in found:
             if not overlap(one, other) or not places[one.key].runs:
@@ -61,7 +61,7 @@ def assert_no_collision(found, places, before):
 
 
 def assert_no_circle(places):
-    """Who waits waits for one that runs or drains, or for one that waits for such a one."""
+    """Every chain of waiting rebalances ends at one that runs or drains."""
     for key in places:
         seen = set()
         while not (places[key].runs or places[key].yields):
@@ -73,20 +73,20 @@ def assert_no_circle(places):
 class TestOneLook:
     @given(claimants(), PLACES)
     def test_nobody_collides_and_nobody_waits_in_a_circle(self, found, before):
-        """What the queue is for."""
+        """The two guarantees of the queue."""
         places = line_up(found, before, START)
         assert_no_collision(found, places, before)
         assert_no_circle(places)
 
     @given(claimants(), PLACES, st.randoms())
     def test_the_order_in_which_they_are_listed_does_not_matter(self, found, before, random):
-        """Determinism: the same look gives the same places."""
+        """Deterministic: the same input gives the same places."""
         shuffled = random.sample(found, len(found))
         assert line_up(found, before, START) == line_up(shuffled, before, START)
 
     @given(claimants(), PLACES)
     def test_positions_have_no_gaps(self, found, before):
-        """0 while it runs; at 3 there is one at 2 before it, whose partitions it shares."""
+        """0 while it runs; position 3 implies another at position 2 with common partitions."""
         places = line_up(found, before, START)
         for one in found:
             place = places[one.key]
@@ -97,7 +97,7 @@ class TestOneLook:
 
     @given(claimants(), PLACES)
     def test_who_waits_overlaps_whom_it_waits_for(self, found, before):
-        """The message names one that really wants the same partitions."""
+        """The message names a rebalance that really needs the same partitions."""
         places = line_up(found, before, START)
         by_name = {one.name: one for one in found}
         for one in found:
@@ -106,7 +106,7 @@ class TestOneLook:
 
     @given(claimants(), PLACES)
     def test_when_the_first_is_gone_the_next_one_runs(self, found, before):
-        """At position 1, with nobody else in its way that runs or has to come to rest."""
+        """At position 1, if no other overlapping rebalance runs or has to come to rest."""
         places = line_up(found, before, START)
         for winner in found:
             left = [one for one in found if one is not winner]
@@ -120,7 +120,7 @@ class TestOneLook:
 
 @dataclass
 class Rebalance:
-    """A resource over time: asks at a look, has so much to do, needs some looks to come to rest."""
+    """A resource over time: it asks for its place, has work to do, and needs some rounds to come to rest."""
 
     claimant: Claimant
     arrives: int
@@ -148,7 +148,7 @@ def rebalances(draw):
 
 
 def endless(stream, every, looks):
-    """The stream over and over, one each so many looks."""
+    """The stream repeated, one rebalance every ``every`` looks."""
     for number, look in enumerate(range(0, looks, every)):
         one = stream[number % len(stream)]
         claimant = replace(one.claimant, since=START + look * LOOK, tearing_down=False)
@@ -157,7 +157,7 @@ def endless(stream, every, looks):
 
 @dataclass
 class Cluster:
-    """The operator's looks at its rebalances, one after the other."""
+    """The operator's successive looks at its rebalances."""
 
     rebalances: list[Rebalance]
     forgets_at: int = -1
@@ -172,7 +172,7 @@ class Cluster:
         return [one for one in self.rebalances if one.arrives <= self.look and one.ended is None]
 
     def tick(self):
-        """One look, checked, and what happens until the next."""
+        """One look with its checks, and the changes until the next one."""
         before = {} if self.look == self.forgets_at else self.places
         there = self.there()
         for one in there:
@@ -193,7 +193,7 @@ class Cluster:
         self.look += 1
 
     def _assert_displaced_for_a_reason(self, found, before):
-        """Who had the place, goes on asking and loses it, loses it to a rollback or to a higher priority."""
+        """A rebalance that still asks loses its place only to a rollback or to a higher priority."""
         for one in found:
             had_it = before.get(one.key, Place(runs=False)).runs and one.holds and one.asks
             if had_it and not self.places[one.key].runs:
@@ -204,9 +204,9 @@ class Cluster:
 class TestOverTime:
     @given(st.lists(rebalances(), min_size=1, max_size=7), st.integers(0, 30))
     def test_everybody_comes_to_the_end(self, them, forgets_at):
-        """No deadlock and nobody forgotten, with a restart of the operator on the way; a place passes over few times.
+        """No deadlock and no starvation, with a restart of the operator; places change hands only a few times.
 
-        Bound: all of them one after the other, with a drain at each of the few times that a place passes over.
+        Bound: all of them in sequence, with a drain for each of the few times that a place changes hands.
         """
         cluster = Cluster(them, forgets_at)
         total = sum(one.work for one in them) + 4 * (len(them) + 1) * len(them) + 60
@@ -216,7 +216,7 @@ class TestOverTime:
 
     @given(st.lists(rebalances(), min_size=2, max_size=7))
     def test_while_nothing_ends_the_places_settle(self, them):
-        """No flapping: with all there, none suspended and none ending, nobody gets the place back that it lost."""
+        """No flapping: if all are present and none is suspended or ends, none regains a place that it lost."""
         for one in them:
             one.arrives, one.work, one.suspended = 0, 10**6, range(0)
         cluster = Cluster(them)
@@ -230,7 +230,7 @@ class TestOverTime:
 
     @given(st.lists(rebalances(), min_size=5, max_size=5), st.integers(1, 4), SELECTIONS)
     def test_an_old_one_is_not_starved_by_an_endless_stream(self, stream, every, wanted):
-        """Newcomers of higher priority keep coming, and there is always one that could go: age helps in the end."""
+        """New rebalances of higher priority keep arriving, and one could always run: age decides in the end."""
         old = claimant_of(wanted, priority=-2)
         cluster = Cluster([Rebalance(old, arrives=0, work=6, drain=1), *endless(stream, every, looks=250)])
         while cluster.rebalances[0].ended is None:
@@ -238,7 +238,7 @@ class TestOverTime:
             cluster.tick()
 
     def test_a_wide_one_is_not_starved_by_narrow_ones(self):
-        """Of its two partitions one is always taken, by turns: it is not passed by those that need only the other."""
+        """One of its two partitions is always taken in turn: those that need only the other one do not pass it."""
         narrow = [Rebalance(claimant_of({partition}), arrives=0, work=4, drain=1) for partition in (A, B)]
         wide = Rebalance(claimant_of({A, B}, since=START + LOOK), arrives=1, work=1, drain=1)
         cluster = Cluster([wide, *endless(narrow, every=2, looks=80)])

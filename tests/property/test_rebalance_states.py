@@ -1,4 +1,4 @@
-"""Whatever people, other tools and the cluster do, and when: each status follows the one before it by the table."""
+"""Whatever users, other tools and the cluster do, and when: every status transition is in the state table."""
 
 import asyncio
 from unittest.mock import patch
@@ -23,25 +23,25 @@ def edit(**spec):
 
 
 def approve(operator):
-    """Whatever plan there is."""
+    """Approve the current plan, if any."""
     plan = operator.status.get("plan") or {}
     operator.edit(approval={"policy": "Manual", "planHash": plan.get("hash")})
 
 
 def undo(operator):
-    """Whatever run there is."""
+    """Undo the current run, if any."""
     if operator.status.get("plan"):
         operator.undo()
 
 
 def delete(operator):
-    """Once."""
+    """Only once."""
     if "deletionTimestamp" not in operator.kube.resources[REBALANCES, "kafka", "r"]["metadata"]:
         operator.delete()
 
 
 def apply_other(operator):
-    """Once; it makes way when it is planned."""
+    """Only once; it yields when it is planned."""
     if (REBALANCES, "kafka", "other") not in operator.kube.resources:
         operator.apply_other(priority=10, execution={"suspend": True})
 
@@ -58,7 +58,7 @@ def drift(number, to):
 
 
 def slow(*brokers):
-    """From now on copies to these take their time."""
+    """From now on copies to these brokers stay in flight."""
 
     def change(operator):
         operator.kafka.slow = set(brokers)
@@ -110,7 +110,7 @@ WHEN = ("between rounds", "when a round begins", "when a round has sent a step")
 )
 @example(True, [("suspend", WHEN[2], 3), ("undo", WHEN[0], 3), ("delete", WHEN[1], 9)])
 def test_each_status_follows_the_one_before(loads_known, happenings):
-    """Each thing that happens is followed by some rounds."""
+    """Each event is followed by some rounds."""
     walk = StateWalk()
     with patch.object(KubeInMemory, "patch_status", walk.following(KubeInMemory.patch_status)):
         asyncio.run(live_through(loads_known, happenings))
@@ -118,7 +118,7 @@ def test_each_status_follows_the_one_before(loads_known, happenings):
 
 
 async def live_through(loads_known, happenings):
-    """A rebalance, for as long as it is there."""
+    """Run a rebalance through the events, for as long as it exists."""
     kafka = SlowCluster(u=((1,), (1,)))
     operator = WalkedOperator(kafka, LoadModel("LoadModel", None, LOADS, "c") if loads_known else None)
     operator.apply(topics={"include": ["t"]}, brokers={"include": [1, 2]}, execution=ONE_AT_A_TIME)

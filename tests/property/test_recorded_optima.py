@@ -1,4 +1,4 @@
-"""Both planners on seeded clusters whose optimum on all six levels is on record, as many as a soak draws anew."""
+"""Both planners on seeded clusters with a recorded optimum on all six levels, as many as a soak draws at random."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLUSTERS = 60
 @pytest.mark.parametrize("awareness", RackAwareness)
 class TestSeededClusters:
     def test_every_level_is_the_exact_optimum(self, awareness: RackAwareness) -> None:
-        """No plan has fewer violations, then fairer counts, then fewer moves, then evener leaders and pairs."""
+        """No plan has fewer violations, then more even counts, fewer moves, and more even leaders and pairs."""
         random = Random(71)
         for _ in range(CLUSTERS):
             request = random_request(random, awareness)
@@ -29,7 +29,7 @@ class TestSeededClusters:
             assert check(request, made) == Metrics(*known(optimum, request))
 
     def test_the_planner_of_large_clusters_moves_as_little(self, awareness: RackAwareness) -> None:
-        """Counts and moves are exact; no evener leaders exist for the cheapest sets."""
+        """Counts and moves are exact; leaders are at best as even as in the optimum."""
         random = Random(72)
         for _ in range(CLUSTERS):
             request = random_request(random, awareness)

@@ -31,7 +31,7 @@ ROW = st.tuples(
 
 @st.composite
 def partitions(draw, name):
-    """A partition, its status and what metadata shows of it, as the judge would have found it."""
+    """A partition, its status and its metadata, consistent with the judge."""
     row, topic, number, order, copies, (leads, begun, arrived), size = draw(ROW)
     tp = TopicPartition(topic + name, number)
     here, to = replicas_of(*order[:2]), replicas_of(*order[2 : 2 + copies])
@@ -54,7 +54,7 @@ def partitions(draw, name):
 
 @st.composite
 def clusters(draw):
-    """Shares of a cluster, with everything else that the schedule is told."""
+    """Shares of a cluster, with all other inputs of the schedule."""
     shares, states = [], {}
     for name in draw(st.sampled_from(["a", "ab", "ab", "abc"])):
         rows = draw(st.lists(partitions(name), min_size=3, max_size=10, unique_by=lambda row: row[0]))
@@ -73,7 +73,7 @@ def clusters(draw):
 
 
 class Books:
-    """Counts by the rules, one submission after the other, and says which cap forbids the next."""
+    """Counts by the rules, submission by submission, and names the caps that forbid the next one."""
 
     def __init__(self, shares, cluster, ceilings, free, on_disk):
         self.cluster, self.ceilings = cluster, ceilings
@@ -98,7 +98,7 @@ class Books:
         self.used["internal"] += leads and tp.internal
 
     def load(self, share, tp):
-        """Bytes under way at the busiest end of a copy, at its busiest destination, at its source."""
+        """Bytes in flight at the busiest end of a copy, at its busiest destination, and at its source."""
         into = max(self.used["bytes into", broker] for broker in copies_of(share.statuses[tp]))
         out_of = self.used["bytes out of", self.cluster.partitions[tp].leader]
         return max(into, out_of), into, out_of
@@ -108,7 +108,7 @@ class Books:
             self.used[owner, "copies"] += 1
         self.used["into", broker] += 1
         self.used["out of", source] += 1
-        self.used["bytes into", broker] += size + 1  # a copy of no size is a copy as well
+        self.used["bytes into", broker] += size + 1  # a copy without a size counts as well
         self.used["bytes out of", source] += size + 1
         if broker in self.free:
             self.free[broker] -= size
@@ -154,7 +154,7 @@ def class_of(share, tp):
 
 
 def largest_of_pipes(share, cluster, tps):
-    """The copies that may come next: of those between the same brokers the largest, equal ones by name."""
+    """The copies that may come next: for each pair of brokers the largest one, ties by name."""
     heads = {}
     for tp in sorted(tps, key=lambda tp: (-share.sizes.get(tp, 0), tp)):
         copies = copies_of(share.statuses[tp])
@@ -169,7 +169,7 @@ def what_is_sent(orders):
 class TestAnyCluster:
     @given(clusters())
     def test_no_cap_is_ever_exceeded(self, given_):
-        """Counted again by the rules, submission by submission, each one is admitted by every cap."""
+        """Recounted by the rules, submission by submission, every cap admits each one."""
         shares, cluster, ceilings, free, on_disk = given_
         books = Books(shares, cluster, ceilings, free, on_disk)
         for index, (share, orders) in enumerate(zip(shares, schedule(*given_), strict=True)):
@@ -179,7 +179,7 @@ class TestAnyCluster:
 
     @given(clusters())
     def test_nothing_that_fits_is_left_out(self, given_):
-        """Work conserving: in the end every partition that was ready and not sent is held back by some cap."""
+        """Work conserving: in the end every ready partition that was not sent is held back by a cap."""
         shares, cluster, ceilings, free, on_disk = given_
         chosen = schedule(*given_)
         books = Books(shares, cluster, ceilings, free, on_disk)
@@ -192,7 +192,7 @@ class TestAnyCluster:
 
     @given(clusters())
     def test_no_broker_is_piled_upon(self, given_):
-        """Each copy has the fewest bytes under way at its ends, of all that are the largest between theirs."""
+        """Of the largest copies per pair of brokers, each one sent has the fewest bytes in flight at its ends."""
         shares, cluster, ceilings, free, on_disk = given_
         books = Books(shares, cluster, ceilings, free, on_disk)
         for index, (share, orders) in enumerate(zip(shares, schedule(*given_), strict=True)):
@@ -209,7 +209,7 @@ class TestAnyCluster:
 
     @given(clusters())
     def test_what_is_sent_is_what_the_statuses_say(self, given_):
-        """The calls as they were judged, nothing twice, every cancel, nothing else."""
+        """The calls as judged, none twice, every cancel, and nothing else."""
         for share, orders in zip(given_[0], schedule(*given_), strict=True):
             calls = {tp: v.call for tp, v in share.statuses.items() if v.phase is MovePhase.READY}
             assert orders.cancels == tuple(sorted(tp for tp, v in share.statuses.items() if v.cancel))
@@ -219,7 +219,7 @@ class TestAnyCluster:
 
     @given(clusters())
     def test_who_is_named_for_lack_of_room_has_none(self, given_):
-        """DiskFull is said only of a partition that is not sent, and of a broker that cannot hold the copy."""
+        """DiskFull is reported only for a partition that is not sent, with a broker that cannot hold the copy."""
         shares, cluster, ceilings, free, on_disk = given_
         chosen = schedule(*given_)
         books = Books(shares, cluster, ceilings, free, on_disk)
@@ -233,7 +233,7 @@ class TestAnyCluster:
 
     @given(clusters(), st.randoms(use_true_random=False))
     def test_the_answer_does_not_depend_on_the_order_of_listing(self, given_, rnd: random.Random):
-        """Deterministic: the same cluster gives the same orders, in the same order."""
+        """Deterministic: the same cluster gives the same calls in the same order."""
         shares, cluster, ceilings, free, on_disk = given_
 
         def shuffled(mapping):
@@ -250,7 +250,7 @@ class TestAnyCluster:
 
     @given(clusters())
     def test_nobody_takes_from_who_comes_first(self, given_):
-        """What a share sends does not change when there is nothing ready behind it."""
+        """The calls of the first share do not depend on ready partitions of later shares."""
         shares, cluster, ceilings, free, on_disk = given_
         nothing_ready = [
             RebalanceShare(

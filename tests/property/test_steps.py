@@ -1,4 +1,4 @@
-"""Any two assignments, any R, any ISR: the steps get there and never hurt."""
+"""Any two assignments, any R, any ISR: the steps reach the target without harm."""
 
 import pytest
 from hypothesis import assume, given
@@ -22,7 +22,7 @@ def moves(draw):
 
 @st.composite
 def moves_among_dead(draw):
-    """Some brokers are dead, though never the leader; of the living only some are in sync."""
+    """Some brokers are dead, but never the leader; only some of the living ones are in sync."""
     present, target, rules = draw(moves())
     dead = draw(st.frozensets(st.integers(0, 9))) - {present.leader}
     present = Present(present.replicas, present.isr - dead, present.leader)
@@ -30,7 +30,7 @@ def moves_among_dead(draw):
 
 
 def completes(present, call, alive, family):
-    """Whether brokers of the family complete the call, the living being in sync (docs/kafka-behaviour.md)."""
+    """Whether brokers of this version line complete the call if living ones are in sync (docs/kafka-behaviour.md)."""
     added = set(call.replicas) - set(present.replicas)
     removed = set(present.replicas) - set(call.replicas)
     if not added and not removed:
@@ -55,7 +55,7 @@ def carried_out(present, call):
 class TestAnyMove:
     @given(moves())
     def test_ends_at_the_target_or_waits_for_its_leader(self, move):
-        """Termination: each call brings the target nearer, and no call is sent for ever."""
+        """Termination: each call makes progress towards the target, and no call repeats for ever."""
         present, target, rules = move
         for _ in range(60):
             step = next_step(present, target, rules)
@@ -71,7 +71,7 @@ class TestAnyMove:
 
     @given(moves())
     def test_never_adds_and_drops_in_one_call(self, move):
-        """Make before break: a drop is ours to time, and a null of an add gives the old order back."""
+        """Make before break: the operator decides when to drop, and a null during an add restores the old order."""
         present, target, rules = move
         step = next_step(present, target, rules)
         while step is not None and not isinstance(step, Wait):
@@ -84,7 +84,7 @@ class TestAnyMove:
 
     @given(moves())
     def test_replicas_and_in_sync_ones_never_fall_below_what_was_there(self, move):
-        """Replicas never fewer than the smaller of start and target; in sync never below min ISR or what was found."""
+        """Replicas never below the smaller of start and target; in sync never below min ISR or the start's ISR."""
         start, target, rules = move
         present, fewest = start, min(len(start.replicas), len(target))
         in_sync_floor = min(rules.min_insync, len(start.isr))
@@ -97,7 +97,7 @@ class TestAnyMove:
 
     @given(moves())
     def test_at_most_r_copies_of_a_partition_at_once(self, move):
-        """R bounds what is copied at once, except to reach min.insync.replicas together with the new leader."""
+        """R limits concurrent copies, except to reach min.insync.replicas together with the new leader."""
         present, target, rules = move
         step = next_step(present, target, rules)
         while step is not None and not isinstance(step, Wait):
@@ -113,7 +113,7 @@ class TestBesideDeadReplicas:
     @pytest.mark.parametrize("family", ["3.9", "4.3"])
     @given(moves_among_dead())
     def test_a_target_that_is_alive_is_reached(self, family, move):
-        """Whoever else is dead: no call waits for a broker that may never return."""
+        """Whichever other brokers are dead: no call waits for a broker that may never return."""
         present, target, rules = move
         assume(rules.alive.issuperset(target) and rules.min_insync <= len(target))
         for _ in range(60):
@@ -129,7 +129,7 @@ class TestBesideDeadReplicas:
 
     @given(moves_among_dead())
     def test_the_newer_line_is_sent_nothing_that_it_does_not_complete(self, move):
-        """A dead replica that stays: what drops others beside it waits before the first copy, and says for whom."""
+        """If a dead replica stays, calls that drop others wait before the first copy, and the message names it."""
         present, target, rules = move
         for _ in range(60):
             present = caught_up(present, rules.alive)
@@ -144,7 +144,7 @@ class TestBesideDeadReplicas:
 
     @given(moves_among_dead())
     def test_only_what_is_dead_goes_in_the_call_that_adds(self, move):
-        """And never so that fewer replicas are left than before, or than are wanted."""
+        """The number of replicas never falls below that before the call or that of the target."""
         present, target, rules = move
         fewest = min(len(present.replicas), len(target))
         for _ in range(60):

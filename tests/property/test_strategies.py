@@ -38,7 +38,7 @@ from kafka_rebalance.planning.strategies import forced
 
 @contextmanager
 def as_if_large() -> Iterator[None]:
-    """However small the cluster, what is for large ones is used, but not what gives up a proof."""
+    """Use the code for large clusters, whatever the size, but not the parts that give up a proof."""
     with (
         mock.patch.object(sets, "SMALL", 0),
         mock.patch.object(planner, "EXACT_ORDER", 0),
@@ -53,7 +53,7 @@ SIZES = pytest.mark.parametrize("size", [nullcontext, as_if_large], ids=["small"
 
 @st.composite
 def with_pins(draw: st.DrawFn, most_partitions: int = 30) -> PlanRequest:
-    """Some topics' partitions are pinned."""
+    """The partitions of some topics are pinned."""
     request = draw(requests(most_partitions, most_brokers=9))
     pinned = draw(st.sets(st.sampled_from(sorted({p.tp for p in request.partitions})))) if request.partitions else set()
     return replace(request, partitions=tuple(replace(p, pinned=p.tp in pinned) for p in request.partitions))
@@ -61,7 +61,7 @@ def with_pins(draw: st.DrawFn, most_partitions: int = 30) -> PlanRequest:
 
 @st.composite
 def with_budget(draw: st.DrawFn) -> PlanRequest:
-    """A budget of moves, of bytes or of both, maybe beside pinned partitions."""
+    """A budget of moves, of bytes or of both, possibly with pinned partitions."""
     request = draw(with_pins(most_partitions=10))
     moves = draw(st.none() | st.integers(0, 6))
     data = draw(st.integers(0, 60) if moves is None else st.none() | st.integers(0, 60))
@@ -70,7 +70,7 @@ def with_budget(draw: st.DrawFn) -> PlanRequest:
 
 @st.composite
 def with_factor(draw: st.DrawFn) -> PlanRequest:
-    """One replication factor for all that is not pinned; lists are longer, shorter and as long."""
+    """One replication factor for all movable partitions; lists are longer, shorter or equal."""
     request = draw(with_pins())
     return replace(request, replication_factor=draw(st.integers(1, min(len(request.targets), 4))))
 
@@ -80,7 +80,7 @@ def everything(request: PlanRequest) -> tuple[int, int, int]:
 
 
 def again(request: PlanRequest, made: Plan) -> Plan:
-    """The plan of the planned state."""
+    """The plan for the planned state."""
     after = result(request, made)
     partitions = tuple(replace(p, replicas=after.get(p.tp, p.replicas)) for p in request.partitions)
     return plan(replace(request, partitions=partitions))
@@ -90,12 +90,12 @@ def again(request: PlanRequest, made: Plan) -> Plan:
 class TestMinimalMovement:
     @given(request_=with_pins())
     def test_pinned_partitions_stay_and_count(self, size: type, request_: PlanRequest) -> None:
-        """The others are balanced around them, with the fewest moves."""
+        """The others are balanced around them with the fewest moves."""
         self.assert_the_best(size, request_)
 
     @given(request_=with_factor())
     def test_a_replication_factor_is_reached_with_the_fewest_moves(self, size: type, request_: PlanRequest) -> None:
-        """Dropped are those without which the rest moves the least; what grows gets its replicas where they are due."""
+        """Replicas are dropped so that the rest moves the least; added replicas go where they are needed."""
         self.assert_the_best(size, request_)
 
     def assert_the_best(self, size: type, request_: PlanRequest) -> None:
@@ -110,7 +110,7 @@ class TestMinimalMovement:
 class TestLargeShrinking:
     @given(with_factor())
     def test_the_bound_holds_and_is_met_or_told(self, request_: PlanRequest) -> None:
-        """Beyond the exact flow what stays is the largest choice there is room for: as fair, nearly as few moves."""
+        """Without the exact flow, as many replicas stay as there is room for: as balanced, with nearly as few moves."""
         with as_if_large(), mock.patch.object(narrowing, "EXACT", 0):
             made = plan(request_)
         metrics = check(request_, made)
@@ -155,7 +155,7 @@ def repaired(request: PlanRequest) -> tuple[int, int, int, int]:
 class TestForcedMovesOnly:
     @given(request_=with_factor() | with_pins(most_partitions=10))
     def test_what_is_broken_is_mended_and_nothing_else_moves(self, size: type, request_: PlanRequest) -> None:
-        """The fewest violations, then the fewest moves, then leaders that stay; small: then the evenest counts."""
+        """The fewest violations, then moves, then leader changes; for small clusters also the most even counts."""
         asked = replace(request_, strategy=Strategy.FORCED_MOVES_ONLY)
         with size():
             made = plan(asked)
@@ -168,7 +168,7 @@ class TestForcedMovesOnly:
 
     @given(request_=with_factor() | with_pins())
     def test_what_is_whole_stays_as_it_is(self, size: type, request_: PlanRequest) -> None:
-        """A list that changes loses or gets a replica; those that stay keep their order, and the leader if it stays."""
+        """A changed list loses or gains a replica; the others keep their order, and the leader if it stays."""
         asked = replace(request_, strategy=Strategy.FORCED_MOVES_ONLY)
         with size():
             made = plan(asked)
@@ -181,7 +181,7 @@ class TestForcedMovesOnly:
 
 
 def fewest_leader_squares(request: PlanRequest) -> tuple[int, int]:
-    """(sum of squared leader counts, leader changes) of the best order, by a solver that knows nothing of flows."""
+    """(sum of squared leader counts, leader changes) of the best order, by a solver that does not use flows."""
     model = cp_model.CpModel()
     partitions = [p for p in request.partitions if p.has_leader and not p.pinned and set(p.replicas) & request.targets]
     lead = {(p.tp, b): model.new_bool_var("") for p in partitions for b in p.replicas if b in request.targets}
@@ -206,7 +206,7 @@ class TestPreferredLeaders:
     def test_leaders_get_as_even_as_the_sets_allow(
         self, size: type, request_: PlanRequest, follower_order: bool
     ) -> None:
-        """No data moves; leaders are on brokers that may hold something wherever one does, and as even as possible."""
+        """No data moves; leaders are on eligible brokers if possible, and as even as possible."""
         goals = replace(request_.goals, leaders=False, follower_order=follower_order)
         asked = replace(request_, strategy=Strategy.PREFERRED_LEADERS, goals=goals)
         with size():
@@ -230,7 +230,7 @@ class TestPreferredLeaders:
 class TestGivenLists:
     @given(with_factor())
     def test_generate_is_a_whole_assignment(self, request_: PlanRequest) -> None:
-        """Distinct eligible brokers, the replication factor asked for, pinned partitions untouched, the same again."""
+        """Distinct eligible brokers, the requested replication factor, pinned partitions unchanged, deterministic."""
         aware = request_.goals.rack_awareness is not RackAwareness.DISABLED
         racks = {b.rack is None for b in request_.brokers if b.id in request_.targets}
         assume(not aware or len(racks) == 1)
@@ -241,7 +241,7 @@ class TestGivenLists:
 
     @given(with_pins(), st.data())
     def test_an_assignment_is_carried_out_to_the_letter(self, request_: PlanRequest, data: st.DataObject) -> None:
-        """What is named becomes what it says; what is not stays, wherever it is."""
+        """Listed partitions get the listed replicas; the others stay, wherever they are."""
         wanted: Mapping[TopicPartition, Replicas] = {
             p.tp: tuple(data.draw(st.permutations(sorted(request_.targets)))[: len(p.replicas)])
             for p in request_.partitions
@@ -260,9 +260,9 @@ class TestGivenLists:
 class TestMinimumGain:
     @given(with_factor() | with_pins() | with_budget(), st.integers(1, 100))
     def test_what_is_forced_is_made_and_what_gains_little_is_not(self, request_: PlanRequest, gain: int) -> None:
-        """The plan is the one without a minimum or, where nothing is forced and it gains less, empty with a reason.
+        """The plan is the one without a minimum or, if nothing is forced and it gains less, empty with a reason.
 
-        One that is empty anyway gives none. With a budget the plan within it is the one that gains too little.
+        A plan that is empty anyway has no reason. With a budget, the gain of the plan within it counts.
         """
         plain = plan(request_)
         made = plan(replace(request_, goals=replace(request_.goals, minimum_gain=gain)))
@@ -287,7 +287,7 @@ class TestMinimumGain:
             assert made == plain
 
     def test_what_a_budget_buys_is_what_has_to_gain(self) -> None:
-        """Ten copies on broker 0 and none on 1: one move takes 10 % off, of the 50 % that five would."""
+        """Ten replicas on broker 0 and none on 1: one move gains 10 %, of the 50 % that five would gain."""
         partitions = tuple(PartitionInput(TopicPartition("t", i), replicas_of(0)) for i in range(10))
         brokers = tuple(Broker(BrokerId(b)) for b in range(2))
         request = PlanRequest(brokers, partitions, frozenset(b.id for b in brokers))
@@ -302,7 +302,7 @@ class TestMinimumGain:
 class TestRefusals:
     @given(with_factor(), st.integers(1, 4))
     def test_never_below_min_insync(self, request_: PlanRequest, min_insync: int) -> None:
-        """A replication factor that min.insync.replicas does not allow is refused, naming a partition."""
+        """A replication factor below min.insync.replicas is refused, and the message names a partition."""
         asked = replace(request_, partitions=tuple(replace(p, min_insync=min_insync) for p in request_.partitions))
         factor = asked.replication_factor or 1
         too_low = [
@@ -320,7 +320,7 @@ class TestRefusals:
 
     @given(requests(), st.integers(1, 9))
     def test_more_replicas_than_brokers(self, request_: PlanRequest, factor: int) -> None:
-        """Refused before anything is placed, by every strategy that places."""
+        """Refused before any placement, by every strategy that places replicas."""
         movable = [p for p in request_.partitions if p.has_leader]
         assume(movable and factor > len(request_.targets))
         for strategy in (Strategy.MINIMAL_MOVEMENT, Strategy.FORCED_MOVES_ONLY, Strategy.GENERATE):

@@ -1,4 +1,4 @@
-"""Whatever claims come and go, and however often the operator is killed, every config ends as it was before."""
+"""Whatever claims come and go, and however often the operator is killed, every config is restored at the end."""
 
 import asyncio
 
@@ -42,7 +42,7 @@ BEFORE = st.fixed_dictionaries(
 
 
 class Process:
-    """One operator after the other on the same configs and ledger; a tick takes two seconds."""
+    """Successive operators on the same configs and ledger; a tick takes two seconds."""
 
     def __init__(self, before):
         self.kafka, self.records, self.now = Configs(before), Records(), 0.0
@@ -74,7 +74,7 @@ class Process:
 class TestThrottleKeeper:
     @given(BEFORE, TICKS)
     def test_everything_ends_as_it_was(self, before, ticks):
-        """Exact restore by source, also after a kill between any two calls to Kafka."""
+        """Exact restore by source, even after a kill between any two calls to Kafka."""
         process = Process(before)
         asyncio.run(process.carry_out(ticks))
         assert process.kafka.values == before
@@ -83,7 +83,7 @@ class TestThrottleKeeper:
 
     @given(st.lists(st.frozensets(st.sampled_from(("0:1", "1:1"))), max_size=6))
     def test_entries_that_come_again_go_again(self, wanted):
-        """A copy that is cancelled and submitted anew leaves no entry behind."""
+        """A copy that is cancelled and submitted again leaves no entry behind."""
         claims = [{"a": Claim(Rates(None, 5), frozenset({1}), {}, {"t": items})} for items in wanted]
         process = Process({})
         asyncio.run(process.carry_out([(claim, None) for claim in claims]))
@@ -92,7 +92,7 @@ class TestThrottleKeeper:
 
     @given(BEFORE, CLAIMS)
     def test_what_may_be_submitted_is_in_place(self, before, claims):
-        """Each replica that is not called uncovered is listed, and the rate of its broker is no higher than asked."""
+        """Each replica not reported as uncovered is listed, and its broker's rate is not above the requested one."""
         process = Process(before)
         uncovered = asyncio.run(process.tick(claims))
         for claim in claims.values():
@@ -119,7 +119,7 @@ class TestThrottleKeeper:
         ),
     )
     def test_what_somebody_sets_meanwhile_is_never_lost(self, before, ticks, hands):
-        """At the end a rate is what it was before, or what somebody else has set since: never one of ours."""
+        """At the end a rate has its original value or one that others have set since, never one of ours."""
         process = Process(before)
         theirs = {(broker, name): {before.get((broker, name))} for broker in BROKERS for name in RATE_NAMES}
 
@@ -128,7 +128,7 @@ class TestThrottleKeeper:
                 await process.tick(claims, calls_left)
                 for when, broker, name, value in hands:
                     if when == number:
-                        process.kafka.values[broker, name] = f"{value}000"  # none of the values that we write
+                        process.kafka.values[broker, name] = f"{value}000"  # a value that we never write
                         theirs[broker, name].add(f"{value}000")
             for _ in range(4):
                 await process.tick({})
