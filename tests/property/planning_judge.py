@@ -113,9 +113,9 @@ def list_violations(request: PlanRequest, replicas: Replicas) -> int:
 
 
 Bought = tuple[int, int, int, int]
-"""(copies left on brokers that may hold nothing, rack violations, sum of squared counts, moves), in the order of their
-importance: Preferred has the violations behind the squares. Pinned partitions only count in the squares. PerTopic: of
-the squared counts of each topic that is not pinned."""
+"""(replicas left on brokers that must not hold any, rack violations, sum of squared counts, moves), most important
+first; Preferred ranks the violations below the squares. Pinned partitions count only in the squares. PerTopic: the
+squared counts of each topic that is not pinned."""
 
 
 def check_budget(request: PlanRequest, made: Plan) -> Bought:

@@ -22,7 +22,7 @@ _FILE = Path(__file__).parents[1] / "golden" / "optima.json"
 _WRITING = os.environ.get("OPTIMA") == "write"
 
 Optima = dict[str, dict[str, list[int]]]
-"""By the name of the oracle, by the digest of the request."""
+"""By name of the oracle, then by digest of the request."""
 
 _recorded: Optima = {} if _WRITING else json.loads(_FILE.read_text())
 

@@ -178,7 +178,7 @@ class TestTopics:
 
     @given(explainable())
     def test_why_copies_leave(self, request_: PlanRequest) -> None:
-        """A broker described as above a topic's share is above it; an exchange within a topic is one for one."""
+        """A broker described as above a topic's share is above it; after an exchange it holds no fewer of the topic."""
         told = Told(request_)
         for d in told.explained.departures:
             if d.why not in {Why.TOPIC_SHARE, Why.TOPIC_EXCHANGE}:

@@ -15,7 +15,7 @@ from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, Parti
 BROKERS = range(5)
 LIMIT = st.sampled_from([99] * 20 + [3, 2, 1, 0])
 CAP = st.sampled_from([None] * 20 + [3, 2, 1, 0])
-"""Most are open: with every cap tight at once nothing would ever be sent."""
+"""Most are open: if every cap were tight, nothing would ever be sent."""
 FLAGS = list(product((False, True), repeat=3))
 ROWS = ["copy"] * 12 + ["drop", "elect", "fly", "fly", "cancel", "stuck", "foreign", "done"]
 ROW = st.tuples(

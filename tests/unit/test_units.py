@@ -107,7 +107,7 @@ class TestFormats:
         ],
     )
     def test_a_range_is_coarse(self, shortest, longest, text):
-        """Each end is rounded to its magnitude; equal ends are printed once; time left is never printed as 0s."""
+        """Each end is rounded to its magnitude; equal ends are printed once; time above zero is never printed as 0s."""
         assert format_duration_range(shortest, longest) == text
 
     @given(st.integers(0, 10**7))

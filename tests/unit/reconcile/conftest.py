@@ -9,7 +9,7 @@ from tests.fakes.state_walk import StateWalk
 from kafka_rebalance.api.rebalance_states import transitions
 
 _REPORT = "REPORT_STATES"
-"""Set this variable to have the transitions listed that the tests have walked, and those that they have not."""
+"""Set this variable to list the transitions that the tests have covered, and those that they have not."""
 
 _walked = set()
 

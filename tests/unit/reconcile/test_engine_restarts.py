@@ -12,7 +12,7 @@ from kafka_rebalance.model.load import LoadModel, PartitionLoad
 from kafka_rebalance.model.topology import TopicPartition
 
 UNEVEN = [[1], [1], [2]]
-"""On brokers 1 to 3: one move evens it out."""
+"""On brokers 1 to 3: one move balances it."""
 
 
 async def ended(kafka, *, restart, silent=False, **spec):

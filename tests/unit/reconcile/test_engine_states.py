@@ -25,7 +25,7 @@ from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.reasons import Reason
 
 WALKS = {}
-"""By name: the states that a walk goes through, and the walk."""
+"""By name: the states that a walk shows, and the walk."""
 
 
 def walk(*states):

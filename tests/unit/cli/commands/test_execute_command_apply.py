@@ -20,7 +20,7 @@ NO_DRY_RUNS = from_response(
     b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",'
     b'"message":"admission webhook \\"old.example.org\\" does not support dry run","reason":"BadRequest","code":400}',
 )
-"""What Kubernetes 1.36 answers for a webhook whose sideEffects are Some."""
+"""The answer of Kubernetes 1.36 for a webhook whose sideEffects are Some."""
 
 
 @pytest.fixture

@@ -33,12 +33,12 @@ SKEWED = cluster(*(("t", n, [0]) for n in range(6)), size=2**20)
 LEAVING = cluster(("t", 0, [2]), ("t", 1, [2]), ("t", 2, [0]), ("t", 3, [1]))
 
 BY_TOPIC = cluster(*((t, n, [b]) for b, t in enumerate("ab") for n in range(3)), racks=(None, None))
-"""Totals are even, and each topic is on one broker."""
+"""Totals are balanced, and each topic is on one broker."""
 
 GIVING_WAY = cluster(
     *(("a", n, [n % 2, 2]) for n in range(4)), *(("b", n, [n % 3]) for n in range(3)), racks=("x", "x", "y")
 )
-"""The lone broker of rack y holds every partition of a: Both lets it hold less of b."""
+"""The lone broker of rack y holds every partition of a: with Both it holds less of b."""
 
 
 def told(described: dict[str, Any], *arguments: str) -> dict[str, Any]:
@@ -300,7 +300,7 @@ class TestTopics:
         ]
 
     def test_the_larger_share_is_for_some(self) -> None:
-        """Three replicas on two brokers: only one may have two, so one of two brokers with two gives one away."""
+        """Four replicas on three brokers: only one may have two, so one of the two brokers with two gives one away."""
         rows = cluster(*(("a", n, [n % 2]) for n in range(4)))
         why = [
             line

@@ -10,7 +10,7 @@ NOT_TEXT_FOR_KUBECTL = [
     "12", "-3", "+5", "017", "08", "0o17", "0x1F", "0X1F", "0b11", "0B11", "1_000", "1.5", "5.", ".5", "+.5", "1e3",
     "1E-3", "12e-34", "1.5e3", "y", "Y", "yes", "On", "TRUE", "n", "no", "off", "null", "~", "1:30", "2026-11-22",
 ]  # fmt: skip
-"""What kubectl 1.36 takes for a number, a boolean, null, or (the last two) YAML 1.1 for something else than text."""
+"""kubectl 1.36 reads these as a number, a boolean or null; YAML 1.1 does not read the last two as strings."""
 
 
 class TestKeys:

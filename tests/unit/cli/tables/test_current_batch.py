@@ -143,7 +143,7 @@ class TestHeading:
 
 
 MANY = 25
-"""Partitions in flight: more than a status lists."""
+"""Partitions in flight, more than a status lists."""
 
 
 def running(*, body=None, run_of=open_run_of, outcome=None):

@@ -28,7 +28,7 @@ class TestOriginalReplicas:
         ("present", "earlier"),
         [
             ((1, 2, 3), ()),  # as in the row
-            ((4, 5, 6), ()),  # already at its target, whoever moved it
+            ((4, 5, 6), ()),  # already at its target
             ((4, 5, 6), (BEGUN,)),
             ((4, 2, 3), (BEGUN,)),  # after a step of this run
             ((2, 3, 1), (BEGUN,)),  # a cancel by this run restores the set, not the order

@@ -1,4 +1,4 @@
-"""A throttle resource gets a finalizer before its rates apply; it is removed when they are restored or on timeout."""
+"""A throttle resource has a finalizer before its rates apply, until its configs are restored or waiting is futile."""
 
 from datetime import timedelta
 
