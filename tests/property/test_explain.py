@@ -211,7 +211,7 @@ class TestTopics:
 
     @given(explainable())
     def test_where_a_share_is_full(self, request_: PlanRequest) -> None:
-        """A broker described as having its share of a topic would hold the most of all brokers with one more."""
+        """A broker described as having its share of a topic would hold more than any broker's share with one more."""
         told = Told(request_)
         for p in told.made.partitions:
             for b, fit in told.explained.partition(p.tp).fits.items():

@@ -18,7 +18,7 @@ from kafka_rebalance.cli.main import _COMMANDS
 
 
 class TestPipes:
-    """The fate of the output is visible only from outside: in a separate process with real pipes."""
+    """What happens to the output is visible only from outside: in a separate process with real pipes."""
 
     @pytest.mark.parametrize("output", ["table", "json"])
     def test_a_full_disk_is_one_line(self, output: str) -> None:

@@ -69,7 +69,7 @@ class TestLeftAlone:
 
     @pytest.mark.parametrize("direction", list(Direction))
     def test_a_drifted_partition_is_skipped_and_its_replicas_named(self, direction):
-        """A replica that the run cannot have placed was placed by another tool, in every direction."""
+        """A replica that the run cannot have placed was placed by another tool, whatever the direction."""
         found = status_of(state(1, 2, 7), direction)
         assert (found.phase, found.reason) == (MovePhase.SKIPPED, "Drifted")
         assert "[1, 2, 7]" in found.message

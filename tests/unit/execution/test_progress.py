@@ -60,7 +60,7 @@ class TestMeasure:
         assert measured(3, 1, 2, isr=[1, 2, 3], on_disk={3: 10}).bytes_moved == 1000
 
     def test_bytes_of_a_stray_copy_do_not_count(self):
-        """A log directory on a broker that is not a replica does not count."""
+        """Bytes on the disk of a broker that is not a replica do not count."""
         assert measured(1, 2, isr=[1, 2], on_disk={3: 900}).bytes_moved == 0
 
     def test_a_rollback_counts_the_copies_at_the_origin(self):

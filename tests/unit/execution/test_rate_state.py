@@ -205,7 +205,7 @@ class TestMustWrite:
         assert not state.lacks(None)
 
     def test_a_doubted_value_is_not_written_over(self):
-        """It may be a brake. A different rate may be written, as the brake was not aimed at it."""
+        """It may be a brake, so the doubted rate is not overwritten; another requested rate is written."""
         doubted = read(UNKNOWN, 3).state
         assert not doubted.must_write(50)
         assert doubted.lacks(50)

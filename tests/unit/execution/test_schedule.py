@@ -304,7 +304,7 @@ class TestPipes:
         assert names(chosen(statuses, p=2, sizes={"t-0": 9, "t-1": 8, "t-2": 1})) == ["t-0", "t-2"]
 
     def test_a_step_is_as_busy_as_its_busiest_destination(self):
-        """A step of several copies waits for every busy broker, wherever it is in the list."""
+        """A busy broker holds back the whole step, wherever it is in the step's list."""
         statuses = {"t-0": flying(11, source=5), "t-1": copying(10, 11, source=2), "t-2": copying(12, 13, source=3)}
         part = share(statuses, limits(p=2), {"t-0": 50, "t-1": 9, "t-2": 1})
         assert names(sent(part)[0]) == ["t-2"]

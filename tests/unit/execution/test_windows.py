@@ -241,7 +241,7 @@ class TestCheck:
         "cron", ["0 1 * * *", "*/15 22-23,0-5 * * MON-FRI", "0 0 L * *", "0 0 * * SUN#1", "0 0 29 2 *", "0 0 29 2 */7"]
     )
     def test_takes_what_comes_some_day(self, cron):
-        """Also 29 February, and those 29 Februaries that are Sundays."""
+        """Also an expression for 29 February, even if it must be a Sunday."""
         check(Window(cron, HOUR, BERLIN))
 
     @pytest.mark.parametrize(
