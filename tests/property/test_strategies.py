@@ -302,7 +302,7 @@ class TestMinimumGain:
 class TestRefusals:
     @given(with_factor(), st.integers(1, 4))
     def test_never_below_min_insync(self, request_: PlanRequest, min_insync: int) -> None:
-        """A replication factor below min.insync.replicas is refused, and the message names a partition."""
+        """A replication factor that shrinks lists below min.insync.replicas is refused; the error names a partition."""
         asked = replace(request_, partitions=tuple(replace(p, min_insync=min_insync) for p in request_.partitions))
         factor = asked.replication_factor or 1
         too_low = [
