@@ -203,7 +203,7 @@ class TestSingleNamespaces:
     def test_needs_no_cluster_wide_right(self, cluster: KubeCluster, pods: PodProcesses) -> None:
         """An operator for two namespaces works in both and has no access to a third."""
         admin = cluster.admin_kubeconfig
-        cluster.kubectl("apply", "--server-side", "-f", str(ROOT / "crds"))
+        cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(ROOT / "crds"))
         for namespace in ("kafka", "payments", "elsewhere"):
             cluster.kubectl("create", "namespace", namespace)
             apply_rebalance(cluster, namespace, "a")

@@ -15,7 +15,7 @@ _ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="package")
 def cluster(api_server: KubeCluster) -> KubeCluster:
     """With the CRDs and the operator's service account, as users install them."""
-    api_server.kubectl("apply", "--server-side", "-f", str(_ROOT / "crds"))
+    api_server.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(_ROOT / "crds"))
     for name in ("namespace.yaml", "rbac.yaml"):
         api_server.kubectl("apply", "-f", str(_ROOT / "deploy" / name))
     api_server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")

@@ -7,7 +7,7 @@ rows, a partition without a leader has no offsets.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime
 
 from kafka_rebalance.kafka.ports import KafkaReader, LogDir, OffsetRange
@@ -15,13 +15,18 @@ from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartit
 from kafka_rebalance.pipeline.schema import SampleBatch, SampleRow
 
 
-async def sample(kafka: KafkaReader, now: datetime) -> SampleBatch:
-    """Sizes and offsets of every partition, stamped with ``now`` (aware). Raises what the port raises."""
+async def sample(kafka: KafkaReader, now: Callable[[], datetime]) -> SampleBatch:
+    """Sizes and offsets of every partition, stamped with the (aware) time at which the offsets arrived.
+
+    Rates follow from offsets and stamps, and a client that has just been made needs seconds for its first calls.
+    Raises what the port raises.
+    """
     cluster, partitions = await asyncio.gather(kafka.describe_cluster(), kafka.describe_partitions())
     led = [tp for tp, state in partitions.items() if state.leader is not None]
     # In parallel, so that sizes and offsets are of nearly the same moment.
-    directories, offsets = await asyncio.gather(kafka.log_dirs(tuple(cluster.brokers)), kafka.offsets(led))
-    sampled_at = now.astimezone(UTC)
+    directories, (offsets, sampled_at) = await asyncio.gather(
+        kafka.log_dirs(tuple(cluster.brokers)), _stamped_offsets(kafka, led, now)
+    )
     rows = _rows(sampled_at, cluster.cluster_id, partitions, _sizes(directories), offsets)
     expected = {*cluster.brokers, *(broker for state in partitions.values() for broker in state.replicas)}
     return SampleBatch(
@@ -30,6 +35,13 @@ async def sample(kafka: KafkaReader, now: datetime) -> SampleBatch:
         rows=tuple(rows),
         missing_brokers=tuple(sorted(expected - directories.keys())),
     )
+
+
+async def _stamped_offsets(
+    kafka: KafkaReader, partitions: Collection[TopicPartition], now: Callable[[], datetime]
+) -> tuple[dict[TopicPartition, OffsetRange], datetime]:
+    offsets = await kafka.offsets(partitions)
+    return offsets, now().astimezone(UTC)
 
 
 def _sizes(directories: Mapping[BrokerId, tuple[LogDir, ...]]) -> dict[tuple[BrokerId, TopicPartition], int]:

@@ -42,16 +42,32 @@ class Answers:
 class TestSample:
     async def test_one_row_per_replica_that_answered(self) -> None:
         """Offsets only in the leader's row, if known; nothing is guessed for a broker that is down."""
-        batch = await sample(cast("KafkaReader", Answers()), NOW)
+        batch = await sample(cast("KafkaReader", Answers()), lambda: NOW)
         assert batch.rows == (
             SampleRow(UTC_NOW, "c1", "a", "id-a", 0, 1, True, 100, 10, 20),
             SampleRow(UTC_NOW, "c1", "a", "id-a", 0, 2, False, 90, None, None),
             SampleRow(UTC_NOW, "c1", "a", "id-a", 1, 2, True, 50, None, None),
         )
 
+    async def test_the_stamp_is_the_time_of_the_offsets(self) -> None:
+        """The first calls of a client take seconds, in which the offsets grow: a rate must not count these."""
+        asked: list[str] = []
+
+        class Slow(Answers):
+            async def offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
+                asked.append("offsets")
+                return await super().offsets(partitions)
+
+        def now() -> datetime:
+            asked.append("now")
+            return NOW
+
+        await sample(cast("KafkaReader", Slow()), now)
+        assert asked == ["offsets", "now"]
+
     async def test_brokers_that_should_have_answered_are_named(self) -> None:
         """Including brokers that hold replicas but are no longer registered."""
-        batch = await sample(cast("KafkaReader", Answers()), NOW)
+        batch = await sample(cast("KafkaReader", Answers()), lambda: NOW)
         assert batch.missing_brokers == (3,)
         assert (batch.cluster_id, batch.sampled_at) == ("c1", UTC_NOW)
         assert batch.sampled_at.tzinfo is UTC

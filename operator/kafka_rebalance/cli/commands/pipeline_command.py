@@ -136,7 +136,7 @@ async def _one(admin: Any, lake: str) -> None:
     from kafka_rebalance.pipeline.lake import write_batch
     from kafka_rebalance.pipeline.sampler import sample
 
-    batch = await sample(admin, datetime.now(UTC))
+    batch = await sample(admin, lambda: datetime.now(UTC))
     manifest = await asyncio.to_thread(write_batch, lake, batch)
     missing = f", no answer from brokers {', '.join(map(str, batch.missing_brokers))}" if batch.missing_brokers else ""
     size = format_bytes(manifest.size_bytes)
