@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # tests/workers.py assigns the tests to the workers.
 WORKERS := --numprocesses 4 --no-loadscope-reorder
 
-.PHONY: install demo test e2e soak-property optima e2e-node images fleet servers crds docs-diagrams chart lint bench bench-plan bench-hashes bench-files bench-throttle clean help
+.PHONY: install demo test e2e soak-property broken-rules optima e2e-node images fleet servers crds docs-diagrams chart lint bench bench-plan bench-hashes bench-files bench-throttle clean help
 
 install: $(STAMP)  ## create .venv with the operator, the pipeline and the development tools
 
@@ -40,6 +40,9 @@ e2e: servers  ## run all end-to-end tests, including the long ones
 soak-property: install  ## run the property tests with ten times as many random examples, and recompute the recorded optima
 	@$(PYTHON) -m pytest tests/property --hypothesis-profile soak --numprocesses 2
 
+broken-rules: servers  ## by hand: break the rules listed in docs/testing.md one at a time; a test has to fail for each
+	@$(PYTHON) -m tests.broken_rules
+
 optima: install  ## recompute the recorded optima, and write tests/golden/optima.json
 	@OPTIMA=write $(PYTHON) -m pytest tests/property --numprocesses 0 --quiet
 
@@ -64,9 +67,10 @@ crds: install  ## regenerate the CRDs (also the chart's) and the field reference
 	@cp crds/*.yaml charts/kafka-rebalance-operator/files/crds/
 	@$(PYTHON) -m kafka_rebalance.api.reference docs/reference.md
 
-docs-diagrams: install  ## regenerate the diagrams in docs/architecture.md: states and layers
+docs-diagrams: install  ## regenerate the diagrams in docs/architecture.md and the table of broken rules in docs/testing.md
 	@$(PYTHON) -m tests.arch.state_diagram docs/architecture.md
 	@$(PYTHON) -m tests.arch.diagrams
+	@$(PYTHON) -m tests.broken_rules.table
 
 chart: install  ## regenerate the chart's CRDs, table of values and snapshots
 	@$(PYTHON) -m tests.chart.write

@@ -215,6 +215,18 @@ class TestSelection:
         assert [(p.tp, p.target) for p in made.partitions] == [(other.tp, replicas_of(1))]
         assert (made.before, made.after) == (Spread(0, 2), Spread(1, 1))
 
+    def test_leaders_are_even_with_those_of_pinned_partitions(self) -> None:
+        """Broker 0 leads all pinned partitions, so broker 1 leads all others."""
+        topics = [("p", True), ("t", False)]
+        partitions = tuple(
+            PartitionInput(TopicPartition(topic, number), replicas_of(0, 1), pinned=pinned)
+            for topic, pinned in topics
+            for number in range(4)
+        )
+        brokers = (Broker(BrokerId(0)), Broker(BrokerId(1)))
+        made = plan(PlanRequest(brokers, partitions, frozenset({BrokerId(0), BrokerId(1)})))
+        assert [p.target for p in made.partitions] == [replicas_of(1, 0)] * 4
+
     def test_nothing_selected_is_an_empty_plan(self) -> None:
         """No partitions, no moves, proven optimal."""
         made = plan(cluster([], {0: None}))

@@ -1,0 +1,43 @@
+"""The list of rules to break stays true: what it changes is there, and so are the tests that catch it."""
+
+import ast
+
+import pytest
+from tests.broken_rules.breaking import PACKAGE, ROOT, break_text
+from tests.broken_rules.rules import RULES
+from tests.broken_rules.table import PAGE, written
+
+LAYERS = {"planning", "execution", "api", "kafka", "kube", "reconcile", "cli", "model", "pipeline", "app"}
+
+
+@pytest.mark.parametrize("broken", RULES, ids=lambda broken: broken.name)
+class TestEachRule:
+    def test_occurs_once_where_it_is_broken(self, broken):
+        """What is left is Python: a test that fails because of a syntax error proves nothing."""
+        text = (ROOT / PACKAGE / broken.file).read_text()
+        assert ast.dump(ast.parse(break_text(broken, text))) != ast.dump(ast.parse(text))
+
+    def test_is_caught_by_tests_of_make_test(self, broken):
+        """`make test` leaves out e2e/node and the campaigns."""
+        assert broken.caught_by
+        for test in broken.caught_by:
+            path, *names = test.split("::")
+            assert path.startswith(("tests/", "e2e/test_")), test
+            node = ast.parse((ROOT / path).read_text())
+            for name in names:
+                node = next((inner for inner in node.body if getattr(inner, "name", None) == name), None)
+                assert node is not None, f"{test}: there is no {name}"
+                assert not any("campaign" in ast.unparse(mark) for mark in node.decorator_list), test
+            assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef), f"{test} is no single test"
+
+
+def test_every_layer_has_a_rule():
+    """At least twenty rules, over all layers."""
+    assert len({broken.name for broken in RULES}) == len(RULES) >= 20
+    assert {broken.file.partition("/")[0] for broken in RULES} == LAYERS
+
+
+def test_the_table_is_up_to_date():
+    """`make docs-diagrams` writes it again."""
+    page = PAGE.read_text()
+    assert written(page) == page

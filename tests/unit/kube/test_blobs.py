@@ -1,0 +1,27 @@
+"""What is stored in ConfigMaps is read as it was written, or not at all."""
+
+import pytest
+from tests.fakes.kube_in_memory import KubeInMemory
+
+from kafka_rebalance.kube import blobs
+from kafka_rebalance.kube.api_errors import StoredStateCorrupt
+from kafka_rebalance.kube.blobs import BlobStore
+
+OLD, NEW = b"old content", b"new content"
+
+
+@pytest.mark.parametrize("shard_bytes", [1_000, 4])
+async def test_content_that_was_not_written_is_never_read(monkeypatch, shard_bytes):
+    """Though it could be decoded: somebody restored a part of an older record."""
+    monkeypatch.setattr(blobs, "SHARD_BYTES", shard_bytes)
+    kube = KubeInMemory()
+    store = BlobStore(kube, "plan")
+    await store.write("old", "u", OLD, {})
+    await store.write("new", "u", NEW, {})
+    assert (await store.read("new")).payload == NEW
+    pieces = {name: found["binaryData"] for name, found in kube.config_maps.items() if "binaryData" in found}
+    of_old, of_new = ([name for name in sorted(pieces) if name.startswith(record)] for record in ("old", "new"))
+    for name, other in zip(of_new, of_old, strict=True):
+        kube.config_maps[name]["binaryData"] = pieces[other]
+    with pytest.raises(StoredStateCorrupt):
+        await store.read("new")

@@ -1,0 +1,34 @@
+"""What is sent at once, and what waits until its throttle is in place."""
+
+from kafka_rebalance.execution.schedule import Orders
+from kafka_rebalance.model.topology import ClusterState, PartitionState, TopicPartition, replicas_of
+from kafka_rebalance.reconcile.act.submitting import at_once, copies
+
+TPS = [TopicPartition("t", number) for number in range(3)]
+ONE_AND_TWO = replicas_of(1, 2)
+CLUSTER = ClusterState(
+    "c", {}, {tp: PartitionState(tp, "id", ONE_AND_TWO, frozenset(ONE_AND_TWO), ONE_AND_TWO[0]) for tp in TPS}
+)
+TO_COPY = {tp: replicas_of(1, 2, 3) for tp in TPS[:2]}
+TO_DROP = {TPS[2]: replicas_of(1)}
+ORDERS = Orders(cancels=(TPS[2],), alters={**TO_COPY, **TO_DROP}, elections=(TPS[2],))
+
+
+class TestCopies:
+    def test_a_copy_waits_until_each_of_its_replicas_is_throttled(self):
+        """The other partitions of its topic do not wait for it."""
+        assert copies(ORDERS, CLUSTER, {("t", "0:3")}) == Orders(alters={TPS[1]: TO_COPY[TPS[1]]})
+
+    def test_one_replica_of_another_topic_does_not_matter(self):
+        """A topic and a partition belong together."""
+        assert copies(ORDERS, CLUSTER, {("other", "0:3")}) == Orders(alters=TO_COPY)
+
+    def test_without_a_throttle_none_starts(self):
+        """It could not be set at all: nothing is copied at full speed."""
+        assert copies(ORDERS, CLUSTER, None) == Orders()
+
+
+class TestAtOnce:
+    def test_what_copies_nothing_needs_no_throttle(self):
+        """Cancels, elections and drops are sent before the throttle is looked at."""
+        assert at_once(ORDERS, CLUSTER) == Orders(cancels=(TPS[2],), alters=TO_DROP, elections=(TPS[2],))
