@@ -8,6 +8,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -63,6 +65,10 @@ class Production:
     def bytes_until(self, moment: float) -> int:
         return max((count for at, count in self._timeline if at <= moment), default=0) * RECORD
 
+    def rate(self, start: float, end: float) -> float:
+        """Bytes per second that were acknowledged between these times."""
+        return (self.bytes_until(end) - self.bytes_until(start)) / (end - start)
+
     def _count(self, error: object, _message: object) -> None:
         assert error is None
         self._acknowledged += 1
@@ -93,6 +99,12 @@ def sampled(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> 
     return parse_load_model(artefact.read_bytes()), production, lake
 
 
+def sampled_at(lake: Path) -> list[float]:
+    """The times of the samples, oldest first."""
+    stamps = (json.loads(path.read_text())["sampledAt"] for path in lake.glob("manifests/*/*/*.json"))
+    return sorted(datetime.fromisoformat(stamp).timestamp() for stamp in stamps)
+
+
 class TestModelOfARealCluster:
     def test_sizes_are_those_of_kafkas_own_tool(
         self, cluster: KafkaCluster, sampled: tuple[LoadModel, Production, Path]
@@ -118,20 +130,21 @@ class TestModelOfARealCluster:
         } == told
 
     def test_the_rate_is_what_was_produced(self, sampled: tuple[LoadModel, Production, Path]) -> None:
-        """Per partition over the window, within 25 %: offsets are read slightly after their timestamp."""
-        model, production, _ = sampled
+        """Per partition over the window, within 25 %: the stamp is that of the answer, which took a moment."""
+        model, production, lake = sampled
         assert model.measured_at is not None
         assert model.window_start is not None
         start, end = model.window_start.timestamp(), model.measured_at.timestamp()
         produced = (production.bytes_until(end) - production.bytes_until(start)) / PARTITIONS
+        # Between two samples. On a busy machine records arrive in bursts.
+        peak = max(production.rate(*between) for between in pairwise(sampled_at(lake))) / PARTITIONS
         for number in range(PARTITIONS):
             load = model.partitions[TopicPartition(TOPIC, number)]
             assert load.bytes_in_per_second is not None
             assert load.bytes_in_max is not None
             assert load.covered_seconds == pytest.approx(end - start, abs=0.001)
             assert load.bytes_in_per_second * load.covered_seconds == pytest.approx(produced, rel=0.25)
-            # Between two samples; on a busy machine records arrive in bursts.
-            assert load.bytes_in_per_second <= load.bytes_in_max < 4 * RECORD * RECORDS_PER_SECOND / PARTITIONS
+            assert load.bytes_in_per_second <= load.bytes_in_max < 2 * peak
 
     def test_the_model_belongs_to_this_cluster(
         self, cluster: KafkaCluster, sampled: tuple[LoadModel, Production, Path]
