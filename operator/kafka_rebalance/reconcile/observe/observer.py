@@ -159,15 +159,16 @@ class Observer:
         before = self._begin_reading()
         known = await self.everything()
         fresh = set(moving)
-        changed = await self._read_topics_of(moving)
-        min_insync = await self._read_min_insync({tp.topic for tp in planned})
         again = self._full_readings != self._looked_at
-        changed |= {tp for tp in planned if again and self._before.get(tp) != known.get(tp)}
+        # Compared first: reading the topics of what moves takes their partitions for known.
+        changed = {tp for tp in planned if again and self._before.get(tp) != known.get(tp)}
+        if again:
+            self._looked_at, self._before = self._full_readings, dict(known)
+        changed |= await self._read_topics_of(moving)
+        min_insync = await self._read_min_insync({tp.topic for tp in planned})
         self._absent = {tp: self._absent.get(tp, 0) + 1 for tp in (planned if again else fresh) if tp not in known} | {
             tp: count for tp, count in self._absent.items() if not again and tp not in fresh
         }
-        if again:
-            self._looked_at, self._before = self._full_readings, dict(known)
         await self.read_sizes({**(others or {}), **{tp: known[tp] for tp in moving if tp in known}}, info)
         gone = frozenset(tp for tp, count in self._absent.items() if count >= _GONE_AFTER_READINGS)
         observation = Observation(ClusterState(info.cluster_id, info.brokers, known), min_insync, gone)

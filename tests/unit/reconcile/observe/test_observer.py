@@ -119,6 +119,15 @@ class TestLook:
         there.time += EVERYTHING_SECONDS
         assert BESIDE in (await observer.look({TP, BESIDE}, set(), INFO)).changes.partitions
 
+    async def test_a_change_beside_what_moves_is_seen_when_everything_is_read(self):
+        """Both readings in one look: the second one must not hide what the first one has found."""
+        there = Cluster(state(TP, 1), state(BESIDE, 1))
+        observer = Observer(there, there)
+        await observer.look({TP, BESIDE}, {TP}, INFO)
+        there.states[BESIDE] = state(BESIDE, 2)
+        there.time += EVERYTHING_SECONDS
+        assert BESIDE in (await observer.look({TP, BESIDE}, {TP}, INFO)).changes.partitions
+
     async def test_each_reading_says_which_one_it_comes_after(self):
         """A judgement based on another reading has missed changes: those of a failed reading are lost."""
         there = Cluster(state(TP, 1))
