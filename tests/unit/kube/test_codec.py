@@ -18,6 +18,7 @@ from kafka_rebalance.kube.codec import (
     encode_plan,
     encode_run,
     pack,
+    unpack,
 )
 from kafka_rebalance.model.plan import Certificate, Imbalance, Plan, PlannedPartition, SkippedPartition, Spread
 from kafka_rebalance.model.run import Origin, Run, RunOutcome, Spent
@@ -73,6 +74,11 @@ class TestPlans:
 
     def test_deterministic(self) -> None:
         assert encode_plan(plan(100)) == encode_plan(plan(100))
+
+    def test_the_format_is_that_of_the_versions_before(self) -> None:
+        """docs/install.md promises upgrades and rollbacks while a rebalance runs: both sides read these numbers."""
+        assert unpack(encode_plan(plan(1)))["format"] == 2
+        assert unpack(encode_origins([]))["format"] == 2
 
     def test_hash_of_stored_plans(self) -> None:
         """Stored plans are verified against their hash, whichever version computed it."""
@@ -173,9 +179,9 @@ class TestCorruption:
             pytest.param(gzip.compress(b"[1"), id="no JSON"),
             pytest.param(pack([]), id="a list"),
             pytest.param(pack({"format": 99}), id="a format to come"),
-            pytest.param(pack({"format": 1}), id="no topics"),
+            pytest.param(pack({"format": 2}), id="no topics"),
             pytest.param(
-                pack({"format": 1, "topics": [{"topic": "a", "id": "i", "partitions": [0, 1]}]}), id="no replicas"
+                pack({"format": 2, "topics": [{"topic": "a", "id": "i", "partitions": [0, 1]}]}), id="no replicas"
             ),
         ],
     )
@@ -200,7 +206,7 @@ class TestCorruption:
         """A list is never assigned to another partition."""
         group = {"topic": "a", "id": "i", "partitions": numbers, "replicas": replicas, "leaders": leaders}
         with pytest.raises(StoredStateCorrupt):
-            decode_origins(pack({"format": 1, "topics": [group]}))
+            decode_origins(pack({"format": 2, "topics": [group]}))
 
     @pytest.mark.parametrize("text", ["", "{}", '{"format": 1}', '{"format": 1, "opened_at": "x"}'])
     def test_run(self, text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from enum import StrEnum
 from typing import Any
 
 import click
@@ -27,9 +28,16 @@ def plain_table(*headers: str, padding: tuple[int, ...] = (0, 3, 0, 0)) -> Table
     return Table(*(Column(header, overflow="fold") for header in headers), box=None, padding=padding)  # type: ignore[arg-type]
 
 
+class _Dumper(yaml.SafeDumper):
+    """Prints a Reason, say, as the text that it is."""
+
+
+_Dumper.add_multi_representer(StrEnum, lambda dumper, value: dumper.represent_str(str(value)))
+
+
 def print_document(document: dict[str, Any], output: str) -> None:
     """As ``json`` or ``yaml``."""
     if output == "json":
         click.echo(json.dumps(document))
     else:
-        click.echo(yaml.safe_dump(document, sort_keys=False), nl=False)
+        click.echo(yaml.dump(document, Dumper=_Dumper, sort_keys=False), nl=False)

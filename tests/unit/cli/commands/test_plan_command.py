@@ -265,6 +265,11 @@ class TestStrategies:
         assert (summary["replicaMoves"], summary["reason"]) == (0, "GainTooSmall")
         assert "reason" not in planned("--minimum-gain", "50")["summary"]
 
+    def test_the_reason_is_text_in_yaml_too(self) -> None:
+        """A reason is a constant of ours, which YAML knows nothing of."""
+        done = run("--cluster", "-", "--minimum-gain", "60", "-o", "yaml", stdin=json.dumps(CLUSTER).encode())
+        assert (done.returncode, yaml.safe_load(done.stdout)["summary"]["reason"]) == (0, "GainTooSmall")
+
     def test_the_resource_says_the_same(self, tmp_path: Path) -> None:
         """Strategy, replication factor, pinned topics and minimum gain are read from it."""
         spec = {"kafka": {"bootstrapServers": "kafka:9092"}, "replicationFactor": 3, "topics": {"pinned": ["u"]}}
