@@ -41,7 +41,7 @@ from kafka_rebalance.reconcile.runs.live_planning import (
 from kafka_rebalance.reconcile.state.assessment import KeptCopies, QueuePlace, Replanning
 from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.memory import Planned
-from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView
 from kafka_rebalance.reconcile.state.record import Stores, open_run
 from kafka_rebalance.reconcile.state.selection import select
 
@@ -78,10 +78,12 @@ class Runs:
     async def start(self, rebalance: Rebalance, info: ClusterInfo, rebalances: Collection[Rebalance]) -> QueuePlace:
         """Begin to plan if a plan is wanted and the queue allows it. Returns the place in the queue."""
         queue = rebalance.assessment.queue
+        if not wants_plan(rebalance):
+            return _without_unseen(rebalance)
         if queue.unseen:
             queue = replace(queue, place=Place(runs=False, behind=queue.unseen, position=1))
         due = self._clock.monotonic() >= rebalance.memory.retry_at
-        if not wants_plan(rebalance) or not due or (queue.waits and not queue.unseen):
+        if not due or (queue.waits and not queue.unseen):
             return queue
         predecessor = next((r for r in rebalances if r.record.open is not None and _hands_over(r, rebalance)), None)
         if predecessor is not None:
@@ -286,6 +288,17 @@ class Runs:
                 # The older run was there first.
                 found = await self._stores.origins.load(run.uid, run.run_id) | found
         return found
+
+
+def _without_unseen(rebalance: RebalanceView) -> QueuePlace:
+    """The place in the queue of a rebalance that plans nothing: it does not wait for runs that are not loaded.
+
+    The queue has given a new place to an open run in this round; without one, the place is gone too.
+    """
+    queue = rebalance.assessment.queue
+    if not queue.unseen:
+        return queue
+    return replace(queue, unseen="", place=queue.place if rebalance.record.open is not None else None)
 
 
 def _hands_over(old: Rebalance, new: Rebalance) -> bool:
