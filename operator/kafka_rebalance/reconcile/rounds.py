@@ -93,7 +93,8 @@ class Rounds:
         if running:
             vitals = await self._observer.vitals(info)
             look = await self._observe(running, info)
-            postponed = self._deleted_meanwhile(running)
+            postponed = _deleted_meanwhile(running)
+            self._replan_for_edits(running)
             running = [r for r in running if r not in postponed]
             rebalances = [r for r in rebalances if r not in postponed]
             orders = self._decide(running, look, vitals)
@@ -165,18 +166,12 @@ class Rounds:
         to_read = {tp for r in running for tp in partitions_to_read(r.assessment)}
         return await self._observer.look({move.tp for move in moves}, to_read, info, self.throttle.foreign)
 
-    def _deleted_meanwhile(self, running: list[Rebalance]) -> list[Rebalance]:
-        """The rebalances whose deletion arrived during this round: they wait for the next round, which begins at once.
-
-        Only when they are prepared is it known whether the namespace is deleted too. Any other edit is heeded in this
-        round, so that frequent edits hold up nothing.
-        """
-        postponed = [r for r in running if r.desired.deleted_since(r.memory.prepared)]
+    def _replan_for_edits(self, running: list[Rebalance]) -> None:
+        """Follow the edits that arrived during this round, so that frequent edits hold up nothing."""
         for rebalance in running:
             edited = rebalance.memory.prepared != rebalance.desired.change_key
             if edited and not rebalance.desired.deleting:
                 rebalance.assessment = replace(rebalance.assessment, replanning=heed_spec(rebalance))
-        return postponed
 
     def _decide(self, running: list[Rebalance], look: Look, vitals: Vitals) -> dict[str, Orders]:
         """Where each rebalance goes, whether it may start new steps, the status of its partitions, and what to send."""
@@ -189,7 +184,7 @@ class Rounds:
             teardown = teardown_of(rebalance, look.observation.cluster, now)
             rebalance.assessment = replace(rebalance.assessment, teardown=teardown)
             rebalance.assessment = replace(rebalance.assessment, step_block=step_block_for(rebalance, around))
-            direction = heading(rebalance) or Direction.REVERT
+            direction = heading(rebalance)
             self._judge(rebalance, direction, look.observation, look.changes)
             rebalance.assessment = replace(rebalance.assessment, replanning=heed_drift(rebalance))
         free, on_disk, ruling = self._observer.free_bytes, self._observer.replica_bytes, self.throttle.ruling
@@ -198,9 +193,9 @@ class Rounds:
             rebalance.assessment = replace(rebalance.assessment, no_room=orders[rebalance.uid].no_room)
         return orders
 
-    def _judge(self, rebalance: Rebalance, direction: Direction, seen: Observation, changes: Changes) -> None:
+    def _judge(self, rebalance: Rebalance, direction: Direction | None, seen: Observation, changes: Changes) -> None:
         run = rebalance.record.open
-        if run is None:
+        if run is None or direction is None:
             return
         restarting = self._observer.away(rebalance.desired.spec.execution.broker_settle_seconds)
         ahead = ahead_of(rebalance, self.rebalances.values())
@@ -321,6 +316,15 @@ class Rounds:
             except Exception:
                 # The engine goes on even if a status cannot be built.
                 log.exception("%s: status not written", rebalance.name)
+
+
+def _deleted_meanwhile(running: list[Rebalance]) -> list[Rebalance]:
+    """The rebalances that were deleted or abandoned during this round. They wait for the next, which begins at once.
+
+    Only when a deletion is prepared is it known whether the namespace is deleted too. One that leaves Kafka as it is
+    (Abandon) ends when it is prepared.
+    """
+    return [r for r in running if heading(r) is None or r.desired.deleted_since(r.memory.prepared)]
 
 
 def endpoints_of(info: ClusterInfo) -> frozenset[str]:

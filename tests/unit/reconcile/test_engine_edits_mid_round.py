@@ -112,6 +112,22 @@ async def test_what_an_edit_takes_out_is_not_begun():
     assert kafka.altered == []
 
 
+async def test_a_rollback_is_abandoned():
+    """Abandon leaves Kafka as it is: what is in flight is not cancelled."""
+    kafka = Interrupted((1, 2), t=[[1], [1], [1], [1]])
+    operator = OperatorInMemory(kafka)
+    operator.apply(execution={"parallelPartitionCount": 1})
+    await operator.until_true(lambda: [2] in kafka.lists("t"))
+    kafka.slow = {1}
+    operator.delete()
+    await operator.until_true(lambda: kafka.flying)
+    before = dict(kafka.states)
+    kafka.meanwhile = lambda: operator.edit(deletionPolicy="Abandon")
+    await operator.until_true(lambda: not operator.kube.resources)
+    assert kafka.meanwhile is None
+    assert kafka.states == before
+
+
 class TestWhatIsSaid:
     """A round that is interrupted by an edit reports nothing new."""
 
