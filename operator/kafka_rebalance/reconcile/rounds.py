@@ -186,7 +186,11 @@ class Rounds:
             rebalance.assessment = replace(rebalance.assessment, step_block=step_block_for(rebalance, around))
             direction = heading(rebalance)
             self._judge(rebalance, direction, look.observation, look.changes)
-            rebalance.assessment = replace(rebalance.assessment, replanning=heed_drift(rebalance))
+            replanning = heed_drift(rebalance)
+            if replanning is not rebalance.assessment.replanning:
+                # Nothing more of a plan that is given up may be sent.
+                rebalance.assessment = replace(rebalance.assessment, replanning=replanning)
+                self._judge(rebalance, heading(rebalance), look.observation, look.changes)
         free, on_disk, ruling = self._observer.free_bytes, self._observer.replica_bytes, self.throttle.ruling
         orders = orders_for(running, look.observation.cluster, ruling, free, on_disk)
         for rebalance in running:
