@@ -1,4 +1,8 @@
-"""When a run may close: everything has arrived, brokers to be emptied are empty, cordons of a way back gone."""
+"""When a run may close.
+
+A decommission closes when its brokers are empty, or when only partitions that the run does not move remain there;
+``Drained`` says which.
+"""
 
 from __future__ import annotations
 
@@ -94,6 +98,7 @@ class Closing:
             rebalance.memory = replace(rebalance.memory, empty_since=None)
             return replace(assessment, drain=None, replanning=Replanning(Reason.NOT_DRAINED))
         if left:
+            rebalance.memory = replace(rebalance.memory, empty_since=None)
             examples = ", ".join(str(tp) for tp in sorted(left)[:5])
             message = f"brokers {names} still hold replicas of {len(left)} partitions: {examples}"
             return replace(assessment, drain=Drain(empty=False, message=message))
