@@ -275,8 +275,8 @@ RULES = (
         "finalizer-first",
         "Nothing is planned while the finalizer is not on the resource.",
         "reconcile/decide/replanning.py",
-        "if not desired.has_finalizer or not record.loaded or",
-        "if not record.loaded or",
+        "if not desired.has_finalizer or not record.was_read or",
+        "if not record.was_read or",
         ("tests/unit/reconcile/decide/test_replanning.py::TestWantsPlan::test_not_without_our_finalizer",),
     ),
     BrokenRule(

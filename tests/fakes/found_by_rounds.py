@@ -34,7 +34,7 @@ def _with(assessment, name, value):
 def recorded(rebalance, **values):
     """Set fields of the record; changing the open run resets the assessment."""
     rebalance.record = replace(rebalance.record, **values)
-    rebalance.assessment = rebalance.assessment.about(rebalance.record.open)
+    rebalance.assessment = rebalance.assessment.about(rebalance.record.loaded_run)
     return rebalance
 
 

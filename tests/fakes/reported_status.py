@@ -15,7 +15,7 @@ from kafka_rebalance.reconcile.report.ready_state import ready_reason
 from kafka_rebalance.reconcile.report.rebalance_report import build_status
 from kafka_rebalance.reconcile.state.judgement import Judgement
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
-from kafka_rebalance.reconcile.state.record import open_run
+from kafka_rebalance.reconcile.state.record import loaded_run_of
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 FLYING = PartitionStatus(MovePhase.IN_FLIGHT, step=replicas_of(3, 1, 2), started=True)
@@ -53,7 +53,7 @@ def rebalance(count=1, *, topic="t", skipped=(), direction=Direction.FORWARD, op
     run = Run("u-1", "kafka", "r", "c", "run-1", mine.desired.planning_hash, plan.hash, NOW, closed_at, closed)
     recorded(mine, run=run)
     if opened:
-        recorded(mine, open=open_run(run, plan, "plan-0", {}))
+        recorded(mine, loaded_run=loaded_run_of(run, plan, "plan-0", {}))
         found(mine, judgement=Judgement(direction))
     return found(mine, rates=ClusterRates(Rates(2**20, 2**20)), source="spec.throttle", brokers=3, progress=progress)
 

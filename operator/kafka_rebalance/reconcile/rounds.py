@@ -88,7 +88,9 @@ class Rounds:
         rebalances = sorted(self.rebalances.values(), key=lambda r: r.desired.age_key)
         info = await self._prepare_all(rebalances)
         await self._plan(rebalances, info)
-        running = [r for r in rebalances if r.record.open is not None and not r.memory.blocked(self._clock.monotonic())]
+        running = [
+            r for r in rebalances if r.record.loaded_run is not None and not r.memory.blocked(self._clock.monotonic())
+        ]
         sent = False
         if running:
             vitals = await self._observer.vitals(info)
@@ -105,7 +107,7 @@ class Rounds:
         await self.throttle.shrink(info)
         await self._close(running, info)
         for rebalance in rebalances:
-            if rebalance not in running or rebalance.record.open is None:
+            if rebalance not in running or rebalance.record.loaded_run is None:
                 await self._report(rebalance, ClusterState(self._cluster_id, info.brokers))
         await self.throttle.report(self._observer.traffic)
         return requeue_after(
@@ -129,20 +131,20 @@ class Rounds:
     async def _prepare(self, rebalance: Rebalance, *, connected: bool = True) -> None:
         """Load what is stored, and put the plan aside if the spec asks for another one."""
         await self._lifecycle.prepare(rebalance, connected=connected)
-        rebalance.assessment = rebalance.assessment.about(rebalance.record.open)
+        rebalance.assessment = rebalance.assessment.about(rebalance.record.loaded_run)
         if not rebalance.memory.blocked(self._clock.monotonic()):
             rebalance.assessment = replace(rebalance.assessment, replanning=heed_spec(rebalance))
 
     async def _plan(self, rebalances: list[Rebalance], info: ClusterInfo) -> None:
         """Collect finished plans, assign the places in the queue, and begin the plans whose turn it is."""
         for rebalance in rebalances:
-            before, replanning = rebalance.record.open, await self._runs.collect(rebalance)
+            before, replanning = rebalance.record.loaded_run, await self._runs.collect(rebalance)
             rebalance.assessment = replace(rebalance.assessment, replanning=replanning)
-            if rebalance.record.open is not before:
-                rebalance.assessment = rebalance.assessment.about(rebalance.record.open)
+            if rebalance.record.loaded_run is not before:
+                rebalance.assessment = rebalance.assessment.about(rebalance.record.loaded_run)
                 rebalance.assessment = replace(rebalance.assessment, replanning=heed_spec(rebalance))
             await self._runs.recall(rebalance, info.cluster_id)
-        if any(r.record.open is not None or wants_plan(r) for r in rebalances):
+        if any(r.record.loaded_run is not None or wants_plan(r) for r in rebalances):
             everything = await self._observer.everything()
             selected = self._selected.of([r for r in rebalances if may_plan(r)], everything)
             successors = successors_of(rebalances, selected)
@@ -176,7 +178,7 @@ class Rounds:
     def _decide(self, running: list[Rebalance], look: Look, vitals: Vitals) -> dict[str, Orders]:
         """Where each rebalance goes, whether it may start new steps, the status of its partitions, and what to send."""
         now = self._clock.now()
-        opened = [r for r in self.rebalances.values() if r.record.open is not None]
+        opened = [r for r in self.rebalances.values() if r.record.loaded_run is not None]
         ours = {move.tp for r in opened for move in r.record.moves}
         ours |= {tp for r in opened for tp in skipped_partitions(r)}
         around = Surroundings(now, vitals, ours, self.throttle.throttles)
@@ -198,7 +200,7 @@ class Rounds:
         return orders
 
     def _judge(self, rebalance: Rebalance, direction: Direction | None, seen: Observation, changes: Changes) -> None:
-        run = rebalance.record.open
+        run = rebalance.record.loaded_run
         if run is None or direction is None:
             return
         restarting = self._observer.away(rebalance.desired.spec.execution.broker_settle_seconds)
@@ -257,7 +259,7 @@ class Rounds:
         For that, reassignments are listed again: the throttle must cover everything in flight right before a copy is
         sent, also what other tools have started.
         """
-        opened = [r for r in self.rebalances.values() if r.record.open is not None]
+        opened = [r for r in self.rebalances.values() if r.record.loaded_run is not None]
         await self.throttle.look(opened, cluster)
         submitted = {uid: order.alters for uid, order in orders.items()}
         extended = await self.throttle.extend(opened, cluster, submitted)
@@ -290,7 +292,7 @@ class Rounds:
             arrived = rebalance.assessment.statuses.finished and self.throttle.restored(rebalance, info)
             if rests_but_for_kept(rebalance) or arrived:
                 assessment = await self._closing.finish(rebalance, info)
-                rebalance.assessment = assessment.about(rebalance.record.open)
+                rebalance.assessment = assessment.about(rebalance.record.loaded_run)
 
     async def _report(self, rebalance: Rebalance, cluster: ClusterState, problem: RebalanceError | None = None) -> None:
         """Write the status. An API server that does not answer holds up neither this rebalance nor the others."""

@@ -18,7 +18,7 @@ def kafka():
 
 async def others_move(operator, *, all_of_them=False):
     """Another tool carries out the plan, or part of it."""
-    planned = operator.rebalance.record.open.plan.partitions
+    planned = operator.rebalance.record.loaded_run.plan.partitions
     for p in planned if all_of_them else planned[:1]:
         await operator.kafka.alter_reassignments({p.tp: p.target})
     for _ in range(5):

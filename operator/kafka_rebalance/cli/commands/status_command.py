@@ -25,7 +25,7 @@ from kafka_rebalance.kube.client import Json, KubeClient
 from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.observe.connections import resolve
-from kafka_rebalance.reconcile.state.record import OpenRun, load_open_run
+from kafka_rebalance.reconcile.state.record import LoadedRun, load_open_run
 
 
 @click.command("status")
@@ -72,7 +72,7 @@ async def _read_batch(
             ) from error
 
 
-async def _open_run(kube: KubeClient, rebalance: KafkaRebalance) -> OpenRun | None:
+async def _open_run(kube: KubeClient, rebalance: KafkaRebalance) -> LoadedRun | None:
     records = stores(kube)
     metadata = rebalance.metadata
     run = await records.runs.load(metadata.uid)
@@ -89,7 +89,7 @@ async def _open_run(kube: KubeClient, rebalance: KafkaRebalance) -> OpenRun | No
 
 
 async def _ask_kafka(
-    kube: KubeClient, rebalance: KafkaRebalance, opened: OpenRun, *, sizes: bool
+    kube: KubeClient, rebalance: KafkaRebalance, opened: LoadedRun, *, sizes: bool
 ) -> tuple[Batch, ReplicaBytes]:
     admin = connect(await resolve(rebalance.spec.kafka, rebalance.metadata.namespace, kube))
     try:

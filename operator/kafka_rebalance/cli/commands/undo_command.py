@@ -24,7 +24,7 @@ from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.retention import PLAN_RETENTION
-from kafka_rebalance.reconcile.state.record import OpenRun, open_run
+from kafka_rebalance.reconcile.state.record import LoadedRun, loaded_run_of
 from kafka_rebalance.units import format_bytes
 
 _KEPT = {
@@ -162,7 +162,7 @@ def kept(uid: str, run: Run | None, operator_namespace: str) -> Run:
     return run
 
 
-async def _load(kube: KubeClient, run: Run) -> OpenRun:
+async def _load(kube: KubeClient, run: Run) -> LoadedRun:
     """Plan and origins of a closed run. Refused where they no longer exist, or where nothing was moved."""
     records = stores(kube)
     stored = await records.plans.load(run.uid, run.plan_hash)
@@ -170,7 +170,7 @@ async def _load(kube: KubeClient, run: Run) -> OpenRun:
     name = f"{run.namespace}/{run.name}"
     if stored is None or (stored.plan.partitions and not origins):
         raise _expired(name, kube.namespace)
-    done = open_run(run, stored.plan, stored.ref, origins)
+    done = loaded_run_of(run, stored.plan, stored.ref, origins)
     if all(move.origin == move.target for move in done.moves):
         raise Refused(Reason.NOTHING_TO_UNDO, f"the run of {name} moved nothing")
     if not run.started:

@@ -46,7 +46,7 @@ class Closing:
         """
         assessment = rebalance.assessment
         too_large = assessment.teardown.barrier is RollbackBarrier.TOO_LARGE
-        if rebalance.record.open is None or rebalance.memory.planning is not None or too_large:
+        if rebalance.record.loaded_run is None or rebalance.memory.planning is not None or too_large:
             return assessment
         if going_back(rebalance) and not self._uncordoned(rebalance, info):
             return assessment

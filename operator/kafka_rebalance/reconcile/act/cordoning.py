@@ -36,7 +36,7 @@ class Cordons:
     async def keep(self, rebalance: Rebalance, alive: Collection[BrokerId]) -> None:
         """Cordon the brokers being emptied, if Kafka offers it and nobody else has; remove cordons no longer wanted."""
         run, done = rebalance.record.run, rebalance.memory.cordons_done
-        if run is None or rebalance.record.open is None:
+        if run is None or rebalance.record.loaded_run is None:
             return
         leaving = {BrokerId(b) for b in rebalance.desired.spec.brokers.decommission} & set(alive)
         forward = heading(rebalance) is Direction.FORWARD

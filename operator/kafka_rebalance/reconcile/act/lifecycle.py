@@ -64,15 +64,15 @@ class Lifecycle:
         async with self.problems_of(rebalance, "prepare"):
             if rebalance.desired.deleting and rebalance.memory.planning is not None:
                 await self._stop_planning(rebalance)
-            if not rebalance.record.loaded:
+            if not rebalance.record.was_read:
                 run = await self._stores.runs.load(rebalance.uid)
-                rebalance.record = replace(rebalance.record, run=run, loaded=True)
+                rebalance.record = replace(rebalance.record, run=run, was_read=True)
             if rebalance.desired.deleting:
                 await self._tear_down(rebalance, connected=connected)
             elif not rebalance.desired.has_finalizer:
                 await self._resources.add_finalizer(rebalance)
-            elif rebalance.record.run_open is not None:
-                await self._load_plan(rebalance, rebalance.record.run_open)
+            elif rebalance.record.open_run is not None:
+                await self._load_plan(rebalance, rebalance.record.open_run)
             elif undo_ordered(rebalance):
                 await self._reopen(rebalance)
 
@@ -165,7 +165,7 @@ class Lifecycle:
         """Carry out this plan, in place of an earlier one of the same run. Plan, origins and run are stored already."""
         self._put_plan_away(rebalance)
         opened = planned.opened
-        rebalance.record = replace(rebalance.record, run=opened.run, open=opened)
+        rebalance.record = replace(rebalance.record, run=opened.run, loaded_run=opened)
         self.expect(rebalance, expected_rates(opened, planned.loads))
 
     def expect(self, rebalance: Rebalance, rates: Mapping[TopicPartition, float]) -> None:
@@ -174,19 +174,19 @@ class Lifecycle:
 
     def _put_plan_away(self, rebalance: Rebalance) -> None:
         """Forget what belonged to the open run, but for what the status says of it afterwards."""
-        opened = rebalance.record.open
+        opened = rebalance.record.loaded_run
         if opened is not None:
             budget_reached = Reason.BUDGET_REACHED if opened.plan.imbalance is not None else ""
             ended = EndedRun(opened.plan.reason or budget_reached, len(skipped_partitions(rebalance)))
-            rebalance.record = replace(rebalance.record, open=None, ended=ended)
+            rebalance.record = replace(rebalance.record, loaded_run=None, ended=ended)
         rebalance.memory = replace(
             rebalance.memory, cordons_done=frozenset(), expected_rates=None, empty_since=None, uncordoning_since=None
         )
 
     async def _load_plan(self, rebalance: Rebalance, run: Run) -> None:
-        if rebalance.record.open is None:
+        if rebalance.record.loaded_run is None:
             opened = await load_open_run(self._stores, run)
-            rebalance.record = replace(rebalance.record, open=opened)
+            rebalance.record = replace(rebalance.record, loaded_run=opened)
 
     async def _reopen(self, rebalance: Rebalance) -> None:
         """Undo: the run that had succeeded goes back to its origins, with the same engine and limits."""
@@ -204,7 +204,7 @@ class Lifecycle:
         run = replace(before, closed_at=None, outcome=None, undo=True)
         opened = await load_open_run(self._stores, run)
         await self._stores.runs.save(run)
-        rebalance.record = replace(rebalance.record, run=run, open=opened)
+        rebalance.record = replace(rebalance.record, run=run, loaded_run=opened)
 
     async def _stop_planning(self, rebalance: Rebalance) -> None:
         """A deletion does not wait for a plan. What the task may have stored is read again."""
@@ -214,12 +214,12 @@ class Lifecycle:
             await asyncio.wait([task])
         rebalance.memory = replace(rebalance.memory, planning=None)
         self._put_plan_away(rebalance)
-        rebalance.record = replace(rebalance.record, loaded=False)
+        rebalance.record = replace(rebalance.record, was_read=False)
 
     async def _tear_down(self, rebalance: Rebalance, *, connected: bool) -> None:
         if rebalance.record.run is None:
             rebalance.record = replace(rebalance.record, run=await self._take_back(rebalance))
-        run = rebalance.record.run_open
+        run = rebalance.record.open_run
         if run is None:
             await self.let_go(rebalance)
             return

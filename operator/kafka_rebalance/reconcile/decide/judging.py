@@ -24,7 +24,7 @@ from kafka_rebalance.reconcile.observe.observer import Changes
 from kafka_rebalance.reconcile.state.assessment import Assessment
 from kafka_rebalance.reconcile.state.judgement import JudgeInputs, Judgement, Statuses
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
-from kafka_rebalance.reconcile.state.record import OpenRun
+from kafka_rebalance.reconcile.state.record import LoadedRun
 
 
 def partitions_to_read(assessment: Assessment) -> set[TopicPartition]:
@@ -40,14 +40,14 @@ def partitions_to_read(assessment: Assessment) -> set[TopicPartition]:
 def skipped_partitions(rebalance: RebalanceView) -> dict[TopicPartition, PartitionStatus]:
     """The partitions left alone, by the plan or since; sorted."""
     found = rebalance.assessment.statuses.within(MovePhase.SKIPPED)
-    for row in rebalance.record.open.plan.skipped if rebalance.record.open else ():
+    for row in rebalance.record.loaded_run.plan.skipped if rebalance.record.loaded_run else ():
         found.setdefault(row.tp, PartitionStatus(MovePhase.SKIPPED, row.reason))
     return dict(sorted(found.items()))
 
 
 def judge_inputs(
     rebalance: RebalanceView,
-    run: OpenRun,
+    run: LoadedRun,
     direction: Direction,
     seen: Observation,
     restarting: frozenset[BrokerId],
@@ -63,7 +63,9 @@ def judge_inputs(
         restarting=restarting,
         min_insync={topic: seen.min_insync[topic] for topic in run.topics if topic in seen.min_insync},
         keep=copies_to_keep(rebalance),
-        ahead=tuple((other.desired.name, other.record.open) for other in ahead if other.record.open is not None),
+        ahead=tuple(
+            (other.desired.name, other.record.loaded_run) for other in ahead if other.record.loaded_run is not None
+        ),
     )
 
 

@@ -33,7 +33,7 @@ def places_of(
 
     ``selected``: by uid, the partitions that the specs of those that may plan select.
     """
-    lined = [r for r in rebalances if r.record.open is not None or may_plan(r)]
+    lined = [r for r in rebalances if r.record.loaded_run is not None or may_plan(r)]
     queued = {r.desired.uid: _asked_since(r, now) for r in lined}
     claimants = [_claimant(r, queued[r.desired.uid], selected, monotonic) for r in lined]
     before = {uid: queue.place for uid, queue in queued.items() if queue.place is not None}
@@ -45,7 +45,7 @@ def ahead_of(rebalance: RebalanceView, rebalances: Iterable[Rebalance]) -> list[
     """Those that run while this one waits: what they move is theirs, also if it looks like a step of this one."""
     if not rebalance.assessment.queue.waits:
         return []
-    return [r for r in rebalances if r.record.open and r.assessment.queue.place and r.assessment.queue.place.runs]
+    return [r for r in rebalances if r.record.loaded_run and r.assessment.queue.place and r.assessment.queue.place.runs]
 
 
 def _asked_since(rebalance: RebalanceView, now: datetime) -> QueuePlace:
@@ -66,7 +66,7 @@ def _claimant(
     if may_plan(rebalance):
         partitions |= selected[desired.uid]
     ready_to_replan = replanning is not None and replanning.ready
-    moving = record.open is not None and (not ready_to_replan or statuses.copying)
+    moving = record.loaded_run is not None and (not ready_to_replan or statuses.copying)
     releases = moving and _releases(rebalance)
     return Claimant(
         key=desired.uid,

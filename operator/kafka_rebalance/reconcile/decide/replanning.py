@@ -25,7 +25,7 @@ def heed_spec(rebalance: RebalanceView) -> Replanning | None:
     It is not resumed while a plan is being made: that one was begun from what the partitions are now, and is put aside
     in its turn when it is made. A deletion ends all replanning.
     """
-    before, run = rebalance.assessment.replanning, rebalance.record.run_open
+    before, run = rebalance.assessment.replanning, rebalance.record.open_run
     if run is None or rebalance.desired.deleting:
         return None
     if run.planning_hash != rebalance.desired.planning_hash:
@@ -50,9 +50,9 @@ def heed_drift(rebalance: RebalanceView) -> Replanning | None:
 def wants_plan(rebalance: RebalanceView) -> bool:
     """Whether a plan is to be made: none was made for this spec, or the present one has been put aside."""
     desired, record = rebalance.desired, rebalance.record
-    if not desired.has_finalizer or not record.loaded or desired.deleting or rebalance.memory.planning is not None:
+    if not desired.has_finalizer or not record.was_read or desired.deleting or rebalance.memory.planning is not None:
         return False
-    if record.open is not None:
+    if record.loaded_run is not None:
         replanning = rebalance.assessment.replanning
         return replanning is not None and replanning.ready
     return not reached(rebalance)

@@ -27,7 +27,7 @@ def requeue_after(
 
     ``ledger_empty``: nothing of our throttle is left; ``limits_others``: it also limits what others reassign.
     """
-    running = [r for r in rebalances if r.record.open is not None and not r.memory.blocked(now)]
+    running = [r for r in rebalances if r.record.loaded_run is not None and not r.memory.blocked(now)]
     resting = [r for r in running if at_rest(r) and (r.assessment.step_block is not None or requires_decision(r))]
     if sent or len(resting) < len(running):
         return SENT_SECONDS if sent else BUSY_SECONDS

@@ -65,7 +65,7 @@ def _queued(rebalance: RebalanceView, _: Surroundings) -> StepBlock | None:
 
 
 def _unapproved(rebalance: RebalanceView, _: Surroundings) -> StepBlock | None:
-    approval, opened = rebalance.desired.spec.approval, rebalance.record.open
+    approval, opened = rebalance.desired.spec.approval, rebalance.record.loaded_run
     if approval.policy is not ApprovalPolicy.MANUAL or going_back(rebalance) or opened is None:
         return None
     if approval.plan_hash == opened.plan.hash:

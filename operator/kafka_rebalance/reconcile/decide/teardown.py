@@ -34,7 +34,7 @@ def successors_of(
     newcomers = [r for r in rebalances if wants_plan(r) and r.record.run is None and r.memory.problem is None]
     found = {}
     for old in rebalances:
-        if old.record.open is None or not old.desired.deleting:
+        if old.record.loaded_run is None or not old.desired.deleting:
             continue
         moved = {move.tp for move in old.record.moves} - skipped_partitions(old).keys()
         able = (n.desired for n in newcomers if _replaces(n.desired, old.desired) and moved <= selected[n.desired.uid])

@@ -72,12 +72,12 @@ def claims_of(
     claims: dict[str, Claim] = {}
     relieved: dict[str, int] = {}
     for rebalance in rebalances:
-        desired, opened, assessment = rebalance.desired, rebalance.record.open, rebalance.assessment
+        desired, opened, assessment = rebalance.desired, rebalance.record.loaded_run, rebalance.assessment
         if opened is None or assessment.statuses.finished:
             continue
         own, asked = _own_rates(desired, shared)
         orders = submitted.get(desired.uid, {})
-        ahead = [other.record.open for other in ahead_of(rebalance, rebalances)]
+        ahead = [other.record.loaded_run for other in ahead_of(rebalance, rebalances)]
         mine = {*partitions_to_read(assessment), *orders}
         mine = {tp for tp in mine if not any(run is not None and tp in run.move_of for run in ahead)}
         states = [(tp, cluster.partitions[tp]) for tp in sorted(mine) if tp in cluster.partitions]

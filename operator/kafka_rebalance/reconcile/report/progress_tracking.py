@@ -25,7 +25,7 @@ from kafka_rebalance.reconcile.report.ready_state import waiting_summary
 from kafka_rebalance.reconcile.state.assessment import Advance
 from kafka_rebalance.reconcile.state.judgement import Statuses
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
-from kafka_rebalance.reconcile.state.record import OpenRun
+from kafka_rebalance.reconcile.state.record import LoadedRun
 from kafka_rebalance.units import format_duration, format_rate
 
 
@@ -41,7 +41,7 @@ def advance_of(
     before, rates, statuses = assessment.advance, assessment.throttle.rates, assessment.statuses.by_partition
     direction = assessment.judgement.direction or Direction.FORWARD
     progress = measure(moves, statuses, cluster, replica_bytes, direction)
-    opened = rebalance.record.open
+    opened = rebalance.record.loaded_run
     pace, eta = None, None
     # While a step block holds it at rest, standing still is intended: the stall timeout starts again.
     if assessment.step_block is None or progress.partitions_in_flight:
@@ -85,7 +85,7 @@ def _too_slow(rebalance: RebalanceView, cluster: ClusterState, measured: Mapping
     """A throttle below the produce rate of what moves: reported before, where the load model knows it, and during."""
     throttle, limits = rebalance.assessment.throttle.rates, rebalance.desired.limits
     rates = {**(rebalance.memory.expected_rates or {}), **measured}
-    if rebalance.record.open is None or not rates or throttle.unlimited:
+    if rebalance.record.loaded_run is None or not rates or throttle.unlimited:
         return ""
     found = never_finishes(
         _copying(rebalance.assessment.statuses, cluster, rates),
@@ -113,7 +113,7 @@ def _copying(statuses: Statuses, cluster: ClusterState, rates: Mapping[TopicPart
             yield Copying(tp, state.leader, status.call.until_in_sync, rate, in_flight=False)
 
 
-def expected_rates(opened: OpenRun, loads: LoadModel) -> dict[TopicPartition, float]:
+def expected_rates(opened: LoadedRun, loads: LoadModel) -> dict[TopicPartition, float]:
     """Bytes per second that are produced to each partition of the run, as far as they are known."""
     known = ((m.tp, loads.bytes_in_per_second(m.tp)) for m in opened.moves if loads.knows(m.tp, m.topic_id))
     return {tp: rate for tp, rate in known if rate}

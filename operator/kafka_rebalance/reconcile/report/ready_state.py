@@ -22,7 +22,7 @@ from kafka_rebalance.units import format_bytes
 
 def state_of(rebalance: RebalanceView, problem: RebalanceError | None) -> tuple[ReadySummary, str, str]:
     """Ready's reason is the STATE column; what a person must act on comes first."""
-    desired, opened, assessment = rebalance.desired, rebalance.record.open, rebalance.assessment
+    desired, opened, assessment = rebalance.desired, rebalance.record.loaded_run, rebalance.assessment
     if problem is not None:
         retried = "; trying again" if isinstance(problem, Transient) else ""
         return _problem(problem.reason, problem.message + retried)

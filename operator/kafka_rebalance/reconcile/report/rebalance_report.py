@@ -38,7 +38,7 @@ from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.report.ready_state import state_of
 from kafka_rebalance.reconcile.state.assessment import Advance, ThrottleFindings
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
-from kafka_rebalance.reconcile.state.record import OpenRun
+from kafka_rebalance.reconcile.state.record import LoadedRun
 from kafka_rebalance.units import format_bytes, format_duration, format_duration_range, format_rate
 
 
@@ -51,7 +51,7 @@ def build_status(
     problem: RebalanceError | None = None,
 ) -> KafkaRebalanceStatus:
     """The whole status. ``problem``: what went wrong, where the rebalance has no problem of its own."""
-    desired, opened, assessment = rebalance.desired, rebalance.record.open, rebalance.assessment
+    desired, opened, assessment = rebalance.desired, rebalance.record.loaded_run, rebalance.assessment
     before = rebalance.memory.written or desired.status
     rows = _batch(rebalance, cluster, replica_bytes)
     status = before.model_copy(
@@ -90,7 +90,7 @@ def build_status(
 def _conditions(
     rebalance: RebalanceView, before: Iterable[Condition], problem: RebalanceError | None, now: datetime
 ) -> tuple[Condition, ...]:
-    desired, opened, assessment = rebalance.desired, rebalance.record.open, rebalance.assessment
+    desired, opened, assessment = rebalance.desired, rebalance.record.loaded_run, rebalance.assessment
     summary, reason, message = state_of(rebalance, problem)
     generation = desired.metadata.generation
     conditions = summarise(before, summary, reason, message, generation=generation, now=now)
@@ -139,7 +139,7 @@ def _throttle_condition(throttle: ThrottleFindings, put: Callable[[ConditionType
         put(ConditionType.THROTTLE_APPLIED, False, Reason.PENDING, "no replica is being copied yet")
 
 
-def _plan(opened: OpenRun, advance: Advance) -> PlanStatus:
+def _plan(opened: LoadedRun, advance: Advance) -> PlanStatus:
     plan = opened.plan
     return PlanStatus(
         hash=plan.hash,
@@ -166,7 +166,7 @@ def _spread(found: Spread | None) -> SpreadStatus | None:
     return SpreadStatus(fewest=found.fewest, most=found.most) if found is not None else None
 
 
-def _progress(rebalance: RebalanceView, opened: OpenRun, now: datetime) -> ProgressStatus | None:
+def _progress(rebalance: RebalanceView, opened: LoadedRun, now: datetime) -> ProgressStatus | None:
     advance = rebalance.assessment.advance
     found, eta = advance.progress, advance.eta
     if found is None:

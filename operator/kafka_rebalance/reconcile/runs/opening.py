@@ -42,7 +42,7 @@ from kafka_rebalance.reconcile.state.assessment import KeptCopies, QueuePlace, R
 from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.memory import Planned
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView
-from kafka_rebalance.reconcile.state.record import Stores, open_run
+from kafka_rebalance.reconcile.state.record import Stores, loaded_run_of
 from kafka_rebalance.reconcile.state.selection import select
 
 log = logging.getLogger(__name__)
@@ -85,7 +85,9 @@ class Runs:
         due = self._clock.monotonic() >= rebalance.memory.retry_at
         if not due or (queue.waits and not queue.unseen):
             return queue
-        predecessor = next((r for r in rebalances if r.record.open is not None and _hands_over(r, rebalance)), None)
+        predecessor = next(
+            (r for r in rebalances if r.record.loaded_run is not None and _hands_over(r, rebalance)), None
+        )
         if predecessor is not None:
             # Its run has to be closed first: only then is it known what this one inherits.
             return replace(queue, place=Place(runs=False, behind=predecessor.name, position=1))
@@ -132,7 +134,7 @@ class Runs:
         """A rebalance whose open run may move anything: not loaded yet, or of a resource not seen since the start."""
         for other in rebalances:
             record = other.record
-            if not record.loaded or (record.open is None and record.run_open is not None):
+            if not record.was_read or (record.loaded_run is None and record.open_run is not None):
                 return other.name
         seen = {other.uid for other in rebalances}
         for run in await self._stores.runs.list_all():
@@ -150,14 +152,14 @@ class Runs:
         flying = copies_of(rebalance, partitions, info.brokers)
         partitions = {**partitions, **{tp: as_if_cancelled(state) for tp, state in flying.items()}}
         selected = select(spec, partitions)
-        before = rebalance.record.run_open
+        before = rebalance.record.open_run
         inherited = await self._inherited(rebalance)
         earlier = (*rebalance.record.moves, *_moves_of(inherited.values()))
         refuse_stale(earlier, partitions)
         await self._refuse_unseen({move.tp for move in earlier} - partitions.keys())
         load = await known_loads(await self._load_models(info.cluster_id), self._admin, info, selected)
         refuse_unknown_sizes(spec.goals, load, selected)
-        opened = rebalance.record.open
+        opened = rebalance.record.loaded_run
         named = opened.named if opened is not None else None
         lists = await self._lists(rebalance.desired, spec, partitions, earlier, named)
         min_insync = await self._min_insync(spec, selected)
@@ -190,11 +192,11 @@ class Runs:
         await self._forget_older(rebalance, run)
         if before is not None and before.undo:
             await self._resources.clear_undo(rebalance)
-        return Planned(open_run(run, plan, ref, stored), load)
+        return Planned(loaded_run_of(run, plan, ref, stored), load)
 
     async def recall(self, rebalance: Rebalance, cluster_id: str) -> None:
         """After a restart, read what is produced to the partitions from the load model: plans are stored without it."""
-        opened = rebalance.record.open
+        opened = rebalance.record.loaded_run
         if opened is None or rebalance.memory.expected_rates is not None:
             return
         self._lifecycle.expect(rebalance, {})  # asked for once, even if that fails
@@ -239,11 +241,11 @@ class Runs:
         copies: Mapping[TopicPartition, PartitionState],
     ) -> frozenset[TopicPartition]:
         """Which of the copies in flight the plan continues."""
-        opened = rebalance.record.open
+        opened = rebalance.record.loaded_run
         if not copies or opened is None:
             return frozenset()
         part = replace(plan, partitions=tuple(p for p in plan.partitions if p.tp in copies))
-        moves = open_run(opened.run, part, "", opened.origins).moves
+        moves = loaded_run_of(opened.run, part, "", opened.origins).moves
         min_insync = await self._read_min_insync({tp.topic for tp in copies})
         return continued_copies(moves, copies, info.brokers, min_insync, spec.execution.parallel_replica_count)
 
@@ -298,7 +300,7 @@ def _without_unseen(rebalance: RebalanceView) -> QueuePlace:
     queue = rebalance.assessment.queue
     if not queue.unseen:
         return queue
-    return replace(queue, unseen="", place=queue.place if rebalance.record.open is not None else None)
+    return replace(queue, unseen="", place=queue.place if rebalance.record.loaded_run is not None else None)
 
 
 def _hands_over(old: Rebalance, new: Rebalance) -> bool:

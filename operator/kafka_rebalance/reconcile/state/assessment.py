@@ -18,7 +18,7 @@ from kafka_rebalance.execution.reassignment_throttle import ClusterRates
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.state.judgement import Judgement, Statuses
-from kafka_rebalance.reconcile.state.record import OpenRun
+from kafka_rebalance.reconcile.state.record import LoadedRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class Assessment:
     the disk of the broker named.
     """
 
-    run: OpenRun | None = None
+    run: LoadedRun | None = None
     queue: QueuePlace = QueuePlace()
     successor: Successor | None = None
     replanning: Replanning | None = None
@@ -171,7 +171,7 @@ class Assessment:
         """How the partitions stand."""
         return self.judgement.statuses
 
-    def about(self, run: OpenRun | None) -> Assessment:
+    def about(self, run: LoadedRun | None) -> Assessment:
         """This assessment, if it is about that run; else a new one, without anything that belonged to the other run.
 
         When a run has ended, what the status still says of it stays.

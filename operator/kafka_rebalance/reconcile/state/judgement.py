@@ -9,7 +9,7 @@ from datetime import datetime
 
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition
-from kafka_rebalance.reconcile.state.record import OpenRun
+from kafka_rebalance.reconcile.state.record import LoadedRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class JudgeInputs:
     out of the key. ``ahead``: names and runs of the rebalances whose turn it is; what they move is theirs.
     """
 
-    run: OpenRun
+    run: LoadedRun
     direction: Direction
     paused: bool
     parallel_replicas: int
@@ -85,7 +85,7 @@ class JudgeInputs:
     restarting: frozenset[BrokerId]
     min_insync: Mapping[str, int]
     keep: CopiesToKeep = CopiesToKeep()
-    ahead: tuple[tuple[str, OpenRun], ...] = ()
+    ahead: tuple[tuple[str, LoadedRun], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,14 @@ from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.reconcile.state.assessment import KeptCopies
-from kafka_rebalance.reconcile.state.record import OpenRun
+from kafka_rebalance.reconcile.state.record import LoadedRun
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
     """A plan that is stored and whose run is open, and the loads that it was made with."""
 
-    opened: OpenRun
+    opened: LoadedRun
     loads: LoadModel
 
 

@@ -31,7 +31,7 @@ class Stores:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OpenRun:
+class LoadedRun:
     """A run with its plan, origins and partition moves; compared by identity. ``ref``: the plan's first ConfigMap."""
 
     run: Run
@@ -60,19 +60,19 @@ class EndedRun:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What is stored of one resource, as last read or written. ``loaded``: whether the store has been read.
+    """What is stored of one resource, as last read or written. ``was_read``: whether the store has been read.
 
-    ``run`` is the newest version of the run's record; that in ``open`` is as it was when the run was opened. ``ended``
-    is of the last run that this process has closed.
+    ``run`` is the newest version of the run's record; that in ``loaded_run`` is as it was when the run was loaded.
+    ``ended`` is of the last run that this process has closed.
     """
 
     run: Run | None = None
-    loaded: bool = False
-    open: OpenRun | None = None
+    was_read: bool = False
+    loaded_run: LoadedRun | None = None
     ended: EndedRun | None = None
 
     @property
-    def run_open(self) -> Run | None:
+    def open_run(self) -> Run | None:
         """The run while it is open; its plan may not be loaded yet."""
         return self.run if self.run is not None and self.run.open else None
 
@@ -84,15 +84,15 @@ class Record:
     @property
     def moves(self) -> tuple[PartitionMove, ...]:
         """The partition moves of the open run; none without one."""
-        return self.open.moves if self.open else ()
+        return self.loaded_run.moves if self.loaded_run else ()
 
     @property
     def topics(self) -> frozenset[str]:
         """The topics of the open run."""
-        return self.open.topics if self.open else frozenset()
+        return self.loaded_run.topics if self.loaded_run else frozenset()
 
 
-async def load_open_run(stores: Stores, run: Run) -> OpenRun:
+async def load_open_run(stores: Stores, run: Run) -> LoadedRun:
     """The run with its stored plan and origins. Permanent("StoredPlanMissing") if someone deleted the plan."""
     stored = await stores.plans.load(run.uid, run.plan_hash)
     if stored is None:
@@ -102,10 +102,10 @@ async def load_open_run(stores: Stores, run: Run) -> OpenRun:
             "nothing is submitted without it. Set deletionPolicy to Abandon and delete the resource to let go",
         )
     origins = await stores.origins.load(run.uid, run.run_id)
-    return open_run(run, stored.plan, stored.ref, origins)
+    return loaded_run_of(run, stored.plan, stored.ref, origins)
 
 
-def open_run(run: Run, plan: Plan, ref: str, origins: Mapping[TopicPartition, Origin]) -> OpenRun:
+def loaded_run_of(run: Run, plan: Plan, ref: str, origins: Mapping[TopicPartition, Origin]) -> LoadedRun:
     """The run with its partition moves."""
     moves = tuple(
         PartitionMove(
@@ -121,7 +121,7 @@ def open_run(run: Run, plan: Plan, ref: str, origins: Mapping[TopicPartition, Or
         for p in plan.partitions
     )
     brokers = {moving_brokers((*m.origin, *m.planned_from), m.target) for m in moves}
-    return OpenRun(
+    return LoadedRun(
         run,
         plan,
         ref,

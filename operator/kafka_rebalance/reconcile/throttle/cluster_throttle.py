@@ -119,12 +119,15 @@ class ClusterThrottle:
 
     async def _establish(self, rebalances: Collection[Rebalance], info: ClusterInfo) -> None:
         """While a run is open, or a resource has our finalizer, a missing ledger was deleted."""
-        running = [rebalance.record for rebalance in rebalances if rebalance.record.run_open is not None]
+        running = [rebalance.record for rebalance in rebalances if rebalance.record.open_run is not None]
         rating = [throttle for throttle in self.throttles.values() if throttle.spec.sets_rates]
         under_way = bool(running) or any(throttle.metadata.held for throttle in rating)
         if under_way or rating or any(map(wants_plan, rebalances)):
             await self._keeper.establish(
-                {*info.brokers, *(broker for record in running if record.open for broker in record.open.brokers)},
+                {
+                    *info.brokers,
+                    *(broker for record in running if record.loaded_run for broker in record.loaded_run.brokers),
+                },
                 {topic for record in running for topic in record.topics},
                 under_way=under_way,
             )
@@ -134,7 +137,9 @@ class ClusterThrottle:
         if self.problem is not None or (self._idle(cluster.brokers) and not self.limits_others):
             self._others.forget()
             return
-        copying = [r.assessment for r in rebalances if r.record.open is not None and not r.assessment.statuses.finished]
+        copying = [
+            r.assessment for r in rebalances if r.record.loaded_run is not None and not r.assessment.statuses.finished
+        ]
         in_flight = {tp for assessment in copying for tp in partitions_to_read(assessment)}
         spoken_for = {tp for tp in in_flight if tp in cluster.partitions and cluster.partitions[tp].in_flight}
         await self._others.look(spoken_for, limited=self.limits_others)
@@ -165,7 +170,11 @@ class ClusterThrottle:
         uncovered = await self._keeper.extend(self._claims, cluster.brokers, mode, foreign, unclaimed)
         for rebalance in rebalances:
             wanted, finished = found[rebalance.uid], rebalance.assessment.statuses.finished
-            brokers = rebalance.record.open.brokers if rebalance.record.open is not None else frozenset[BrokerId]()
+            brokers = (
+                rebalance.record.loaded_run.brokers
+                if rebalance.record.loaded_run is not None
+                else frozenset[BrokerId]()
+            )
             found[rebalance.uid] = replace(
                 wanted,
                 brokers=0 if finished else self._keeper.brokers_in_place(brokers),

@@ -13,7 +13,7 @@ from kafka_rebalance.model.topology import TopicPartition, replicas_of
 from kafka_rebalance.reconcile.act.closing import Closing
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
-from kafka_rebalance.reconcile.state.record import open_run
+from kafka_rebalance.reconcile.state.record import loaded_run_of
 
 
 class Closed:
@@ -27,7 +27,7 @@ class Closed:
         moved = PlannedPartition(TopicPartition("t", 0), replicas_of(4), replicas_of(1))
         plan = Plan((moved,), Certificate(1, optimal=True))
         run = Run("u-1", "kafka", "r", "c", "run", self.rebalance.desired.planning_hash, plan.hash, NOON)
-        recorded(self.rebalance, run=run, loaded=True, open=open_run(run, plan, "ref", {}))
+        recorded(self.rebalance, run=run, was_read=True, loaded_run=loaded_run_of(run, plan, "ref", {}))
         self.closing = Closing(self.kafka, Lifecycle(None, None, self.clock), self.clock)
 
     async def empty(self, *, seconds=0):

@@ -15,7 +15,7 @@ from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.cordoning import CONFIG, Cordons
 from kafka_rebalance.reconcile.state.assessment import Replanning, StepBlock
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
-from kafka_rebalance.reconcile.state.record import Stores, open_run
+from kafka_rebalance.reconcile.state.record import Stores, loaded_run_of
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 FOUR, FIVE = BrokerId(4), BrokerId(5)
@@ -57,7 +57,7 @@ def rebalance(cordoned=(), *, deleting=False, decommission=(4, 5)):
     mine = Rebalance.of({"metadata": metadata, "spec": spec})
     plan = Plan((), Certificate(0, optimal=True))
     run = Run("u", "kafka", "r", "c", "run", mine.desired.planning_hash, plan.hash, NOON, cordoned=tuple(cordoned))
-    return recorded(mine, run=run, open=open_run(run, plan, "ref", {}))
+    return recorded(mine, run=run, loaded_run=loaded_run_of(run, plan, "ref", {}))
 
 
 def cordons(cluster):

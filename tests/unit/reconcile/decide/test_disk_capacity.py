@@ -81,4 +81,4 @@ class TestOperator:
         kafka.log_dirs = log_dirs
         operator = OperatorInMemory(kafka)
         operator.apply()
-        await operator.until_true(lambda: operator.rebalance.record.open is not None)
+        await operator.until_true(lambda: operator.rebalance.record.loaded_run is not None)

@@ -20,7 +20,7 @@ from kafka_rebalance.reconcile.observe.observer import Changes
 from kafka_rebalance.reconcile.state.assessment import KeptCopies, Replanning, StepBlock
 from kafka_rebalance.reconcile.state.judgement import CopiesToKeep, JudgeInputs
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
-from kafka_rebalance.reconcile.state.record import open_run
+from kafka_rebalance.reconcile.state.record import loaded_run_of
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 ALIVE = {BrokerId(b): Broker(BrokerId(b)) for b in (1, 2, 3, 4)}
@@ -47,12 +47,12 @@ def rebalance(name="r", **execution):
     rows = tuple(PlannedPartition(tp(n), replicas_of(1, 2), replicas_of(3, 2)) for n in range(2))
     plan = Plan(rows, Certificate(2, optimal=True))
     run = Run(name, "kafka", name, "c", "run", mine.desired.planning_hash, plan.hash, NOON)
-    return recorded(mine, run=run, open=open_run(run, plan, "ref", {}))
+    return recorded(mine, run=run, loaded_run=loaded_run_of(run, plan, "ref", {}))
 
 
 def judged(mine, now, changed=(), *, direction=Direction.FORWARD, restarting=frozenset(), ahead=(), before=1):
     """``before``: the reading that the changes refer to."""
-    inputs = judge_inputs(mine, mine.record.open, direction, now, restarting, ahead)
+    inputs = judge_inputs(mine, mine.record.loaded_run, direction, now, restarting, ahead)
     changes = Changes(frozenset(changed), before, before + 1)
     judgement = judge_again(mine.assessment.judgement, inputs, now, changes, NOON)
     return found(mine, judgement=judgement)
@@ -144,7 +144,7 @@ class TestJudgeAgain:
         """``judge_again`` gets only ``JudgeInputs`` and the reading, so a change of any field counts."""
         before = judged_before().assessment.judgement
         others = {
-            "run": rebalance("other").record.open,
+            "run": rebalance("other").record.loaded_run,
             "direction": Direction.ROLLBACK,
             "paused": True,
             "parallel_replicas": 2,
@@ -152,7 +152,7 @@ class TestJudgeAgain:
             "restarting": frozenset({BrokerId(1)}),
             "min_insync": {"t": 2},
             "keep": CopiesToKeep(every=True),
-            "ahead": (("kafka/other", rebalance("other").record.open),),
+            "ahead": (("kafka/other", rebalance("other").record.loaded_run),),
         }
         assert others.keys() == {field.name for field in fields(JudgeInputs)}
         assert inspect.signature(judge_again).parameters.keys() == {"before", "inputs", "seen", "changes", "now"}
@@ -192,8 +192,8 @@ class TestAhead:
     def test_what_it_does_not_want_stays_its_own(self):
         """Partitions outside the plan of the rebalance ahead."""
         mine, other = judged_before(), judged_before()
-        plan = Plan((other.record.open.plan.partitions[1],), Certificate(1, optimal=True))
-        recorded(other, open=open_run(other.record.run, plan, "ref", {}))
+        plan = Plan((other.record.loaded_run.plan.partitions[1],), Certificate(1, optimal=True))
+        recorded(other, loaded_run=loaded_run_of(other.record.run, plan, "ref", {}))
         judged(mine, seen(partition(0, 1, 2), partition(1, 1, 2)), ahead=[other])
         assert phases(mine) == [MovePhase.READY, MovePhase.WAITING]
 

@@ -21,7 +21,7 @@ from kafka_rebalance.reconcile.decide.replanning import undo_ordered, wants_plan
 from kafka_rebalance.reconcile.observe.selected_partitions import SelectedPartitions
 from kafka_rebalance.reconcile.state.assessment import Replanning, RollbackBarrier, StepBlock
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
-from kafka_rebalance.reconcile.state.record import open_run
+from kafka_rebalance.reconcile.state.record import loaded_run_of
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 TP = TopicPartition("orders", 0)
@@ -37,14 +37,14 @@ def resource(name, *, created="2026-03-04T10:00:00Z", deleting=False, annotation
     if deleting:
         metadata["deletionTimestamp"] = NOON.isoformat()
     mine = Rebalance.of({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}, **spec}})
-    return recorded(mine, loaded=True)
+    return recorded(mine, was_read=True)
 
 
 def running(name, status=FLYING, progress=AT_REST, **more):
     mine = resource(name, **more)
     plan = Plan((PlannedPartition(TP, replicas_of(1, 2), replicas_of(3, 2)),), Certificate(1, optimal=True))
     run = Run(name, "kafka", name, "c", "run-1", mine.desired.planning_hash, plan.hash, NOON)
-    recorded(mine, run=run, open=open_run(run, plan, "ref", {}))
+    recorded(mine, run=run, loaded_run=loaded_run_of(run, plan, "ref", {}))
     return found(mine, statuses={TP: status}, progress=progress)
 
 

@@ -8,10 +8,10 @@ from kafka_rebalance.reconcile.decide.replanning import wants_plan
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 
 
-def resource(*finalizers, loaded=True):
+def resource(*finalizers, was_read=True):
     metadata = {"name": "r", "namespace": "kafka", "uid": "u-1", "finalizers": list(finalizers)}
     mine = Rebalance.of({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}}})
-    return recorded(mine, loaded=loaded)
+    return recorded(mine, was_read=was_read)
 
 
 class TestWantsPlan:
@@ -26,4 +26,4 @@ class TestWantsPlan:
 
     def test_not_before_its_record_was_read(self):
         """There may be an open run."""
-        assert not wants_plan(resource(FINALIZER, loaded=False))
+        assert not wants_plan(resource(FINALIZER, was_read=False))

@@ -23,7 +23,7 @@ from kafka_rebalance.reconcile.decide.requeue import (
 )
 from kafka_rebalance.reconcile.state.assessment import StepBlock
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
-from kafka_rebalance.reconcile.state.record import open_run
+from kafka_rebalance.reconcile.state.record import loaded_run_of
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 TP = TopicPartition("t", 0)
@@ -42,7 +42,7 @@ def running(phase):
     mine = rebalance()
     plan = Plan((PlannedPartition(TP, replicas_of(1, 2), replicas_of(3, 2)),), Certificate(1, optimal=True))
     run = Run("u", "kafka", "r", "c", "run-1", mine.desired.planning_hash, plan.hash, NOON)
-    recorded(mine, run=run, open=open_run(run, plan, "plan-0", {}))
+    recorded(mine, run=run, loaded_run=loaded_run_of(run, plan, "plan-0", {}))
     statuses = {TP: PartitionStatus(phase)}
     progress = measure(mine.record.moves, statuses, ClusterState("c", {}), {}, Direction.FORWARD)
     return found(mine, statuses=statuses, progress=progress)

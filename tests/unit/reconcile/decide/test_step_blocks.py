@@ -14,7 +14,7 @@ from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartit
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.step_blocks import Surroundings, step_block_for
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
-from kafka_rebalance.reconcile.state.record import open_run
+from kafka_rebalance.reconcile.state.record import loaded_run_of
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 KAFKA = {"bootstrapServers": "kafka:9092"}
@@ -29,7 +29,7 @@ def rebalance(*, deleting=False, undo=False, place=None, execution=None, **spec)
     mine = Rebalance.of({"metadata": metadata, "spec": {"kafka": KAFKA, "execution": execution or {}, **spec}})
     plan = Plan((PlannedPartition(TP, replicas_of(1, 2), replicas_of(3, 2)),), Certificate(1, optimal=True))
     run = Run("u-1", "kafka", "r", "c", "run-1", mine.desired.planning_hash, plan.hash, NOON, undo=undo)
-    recorded(mine, run=run, open=open_run(run, plan, "ref", {}))
+    recorded(mine, run=run, loaded_run=loaded_run_of(run, plan, "ref", {}))
     return found(mine, place=place or Place(runs=True))
 
 
@@ -83,9 +83,9 @@ class TestEachCheck:
         mine = rebalance(approval=manual)
         reason, message, releases = why(mine)
         assert (reason, releases) == (Reason.AWAITING_APPROVAL, True)
-        assert mine.record.open.plan.hash in message
+        assert mine.record.loaded_run.plan.hash in message
         assert why(rebalance(approval={**manual, "planHash": "sha256:" + "0" * 64}))[0] is Reason.AWAITING_APPROVAL
-        assert why(rebalance(approval={**manual, "planHash": mine.record.open.plan.hash})) is None
+        assert why(rebalance(approval={**manual, "planHash": mine.record.loaded_run.plan.hash})) is None
 
     def test_a_window_that_is_shut_says_when_it_opens(self):
         """At noon; the window opens at 01:00 in Berlin, which is midnight UTC."""

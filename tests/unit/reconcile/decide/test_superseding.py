@@ -126,7 +126,7 @@ def nulled(kafka):
 
 async def superseded(operator):
     """Run rounds until the run matches the spec."""
-    await operator.until_true(lambda: operator.rebalance.record.loaded)
+    await operator.until_true(lambda: operator.rebalance.record.was_read)
     await operator.until_true(lambda: operator.run.planning_hash == operator.rebalance.desired.planning_hash)
     await operator.round()
 

@@ -15,7 +15,7 @@ from kafka_rebalance.reconcile.decide.teardown import successors_of, teardown_of
 from kafka_rebalance.reconcile.observe.selected_partitions import SelectedPartitions
 from kafka_rebalance.reconcile.state.assessment import RollbackBarrier, Successor
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
-from kafka_rebalance.reconcile.state.record import open_run
+from kafka_rebalance.reconcile.state.record import loaded_run_of
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
@@ -30,7 +30,7 @@ def resource(name, *, deleting=False, metadata=None, **spec):
     if deleting:
         metadata["deletionTimestamp"] = NOON.isoformat()
     mine = Rebalance.of({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}, **spec}})
-    return recorded(mine, loaded=True)
+    return recorded(mine, was_read=True)
 
 
 def dying(*numbers, **spec):
@@ -38,7 +38,7 @@ def dying(*numbers, **spec):
     rows = tuple(PlannedPartition(tp(n), replicas_of(1, 2), replicas_of(3, 4), size_bytes=100) for n in numbers)
     plan = Plan(rows, Certificate(len(rows), optimal=True))
     run = Run(mine.uid, "kafka", "old", "c", "run-1", mine.desired.planning_hash, plan.hash, NOON)
-    return recorded(mine, run=run, open=open_run(run, plan, "ref", {}))
+    return recorded(mine, run=run, loaded_run=loaded_run_of(run, plan, "ref", {}))
 
 
 def cluster(*replicas, adding=()):

@@ -22,7 +22,7 @@ from kafka_rebalance.reconcile.state.assessment import StepBlock
 from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.judgement import Statuses
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
-from kafka_rebalance.reconcile.state.record import OpenRun
+from kafka_rebalance.reconcile.state.record import LoadedRun
 
 KAFKA = {"bootstrapServers": "kafka:9092"}
 
@@ -154,7 +154,7 @@ def running(*partitions, name="r", block=None, **spec):
     mine = Rebalance(desired(metadata={"name": name, "uid": f"u-{name}"}, **spec))
     moves = tuple(move(p) for p in partitions)
     brokers = frozenset(replicas_of(1, 2, 3, 4))
-    recorded(mine, open=OpenRun(None, None, "", {}, moves, {m.tp: m for m in moves}, frozenset({"t"}), brokers))
+    recorded(mine, loaded_run=LoadedRun(None, None, "", {}, moves, {m.tp: m for m in moves}, frozenset({"t"}), brokers))
     return found(mine, statuses={m.tp: PartitionStatus(MovePhase.IN_FLIGHT) for m in moves}, step_block=block)
 
 

@@ -15,7 +15,7 @@ from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.report.progress_tracking import advance_of
 from kafka_rebalance.reconcile.state.assessment import StepBlock
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
-from kafka_rebalance.reconcile.state.record import open_run
+from kafka_rebalance.reconcile.state.record import loaded_run_of
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 TP = TopicPartition("orders", 0)
@@ -33,7 +33,7 @@ def rebalance(rate=1000, status=FLYING, **execution):
         (PlannedPartition(TP, replicas_of(1, 2), replicas_of(3, 2), size_bytes=10_000),), Certificate(1, optimal=True)
     )
     run = Run("u", "kafka", "r", "c", "run", mine.desired.planning_hash, plan.hash, NOON)
-    recorded(mine, run=run, open=open_run(run, plan, "ref", {}))
+    recorded(mine, run=run, loaded_run=loaded_run_of(run, plan, "ref", {}))
     return found(mine, statuses={TP: status}, rates=ClusterRates(Rates(rate, rate)))
 
 

@@ -43,7 +43,7 @@ class TestState:
     def test_queued_names_the_holder(self):
         """A queued rebalance names the one that it waits for."""
         mine = rebalance(opened=False)
-        recorded(mine, run=None, loaded=True)
+        recorded(mine, run=None, was_read=True)
         mine.see({**BODY, "metadata": {**BODY["metadata"], "finalizers": [FINALIZER]}})
         found(mine, place=Place(runs=False, behind="kafka/other", position=2))
         reason, message = said(mine)

@@ -36,7 +36,7 @@ class TestElections:
         mine = rebalance(progress=MOVED)
         row = PlannedPartition(tp(0), replicas_of(1, 2), replicas_of(1, 2), elects=True)
         plan = Plan((row,), Certificate(0, optimal=True))
-        recorded(mine, open=replace(mine.record.open, plan=plan))
+        recorded(mine, loaded_run=replace(mine.record.loaded_run, plan=plan))
         found(mine, statuses={tp(0): PartitionStatus(MovePhase.READY)}, progress=MOVED)
         status = status_of(mine)
         assert (status.plan.partitions, status.plan.elections) == (0, 1)
@@ -162,9 +162,9 @@ class TestBounds:
         on_many = (
             PlannedPartition(tp(i, "b"), (BrokerId(i),), (BrokerId(10**9 + i),), size_bytes=2**60) for i in range(count)
         )
-        plan = mine.record.open.plan
+        plan = mine.record.loaded_run.plan
         plan = replace(plan, partitions=(*plan.partitions, *on_many))
-        found(recorded(mine, open=replace(mine.record.open, plan=plan)), statuses=statuses)
+        found(recorded(mine, loaded_run=replace(mine.record.loaded_run, plan=plan)), statuses=statuses)
         status = status_of(mine, seen(count, topic))
         assert (len(status.plan.per_broker), status.plan.per_broker_count) == (MAX_PLAN_BROKERS, 2 * count)
         assert len(json.dumps(status.as_patch()).encode()) <= 64 * 1024

@@ -36,7 +36,7 @@ from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.judgement import Judgement
 from kafka_rebalance.reconcile.state.memory import Memory
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
-from kafka_rebalance.reconcile.state.record import Record, open_run
+from kafka_rebalance.reconcile.state.record import Record, loaded_run_of
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 ROOM = Path(kafka_rebalance.reconcile.__file__).parent
@@ -68,7 +68,7 @@ def running(name="r", *, deleting=False):
         tuple(PlannedPartition(tp, replicas_of(1, 2), replicas_of(3, 2)) for tp in TPS), Certificate(2, optimal=True)
     )
     run = Run(name, "kafka", name, "c", "run", mine.desired.planning_hash, plan.hash, NOON)
-    recorded(mine, run=run, loaded=True, open=open_run(run, plan, "ref", {}))
+    recorded(mine, run=run, was_read=True, loaded_run=loaded_run_of(run, plan, "ref", {}))
     return found(mine, statuses=dict.fromkeys(TPS, PartitionStatus(MovePhase.IN_FLIGHT)), direction=Direction.FORWARD)
 
 
@@ -124,7 +124,7 @@ class TestDecisions:
         seen = Observation(ClusterState("c", ALIVE, states), {"t": 1})
         both, selected = [mine, other], {mine.desired.uid: frozenset(TPS), other.desired.uid: frozenset(TPS)}
         around = Surroundings(NOON, Vitals(states, {}, None, frozenset(ALIVE)), set(TPS))
-        inputs = judge_inputs(mine, mine.record.open, Direction.FORWARD, seen, frozenset(), both)
+        inputs = judge_inputs(mine, mine.record.loaded_run, Direction.FORWARD, seen, frozenset(), both)
         return [
             *(question(mine) for question in (at_rest, copies_to_keep, going_back, requires_decision, may_plan)),
             *(question(mine) for question in (heed_spec, heed_drift, rests_but_for_kept, undo_ordered, outcome_of)),
@@ -159,21 +159,21 @@ class TestAboutARun:
         """No finding about one plan applies to the next one; the queue place does."""
         mine = found(running(), progress="old", drain=Drain(True, ""), sent=frozenset(TPS), replanning=Replanning("x"))
         queue = mine.assessment.queue
-        recorded(mine, open=open_run(mine.record.run, mine.record.open.plan, "ref", {}))
-        assert mine.assessment == Assessment(run=mine.record.open, queue=queue)
+        recorded(mine, loaded_run=loaded_run_of(mine.record.run, mine.record.loaded_run.plan, "ref", {}))
+        assert mine.assessment == Assessment(run=mine.record.loaded_run, queue=queue)
 
     def test_what_is_said_of_a_run_that_has_ended_stays(self):
         """Its progress and skipped partitions are in the last status; its direction is no longer needed."""
         mine = found(running(), progress="all", drain=Drain(True, ""), replanning=Replanning("x"))
         statuses = mine.assessment.statuses
-        ended = recorded(mine, open=None).assessment
+        ended = recorded(mine, loaded_run=None).assessment
         assert (ended.statuses, ended.advance.progress, ended.drain) == (statuses, "all", Drain(True, ""))
         assert (ended.replanning, ended.judgement.direction, ended.judgement.inputs) == (None, None, None)
 
     def test_the_same_run_keeps_it(self):
         """Nothing has changed."""
         mine = running()
-        assert mine.assessment.about(mine.record.open) is mine.assessment
+        assert mine.assessment.about(mine.record.loaded_run) is mine.assessment
 
 
 class TestForgotten:
