@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.clusters import Cluster, cluster
 from benchmarks.planning_judge import assert_rules, worth
-from kafka_rebalance.planning.planner import Solution, solve
+from kafka_rebalance.planning.planner import Solution, solve_instance
 from kafka_rebalance.planning.problem.request import Goals
 
 RUNS = 5
@@ -59,7 +59,7 @@ def ours(given: Cluster, run: Callable[[Cluster], Solution]) -> dict[str, Any]:
 
 def planner(given: Cluster) -> Solution:
     """Plans as the command and the operator do."""
-    return solve(given.instance(), Goals())
+    return solve_instance(given.instance(), Goals())
 
 
 def planned(given: Cluster) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks.clusters import Cluster
 from kafka_rebalance.planning import planner
-from kafka_rebalance.planning.planner import Solution, solve
+from kafka_rebalance.planning.planner import Solution, solve_instance
 from kafka_rebalance.planning.problem.request import Goals
 from kafka_rebalance.planning.replicas import replica_sets as sets
 
@@ -20,4 +20,4 @@ def plan(given: Cluster) -> np.ndarray:
 def sets_by_flow(given: Cluster) -> Solution:
     """Uses the flow for the replica sets only; leaders and order are planned as usual for this cluster size."""
     with mock.patch.object(sets, "SMALL", len(given.lists)):
-        return solve(given.instance(), Goals())
+        return solve_instance(given.instance(), Goals())

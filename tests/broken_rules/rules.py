@@ -296,7 +296,7 @@ RULES = (
         "return tp not in before or after[tp] == before[tp]",
         "return tp not in before or tp in after",
         (
-            "tests/unit/reconcile/decide/test_step_orders.py::TestStillMeant::test_an_order_of_which_the_second_look_says_otherwise_is_not_sent",
+            "tests/unit/reconcile/decide/test_step_orders.py::TestUnchangedOrders::test_an_order_of_which_the_second_look_says_otherwise_is_not_sent",
         ),
     ),
     BrokenRule(

@@ -84,7 +84,7 @@ class TestEnough:
         assert held.metadata.held
         namespace.kubectl("delete", REASSIGNMENT_THROTTLES, "a", "--wait=false")
         assert await resources.report_throttle(held, "c", held)
-        assert not await resources.surroundings_go(REASSIGNMENT_THROTTLES, namespace.name)
+        assert not await resources.namespace_or_crd_terminating(REASSIGNMENT_THROTTLES, namespace.name)
         going = parse_throttle(namespace.get(REASSIGNMENT_THROTTLES)).metadata
         assert going.deleting
         await resources.remove_throttle_finalizer(going, wholly=True)

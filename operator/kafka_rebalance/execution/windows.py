@@ -56,7 +56,7 @@ def check(window: Window) -> None:
         raise ValueError(f"cron {window.cron!r}: no day ever matches")
 
 
-def state_of(windows: Sequence[Window], now: datetime) -> Open | Shut:
+def window_at(windows: Sequence[Window], now: datetime) -> Open | Shut:
     """Whether steps may start at ``now`` (aware), and when that changes; without windows always.
 
     Raises ValueError for a bad expression or an unknown zone, as ``check`` does, and TypeError for a naive time.

@@ -71,7 +71,7 @@ def plan(request: PlanRequest) -> Plan:
     )
 
 
-def solve(instance: Instance, goals: Goals) -> Solution:
+def solve_instance(instance: Instance, goals: Goals) -> Solution:
     """MinimalMovement on arrays. The instance has at least one partition; one that shrinks has no budget."""
     if instance.shrinks:
         shrunk = shrink(instance)
@@ -122,7 +122,7 @@ def _generated(request: PlanRequest, encoded: Encoded) -> Solution:
 
 
 _STRATEGIES: Mapping[Strategy, Callable[[PlanRequest, Encoded], Solution]] = {
-    Strategy.MINIMAL_MOVEMENT: lambda request, encoded: solve(encoded.instance, request.goals),
+    Strategy.MINIMAL_MOVEMENT: lambda request, encoded: solve_instance(encoded.instance, request.goals),
     Strategy.FORCED_MOVES_ONLY: lambda _, encoded: repair(encoded.instance),
     Strategy.GENERATE: _generated,
     Strategy.ASSIGNMENT: lambda request, encoded: _given(encoded, encoded.flat(request.assignment)),

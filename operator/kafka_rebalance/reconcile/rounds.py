@@ -26,7 +26,7 @@ from kafka_rebalance.reconcile.act.cordoning import Cordons
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.act.submitting import at_once, copies, submit
-from kafka_rebalance.reconcile.decide.direction import heading
+from kafka_rebalance.reconcile.decide.direction import direction_of
 from kafka_rebalance.reconcile.decide.judging import (
     judge_again,
     judge_inputs,
@@ -34,10 +34,15 @@ from kafka_rebalance.reconcile.decide.judging import (
     skipped_partitions,
 )
 from kafka_rebalance.reconcile.decide.queue_places import ahead_of, may_plan, places_of
-from kafka_rebalance.reconcile.decide.replanning import heed_drift, heed_spec, rests_but_for_kept, wants_plan
+from kafka_rebalance.reconcile.decide.replanning import (
+    only_kept_copies_in_flight,
+    replanning_for_drift,
+    replanning_for_spec,
+    wants_plan,
+)
 from kafka_rebalance.reconcile.decide.requeue import requeue_after
-from kafka_rebalance.reconcile.decide.step_blocks import Surroundings, step_block_for
-from kafka_rebalance.reconcile.decide.step_orders import named_by, orders_for, still_meant
+from kafka_rebalance.reconcile.decide.step_blocks import BlockInputs, step_block_for
+from kafka_rebalance.reconcile.decide.step_orders import named_by, orders_for, unchanged_orders
 from kafka_rebalance.reconcile.decide.teardown import successors_of, teardown_of
 from kafka_rebalance.reconcile.observe.observer import Changes, Look, Observer
 from kafka_rebalance.reconcile.observe.selected_partitions import SelectedPartitions
@@ -133,17 +138,17 @@ class Rounds:
         await self._lifecycle.prepare(rebalance, connected=connected)
         rebalance.assessment = rebalance.assessment.about(rebalance.record.loaded_run)
         if not rebalance.memory.blocked(self._clock.monotonic()):
-            rebalance.assessment = replace(rebalance.assessment, replanning=heed_spec(rebalance))
+            rebalance.assessment = replace(rebalance.assessment, replanning=replanning_for_spec(rebalance))
 
     async def _plan(self, rebalances: list[Rebalance], info: ClusterInfo) -> None:
         """Collect finished plans, assign the places in the queue, and begin the plans whose turn it is."""
         for rebalance in rebalances:
-            before, replanning = rebalance.record.loaded_run, await self._runs.collect(rebalance)
+            before, replanning = rebalance.record.loaded_run, await self._runs.take_finished_plan(rebalance)
             rebalance.assessment = replace(rebalance.assessment, replanning=replanning)
             if rebalance.record.loaded_run is not before:
                 rebalance.assessment = rebalance.assessment.about(rebalance.record.loaded_run)
-                rebalance.assessment = replace(rebalance.assessment, replanning=heed_spec(rebalance))
-            await self._runs.recall(rebalance, info.cluster_id)
+                rebalance.assessment = replace(rebalance.assessment, replanning=replanning_for_spec(rebalance))
+            await self._runs.load_expected_rates(rebalance, info.cluster_id)
         if any(r.record.loaded_run is not None or wants_plan(r) for r in rebalances):
             everything = await self._observer.everything()
             selected = self._selected.of([r for r in rebalances if may_plan(r)], everything)
@@ -156,7 +161,7 @@ class Rounds:
                 queue = places.get(rebalance.uid, rebalance.assessment.queue)
                 rebalance.assessment = replace(rebalance.assessment, queue=queue)
         for rebalance in rebalances:
-            queue = await self._runs.start(rebalance, info, rebalances)
+            queue = await self._runs.start_planning(rebalance, info, rebalances)
             rebalance.assessment = replace(rebalance.assessment, queue=queue)
 
     async def _observe(self, running: list[Rebalance], info: ClusterInfo) -> Look:
@@ -173,7 +178,7 @@ class Rounds:
         for rebalance in running:
             edited = rebalance.memory.prepared != rebalance.desired.change_key
             if edited and not rebalance.desired.deleting:
-                rebalance.assessment = replace(rebalance.assessment, replanning=heed_spec(rebalance))
+                rebalance.assessment = replace(rebalance.assessment, replanning=replanning_for_spec(rebalance))
 
     def _decide(self, running: list[Rebalance], look: Look, vitals: Vitals) -> dict[str, Orders]:
         """Where each rebalance goes, whether it may start new steps, the status of its partitions, and what to send."""
@@ -181,18 +186,18 @@ class Rounds:
         opened = [r for r in self.rebalances.values() if r.record.loaded_run is not None]
         ours = {move.tp for r in opened for move in r.record.moves}
         ours |= {tp for r in opened for tp in skipped_partitions(r)}
-        around = Surroundings(now, vitals, ours, self.throttle.throttles)
+        block_inputs = BlockInputs(now, vitals, ours, self.throttle.throttles)
         for rebalance in running:
             teardown = teardown_of(rebalance, look.observation.cluster, now)
             rebalance.assessment = replace(rebalance.assessment, teardown=teardown)
-            rebalance.assessment = replace(rebalance.assessment, step_block=step_block_for(rebalance, around))
-            direction = heading(rebalance)
+            rebalance.assessment = replace(rebalance.assessment, step_block=step_block_for(rebalance, block_inputs))
+            direction = direction_of(rebalance)
             self._judge(rebalance, direction, look.observation, look.changes)
-            replanning = heed_drift(rebalance)
+            replanning = replanning_for_drift(rebalance)
             if replanning is not rebalance.assessment.replanning:
                 # Nothing more of a plan that is given up may be sent.
                 rebalance.assessment = replace(rebalance.assessment, replanning=replanning)
-                self._judge(rebalance, heading(rebalance), look.observation, look.changes)
+                self._judge(rebalance, direction_of(rebalance), look.observation, look.changes)
         free, on_disk, ruling = self._observer.free_bytes, self._observer.replica_bytes, self.throttle.ruling
         orders = orders_for(running, look.observation.cluster, ruling, free, on_disk)
         for rebalance in running:
@@ -244,7 +249,7 @@ class Rounds:
             before = {tp: statuses[tp] for tp in stale[rebalance.uid]}
             direction = rebalance.assessment.judgement.direction or Direction.FORWARD
             self._judge(rebalance, direction, look.observation, changes)
-            meant = still_meant(orders[rebalance.uid], before, rebalance.assessment.statuses.by_partition)
+            meant = unchanged_orders(orders[rebalance.uid], before, rebalance.assessment.statuses.by_partition)
             if named_by(meant) and not await self._lifecycle.record_start(rebalance):
                 meant = Orders()
             confirmed[rebalance.uid] = meant
@@ -290,7 +295,7 @@ class Rounds:
         """End the runs that have arrived, once the throttle on what they moved is restored."""
         for rebalance in running:
             arrived = rebalance.assessment.statuses.finished and self.throttle.restored(rebalance, info)
-            if rests_but_for_kept(rebalance) or arrived:
+            if only_kept_copies_in_flight(rebalance) or arrived:
                 assessment = await self._closing.finish(rebalance, info)
                 rebalance.assessment = assessment.about(rebalance.record.loaded_run)
 
@@ -330,7 +335,7 @@ def _deleted_meanwhile(running: list[Rebalance]) -> list[Rebalance]:
     Only when a deletion is prepared is it known whether the namespace is deleted too. One that leaves Kafka as it is
     (Abandon) ends when it is prepared.
     """
-    return [r for r in running if heading(r) is None or r.desired.deleted_since(r.memory.prepared)]
+    return [r for r in running if direction_of(r) is None or r.desired.deleted_since(r.memory.prepared)]
 
 
 def endpoints_of(info: ClusterInfo) -> frozenset[str]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafka_rebalance.execution.windows import Open, Shut, Window, check, state_of
+from kafka_rebalance.execution.windows import Open, Shut, Window, check, window_at
 
 BERLIN = "Europe/Berlin"
 HOUR = 3600
@@ -24,7 +24,7 @@ def utc(text):
 class TestNoWindows:
     def test_always_open(self):
         """Without windows there is no restriction and no end."""
-        assert state_of([], utc("2026-06-10T12:00Z")) == Open(None)
+        assert window_at([], utc("2026-06-10T12:00Z")) == Open(None)
 
 
 class TestOneWindow:
@@ -40,78 +40,78 @@ class TestOneWindow:
     )
     def test_open_from_its_start_to_just_before_its_end(self, now, found):
         """In the zone's local time, in whatever zone now is written."""
-        assert state_of([NIGHT], datetime.fromisoformat(now)) == found
+        assert window_at([NIGHT], datetime.fromisoformat(now)) == found
 
     def test_answers_are_in_utc(self):
         """Local times would compare wrongly in an hour that occurs twice."""
-        found = state_of([NIGHT], utc("2026-06-10T12:00Z"))
+        found = window_at([NIGHT], utc("2026-06-10T12:00Z"))
         assert found.opens_at.tzinfo is UTC
 
     def test_a_time_without_a_zone_is_refused(self):
         """It would silently be read as the local time of the machine."""
         with pytest.raises(TypeError):
-            state_of([NIGHT], utc("2026-06-10T12:00Z").replace(tzinfo=None))
+            window_at([NIGHT], utc("2026-06-10T12:00Z").replace(tzinfo=None))
 
     def test_over_midnight(self):
         """Its days are those on which it opens: Saturday morning still belongs to Friday's window."""
         friday = [Window("0 22 * * FRI", 8 * HOUR, BERLIN)]
-        assert state_of(friday, utc("2026-06-13T03:00+02:00")) == Open(utc("2026-06-13T06:00+02:00"))
-        assert state_of(friday, utc("2026-06-13T23:00+02:00")) == Shut(utc("2026-06-19T22:00+02:00"))
+        assert window_at(friday, utc("2026-06-13T03:00+02:00")) == Open(utc("2026-06-13T06:00+02:00"))
+        assert window_at(friday, utc("2026-06-13T23:00+02:00")) == Shut(utc("2026-06-19T22:00+02:00"))
 
     def test_a_whole_weekend(self):
         """However far away the end is, it is found if no other window opens before it."""
         weekend = [Window("0 18 * * FRI", 60 * HOUR, BERLIN)]
-        assert state_of(weekend, utc("2026-06-12T18:00+02:00")) == Open(utc("2026-06-15T06:00+02:00"))
+        assert window_at(weekend, utc("2026-06-12T18:00+02:00")) == Open(utc("2026-06-15T06:00+02:00"))
 
     def test_a_long_way_to_the_next_opening(self):
         """29 February is years away; so is the latest opening in the past."""
         leap_day = [Window("0 0 29 2 *", 24 * HOUR, "UTC")]
-        assert state_of(leap_day, utc("2025-06-10T12:00Z")) == Shut(utc("2028-02-29T00:00Z"))
+        assert window_at(leap_day, utc("2025-06-10T12:00Z")) == Shut(utc("2028-02-29T00:00Z"))
 
     def test_one_that_never_opens(self):
         """There is no opening to wait for; ``check`` refuses it."""
-        assert state_of([Window("* * */20 * 1L", HOUR, "UTC")], utc("2026-06-10T12:00Z")) == Shut(None)
+        assert window_at([Window("* * */20 * 1L", HOUR, "UTC")], utc("2026-06-10T12:00Z")) == Shut(None)
 
 
 class TestUnion:
     def test_windows_that_overlap_or_touch_are_one(self):
         """They end together with the last one."""
         both = [Window("0 1 * * *", 2 * HOUR, "UTC"), Window("30 2 * * *", 2 * HOUR, "UTC")]
-        assert state_of(both, utc("2026-06-10T01:15Z")) == Open(utc("2026-06-10T04:30Z"))
+        assert window_at(both, utc("2026-06-10T01:15Z")) == Open(utc("2026-06-10T04:30Z"))
         touching = [Window("0 1 * * *", 2 * HOUR, "UTC"), Window("0 3 * * *", 2 * HOUR, "UTC")]
-        assert state_of(touching, utc("2026-06-10T01:15Z")) == Open(utc("2026-06-10T05:00Z"))
+        assert window_at(touching, utc("2026-06-10T01:15Z")) == Open(utc("2026-06-10T05:00Z"))
 
     def test_one_within_another_does_not_shorten_it(self):
         """Nor does the order in which they are listed matter."""
         both = [Window("0 1 * * *", 5 * HOUR, "UTC"), Window("0 2 * * *", HOUR, "UTC")]
         for windows in (both, both[::-1]):
-            assert state_of(windows, utc("2026-06-10T02:30Z")) == Open(utc("2026-06-10T06:00Z"))
+            assert window_at(windows, utc("2026-06-10T02:30Z")) == Open(utc("2026-06-10T06:00Z"))
 
     def test_apart_they_open_one_after_the_other(self):
         """The next opening is the earliest of all."""
         apart = [Window("0 20 * * *", HOUR, "UTC"), Window("0 4 * * *", HOUR, "UTC")]
-        assert state_of(apart, utc("2026-06-10T04:30Z")) == Open(utc("2026-06-10T05:00Z"))
-        assert state_of(apart, utc("2026-06-10T05:00Z")) == Shut(utc("2026-06-10T20:00Z"))
+        assert window_at(apart, utc("2026-06-10T04:30Z")) == Open(utc("2026-06-10T05:00Z"))
+        assert window_at(apart, utc("2026-06-10T05:00Z")) == Shut(utc("2026-06-10T20:00Z"))
 
     def test_in_different_zones(self):
         """03:00 in Berlin is 21:00 in New York."""
         both = [Window("0 1 * * *", 2 * HOUR, BERLIN), Window("0 21 * * *", HOUR, "America/New_York")]
-        assert state_of(both, utc("2026-06-10T01:30+02:00")) == Open(utc("2026-06-10T04:00+02:00"))
+        assert window_at(both, utc("2026-06-10T01:30+02:00")) == Open(utc("2026-06-10T04:00+02:00"))
 
     @pytest.mark.parametrize("duration", [HOUR, 3 * HOUR])
     def test_a_duration_not_below_the_period_never_closes(self, duration):
         """There is no end within two days."""
-        assert state_of([Window("0 * * * *", duration, BERLIN)], utc("2026-06-10T12:34Z")) == Open(None)
+        assert window_at([Window("0 * * * *", duration, BERLIN)], utc("2026-06-10T12:34Z")) == Open(None)
 
     def test_an_end_is_in_sight_for_two_days(self):
         """Every hour from Monday to Friday: on Monday no end is reported, on Thursday it is."""
         weekdays = [Window("0 * * * MON-FRI", HOUR, "UTC")]
-        assert state_of(weekdays, utc("2026-06-08T12:00Z")) == Open(None)
-        assert state_of(weekdays, utc("2026-06-11T12:00Z")) == Open(utc("2026-06-13T00:00Z"))
+        assert window_at(weekdays, utc("2026-06-08T12:00Z")) == Open(None)
+        assert window_at(weekdays, utc("2026-06-11T12:00Z")) == Open(utc("2026-06-13T00:00Z"))
 
     def test_many_short_openings_are_one_long_one(self):
         """Every minute from 01:00 to 09:59."""
-        found = state_of([Window("* 1-9 * * *", 60, "UTC")], utc("2026-06-10T01:30Z"))
+        found = window_at([Window("* 1-9 * * *", 60, "UTC")], utc("2026-06-10T01:30Z"))
         assert found == Open(utc("2026-06-10T10:00Z"))
 
 
@@ -120,35 +120,35 @@ class TestChangeOfClocks:
 
     def test_a_duration_is_elapsed_time(self):
         """Five hours from 01:00 end at 07:00 local time in spring and at 05:00 in autumn."""
-        assert state_of([NIGHT], utc("2026-03-29T04:00+02:00")) == Open(utc("2026-03-29T07:00+02:00"))
-        assert state_of([NIGHT], utc("2026-10-25T04:00+01:00")) == Open(utc("2026-10-25T05:00+01:00"))
+        assert window_at([NIGHT], utc("2026-03-29T04:00+02:00")) == Open(utc("2026-03-29T07:00+02:00"))
+        assert window_at([NIGHT], utc("2026-10-25T04:00+01:00")) == Open(utc("2026-10-25T05:00+01:00"))
 
     def test_the_day_after_it_opens_by_the_new_clock(self):
         """The same local time at a different UTC time."""
-        assert state_of([NIGHT], utc("2026-03-28T12:00Z")) == Shut(utc("2026-03-29T00:00Z"))
-        assert state_of([NIGHT], utc("2026-03-29T12:00Z")) == Shut(utc("2026-03-29T23:00Z"))
+        assert window_at([NIGHT], utc("2026-03-28T12:00Z")) == Shut(utc("2026-03-29T00:00Z"))
+        assert window_at([NIGHT], utc("2026-03-29T12:00Z")) == Shut(utc("2026-03-29T23:00Z"))
 
     def test_a_fixed_time_that_is_skipped_comes_with_the_first_minute_after(self):
         """Debian's cron: a job in the skipped hour runs right after it."""
         half_past_two = [Window("30 2 * * *", HOUR, BERLIN)]
-        assert state_of(half_past_two, utc("2026-03-29T01:00+01:00")) == Shut(utc("2026-03-29T03:00+02:00"))
-        assert state_of(half_past_two, utc("2026-03-29T03:59+02:00")) == Open(utc("2026-03-29T04:00+02:00"))
+        assert window_at(half_past_two, utc("2026-03-29T01:00+01:00")) == Shut(utc("2026-03-29T03:00+02:00"))
+        assert window_at(half_past_two, utc("2026-03-29T03:59+02:00")) == Open(utc("2026-03-29T04:00+02:00"))
 
     def test_a_fixed_time_that_comes_twice_opens_the_first_time_only(self):
         """Debian's cron: a job does not run twice. In the second hour, the first opening is still remembered."""
         half_past_two = [Window("30 2 * * *", 20 * 60, BERLIN)]
-        assert state_of(half_past_two, utc("2026-10-25T02:35+02:00")) == Open(utc("2026-10-25T02:50+02:00"))
+        assert window_at(half_past_two, utc("2026-10-25T02:35+02:00")) == Open(utc("2026-10-25T02:50+02:00"))
         for again in (utc("2026-10-25T02:15+01:00"), utc("2026-10-25T02:35+01:00")):
             for now in (again, again.astimezone(zoneinfo.ZoneInfo(BERLIN))):
-                assert state_of(half_past_two, now) == Shut(utc("2026-10-26T02:30+01:00"))
+                assert window_at(half_past_two, now) == Shut(utc("2026-10-26T02:30+01:00"))
         longer = [Window("30 2 * * *", 2 * HOUR, BERLIN)]
-        assert state_of(longer, utc("2026-10-25T02:15+01:00")) == Open(utc("2026-10-25T03:30+01:00"))
+        assert window_at(longer, utc("2026-10-25T02:15+01:00")) == Open(utc("2026-10-25T03:30+01:00"))
 
     def test_an_expression_with_a_star_follows_the_clock(self):
         """Every half hour of an hour that occurs twice, twice; of an hour that is skipped, never."""
         every_half_hour = [Window("*/30 2 * * *", 600, BERLIN)]
-        assert state_of(every_half_hour, utc("2026-10-25T02:35+01:00")) == Open(utc("2026-10-25T02:40+01:00"))
-        assert state_of(every_half_hour, utc("2026-03-29T01:00+01:00")) == Shut(utc("2026-03-30T02:00+02:00"))
+        assert window_at(every_half_hour, utc("2026-10-25T02:35+01:00")) == Open(utc("2026-10-25T02:40+01:00"))
+        assert window_at(every_half_hour, utc("2026-03-29T01:00+01:00")) == Shut(utc("2026-03-30T02:00+02:00"))
 
 
 MINUTES, HOURS = ["*", "0", "30", "0,45", "10-50"], ["*", "0", "1", "2", "3", "23", "0-4", "1,2"]
@@ -227,7 +227,7 @@ class TestAnyWindows:
         covered = minutes_open(windows, now, now + HORIZON)
         ahead = (now + n * MINUTE for n in range(int(HORIZON / MINUTE)))
         changes = next((time for time in ahead if (time in covered) != (now in covered)), None)
-        found = state_of(windows, now)
+        found = window_at(windows, now)
         assert isinstance(found, Open if now in covered else Shut)
         at = found.until if isinstance(found, Open) else found.opens_at
         if at is None:
@@ -291,7 +291,7 @@ class TestCheck:
     def test_an_unchecked_window_is_refused_when_asked_too(self, bad):
         """With the same message, not the library's error."""
         with pytest.raises(ValueError, match=r"bad minute|time zone"):
-            state_of([NIGHT, bad], utc("2026-06-10T12:00Z"))
+            window_at([NIGHT, bad], utc("2026-06-10T12:00Z"))
 
 
 def test_zones_come_with_the_package():

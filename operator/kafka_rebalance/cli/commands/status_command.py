@@ -15,7 +15,7 @@ from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.api.v1alpha1 import KafkaRebalance, parse_rebalance
 from kafka_rebalance.cli.options.resource_lookup import connected, find, namespace_options, stores
 from kafka_rebalance.cli.tables.console import print_document
-from kafka_rebalance.cli.tables.current_batch import Batch, batch_of, heading, response
+from kafka_rebalance.cli.tables.current_batch import Batch, batch_of, direction_of, response
 from kafka_rebalance.cli.tables.status_table import print_batch, print_summary
 from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.execution.progress import ReplicaBytes
@@ -103,7 +103,7 @@ async def _ask_kafka(
         partitions = await admin.describe_partitions({move.tp.topic for move in opened.moves})
         cluster = ClusterState(info.cluster_id, info.brokers, partitions)
         replicas = rebalance.spec.execution.parallel_replica_count
-        batch = batch_of(opened.moves, cluster, heading(rebalance, opened.run), replicas)
+        batch = batch_of(opened.moves, cluster, direction_of(rebalance, opened.run), replicas)
         return batch, await _on_disk(admin, batch) if sizes else {}
     finally:
         await admin.close()

@@ -49,7 +49,7 @@ class Batch:
         return tuple(row for row in self.ongoing if row.step)
 
 
-def heading(rebalance: KafkaRebalance, run: Run) -> Direction:
+def direction_of(rebalance: KafkaRebalance, run: Run) -> Direction:
     """The direction of the open run. After a change of the spec, a cancellation comes first, also in an undo."""
     spec = rebalance.spec
     if rebalance.metadata.deleting:

@@ -56,7 +56,7 @@ class Closing:
             elif rebalance.desired.deleting:
                 successor = assessment.successor.uid if assessment.successor is not None else None
                 await self._lifecycle.close(rebalance, outcome_of(rebalance), successor)
-                await self._lifecycle.let_go(rebalance)
+                await self._lifecycle.remove_finalizer_and_records(rebalance)
             elif going_back(rebalance):
                 skipped = skipped_partitions(rebalance)
                 wholly = not any(move.tp in skipped for move in rebalance.record.moves)

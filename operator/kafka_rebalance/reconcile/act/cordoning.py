@@ -16,7 +16,7 @@ from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, ConfigSource, ConfigValue, KafkaAdmin
 from kafka_rebalance.model.topology import BrokerId
-from kafka_rebalance.reconcile.decide.direction import heading
+from kafka_rebalance.reconcile.decide.direction import direction_of
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import Stores
 
@@ -39,7 +39,7 @@ class Cordons:
         if run is None or rebalance.record.loaded_run is None:
             return
         leaving = {BrokerId(b) for b in rebalance.desired.spec.brokers.decommission} & set(alive)
-        forward = heading(rebalance) is Direction.FORWARD
+        forward = direction_of(rebalance) is Direction.FORWARD
         wanted = leaving if forward else set()
         # A cordon on record was begun before the run was blocked: Kafka may not have been reached.
         may_begin = wanted if rebalance.assessment.step_block is None else wanted.intersection(run.cordoned)

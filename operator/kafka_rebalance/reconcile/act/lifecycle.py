@@ -22,7 +22,7 @@ from kafka_rebalance.model.run import Origin, Run, RunOutcome
 from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.resources import Resources
-from kafka_rebalance.reconcile.decide.direction import heading
+from kafka_rebalance.reconcile.decide.direction import direction_of
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.decide.replanning import undo_ordered
 from kafka_rebalance.reconcile.report.progress_tracking import expected_rates
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 _REFUSED_SECONDS = 15.0
 _SOONEST_SECONDS = 0.5
-_LOOK_AROUND_SECONDS = 5.0
+_TERMINATING_SECONDS = 5.0
 _CANCEL_TIME = timedelta(minutes=2)
 """How long cancelling may take after spec.rollback.timeout before the finalizer is removed whatever is left."""
 
@@ -140,7 +140,7 @@ class Lifecycle:
         await self._resources.clear_undo(rebalance)
         await self.close(rebalance, RunOutcome.UNDONE if wholly else RunOutcome.ROLLED_BACK_PARTIALLY)
 
-    async def let_go(self, rebalance: Rebalance) -> None:
+    async def remove_finalizer_and_records(self, rebalance: Rebalance) -> None:
         """Remove our finalizer. The records are deleted first if everything is back; otherwise undo needs them."""
         run = rebalance.record.run
         if run is None or run.outcome in {RunOutcome.ROLLED_BACK, RunOutcome.UNDONE}:
@@ -218,34 +218,34 @@ class Lifecycle:
 
     async def _tear_down(self, rebalance: Rebalance, *, connected: bool) -> None:
         if rebalance.record.run is None:
-            rebalance.record = replace(rebalance.record, run=await self._take_back(rebalance))
+            rebalance.record = replace(rebalance.record, run=await self._rebuild_taken_over_run(rebalance))
         run = rebalance.record.open_run
         if run is None:
-            await self.let_go(rebalance)
+            await self.remove_finalizer_and_records(rebalance)
             return
         if not run.started:
             # What has moved since was moved by others: to move it back would undo their work.
             await self.close(rebalance, RunOutcome.ROLLED_BACK)
-            await self.let_go(rebalance)
+            await self.remove_finalizer_and_records(rebalance)
             return
-        await self._look_around(rebalance)
+        await self._check_terminating(rebalance)
         if self._abandoned(rebalance, connected=connected):
             await self.close(rebalance, RunOutcome.ABANDONED)
-            await self.let_go(rebalance)
+            await self.remove_finalizer_and_records(rebalance)
             return
         await self._load_plan(rebalance, run)
 
-    async def _look_around(self, rebalance: Rebalance) -> None:
+    async def _check_terminating(self, rebalance: Rebalance) -> None:
         """Whether the deletion is part of a larger one: of the namespace, or of our CRD."""
         now = self._clock.monotonic()
-        if not rebalance.memory.terminating and now - rebalance.memory.surroundings_seen_at >= _LOOK_AROUND_SECONDS:
+        if not rebalance.memory.terminating and now - rebalance.memory.terminating_checked_at >= _TERMINATING_SECONDS:
             namespace = rebalance.desired.metadata.namespace
-            terminating = await self._resources.surroundings_go(REBALANCES, namespace)
-            rebalance.memory = replace(rebalance.memory, terminating=terminating, surroundings_seen_at=now)
+            terminating = await self._resources.namespace_or_crd_terminating(REBALANCES, namespace)
+            rebalance.memory = replace(rebalance.memory, terminating=terminating, terminating_checked_at=now)
 
     def _abandoned(self, rebalance: Rebalance, *, connected: bool) -> bool:
         """Whether Kafka is left as it is: by the policy, by order, or because the time is over."""
-        nowhere = heading(rebalance) is None
+        nowhere = direction_of(rebalance) is None
         let_go = rebalance.desired.metadata.let_go_ordered
         return nowhere or let_go or self._expired(rebalance, connected=connected)
 
@@ -256,7 +256,7 @@ class Lifecycle:
             return True
         return rebalance.desired.timed_out(now if not connected else now - _CANCEL_TIME)
 
-    async def _take_back(self, rebalance: Rebalance) -> Run | None:
+    async def _rebuild_taken_over_run(self, rebalance: Rebalance) -> Run | None:
         """A new resource took runs over and is deleted before it has a plan: what those moved is rolled back."""
         taken = [run for run in await self._stores.runs.list_all() if run.successor == rebalance.uid]
         partitions: dict[TopicPartition, PlannedPartition] = {}

@@ -124,7 +124,7 @@ class Resources:
             )
         return data[key]
 
-    async def surroundings_go(self, plural: str, namespace: str) -> bool:
+    async def namespace_or_crd_terminating(self, plural: str, namespace: str) -> bool:
         """Whether the namespace or the CRD of these resources is being deleted; no, if we may not look."""
         try:
             return await self._kube.terminating(plural, namespace)

@@ -10,7 +10,7 @@ from kafka_rebalance.reconcile.state.judgement import CopiesToKeep
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 
 
-def heading(rebalance: RebalanceView) -> Direction | None:
+def direction_of(rebalance: RebalanceView) -> Direction | None:
     """Where the rebalance goes now; None: nowhere, Kafka is left as it is (Abandon)."""
     desired, run = rebalance.desired, rebalance.record.run
     if desired.deleting:

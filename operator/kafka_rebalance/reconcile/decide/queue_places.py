@@ -67,7 +67,7 @@ def _claimant(
         partitions |= selected[desired.uid]
     ready_to_replan = replanning is not None and replanning.ready
     moving = record.loaded_run is not None and (not ready_to_replan or statuses.copying)
-    releases = moving and _releases(rebalance)
+    gives_up_place = moving and _gives_up_place(rebalance)
     return Claimant(
         key=desired.uid,
         name=desired.name,
@@ -75,16 +75,16 @@ def _claimant(
         priority=desired.spec.priority,
         since=queue.asked_since or _EPOCH,
         tearing_down=desired.deleting,
-        holds=planning or (moving and not releases),
+        holds=planning or (moving and not gives_up_place),
         at_rest=not planning and (not moving or at_rest(rebalance)),
-        asks=not rebalance.memory.blocked(now) and not releases,
+        asks=not rebalance.memory.blocked(now) and not gives_up_place,
     )
 
 
-def _releases(rebalance: RebalanceView) -> bool:
+def _gives_up_place(rebalance: RebalanceView) -> bool:
     """Whether its own resource holds it back, so that the place in the queue is of no use to it."""
     assessment = rebalance.assessment
     if assessment.teardown.barrier is not None:
         return requires_decision(rebalance)
     block = assessment.step_block
-    return block is not None and block.releases and block.reason not in {Reason.QUEUED, Reason.YIELDING}
+    return block is not None and block.gives_up_place and block.reason not in {Reason.QUEUED, Reason.YIELDING}

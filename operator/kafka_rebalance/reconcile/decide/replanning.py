@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 _ENDED_WELL = {RunOutcome.SUCCEEDED, RunOutcome.UNDONE}
 
 
-def heed_spec(rebalance: RebalanceView) -> Replanning | None:
+def replanning_for_spec(rebalance: RebalanceView) -> Replanning | None:
     """Put the plan of an open run aside if the spec asks for another one; resume it if the spec was edited back.
 
     It is not resumed while a plan is being made: that one was begun from what the partitions are now, and is put aside
@@ -35,7 +35,7 @@ def heed_spec(rebalance: RebalanceView) -> Replanning | None:
     return before
 
 
-def heed_drift(rebalance: RebalanceView) -> Replanning | None:
+def replanning_for_drift(rebalance: RebalanceView) -> Replanning | None:
     """Put the plan aside if others have made more of its moves void than spec.approval.driftBudget allows."""
     before, judgement = rebalance.assessment.replanning, rebalance.assessment.judgement
     if judgement.direction is not Direction.FORWARD:
@@ -55,10 +55,10 @@ def wants_plan(rebalance: RebalanceView) -> bool:
     if record.loaded_run is not None:
         replanning = rebalance.assessment.replanning
         return replanning is not None and replanning.ready
-    return not reached(rebalance)
+    return not already_done(rebalance)
 
 
-def reached(rebalance: RebalanceView) -> bool:
+def already_done(rebalance: RebalanceView) -> bool:
     """Whether a run for this spec has ended well. One-shot: drift after that moves nothing, and an undo stays."""
     run = rebalance.record.run
     if run is None or run.planning_hash != rebalance.desired.planning_hash:
@@ -75,7 +75,7 @@ def undo_ordered(rebalance: RebalanceView) -> bool:
     return ordered == run.plan_hash and run.planning_hash == desired.planning_hash
 
 
-def rests_but_for_kept(rebalance: RebalanceView) -> bool:
+def only_kept_copies_in_flight(rebalance: RebalanceView) -> bool:
     """Whether everything is at rest but for copies in flight that stay until the new plan is made."""
     statuses, keep = rebalance.assessment.statuses, copies_to_keep(rebalance)
     if statuses.count(MovePhase.WAITING, MovePhase.READY) or not statuses.copying:

@@ -13,7 +13,7 @@ from datetime import datetime
 from kafka_rebalance.api.fields import format_time
 from kafka_rebalance.api.v1alpha1 import ApprovalPolicy, KafkaReassignmentThrottle
 from kafka_rebalance.execution.health_gate import Tolerance, Vitals, gate
-from kafka_rebalance.execution.windows import Shut, state_of
+from kafka_rebalance.execution.windows import Shut, window_at
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import going_back
@@ -22,7 +22,7 @@ from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class BlockInputs:
     """What the checks look at beside the resource itself. ``ours``: partitions of all running rebalances."""
 
     now: datetime
@@ -31,63 +31,63 @@ class Surroundings:
     throttles: Mapping[str, KafkaReassignmentThrottle] = field(default_factory=dict)
 
 
-def step_block_for(rebalance: RebalanceView, around: Surroundings) -> StepBlock | None:
+def step_block_for(rebalance: RebalanceView, inputs: BlockInputs) -> StepBlock | None:
     """Why no new step of this rebalance may start; None: it may."""
     for check in _CHAIN:
-        if (block := check(rebalance, around)) is not None:
+        if (block := check(rebalance, inputs)) is not None:
             return block
     return None
 
 
-def _frozen(_: RebalanceView, around: Surroundings) -> StepBlock | None:
-    frozen = [t for t in around.throttles.values() if t.spec.freeze and not t.metadata.deleting]
+def _frozen(_: RebalanceView, inputs: BlockInputs) -> StepBlock | None:
+    frozen = [t for t in inputs.throttles.values() if t.spec.freeze and not t.metadata.deleting]
     if not frozen:
         return None
     names = ", ".join(sorted(f"{t.metadata.namespace}/{t.metadata.name}" for t in frozen))
     return StepBlock(Reason.FROZEN, f"KafkaReassignmentThrottle {names} has freeze set")
 
 
-def _suspended(rebalance: RebalanceView, _: Surroundings) -> StepBlock | None:
+def _suspended(rebalance: RebalanceView, _: BlockInputs) -> StepBlock | None:
     if not rebalance.desired.spec.execution.suspend:
         return None
-    return StepBlock(Reason.SUSPENDED, "spec.execution.suspend is set", releases=True)
+    return StepBlock(Reason.SUSPENDED, "spec.execution.suspend is set", gives_up_place=True)
 
 
-def _queued(rebalance: RebalanceView, _: Surroundings) -> StepBlock | None:
+def _queued(rebalance: RebalanceView, _: BlockInputs) -> StepBlock | None:
     queue = rebalance.assessment.queue
     if queue.place is None or queue.place.runs:
         return None
     if queue.place.yields:
         return StepBlock(
-            Reason.YIELDING, f"{queue.place.behind} goes first and wants the same partitions", releases=True
+            Reason.YIELDING, f"{queue.place.behind} goes first and wants the same partitions", gives_up_place=True
         )
-    return StepBlock(Reason.QUEUED, queue.message, releases=True)
+    return StepBlock(Reason.QUEUED, queue.message, gives_up_place=True)
 
 
-def _unapproved(rebalance: RebalanceView, _: Surroundings) -> StepBlock | None:
+def _unapproved(rebalance: RebalanceView, _: BlockInputs) -> StepBlock | None:
     approval, opened = rebalance.desired.spec.approval, rebalance.record.loaded_run
     if approval.policy is not ApprovalPolicy.MANUAL or going_back(rebalance) or opened is None:
         return None
     if approval.plan_hash == opened.plan.hash:
         return None
-    return StepBlock(Reason.AWAITING_APPROVAL, f"set spec.approval.planHash to {opened.plan.hash}", releases=True)
+    return StepBlock(Reason.AWAITING_APPROVAL, f"set spec.approval.planHash to {opened.plan.hash}", gives_up_place=True)
 
 
-def _outside_window(rebalance: RebalanceView, around: Surroundings) -> StepBlock | None:
+def _outside_window(rebalance: RebalanceView, inputs: BlockInputs) -> StepBlock | None:
     try:
-        found = state_of([w.as_rule() for w in rebalance.desired.spec.execution.windows], around.now)
+        found = window_at([w.as_rule() for w in rebalance.desired.spec.execution.windows], inputs.now)
     except ValueError as error:
         # No reason to lose sight of the resource: what it says of a deletion counts all the same.
-        return StepBlock(Reason.INVALID_SPEC, f"spec.execution.windows: {error}", releases=True)
+        return StepBlock(Reason.INVALID_SPEC, f"spec.execution.windows: {error}", gives_up_place=True)
     if not isinstance(found, Shut):
         return None
     opens = f"; the next one opens at {format_time(found.opens_at)}" if found.opens_at else "; none ever opens"
-    return StepBlock(Reason.OUTSIDE_WINDOW, f"no window of spec.execution.windows is open{opens}", releases=True)
+    return StepBlock(Reason.OUTSIDE_WINDOW, f"no window of spec.execution.windows is open{opens}", gives_up_place=True)
 
 
-def _unhealthy(rebalance: RebalanceView, around: Surroundings) -> StepBlock | None:
+def _unhealthy(rebalance: RebalanceView, inputs: BlockInputs) -> StepBlock | None:
     # A rollback leads back to where the cluster was; waiting for other partitions or a dead broker might never end.
-    if around.vitals is None or going_back(rebalance):
+    if inputs.vitals is None or going_back(rebalance):
         return None
     spec = rebalance.desired.spec
     tolerance = Tolerance(
@@ -95,11 +95,11 @@ def _unhealthy(rebalance: RebalanceView, around: Surroundings) -> StepBlock | No
         spec.execution.broker_settle_seconds,
         frozenset(BrokerId(b) for b in spec.brokers.decommission),
     )
-    closed = gate(around.vitals, around.ours, tolerance)
+    closed = gate(inputs.vitals, inputs.ours, tolerance)
     return None if closed is None else StepBlock(Reason.CLUSTER_UNHEALTHY, f"{closed.check}: {closed.message}")
 
 
-_CHAIN: tuple[Callable[[RebalanceView, Surroundings], StepBlock | None], ...] = (
+_CHAIN: tuple[Callable[[RebalanceView, BlockInputs], StepBlock | None], ...] = (
     _frozen,
     _suspended,
     _unapproved,

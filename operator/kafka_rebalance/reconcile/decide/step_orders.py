@@ -41,7 +41,7 @@ def orders_for(
     return {rebalance.desired.uid: orders for rebalance, orders in zip(first, chosen, strict=True)}
 
 
-def still_meant(
+def unchanged_orders(
     orders: Orders, before: Mapping[TopicPartition, PartitionStatus], after: Mapping[TopicPartition, PartitionStatus]
 ) -> Orders:
     """The orders for partitions whose status is the same after a second look as it was ``before``.

@@ -13,14 +13,14 @@ from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import at_rest, going_back
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
-from kafka_rebalance.reconcile.decide.replanning import reached, wants_plan
+from kafka_rebalance.reconcile.decide.replanning import already_done, wants_plan
 from kafka_rebalance.reconcile.state.assessment import Assessment, Replanning, RollbackBarrier
 from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 from kafka_rebalance.units import format_bytes
 
 
-def state_of(rebalance: RebalanceView, problem: RebalanceError | None) -> tuple[ReadySummary, str, str]:
+def ready_of(rebalance: RebalanceView, problem: RebalanceError | None) -> tuple[ReadySummary, str, str]:
     """Ready's reason is the STATE column; what a person must act on comes first."""
     desired, opened, assessment = rebalance.desired, rebalance.record.loaded_run, rebalance.assessment
     if problem is not None:
@@ -139,7 +139,7 @@ def _state_without_run(rebalance: RebalanceView) -> tuple[ReadySummary, str, str
     queue, statuses = rebalance.assessment.queue, rebalance.assessment.statuses
     if wants_plan(rebalance) and (queue.waits or queue.unseen):
         return _in(Reason.QUEUED, queue.message)
-    if run is None or not reached(rebalance):
+    if run is None or not already_done(rebalance):
         return _in(Reason.PLANNING, "reading the cluster and making a plan")
     if run.outcome is RunOutcome.ROLLED_BACK_PARTIALLY:
         return _in(Reason.ROLLED_BACK_PARTIALLY, _not_back(rebalance))

@@ -35,7 +35,7 @@ from kafka_rebalance.model.plan import Spread
 from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
-from kafka_rebalance.reconcile.report.ready_state import state_of
+from kafka_rebalance.reconcile.report.ready_state import ready_of
 from kafka_rebalance.reconcile.state.assessment import Advance, ThrottleFindings
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 from kafka_rebalance.reconcile.state.record import LoadedRun
@@ -91,7 +91,7 @@ def _conditions(
     rebalance: RebalanceView, before: Iterable[Condition], problem: RebalanceError | None, now: datetime
 ) -> tuple[Condition, ...]:
     desired, opened, assessment = rebalance.desired, rebalance.record.loaded_run, rebalance.assessment
-    summary, reason, message = state_of(rebalance, problem)
+    summary, reason, message = ready_of(rebalance, problem)
     generation = desired.metadata.generation
     conditions = summarise(before, summary, reason, message, generation=generation, now=now)
 

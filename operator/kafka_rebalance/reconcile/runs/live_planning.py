@@ -19,7 +19,7 @@ from kafka_rebalance.planning.problem.request import Goals, PartitionInput, Plan
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.budget_used import what_is_left
 from kafka_rebalance.reconcile.runs.assignment_lists import AssignmentLists
-from kafka_rebalance.reconcile.runs.solving import solve
+from kafka_rebalance.reconcile.runs.solving import run_planner
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ async def make_plan(
         # Partitions in flight are left to the tool that moves them, also if the lists name them.
         assignment={tp: row for tp, row in inputs.lists.wanted.items() if tp in resting or tp not in selected},
     )
-    made = await solve(request)
+    made = await run_planner(request)
     if request.strategy is Strategy.PREFERRED_LEADERS:
         made = replace(made, partitions=tuple(sorted((*made.partitions, *_elections(request, made, resting)))))
     staying = _left_on(decommission, request, made) if decommission else ()

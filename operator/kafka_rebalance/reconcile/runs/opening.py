@@ -75,7 +75,9 @@ class Runs:
         self._clock = clock
         self._wake = wake
 
-    async def start(self, rebalance: Rebalance, info: ClusterInfo, rebalances: Collection[Rebalance]) -> QueuePlace:
+    async def start_planning(
+        self, rebalance: Rebalance, info: ClusterInfo, rebalances: Collection[Rebalance]
+    ) -> QueuePlace:
         """Begin to plan if a plan is wanted and the queue allows it. Returns the place in the queue."""
         queue = rebalance.assessment.queue
         if not wants_plan(rebalance):
@@ -104,7 +106,7 @@ class Runs:
             self._lifecycle.planning_begins(rebalance, task)
         return queue
 
-    async def collect(self, rebalance: Rebalance) -> Replanning | None:
+    async def take_finished_plan(self, rebalance: Rebalance) -> Replanning | None:
         """Begin the run of the plan that has been finished, if any.
 
         Returns why the rebalance is planned again: unchanged; None, if the plan is the new one; or with the copies that
@@ -194,7 +196,7 @@ class Runs:
             await self._resources.clear_undo(rebalance)
         return Planned(loaded_run_of(run, plan, ref, stored), load)
 
-    async def recall(self, rebalance: Rebalance, cluster_id: str) -> None:
+    async def load_expected_rates(self, rebalance: Rebalance, cluster_id: str) -> None:
         """After a restart, read what is produced to the partitions from the load model: plans are stored without it."""
         opened = rebalance.record.loaded_run
         if opened is None or rebalance.memory.expected_rates is not None:

@@ -23,7 +23,7 @@ LARGE = 10_000
 _RETRY_SECONDS = 60.0
 
 
-async def solve(request: PlanRequest) -> Plan:
+async def run_planner(request: PlanRequest) -> Plan:
     """The plan. Refused as the planner says; Transient("PlanningFailed") where its process died. May be cancelled."""
     if len(request.partitions) < LARGE:
         return await asyncio.to_thread(plan, request)

@@ -23,11 +23,11 @@ from kafka_rebalance.reconcile.state.record import LoadedRun
 
 @dataclass(frozen=True, slots=True)
 class StepBlock:
-    """Why no new step starts. ``releases``: at rest the rebalance gives up its place in the queue."""
+    """Why no new step starts. ``gives_up_place``: at rest the rebalance gives up its place in the queue."""
 
     reason: Reason
     message: str
-    releases: bool = False
+    gives_up_place: bool = False
 
 
 class RollbackBarrier(StrEnum):

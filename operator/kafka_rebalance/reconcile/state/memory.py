@@ -35,7 +35,7 @@ class Memory:
     """Times are seconds of a monotonic clock.
 
     ``prepared``: the change key of the resource when it was last prepared. ``terminating``: the namespace or the CRD is
-    being deleted, as seen at ``surroundings_seen_at``. ``cordons_done``: brokers that need no cordon any more.
+    being deleted, as seen at ``terminating_checked_at``. ``cordons_done``: brokers that need no cordon any more.
     ``expected_rates``: bytes per second produced to the partitions of the open run; None: not asked for yet.
     ``empty_since``: when the brokers to be emptied were first seen empty. ``uncordoning_since``: since when the end of
     a way back waits for cordons to go. ``written``: the last status that was written.
@@ -46,7 +46,7 @@ class Memory:
     problem: Problem | None = None
     retry_at: float = float("-inf")
     terminating: bool = False
-    surroundings_seen_at: float = float("-inf")
+    terminating_checked_at: float = float("-inf")
     cordons_done: frozenset[BrokerId] = frozenset()
     expected_rates: Mapping[TopicPartition, float] | None = None
     empty_since: float | None = None

@@ -146,7 +146,7 @@ class ThrottleLifecycle:
             return False
         if now - care.looked_around_at >= _LOOK_AROUND_SECONDS:
             care.looked_around_at = now
-            care.terminating = await self._resources.surroundings_go(
+            care.terminating = await self._resources.namespace_or_crd_terminating(
                 REASSIGNMENT_THROTTLES, throttle.metadata.namespace
             )
         return care.terminating

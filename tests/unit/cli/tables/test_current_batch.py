@@ -12,7 +12,7 @@ from tests.unit.cli.commands.status_runs import NOW, UID, Kafka, open_run_of, pa
 from kafka_rebalance.api.conditions import ConditionType, set_condition
 from kafka_rebalance.api.v1alpha1 import REBALANCES, KafkaRebalanceStatus, parse_rebalance
 from kafka_rebalance.cli.options.resource_lookup import stores
-from kafka_rebalance.cli.tables.current_batch import Batch, batch_of, heading, response
+from kafka_rebalance.cli.tables.current_batch import Batch, batch_of, direction_of, response
 from kafka_rebalance.cli.tables.status_table import print_batch
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.partition_status import Direction, PartitionMove
@@ -139,7 +139,7 @@ class TestHeading:
     )
     def test_direction(self, metadata, spec, run, direction):
         body = resource(metadata=metadata, spec=spec)
-        assert heading(parse_rebalance(body), replace(open_run_of(resource()), **run)) is direction
+        assert direction_of(parse_rebalance(body), replace(open_run_of(resource()), **run)) is direction
 
 
 MANY = 25

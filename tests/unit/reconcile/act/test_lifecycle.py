@@ -15,7 +15,7 @@ from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
 from kafka_rebalance.model.topology import TopicPartition, replicas_of
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
-from kafka_rebalance.reconcile.decide.direction import heading
+from kafka_rebalance.reconcile.decide.direction import direction_of
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import Stores
 
@@ -30,7 +30,7 @@ class Resources:
         self.happened = []
         self.terminating = False
 
-    async def surroundings_go(self, plural, namespace):
+    async def namespace_or_crd_terminating(self, plural, namespace):
         return self.terminating
 
     async def announce(self, rebalance, outcome):
@@ -80,7 +80,7 @@ async def test_a_run_is_rolled_back_first(world):
     await world.stored("r")
     mine = deleted()
     assert await world.prepared(mine) == []
-    assert heading(mine) is Direction.ROLLBACK
+    assert direction_of(mine) is Direction.ROLLBACK
 
 
 async def test_abandon_and_let_go_end_it_now(world):
@@ -125,7 +125,7 @@ async def test_a_successor_that_goes_before_it_has_a_plan_is_rolled_back(world):
     await world.stored("old", closed_at=NOON, outcome=RunOutcome.TAKEN_OVER, successor="new")
     mine = deleted("new")
     assert await world.prepared(mine) == []
-    assert heading(mine) is Direction.ROLLBACK
+    assert direction_of(mine) is Direction.ROLLBACK
     assert [(e.tp, e.origin, e.target) for e in mine.record.moves] == [(TP, replicas_of(1, 2), replicas_of(3, 2))]
     again = deleted("new")  # killed and restarted
     await world.prepared(again)
@@ -137,5 +137,5 @@ async def test_an_undo_that_could_not_restore_everything_keeps_the_origins(world
     record = await world.stored("r", closed_at=NOON, outcome=RunOutcome.SUCCEEDED)
     mine = deleted()
     recorded(mine, run=replace(record, outcome=RunOutcome.ROLLED_BACK_PARTIALLY, undo=True))
-    await world.lifecycle.let_go(mine)
+    await world.lifecycle.remove_finalizer_and_records(mine)
     assert await world.stores.origins.load("r", "run-r")

@@ -15,7 +15,7 @@ from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.decide.direction import at_rest, heading
+from kafka_rebalance.reconcile.decide.direction import at_rest, direction_of
 from kafka_rebalance.reconcile.decide.queue_places import ahead_of, may_plan, places_of
 from kafka_rebalance.reconcile.decide.replanning import undo_ordered, wants_plan
 from kafka_rebalance.reconcile.observe.selected_partitions import SelectedPartitions
@@ -75,7 +75,7 @@ class TestPlaces:
     def test_a_suspended_one_at_rest_lets_others_by(self):
         """It keeps its place only while it may submit steps."""
         first = running("first", WAITING)
-        found(first, step_block=StepBlock(Reason.SUSPENDED, "", releases=True))
+        found(first, step_block=StepBlock(Reason.SUSPENDED, "", gives_up_place=True))
         assert lined_up(first, resource("second"))["second"].runs
 
     @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ class TestPlaces:
     def test_one_that_is_not_at_rest_yet_does_not(self, status, progress):
         """In flight, or above its replication factor."""
         first = running("first", status, progress)
-        found(first, step_block=StepBlock(Reason.SUSPENDED, "", releases=True))
+        found(first, step_block=StepBlock(Reason.SUSPENDED, "", gives_up_place=True))
         assert not lined_up(first, resource("second"))["second"].runs
 
     def test_an_unhealthy_cluster_gives_no_place_away(self):
@@ -99,7 +99,7 @@ class TestPlaces:
         places = lined_up(first, urgent)
         assert places["first"].yields
         assert not places["urgent"].runs
-        found(first, statuses={TP: WAITING}, step_block=StepBlock(Reason.YIELDING, "", releases=True))
+        found(first, statuses={TP: WAITING}, step_block=StepBlock(Reason.YIELDING, "", gives_up_place=True))
         places = lined_up(first, urgent)
         assert places["urgent"].runs
         assert places["first"].behind == "kafka/urgent"
@@ -145,7 +145,7 @@ class TestAhead:
     def test_one_that_is_handed_over_keeps_its_place_until_it_is_closed(self):
         """Even while suspended: the successor must not plan before it is known what it inherits."""
         old = running("first", WAITING, deleting=True, execution={"suspend": True})
-        block = StepBlock(Reason.SUSPENDED, "", releases=True)
+        block = StepBlock(Reason.SUSPENDED, "", gives_up_place=True)
         found(old, barrier=RollbackBarrier.SUCCESSOR, step_block=block)
         assert not lined_up(old, resource("second"))["second"].runs
 
@@ -166,32 +166,32 @@ class TestUnreadableSpec:
 class TestWhereItGoes:
     def test_forward_unless_something_else_is_asked(self):
         """Approval and windows do not matter: they only block steps."""
-        assert heading(running("r")) is Direction.FORWARD
+        assert direction_of(running("r")) is Direction.FORWARD
 
     @pytest.mark.parametrize(
         ("policy", "direction"), [("Rollback", Direction.ROLLBACK), ("Revert", Direction.REVERT), ("Abandon", None)]
     )
     def test_a_deletion_goes_where_the_policy_says(self, policy, direction):
         """The policy can change while the resource is terminating."""
-        assert heading(running("r", deleting=True, deletionPolicy=policy)) is direction
+        assert direction_of(running("r", deleting=True, deletionPolicy=policy)) is direction
 
     def test_a_barrier_turns_a_rollback_into_a_revert(self):
         """Copies in flight are cancelled, whatever the barrier for the rest."""
         mine = running("r", deleting=True)
-        assert heading(found(mine, barrier=RollbackBarrier.TOO_LARGE)) is Direction.REVERT
+        assert direction_of(found(mine, barrier=RollbackBarrier.TOO_LARGE)) is Direction.REVERT
 
     def test_a_new_plan_first_cancels_what_is_in_flight(self):
         """The rule for duplicates in KIP-236."""
         mine = found(running("r"), replanning=Replanning(Reason.SUPERSEDED))
-        assert heading(mine) is Direction.REVERT
+        assert direction_of(mine) is Direction.REVERT
 
     def test_an_undo_goes_back(self):
         """Until it is complete or superseded."""
         mine = running("r")
         recorded(mine, run=replace(mine.record.run, undo=True))
-        assert heading(mine) is Direction.ROLLBACK
+        assert direction_of(mine) is Direction.ROLLBACK
         found(mine, replanning=Replanning(Reason.SUPERSEDED))
-        assert heading(mine) is Direction.REVERT
+        assert direction_of(mine) is Direction.REVERT
 
 
 class TestUndoOrder:

@@ -12,7 +12,7 @@ from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.decide.step_blocks import Surroundings, step_block_for
+from kafka_rebalance.reconcile.decide.step_blocks import BlockInputs, step_block_for
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import loaded_run_of
 
@@ -50,8 +50,8 @@ def frozen(**spec):
 
 
 def why(mine, *, seen=HEALTHY, throttles=None, now=NOON):
-    block = step_block_for(mine, Surroundings(now, seen, {TP}, throttles or {}))
-    return block and (block.reason, block.message, block.releases)
+    block = step_block_for(mine, BlockInputs(now, seen, {TP}, throttles or {}))
+    return block and (block.reason, block.message, block.gives_up_place)
 
 
 class TestEachCheck:
@@ -61,14 +61,14 @@ class TestEachCheck:
 
     def test_a_freeze_names_the_resource_that_says_so(self):
         """From any throttle resource of the cluster; the rebalance keeps its place, as it did not set the freeze."""
-        reason, message, releases = why(rebalance(), throttles=frozen())
-        assert (reason, releases) == (Reason.FROZEN, False)
+        reason, message, gives_up_place = why(rebalance(), throttles=frozen())
+        assert (reason, gives_up_place) == (Reason.FROZEN, False)
         assert "kafka/stop" in message
 
     def test_suspended(self):
         """At rest it lets others pass."""
-        reason, _, releases = why(rebalance(execution={"suspend": True}))
-        assert (reason, releases) == (Reason.SUSPENDED, True)
+        reason, _, gives_up_place = why(rebalance(execution={"suspend": True}))
+        assert (reason, gives_up_place) == (Reason.SUSPENDED, True)
 
     def test_queued_and_yielding(self):
         """Behind another rebalance, or about to let one pass."""
@@ -81,16 +81,18 @@ class TestEachCheck:
         """The approval of another plan does not count."""
         manual = {"policy": "Manual"}
         mine = rebalance(approval=manual)
-        reason, message, releases = why(mine)
-        assert (reason, releases) == (Reason.AWAITING_APPROVAL, True)
+        reason, message, gives_up_place = why(mine)
+        assert (reason, gives_up_place) == (Reason.AWAITING_APPROVAL, True)
         assert mine.record.loaded_run.plan.hash in message
         assert why(rebalance(approval={**manual, "planHash": "sha256:" + "0" * 64}))[0] is Reason.AWAITING_APPROVAL
         assert why(rebalance(approval={**manual, "planHash": mine.record.loaded_run.plan.hash})) is None
 
     def test_a_window_that_is_shut_says_when_it_opens(self):
         """At noon; the window opens at 01:00 in Berlin, which is midnight UTC."""
-        reason, message, releases = why(rebalance(execution={"windows": [{**NIGHT, "timeZone": "Europe/Berlin"}]}))
-        assert (reason, releases) == (Reason.OUTSIDE_WINDOW, True)
+        reason, message, gives_up_place = why(
+            rebalance(execution={"windows": [{**NIGHT, "timeZone": "Europe/Berlin"}]})
+        )
+        assert (reason, gives_up_place) == (Reason.OUTSIDE_WINDOW, True)
         assert "2026-03-05T00:00:00Z" in message
         assert why(rebalance(execution={"windows": [NIGHT]}), now=NOON.replace(hour=3)) is None
 
@@ -99,14 +101,14 @@ class TestEachCheck:
     )
     def test_a_window_that_cannot_be_read_is_shut(self, window):
         """The message names the field; the resource is still reconciled."""
-        reason, message, releases = why(rebalance(execution={"windows": [window]}))
-        assert (reason, releases) == (Reason.INVALID_SPEC, True)
+        reason, message, gives_up_place = why(rebalance(execution={"windows": [window]}))
+        assert (reason, gives_up_place) == (Reason.INVALID_SPEC, True)
         assert "spec.execution.windows" in message
 
     def test_an_unhealthy_cluster_names_the_check_and_the_partition(self):
         """Under-replicated foreign partitions, up to maxUnhealthy."""
-        reason, message, releases = why(rebalance(), seen=vitals(1, 2))
-        assert (reason, releases) == (Reason.CLUSTER_UNHEALTHY, False)
+        reason, message, gives_up_place = why(rebalance(), seen=vitals(1, 2))
+        assert (reason, gives_up_place) == (Reason.CLUSTER_UNHEALTHY, False)
         assert "foreign-0" in message
         assert why(rebalance(execution={"maxUnhealthy": 1}), seen=vitals(1, 2)) is None
 

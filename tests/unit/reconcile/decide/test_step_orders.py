@@ -5,20 +5,20 @@ from dataclasses import replace
 from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatus
 from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.model.topology import TopicPartition, replicas_of
-from kafka_rebalance.reconcile.decide.step_orders import still_meant
+from kafka_rebalance.reconcile.decide.step_orders import unchanged_orders
 
 TPS = [TopicPartition("t", number) for number in range(2)]
 
 
-class TestStillMeant:
+class TestUnchangedOrders:
     def test_an_order_of_which_the_second_look_says_otherwise_is_not_sent(self):
         """Another tool was faster: the next round decides again."""
         before = dict.fromkeys(TPS, PartitionStatus(MovePhase.READY))
         after = {**before, TPS[0]: replace(before[TPS[0]], phase=MovePhase.WAITING, reason="ForeignReassignment")}
         orders = Orders(alters=dict.fromkeys(TPS, replicas_of(1, 2, 3)))
-        assert still_meant(orders, before, after).alters == {TPS[1]: replicas_of(1, 2, 3)}
+        assert unchanged_orders(orders, before, after).alters == {TPS[1]: replicas_of(1, 2, 3)}
 
     def test_what_was_read_in_this_round_needs_no_second_look(self):
         """It is sent as decided."""
         orders = Orders(cancels=(TPS[0],), elections=(TPS[1],))
-        assert still_meant(orders, {}, {}) == orders
+        assert unchanged_orders(orders, {}, {}) == orders

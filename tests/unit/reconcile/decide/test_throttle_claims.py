@@ -9,7 +9,7 @@ from kafka_rebalance.execution.partition_status import Direction, MovePhase, Par
 from kafka_rebalance.execution.reassignment_throttle import ClusterRates, Rates
 from kafka_rebalance.model.topology import ClusterState, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.decide.direction import heading
+from kafka_rebalance.reconcile.decide.direction import direction_of
 from kafka_rebalance.reconcile.decide.throttle_claims import (
     DEFAULT_RATE,
     Moving,
@@ -253,7 +253,7 @@ class TestDesired:
     def test_deletion_leads_where_the_policy_says(self, policy, direction):
         """Rollback by default."""
         mine = Rebalance(desired(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}, **policy))
-        assert heading(mine) is direction
+        assert direction_of(mine) is direction
 
     @pytest.mark.parametrize(
         ("change", "asked"),

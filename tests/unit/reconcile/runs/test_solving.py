@@ -13,7 +13,7 @@ from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, rep
 from kafka_rebalance.planning.planner import plan
 from kafka_rebalance.planning.problem.request import PartitionInput, PlanRequest
 from kafka_rebalance.reconcile.runs import solving
-from kafka_rebalance.reconcile.runs.solving import solve
+from kafka_rebalance.reconcile.runs.solving import run_planner
 
 BROKERS = tuple(Broker(BrokerId(number), None) for number in range(1, 5))
 
@@ -40,13 +40,13 @@ def place(request, monkeypatch):
 class TestEitherWay:
     async def test_the_very_plan(self):
         """Every field equals the planner's own result, hash included."""
-        made, expected = await solve(request()), plan(request())
+        made, expected = await run_planner(request()), plan(request())
         assert made == expected
         assert made.hash == expected.hash
 
     async def test_refused(self):
         with pytest.raises(Refused) as refused:
-            await solve(request(replicas=(1, 1)))
+            await run_planner(request(replicas=(1, 1)))
         assert refused.value.reason == "DuplicateReplica"
         assert "[1, 1]" in refused.value.message
 
@@ -57,7 +57,7 @@ class TestProcess:
     @pytest.fixture
     async def long(self):
         """A plan that takes a while, and its process."""
-        task = asyncio.create_task(solve(request(60_000)))
+        task = asyncio.create_task(run_planner(request(60_000)))
         (pid,) = await asyncio.to_thread(wait_until, "it is planning", children)
         yield task, pid
         task.cancel()

@@ -18,12 +18,23 @@ from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.decide.direction import at_rest, copies_to_keep, going_back, heading, requires_decision
+from kafka_rebalance.reconcile.decide.direction import (
+    at_rest,
+    copies_to_keep,
+    direction_of,
+    going_back,
+    requires_decision,
+)
 from kafka_rebalance.reconcile.decide.judging import judge_again, judge_inputs, partitions_to_read, skipped_partitions
 from kafka_rebalance.reconcile.decide.queue_places import ahead_of, may_plan, places_of
-from kafka_rebalance.reconcile.decide.replanning import heed_drift, heed_spec, rests_but_for_kept, undo_ordered
+from kafka_rebalance.reconcile.decide.replanning import (
+    only_kept_copies_in_flight,
+    replanning_for_drift,
+    replanning_for_spec,
+    undo_ordered,
+)
 from kafka_rebalance.reconcile.decide.requeue import requeue_after
-from kafka_rebalance.reconcile.decide.step_blocks import Surroundings, step_block_for
+from kafka_rebalance.reconcile.decide.step_blocks import BlockInputs, step_block_for
 from kafka_rebalance.reconcile.decide.step_orders import orders_for
 from kafka_rebalance.reconcile.decide.superseding import copies_of
 from kafka_rebalance.reconcile.decide.teardown import outcome_of, successors_of, teardown_of
@@ -123,18 +134,27 @@ class TestDecisions:
         }
         seen = Observation(ClusterState("c", ALIVE, states), {"t": 1})
         both, selected = [mine, other], {mine.desired.uid: frozenset(TPS), other.desired.uid: frozenset(TPS)}
-        around = Surroundings(NOON, Vitals(states, {}, None, frozenset(ALIVE)), set(TPS))
+        block_inputs = BlockInputs(NOON, Vitals(states, {}, None, frozenset(ALIVE)), set(TPS))
         inputs = judge_inputs(mine, mine.record.loaded_run, Direction.FORWARD, seen, frozenset(), both)
         return [
             *(question(mine) for question in (at_rest, copies_to_keep, going_back, requires_decision, may_plan)),
-            *(question(mine) for question in (heed_spec, heed_drift, rests_but_for_kept, undo_ordered, outcome_of)),
-            (heading(mine), partitions_to_read(mine.assessment), skipped_partitions(mine)),
+            *(
+                question(mine)
+                for question in (
+                    replanning_for_spec,
+                    replanning_for_drift,
+                    only_kept_copies_in_flight,
+                    undo_ordered,
+                    outcome_of,
+                )
+            ),
+            (direction_of(mine), partitions_to_read(mine.assessment), skipped_partitions(mine)),
             judge_again(mine.assessment.judgement, inputs, seen, Changes(frozenset(TPS), 0, 1), NOON),
             places_of(both, selected, NOON, 0.0),
             ahead_of(mine, both),
             successors_of(both, selected),
             teardown_of(mine, seen.cluster, NOON),
-            step_block_for(mine, around),
+            step_block_for(mine, block_inputs),
             orders_for(both, seen.cluster, None, {}, {}),
             copies_of(mine, states, ALIVE),
             claims_of(both, None, seen.cluster, {}, {}),
@@ -181,5 +201,5 @@ class TestForgotten:
         """Memory is lost at each restart: direction and calls depend only on stored and observed state."""
         mine = remembered(running(deleting=True), problem=Transient("X", "x"), retry_at=99.0, prepared=("1",))
         forgotten = replace(view(mine), memory=Memory())
-        for question in (going_back, heed_spec, outcome_of, copies_to_keep, rests_but_for_kept):
+        for question in (going_back, replanning_for_spec, outcome_of, copies_to_keep, only_kept_copies_in_flight):
             assert question(forgotten) == question(view(mine))
