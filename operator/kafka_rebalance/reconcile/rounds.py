@@ -18,6 +18,7 @@ from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.health_gate import Vitals
 from kafka_rebalance.execution.partition_status import Direction, Observation
+from kafka_rebalance.execution.progress import lost_moves
 from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.topology import ClusterState
@@ -195,6 +196,8 @@ class Rounds:
             self._judge(rebalance, direction, look.observation, look.changes)
             replanning = replanning_for_drift(rebalance)
             if replanning is not rebalance.assessment.replanning:
+                lost, total = lost_moves(rebalance.record.moves, rebalance.assessment.statuses.by_partition)
+                log.info("%s: others made %d of %d replica moves void: planning again", rebalance.name, lost, total)
                 # Nothing more of a plan that is given up may be sent.
                 rebalance.assessment = replace(rebalance.assessment, replanning=replanning)
                 self._judge(rebalance, direction_of(rebalance), look.observation, look.changes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 
 from kafka_rebalance.api.v1alpha1 import UNDO_ANNOTATION
@@ -14,16 +13,15 @@ from kafka_rebalance.reconcile.decide.direction import copies_to_keep
 from kafka_rebalance.reconcile.state.assessment import Replanning
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 
-log = logging.getLogger(__name__)
-
 _ENDED_WELL = {RunOutcome.SUCCEEDED, RunOutcome.UNDONE}
 
 
 def replanning_for_spec(rebalance: RebalanceView) -> Replanning | None:
-    """Put the plan of an open run aside if the spec asks for another one; resume it if the spec was edited back.
+    """Why the plan of an open run must be put aside for what the spec asks for; None: it stands.
 
-    It is not resumed while a plan is being made: that one was begun from what the partitions are now, and is put aside
-    in its turn when it is made. A deletion ends all replanning.
+    A plan that was put aside stands again if the spec was edited back, but not while a plan is being made: that one was
+    begun from what the partitions are now, and is put aside in its turn when it is made. A deletion ends
+    all replanning.
     """
     before, run = rebalance.assessment.replanning, rebalance.record.open_run
     if run is None or rebalance.desired.deleting:
@@ -36,14 +34,13 @@ def replanning_for_spec(rebalance: RebalanceView) -> Replanning | None:
 
 
 def replanning_for_drift(rebalance: RebalanceView) -> Replanning | None:
-    """Put the plan aside if others have made more of its moves void than spec.approval.driftBudget allows."""
+    """Why the plan must be put aside; None: it stands. Others may void what spec.approval.driftBudget allows."""
     before, judgement = rebalance.assessment.replanning, rebalance.assessment.judgement
     if judgement.direction is not Direction.FORWARD:
         return before
     lost, total = lost_moves(rebalance.record.moves, judgement.statuses.by_partition)
     if not total or 100 * lost <= rebalance.desired.spec.approval.drift_budget * total:
         return before
-    log.info("%s: others made %d of %d replica moves void: planning again", rebalance.desired.name, lost, total)
     return Replanning(Reason.DRIFTED)
 
 
