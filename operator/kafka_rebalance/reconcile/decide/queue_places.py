@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from kafka_rebalance.execution.partition_status import MovePhase
 from kafka_rebalance.execution.queue_order import Claimant, line_up
 from kafka_rebalance.model.topology import TopicPartition
-from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import at_rest, requires_decision
 from kafka_rebalance.reconcile.decide.replanning import wants_plan
 from kafka_rebalance.reconcile.state.assessment import QueuePlace
@@ -87,4 +86,4 @@ def _gives_up_place(rebalance: RebalanceView) -> bool:
     if assessment.teardown.barrier is not None:
         return requires_decision(rebalance)
     block = assessment.step_block
-    return block is not None and block.gives_up_place and block.reason not in {Reason.QUEUED, Reason.YIELDING}
+    return block is not None and block.gives_up_place

@@ -58,10 +58,8 @@ def _queued(rebalance: RebalanceView, _: BlockInputs) -> StepBlock | None:
     if queue.place is None or queue.place.runs:
         return None
     if queue.place.yields:
-        return StepBlock(
-            Reason.YIELDING, f"{queue.place.behind} goes first and wants the same partitions", gives_up_place=True
-        )
-    return StepBlock(Reason.QUEUED, queue.message, gives_up_place=True)
+        return StepBlock(Reason.YIELDING, f"{queue.place.behind} goes first and wants the same partitions")
+    return StepBlock(Reason.QUEUED, queue.message)
 
 
 def _unapproved(rebalance: RebalanceView, _: BlockInputs) -> StepBlock | None:

@@ -99,7 +99,7 @@ class TestPlaces:
         places = lined_up(first, urgent)
         assert places["first"].yields
         assert not places["urgent"].runs
-        found(first, statuses={TP: WAITING}, step_block=StepBlock(Reason.YIELDING, "", gives_up_place=True))
+        found(first, statuses={TP: WAITING}, step_block=StepBlock(Reason.YIELDING, ""))
         places = lined_up(first, urgent)
         assert places["urgent"].runs
         assert places["first"].behind == "kafka/urgent"
