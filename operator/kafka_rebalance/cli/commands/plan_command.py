@@ -32,7 +32,7 @@ from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest, eligible_brokers
 from kafka_rebalance.planning import plan as make_plan
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.runs.live_planning import planning_goals
+from kafka_rebalance.reconcile.runs.plan_request import planning_goals
 from kafka_rebalance.units import parse_quantity
 
 

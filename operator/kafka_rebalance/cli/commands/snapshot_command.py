@@ -14,7 +14,7 @@ from kafka_rebalance.cli.options.connection_options import kafka_connection
 from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kafka.ports import KafkaReader
 from kafka_rebalance.kafka.settings import ConnectionSettings
-from kafka_rebalance.reconcile.runs.live_planning import live_sizes
+from kafka_rebalance.reconcile.runs.plan_request import live_sizes
 
 
 @click.command("snapshot")

@@ -30,7 +30,7 @@ from kafka_rebalance.reconcile.decide.replanning import wants_plan
 from kafka_rebalance.reconcile.decide.superseding import as_if_cancelled, continued_copies, copies_of
 from kafka_rebalance.reconcile.report.progress_tracking import expected_rates
 from kafka_rebalance.reconcile.runs.assignment_lists import AssignmentLists, lists_for, read_assignment
-from kafka_rebalance.reconcile.runs.live_planning import (
+from kafka_rebalance.reconcile.runs.plan_request import (
     PlanInputs,
     known_loads,
     make_plan,

@@ -1,4 +1,4 @@
-"""Reads the live cluster and has it planned."""
+"""Builds the planner's request from the selected partitions and their sizes, and has it planned."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from kafka_rebalance.kafka.ports import ClusterInfo
 from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reconcile.runs.assignment_lists import AssignmentLists
-from kafka_rebalance.reconcile.runs.live_planning import PlanInputs, make_plan, refuse_stale
+from kafka_rebalance.reconcile.runs.plan_request import PlanInputs, make_plan, refuse_stale
 from kafka_rebalance.reconcile.state.selection import select
 
 INFO = ClusterInfo("c", {BrokerId(b): Broker(BrokerId(b)) for b in range(1, 5)})

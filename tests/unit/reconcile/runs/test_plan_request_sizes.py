@@ -7,7 +7,7 @@ from tests.fakes.operator_in_memory import OperatorInMemory
 from kafka_rebalance.kafka.ports import LogDir
 from kafka_rebalance.model.load import LoadModel, PartitionLoad
 from kafka_rebalance.model.topology import TopicPartition
-from kafka_rebalance.reconcile.runs.live_planning import known_loads
+from kafka_rebalance.reconcile.runs.plan_request import known_loads
 
 T0, U0 = TopicPartition("t", 0), TopicPartition("u", 0)
 
