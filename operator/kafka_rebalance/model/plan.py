@@ -67,7 +67,7 @@ class Certificate:
 
     @classmethod
     def of(cls, moves: int, lower_bound: int) -> Certificate:
-        """The certificate of a plan with full balance and this number of replica moves."""
+        """Optimal if the number of moves reaches the bound; the caller has proved everything else."""
         return cls(lower_bound, optimal=moves == lower_bound)
 
 

@@ -36,16 +36,25 @@ _EFFORT = 2_000
 
 @dataclass(frozen=True)
 class ReplicaSets:
-    """Which brokers hold each partition, with the proof."""
+    """Which brokers hold each partition, and what is proved of their moves."""
 
     copies: Copies
     certificate: Certificate
 
     @classmethod
-    def of(cls, copies: Copies, lower_bound: int | None = None) -> ReplicaSets:
-        """The fairest placement there is. ``lower_bound`` None: it is proved to make the fewest moves."""
-        moves = copies.moves()
-        return cls(copies, Certificate.of(moves, moves if lower_bound is None else lower_bound))
+    def proved_fewest(cls, copies: Copies) -> ReplicaSets:
+        """The fairest placement there is, proved to make the fewest moves."""
+        return cls.with_bound(copies, copies.moves())
+
+    @classmethod
+    def with_bound(cls, copies: Copies, bound: int) -> ReplicaSets:
+        """The fairest placement there is. None that is as fair makes fewer moves than ``bound``."""
+        return cls(copies, Certificate.of(copies.moves(), bound))
+
+    @classmethod
+    def unproved(cls, copies: Copies) -> ReplicaSets:
+        """A placement of which nothing is proved: there may be a fairer one."""
+        return cls(copies, Certificate(0, optimal=False))
 
 
 def fewest_moves(instance: Instance) -> ReplicaSets:
@@ -58,7 +67,7 @@ def fewest_moves(instance: Instance) -> ReplicaSets:
 
 def _by_flow(instance: Instance, fair: Ints) -> ReplicaSets:
     copies = Copies.placed(instance, place(instance, fair))
-    return ReplicaSets.of(copies)
+    return ReplicaSets.proved_fewest(copies)
 
 
 def _fast(instance: Instance, fair: Ints) -> ReplicaSets | None:
@@ -71,7 +80,7 @@ def _fast(instance: Instance, fair: Ints) -> ReplicaSets | None:
     if instance.rack_excess.any() or int(instance.eligible.sum()) > MOST_BROKERS:
         return None
     if _nothing_to_do(instance, fair):
-        return ReplicaSets.of(Copies(instance, np.zeros(0, dtype=np.int64)))
+        return ReplicaSets.proved_fewest(Copies(instance, np.zeros(0, dtype=np.int64)))
     plan = outline(instance, fair)
     copies = construct(instance, plan)
     met = copies.moves() == plan.lower_bound and bool((copies.counts() == plan.target).all())
@@ -80,9 +89,11 @@ def _fast(instance: Instance, fair: Ints) -> ReplicaSets | None:
     if not proved and (len(instance.broker_of_slot) <= EXACT or not as_fair):
         return None
     copies.tidy()
+    if proved:
+        return ReplicaSets.proved_fewest(copies)
     # With fixed replicas an outline can be fairer than any placement; its moves then are no bound.
     reached = square_sum(instance.fixed_replicas + plan.target) == square_sum(instance.fixed_replicas + fair)
-    return ReplicaSets.of(copies, None if proved else plan.lower_bound if reached else 0)
+    return ReplicaSets.with_bound(copies, plan.lower_bound if reached else 0)
 
 
 def _nothing_to_do(instance: Instance, fair: Ints) -> bool:

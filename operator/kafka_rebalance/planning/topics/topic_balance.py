@@ -14,7 +14,6 @@ from dataclasses import replace
 import numpy as np
 
 from kafka_rebalance.model.goals import Balance, RackAwareness
-from kafka_rebalance.model.plan import Certificate
 from kafka_rebalance.planning.problem.balance import fair_counts
 from kafka_rebalance.planning.problem.copies import Copies
 from kafka_rebalance.planning.problem.flow import even_square_sum, square_sum
@@ -79,7 +78,7 @@ def _choices(instance: Instance) -> int:
 def _by_flow(instance: Instance, balance: Balance) -> ReplicaSets:
     placed, proved = place_by_topic(instance, balance)
     copies = Copies.placed(instance, placed)
-    return ReplicaSets.of(copies, None if proved else 0)
+    return ReplicaSets.proved_fewest(copies) if proved else ReplicaSets.with_bound(copies, 0)
 
 
 def _each_alone(instance: Instance) -> ReplicaSets:
@@ -91,7 +90,7 @@ def _each_alone(instance: Instance) -> ReplicaSets:
         broker_of[slots] = alone.copies.broker_of_slot
         lower_bound += alone.certificate.lower_bound
         totals += alone.copies.counts() - np.bincount(part.broker_of_slot, minlength=instance.brokers)
-    return ReplicaSets.of(Copies.of_lists(instance, broker_of), lower_bound)
+    return ReplicaSets.with_bound(Copies.of_lists(instance, broker_of), lower_bound)
 
 
 def _by_outline(instance: Instance, balance: Balance) -> ReplicaSets:
@@ -110,7 +109,7 @@ def _by_outline(instance: Instance, balance: Balance) -> ReplicaSets:
             lower_bound, met = lower_bound + bound, met and not missed
         broker_of[slots] = copies.broker_of_slot
     copies = Copies.of_lists(instance, broker_of)
-    return ReplicaSets.of(copies, lower_bound) if met else ReplicaSets(copies, Certificate(0, optimal=False))
+    return ReplicaSets.with_bound(copies, lower_bound) if met else ReplicaSets.unproved(copies)
 
 
 def _filled(part: Instance, plan: Outline) -> Copies:
