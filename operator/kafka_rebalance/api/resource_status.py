@@ -92,10 +92,13 @@ class PlanStatus(ApiModel):
     partitions: Count = Field(description="Partitions that the plan changes.")
     replica_moves: Count = Field(description="Replicas to place on a broker that does not hold the partition.")
     lower_bound: Count = Field(
-        description="Proven lower bound: no plan of this strategy has fewer replica moves. Generate and Assignment: "
-        "the moves that exactly this assignment takes."
+        description="Proven: no plan that balances as well as this one, for the partitions that were not in flight, "
+        "has fewer replica moves. 0: nothing is proven. Generate and Assignment: the moves of exactly these lists."
     )
-    optimal: bool = Field(description="true: replicaMoves is proven to be minimal.")
+    optimal: bool = Field(
+        description="true: replicaMoves is proven to be minimal; with a movement budget, also that no plan within it "
+        "balances better. Always false for Generate and Assignment with moves."
+    )
     before: SpreadStatus | None = Field(default=None, description="Replicas per broker before the plan.")
     after: SpreadStatus | None = Field(default=None, description="Replicas per broker after the plan.")
     budget_reached: bool | None = Field(
