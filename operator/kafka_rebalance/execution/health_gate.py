@@ -119,7 +119,7 @@ def _membership_settled(case: _Case) -> Closed | None:
     seen = [f"{_brokers(who)} {verb}" for verb, who in moves.items() if who]
     if not seen:
         return None
-    # Without the seconds elapsed: the message must not change in every tick.
+    # Without the seconds elapsed: the message must not change in every round.
     message = f"{' and '.join(seen)}: new steps wait until the set of brokers has been the same for {settle:g} s"
     return Closed(Reason.MEMBERSHIP_CHANGED, message)
 

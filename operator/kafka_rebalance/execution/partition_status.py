@@ -39,9 +39,9 @@ class Direction(StrEnum):
 class PartitionMove:
     """One partition's replica lists: before the run, when the plan was made, and as planned.
 
-    ``origin`` and ``planned_from`` differ only after another plan of the same run was superseded. ``origin_leader`` led
-    the partition when the origin was recorded; None: not known. ``elects``: the list stays and its first replica is
-    elected. If the list stays without an election, the partition is only kept for a rollback.
+    ``origin`` and ``planned_from`` differ if an earlier plan, or a run that was taken over, moved the partition.
+    ``origin_leader`` led the partition when the origin was recorded; None: not known. ``elects``: the list stays and
+    its first replica is elected. If the list stays without an election, the partition is only kept for a rollback.
     """
 
     tp: TopicPartition
@@ -67,18 +67,20 @@ class PartitionMove:
 class MovePhase(StrEnum):
     """How far a partition is."""
 
-    DONE = "Done"
-    IN_FLIGHT = "InFlight"
-    READY = "Ready"
-    WAITING = "Waiting"
-    SKIPPED = "Skipped"
+    DONE = "Done"  # where the run is going; no call is left
+    IN_FLIGHT = "InFlight"  # a step of the move is in progress
+    READY = "Ready"  # a call or a cancellation may be sent
+    WAITING = "Waiting"  # no call may be sent now; the reason says why
+    SKIPPED = "Skipped"  # left alone for the rest of the run
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatus:
     """The status of one partition. ``step``: the list that its step leads to; ``call``: what may be sent now.
 
-    ``reason`` and ``message``: what it waits for, in flight too, or why it is skipped.
+    ``reason`` and ``message``: what it waits for, in flight too, or why it is skipped. ``cancel``: the reassignment in
+    flight is to be cancelled. ``started``: a step may have been sent: it is in flight, or the list is not the one it
+    started from. ``leader_movement``: the step counts towards KIP-435's L.
     """
 
     phase: MovePhase
@@ -93,7 +95,7 @@ class PartitionStatus:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What was read in this tick.
+    """What was read in this round.
 
     ``gone``: partitions that several readings in a row did not show, so they are deleted. ``min_insync``: the effective
     value by topic; without it no replica is dropped. ``restarting``: brokers that are not live since just now.
@@ -126,7 +128,7 @@ def judge(
     if direction is Direction.FORWARD and move.elects and state.replicas != move.target:
         return _skip(Reason.DRIFTED, f"another tool changed its replicas: {replicas} is not the list planned from")
     if direction is Direction.FORWARD and not move.elects and move.origin == move.planned_from == move.target:
-        return PartitionStatus(MovePhase.DONE)  # only an earlier plan moved it, and never started to
+        return PartitionStatus(MovePhase.DONE)  # an earlier plan named it, and no step was sent
     return _judge_at_rest(move, state, seen, direction, parallel_replicas, paused=paused)
 
 

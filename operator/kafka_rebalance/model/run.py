@@ -1,7 +1,7 @@
 """What is stored beside the plan: the run, and each partition as it was before the run.
 
-A *run* opens with the first submission after creation or after success and closes at success, or when its rollback is
-over. Superseding the plan within a run keeps its origins.
+A *run* opens when its plan is stored, and starts when its first order is about to be sent. It closes at success, after
+a rollback or undo, when abandoned, or when taken over. Superseding the plan within a run keeps its origins.
 """
 
 from __future__ import annotations
@@ -81,5 +81,5 @@ class Run:
 
     @property
     def open(self) -> bool:
-        """Whether something submitted may be neither finished nor undone."""
+        """Whether the run has not been closed; it may not have started."""
         return self.closed_at is None

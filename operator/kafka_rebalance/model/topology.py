@@ -71,7 +71,10 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """What was read in one tick. ``brokers`` holds the live ones only; ``partitions`` those that were asked for."""
+    """As last read: what moves in this round, the rest up to half a minute ago.
+
+    ``brokers`` holds the live ones only; ``partitions`` those that were asked for.
+    """
 
     cluster_id: str
     brokers: Mapping[BrokerId, Broker]

@@ -1,8 +1,9 @@
 """One round of an engine: observe, decide, act, report.
 
 The order within a round is the safety argument: finalizer seen on the object, plan and origins stored, run opened,
-throttle ledger written, throttle set, and only then a partition is submitted. If the operator is killed between any two
-of these, the next round finds the same resource, stores and Kafka, and goes on from there.
+brokers cordoned, orders confirmed by a second look, the start recorded before the first order, throttle ledger written,
+throttle set, and only then a copy is submitted. If the operator is killed between any two of these, the next round
+finds the same resource, stores and Kafka, and goes on from there.
 
 This module alone replaces the ``assessment`` of a rebalance, with what the deciding functions return.
 """

@@ -1,7 +1,7 @@
 """From a resource to its open run and out again, as far as that needs no Kafka: finalizer, loading, teardown, closing.
 
 Each step is stored before the next begins, and each begins by looking at what is stored. A rebalance's ``record`` and
-``memory`` are replaced in this room only, the record right after each write to the store.
+``memory`` are replaced in this package only, the record right after each write to the store.
 """
 
 from __future__ import annotations

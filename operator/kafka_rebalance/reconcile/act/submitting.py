@@ -1,4 +1,4 @@
-"""Sends what was decided to Kafka. An order that is lost or refused is not sent again here: the next tick looks."""
+"""Sends what was decided to Kafka. An order that is lost or refused is not sent again here: the next round looks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def at_once(orders: Orders, cluster: ClusterState) -> Orders:
 
 
 def copies(orders: Orders, cluster: ClusterState, uncovered: Collection[tuple[str, str]] | None) -> Orders:
-    """The part that copies, without partitions whose throttle is not in place yet: they wait for the next tick.
+    """The part that copies, without partitions whose throttle is not in place yet: they wait for the next round.
 
     ``uncovered``: topic and ``partition:broker`` of each replica that is to be throttled and is not; None: nothing is.
     """

@@ -49,7 +49,10 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one round saw. ``fresh``: the partitions that were read in this round."""
+    """What one round saw. ``fresh``: the partitions that were read in this round.
+
+    The partitions of ``observation`` are live: later readings of the observer update them.
+    """
 
     observation: Observation
     changes: Changes
@@ -175,7 +178,7 @@ class Observer:
         return Look(observation, Changes(frozenset(changed | gone), before, self._reading), frozenset(fresh))
 
     async def look_again(self, tps: Collection[TopicPartition]) -> Changes:
-        """Read the topics of these partitions now. The last look shows what they are."""
+        """Read the topics of these partitions now. The partitions of the last look are updated in place."""
         before = self._begin_reading()
         return Changes(frozenset(await self._read_topics_of(tps)), before, self._reading)
 

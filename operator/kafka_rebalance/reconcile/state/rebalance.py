@@ -1,4 +1,4 @@
-"""One KafkaRebalance as the engine holds it: four values, each replaced as a whole and by one room.
+"""One KafkaRebalance as the engine holds it: four values, each replaced as a whole and by one package.
 
 ``desired`` is replaced where the API server has sent the resource (``Rebalance.see``), ``record`` and ``memory`` in
 ``reconcile.act``, ``assessment`` in ``reconcile.rounds``. A watch event may replace ``desired`` during any await: what

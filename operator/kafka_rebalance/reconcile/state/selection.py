@@ -1,4 +1,4 @@
-"""Which partitions a spec selects, and why a plan is empty. Pure."""
+"""Which partitions a spec selects. Pure."""
 
 from __future__ import annotations
 
