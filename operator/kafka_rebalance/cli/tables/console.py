@@ -28,11 +28,11 @@ def plain_table(*headers: str, padding: tuple[int, ...] = (0, 3, 0, 0)) -> Table
     return Table(*(Column(header, overflow="fold") for header in headers), box=None, padding=padding)  # type: ignore[arg-type]
 
 
-class _Dumper(yaml.SafeDumper):
+class _ReasonDumper(yaml.SafeDumper):
     """Prints a Reason, say, as the text that it is."""
 
 
-_Dumper.add_multi_representer(StrEnum, lambda dumper, value: dumper.represent_str(str(value)))
+_ReasonDumper.add_multi_representer(StrEnum, lambda dumper, value: dumper.represent_str(str(value)))
 
 
 def print_document(document: dict[str, Any], output: str) -> None:
@@ -40,4 +40,4 @@ def print_document(document: dict[str, Any], output: str) -> None:
     if output == "json":
         click.echo(json.dumps(document))
     else:
-        click.echo(yaml.dump(document, Dumper=_Dumper, sort_keys=False), nl=False)
+        click.echo(yaml.dump(document, Dumper=_ReasonDumper, sort_keys=False), nl=False)
