@@ -29,9 +29,13 @@ class Ceiling:
     rate: int
     asked: Mapping[str, int]
 
-    def holds(self, asked: Mapping[str, RequestedRate]) -> bool:
-        """Whether none of those claims asks for another rate now. New and finished claims change nothing."""
-        return all(asked[claim].rate == rate for claim, rate in self.asked.items() if claim in asked)
+    def holds(self, asked: Mapping[str, RequestedRate], claims: Collection[str]) -> bool:
+        """Whether none of those claims asks for another rate now, or for none.
+
+        ``claims``: all claims on the broker now. New and finished claims change nothing.
+        """
+        still = {claim: rate for claim, rate in self.asked.items() if claim in claims}
+        return all(claim in asked and asked[claim].rate == rate for claim, rate in still.items())
 
 
 @dataclass(frozen=True, slots=True)

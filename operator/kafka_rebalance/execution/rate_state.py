@@ -6,7 +6,7 @@ state says what this process knows, so it begins at UNKNOWN after a restart.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -136,10 +136,15 @@ def transition(state: RateState, event: RateWritten | RateRead, now: float) -> T
             return Transition(state, RateAction.STRIKE if _is_over(state, event, now) else RateAction.RESTORE)
 
 
-def row_to_write(row: RateRecord, rate: int, state: RateState, asked: Mapping[str, RequestedRate]) -> RateRecord:
-    """The ledger row to save before writing ``rate``, or the ceiling if one holds: ``applied`` is what to write."""
+def row_to_write(
+    row: RateRecord, rate: int, state: RateState, asked: Mapping[str, RequestedRate], claims: Collection[str]
+) -> RateRecord:
+    """The ledger row to save before writing ``rate``, or the ceiling if one holds: ``applied`` is what to write.
+
+    ``claims``: all claims on the broker, with those that ask for no rate there.
+    """
     if row.ceiling is not None:
-        holds = row.ceiling.holds(asked)
+        holds = row.ceiling.holds(asked, claims)
         row, rate = (row, min(rate, row.ceiling.rate)) if holds else (replace(row, ceiling=None), rate)
     if rate not in row.written:
         # Once a rate was read back, no write before it can still take effect.

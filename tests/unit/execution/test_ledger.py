@@ -154,12 +154,14 @@ class TestCeiling:
             ({"a": 50, "c": 10}, True),
             ({"a": 60, "b": 80}, False),
             ({"c": 10}, True),
+            ({"a": 50, "b": None}, False),
         ],
     )
     def test_it_holds_until_somebody_who_was_there_asks_otherwise(self, asked, holds):
-        """A claim that appears or goes does not change a spec."""
+        """A claim that appears or goes does not change a spec; one that stays and asks for no rate any more does."""
         ceiling = Ceiling(5, {"a": 50, "b": 80})
-        assert ceiling.holds({name: RequestedRate(rate) for name, rate in asked.items()}) is holds
+        rates = {name: RequestedRate(rate) for name, rate in asked.items() if rate is not None}
+        assert ceiling.holds(rates, asked) is holds
 
 
 class TestRemainingAfter:
