@@ -169,7 +169,9 @@ def _read_claimed(
         return Transition(replace(state, doubt=Doubt(value, before if stale else row.applied)))
     if stale:
         return Transition(RateState(state.unanswered_at, RatePhase.OVERWRITTEN if was_read else RatePhase.UNKNOWN))
-    owner = Before(None if value is None else str(value), dynamic=value is not None)
+    # Without a value of its own the broker has the static rate or the default of all brokers again.
+    uncovered = Before(None, dynamic=False) if row.before.dynamic else row.before
+    owner = uncovered if value is None else Before(str(value), dynamic=True)
     if value is not None and value < row.applied:
         ceiling = Ceiling(value, {claim: one.rate for claim, one in asked.items()})
         braked = RateState(state.unanswered_at, RatePhase.IN_PLACE, value)

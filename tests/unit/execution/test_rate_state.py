@@ -136,6 +136,13 @@ class TestReadWhileClaimed:
         assert twice(IN_PLACE, 700, row).row.basis == Before("700", dynamic=True)
         assert twice(IN_PLACE, 3, row).row.basis is None
 
+    def test_a_deleted_rate_uncovers_the_static_replication_throttle(self):
+        """A throttle of the broker's file, or of all brokers, applies again and still counts."""
+        row = replace(ROW, before=Before("900", dynamic=False), owner=Before("3", dynamic=True))
+        found = twice(IN_PLACE, None, row).row
+        assert (found.owner, found.replication) == (row.before, 900)
+        assert twice(IN_PLACE, None, replace(row, basis=Before("700", dynamic=True))).row.replication == 900
+
     @EVERY
     def test_before_any_rate_is_on_record(self, state):
         """There is no value to compare with."""
