@@ -104,7 +104,7 @@ def transition(state: RateState, event: RateWritten | RateRead, now: float) -> T
     ============================ ===================================== ======================= ============
     any                          write answered                        WRITTEN                 NOTHING
     any                          write not answered                    UNKNOWN                 NOTHING
-    RESTORED                     claimed: expected rate read           RESTORED, with the rate NOTHING
+    RESTORED                     claimed: expected rate read           RESTORED, rate unknown  NOTHING
     any other                    claimed: expected rate read           IN_PLACE                NOTHING
     any                          claimed: another value, first time    the same, with a doubt  NOTHING
     IN_PLACE, OVERWRITTEN        claimed: same value again, stale      OVERWRITTEN             NOTHING
@@ -159,9 +159,10 @@ def _read_claimed(
     if row.applied is None:
         return Transition(state)
     if value is not None and value == (row.applied if state.rate is None else state.rate):
-        restored = state.phase is RatePhase.RESTORED
-        phase = RatePhase.RESTORED if restored else RatePhase.IN_PLACE
-        return Transition(RateState(state.unanswered_at, phase, value))
+        if state.phase is RatePhase.RESTORED:
+            # Our rate before the restore, read late: it is not in place, and has to be written again.
+            return Transition(RateState(state.unanswered_at, RatePhase.RESTORED))
+        return Transition(RateState(state.unanswered_at, RatePhase.IN_PLACE, value))
     was_read = state.phase in {RatePhase.IN_PLACE, RatePhase.OVERWRITTEN}
     stale = value in row.written or (value == row.clean and not was_read)
     if state.doubt is None or state.doubt.value != value:

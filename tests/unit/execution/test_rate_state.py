@@ -64,9 +64,10 @@ class TestWritten:
 class TestReadWhileClaimed:
     @EVERY
     def test_the_expected_rate(self, state):
-        """Read back; after a restore it is our rate read late, or an equal value: the phase stays RESTORED."""
-        phase = RatePhase.RESTORED if state is RESTORED else RatePhase.IN_PLACE
-        assert read(state, 50) == Transition(RateState(0.0, phase, 50))
+        """Read back; after a restore the reading is late, so our rate has to be written again."""
+        expected = RESTORED if state is RESTORED else RateState(0.0, RatePhase.IN_PLACE, 50)
+        assert read(state, 50) == Transition(expected)
+        assert expected.must_write(50) is (state is RESTORED)
 
     def test_what_is_known_to_be_set_is_expected_before_the_ledger(self):
         """An emergency brake stays: its rate is read again and again."""
