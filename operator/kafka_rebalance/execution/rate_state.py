@@ -136,9 +136,7 @@ def transition(state: RateState, event: RateWritten | RateRead, now: float) -> T
             return Transition(state, RateAction.STRIKE if _is_over(state, event, now) else RateAction.RESTORE)
 
 
-def row_to_write(
-    row: RateRecord, rate: int, state: RateState, asked: Mapping[str, RequestedRate], claims: Collection[str]
-) -> RateRecord:
+def row_to_write(row: RateRecord, rate: int, asked: Mapping[str, RequestedRate], claims: Collection[str]) -> RateRecord:
     """The ledger row to save before writing ``rate``, or the ceiling if one holds: ``applied`` is what to write.
 
     ``claims``: all claims on the broker, with those that ask for no rate there.
@@ -146,11 +144,7 @@ def row_to_write(
     if row.ceiling is not None:
         holds = row.ceiling.holds(asked, claims)
         row, rate = (row, min(rate, row.ceiling.rate)) if holds else (replace(row, ceiling=None), rate)
-    if rate not in row.written:
-        # Once a rate was read back, no write before it can still take effect.
-        possible = {state.rate} if state.phase is RatePhase.IN_PLACE else row.written
-        row = replace(row, written=frozenset({rate, *(possible & row.written)}))
-    return replace(row, applied=rate)
+    return replace(row, applied=rate, written=row.written | {rate})
 
 
 def _read_claimed(
