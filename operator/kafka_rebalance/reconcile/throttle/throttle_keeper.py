@@ -166,7 +166,8 @@ class ThrottleKeeper:
     def restored(self, topics: Collection[str], brokers: Collection[BrokerId]) -> bool:
         """Whether nothing unclaimed is left on these topics and on these brokers, which must be live."""
         keep, kept = protected(self._entries, self._cache.ledger, self._unclaimed)
-        left = finished_topics(self._cache.ledger, keep) & set(topics)
+        stale = stale_entries(self._cache.ledger, keep)
+        left = (finished_topics(self._cache.ledger, keep) | set(stale)) & set(topics)
         return not left and not set(finished_rates(self._cache.ledger, self._wanted, kept)) & set(brokers)
 
     def in_place(self, broker: BrokerId) -> dict[str, tuple[int, str]]:

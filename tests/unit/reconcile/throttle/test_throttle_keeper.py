@@ -152,6 +152,23 @@ class TestSilentBrokers:
         assert cluster.keeper.ledger_empty
 
 
+class TestRestored:
+    def test_not_while_entries_are_left_in_a_list_that_others_use(self, cluster, monkeypatch):
+        """The topic stays on record for the other claim; the entries of the ended one still have to go."""
+        other = {"b": Claim(Rates(50, 40), frozenset(ALIVE), {"t": frozenset({"1:1"})}, {})}
+        cluster.ticks(claim() | other)
+
+        async def silent(changes):
+            return {}
+
+        with monkeypatch.context() as patched:
+            patched.setattr(cluster.kafka, "alter_topic_configs", silent)
+            cluster.tick(other)
+            assert not cluster.keeper.restored({"t"}, ALIVE)
+        cluster.tick(other)
+        assert cluster.keeper.restored({"t"}, ALIVE)
+
+
 class TestLateWrites:
     """A broker that hangs answers nothing, and executes its requests in order when it continues."""
 
