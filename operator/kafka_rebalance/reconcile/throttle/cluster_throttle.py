@@ -169,6 +169,7 @@ class ClusterThrottle:
             found[rebalance.uid] = replace(
                 wanted,
                 brokers=0 if finished else self._keeper.brokers_in_place(brokers),
+                brokers_pending=0 if finished else self._keeper.brokers_pending(brokers, cluster.brokers),
                 bound_by=self._bound_by(rebalance.desired, wanted.source, brokers),
                 relieved=claims.relieved.get(rebalance.uid, 0),
                 refused=self._keeper.refusals(brokers),

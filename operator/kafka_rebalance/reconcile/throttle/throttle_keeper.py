@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.ledger import finished_rates, finished_topics, protected, stale_entries, with_foreign
 from kafka_rebalance.execution.reassignment_throttle import (
+    RATE_NAMES,
     RATE_OF,
     Claim,
     Entries,
@@ -177,6 +178,11 @@ class ThrottleKeeper:
     def brokers_in_place(self, brokers: Iterable[BrokerId]) -> int:
         """How many of the brokers have every rate that they should have, or a lower one."""
         return sum(bool(self._rates.in_place(broker)) and self._rates.is_ready(broker) for broker in brokers)
+
+    def brokers_pending(self, brokers: Iterable[BrokerId], alive: Collection[BrokerId]) -> int:
+        """How many of the brokers that are live should have a rate and have not accepted it yet."""
+        asked = [b for b in brokers if b in alive and any(self._wanted.asked(b, name) for name in RATE_NAMES)]
+        return len(asked) - self.brokers_in_place(asked)
 
     def refusals(self, brokers: Collection[BrokerId] | None = None) -> str:
         """KIP-542's configuration errors, on these brokers or on all; empty where there are none."""

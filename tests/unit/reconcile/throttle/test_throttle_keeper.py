@@ -123,10 +123,13 @@ class TestSilentBrokers:
         assert cluster.tick(claim()) == {("t", "0:2")}
         assert cluster.kafka.rates(ONE) == ("50", "40")
         assert "broker 2" in cluster.keeper.trouble
+        assert cluster.keeper.brokers_pending(ALIVE, ALIVE) == 1
+        assert cluster.keeper.brokers_pending(ALIVE, [ONE]) == 0
         cluster.kafka.silent = set()
         cluster.now += 60
         assert cluster.tick(claim()) == frozenset()
         assert cluster.kafka.rates(TWO) == ("50", "40")
+        assert cluster.keeper.brokers_pending(ALIVE, ALIVE) == 0
 
     def test_it_is_asked_ever_more_seldom(self, cluster):
         """The interval doubles up to one minute."""
