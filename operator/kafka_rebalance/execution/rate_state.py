@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from kafka_rebalance.execution.ledger import Before, Ceiling, RateRecord
+from kafka_rebalance.execution.ledger import Before, EmergencyBrake, RateRecord
 from kafka_rebalance.execution.reassignment_throttle import RequestedRate
 
 LATE_SECONDS = 30.0
@@ -31,10 +31,10 @@ class RateAction(StrEnum):
     """What the caller has to do about a reading."""
 
     NOTHING = "Nothing"
-    SAVE_CEILING = "SaveCeiling"  # somebody lowered the rate: save the row; no write follows
+    SAVE_BRAKE = "SaveBrake"  # somebody lowered the rate: save the row; no write follows
     SAVE_REVERT = "SaveRevert"  # somebody deleted or raised the rate: count a revert, save the row; a write follows
     RESTORE = "Restore"  # write what the ledger says was there before
-    STRIKE = "Strike"  # nothing of ours is left: strike the row off the ledger
+    FORGET = "Forget"  # nothing of ours is left: strike the row off the ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +109,10 @@ def transition(state: RateState, event: RateWritten | RateRead, now: float) -> T
     any                          claimed: another value, first time    the same, with a doubt  NOTHING
     IN_PLACE, OVERWRITTEN        claimed: same value again, stale      OVERWRITTEN             NOTHING
     UNKNOWN, WRITTEN, RESTORED   claimed: same value again, stale      UNKNOWN                 NOTHING
-    any                          claimed: same value again, lower      IN_PLACE                SAVE_CEILING
+    any                          claimed: same value again, lower      IN_PLACE                SAVE_BRAKE
     any                          claimed: same again, gone or higher   UNKNOWN                 SAVE_REVERT
     any                          unclaimed: still ours, or may be      the same                RESTORE
-    any                          unclaimed: original or foreign value  the same                STRIKE
+    any                          unclaimed: original or foreign value  the same                FORGET
     any                          restore answered                      RESTORED                NOTHING
     RESTORED                     restore not answered                  RESTORED                NOTHING
     any other                    restore not answered                  UNKNOWN                 NOTHING
@@ -133,53 +133,55 @@ def transition(state: RateState, event: RateWritten | RateRead, now: float) -> T
         case RateRead() if event.asked:
             return _read_claimed(state, event.value, event.row, event.asked)
         case RateRead():
-            return Transition(state, RateAction.STRIKE if _is_over(state, event, now) else RateAction.RESTORE)
+            return Transition(state, RateAction.FORGET if _is_over(state, event, now) else RateAction.RESTORE)
 
 
 def row_to_write(row: RateRecord, rate: int, asked: Mapping[str, RequestedRate], claims: Collection[str]) -> RateRecord:
-    """The ledger row to save before writing ``rate``, or the ceiling if one holds: ``applied`` is what to write.
+    """The ledger row to save before writing ``rate``, or the emergency brake if one holds.
 
-    ``claims``: all claims on the broker, with those that ask for no rate there.
+    ``intended`` of the row is what to write. ``claims``: all claims on the broker, with or without a rate there.
     """
-    if row.ceiling is not None:
-        holds = row.ceiling.holds(asked, claims)
-        row, rate = (row, min(rate, row.ceiling.rate)) if holds else (replace(row, ceiling=None), rate)
-    return replace(row, applied=rate, written=row.written | {rate})
+    if row.brake is not None:
+        holds = row.brake.holds(asked, claims)
+        row, rate = (row, min(rate, row.brake.rate)) if holds else (replace(row, brake=None), rate)
+    return replace(row, intended=rate, possibly_ours=row.possibly_ours | {rate})
 
 
 def _read_claimed(
     state: RateState, value: int | None, row: RateRecord, asked: Mapping[str, RequestedRate]
 ) -> Transition:
-    if row.applied is None:
+    if row.intended is None:
         return Transition(state)
-    if value is not None and value == (row.applied if state.rate is None else state.rate):
+    if value is not None and value == (row.intended if state.rate is None else state.rate):
         if state.phase is RatePhase.RESTORED:
             # Our rate before the restore, read late: it is not in place, and has to be written again.
             return Transition(RateState(state.unanswered_at, RatePhase.RESTORED))
         return Transition(RateState(state.unanswered_at, RatePhase.IN_PLACE, value))
     was_read = state.phase in {RatePhase.IN_PLACE, RatePhase.OVERWRITTEN}
-    stale = value in row.written or (value == row.clean and not was_read)
+    stale = value in row.possibly_ours or (value == row.value_when_restored and not was_read)
     if state.doubt is None or state.doubt.value != value:
         before = state.doubt.blocks if state.doubt is not None else None
-        return Transition(replace(state, doubt=Doubt(value, before if stale else row.applied)))
+        return Transition(replace(state, doubt=Doubt(value, before if stale else row.intended)))
     if stale:
         return Transition(RateState(state.unanswered_at, RatePhase.OVERWRITTEN if was_read else RatePhase.UNKNOWN))
     # Without a value of its own the broker has the static rate or the default of all brokers again.
-    uncovered = Before(None, dynamic=False) if row.before.dynamic else row.before
-    owner = uncovered if value is None else Before(str(value), dynamic=True)
-    if value is not None and value < row.applied:
-        ceiling = Ceiling(value, {claim: one.rate for claim, one in asked.items()})
+    uncovered = Before(None, dynamic=False) if row.original.dynamic else row.original
+    set_by_others = uncovered if value is None else Before(str(value), dynamic=True)
+    if value is not None and value < row.intended:
+        brake = EmergencyBrake(value, {claim: one.rate for claim, one in asked.items()})
         braked = RateState(state.unanswered_at, RatePhase.IN_PLACE, value)
-        return Transition(braked, RateAction.SAVE_CEILING, replace(row, owner=owner, ceiling=ceiling))
+        return Transition(braked, RateAction.SAVE_BRAKE, replace(row, set_by_others=set_by_others, brake=brake))
     # Where replication has a throttle besides ours, this value is that throttle from now on.
-    basis = owner if row.replication is not None else row.basis
-    reverted = replace(row, owner=owner, basis=basis, ceiling=None)
+    replication_set_by_others = set_by_others if row.replication is not None else row.replication_set_by_others
+    reverted = replace(
+        row, set_by_others=set_by_others, replication_set_by_others=replication_set_by_others, brake=None
+    )
     return Transition(RateState(state.unanswered_at), RateAction.SAVE_REVERT, reverted)
 
 
 def _is_over(state: RateState, read: RateRead, now: float) -> bool:
     """Whether the value is the original one and no write of ours can still arrive, or is somebody else's."""
-    if read.value != read.row.clean:
-        return read.value not in read.row.written
+    if read.value != read.row.value_when_restored:
+        return read.value not in read.row.possibly_ours
     may_arrive = state.rate is not None or now - state.unanswered_at < LATE_SECONDS
     return state.phase is RatePhase.RESTORED or not may_arrive

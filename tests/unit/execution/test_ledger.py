@@ -6,7 +6,7 @@ import pytest
 
 from kafka_rebalance.execution.ledger import (
     Before,
-    Ceiling,
+    EmergencyBrake,
     Ledger,
     RateRecord,
     covers_entries,
@@ -129,7 +129,7 @@ class TestUndo:
 
     def test_what_its_owner_made_of_it_is_restored(self):
         """Not the value from when the run began."""
-        record = RateRecord(Before("7", dynamic=True), owner=NOTHING)
+        record = RateRecord(Before("7", dynamic=True), set_by_others=NOTHING)
         assert record.to_restore == NOTHING
 
 
@@ -159,9 +159,9 @@ class TestCeiling:
     )
     def test_it_holds_until_somebody_who_was_there_asks_otherwise(self, asked, holds):
         """A claim that appears or goes does not change a spec; one that stays and asks for no rate any more does."""
-        ceiling = Ceiling(5, {"a": 50, "b": 80})
+        brake = EmergencyBrake(5, {"a": 50, "b": 80})
         rates = {name: RequestedRate(rate) for name, rate in asked.items() if rate is not None}
-        assert ceiling.holds(rates, asked) is holds
+        assert brake.holds(rates, asked) is holds
 
 
 class TestRemainingAfter:
@@ -190,7 +190,7 @@ class TestText:
         LEDGER,
         {
             (TWO, LEADER_RATE): RateRecord(
-                NOTHING, frozenset({9}), 4, Before("4", dynamic=True), NOTHING, Ceiling(4, {"a": 9})
+                NOTHING, frozenset({9}), 4, Before("4", dynamic=True), NOTHING, EmergencyBrake(4, {"a": 9})
             )
         },
     )
@@ -217,10 +217,10 @@ class TestText:
             lambda data: data.update(others=[["t"]]),
             lambda data: data.update(others=[[0, 0]]),
             lambda data: data["brokers"].update(x={}),
-            lambda data: data["brokers"]["1"][LEADER_RATE].pop("before"),
-            lambda data: data["brokers"]["1"][LEADER_RATE].update(written=["5"]),
-            lambda data: data["brokers"]["2"][LEADER_RATE].update(owner={}),
-            lambda data: data["brokers"]["2"][LEADER_RATE]["ceiling"].pop("asked"),
+            lambda data: data["brokers"]["1"][LEADER_RATE].pop("original"),
+            lambda data: data["brokers"]["1"][LEADER_RATE].update(possiblyOurs=["5"]),
+            lambda data: data["brokers"]["2"][LEADER_RATE].update(setByOthers={}),
+            lambda data: data["brokers"]["2"][LEADER_RATE]["brake"].pop("asked"),
             lambda data: data["topics"]["t"][LEADER_LIST].pop("dynamic"),
             lambda data: data["topics"]["t"].update({LEADER_LIST: "0:1"}),
             lambda data: data["entries"]["t"].update({LEADER_LIST: None}),
