@@ -72,7 +72,7 @@ class RateWritten:
     """We sent a rate to the broker, or the original value (None)."""
 
     rate: int | None
-    answered: bool
+    accepted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +102,8 @@ def transition(state: RateState, event: RateWritten | RateRead, now: float) -> T
     ============================ ===================================== ======================= ============
     State                        Event                                 Next state              Action
     ============================ ===================================== ======================= ============
-    any                          write answered                        WRITTEN                 NOTHING
-    any                          write not answered                    UNKNOWN                 NOTHING
+    any                          write accepted                        WRITTEN                 NOTHING
+    any                          write not accepted                    UNKNOWN                 NOTHING
     RESTORED                     claimed: expected rate read           RESTORED, rate unknown  NOTHING
     any other                    claimed: expected rate read           IN_PLACE                NOTHING
     any                          claimed: another value, first time    the same, with a doubt  NOTHING
@@ -113,9 +113,9 @@ def transition(state: RateState, event: RateWritten | RateRead, now: float) -> T
     any                          claimed: same again, gone or higher   UNKNOWN                 SAVE_REVERT
     any                          unclaimed: still ours, or may be      the same                RESTORE
     any                          unclaimed: original or foreign value  the same                FORGET
-    any                          restore answered                      RESTORED                NOTHING
-    RESTORED                     restore not answered                  RESTORED                NOTHING
-    any other                    restore not answered                  UNKNOWN                 NOTHING
+    any                          restore accepted                      RESTORED                NOTHING
+    RESTORED                     restore not accepted                  RESTORED                NOTHING
+    any other                    restore not accepted                  UNKNOWN                 NOTHING
     ============================ ===================================== ======================= ============
 
     The expected rate is the one known to be set, else the one on record. A value is stale if an earlier write of ours
@@ -123,10 +123,10 @@ def transition(state: RateState, event: RateWritten | RateRead, now: float) -> T
     doing, and believed at the second reading, because brokers show a write late.
     """
     match event:
-        case RateWritten(None, answered):
-            restored = answered or state.phase is RatePhase.RESTORED
+        case RateWritten(None, accepted):
+            restored = accepted or state.phase is RatePhase.RESTORED
             return Transition(RateState(state.unanswered_at, RatePhase.RESTORED if restored else RatePhase.UNKNOWN))
-        case RateWritten(rate, answered=True):
+        case RateWritten(rate, accepted=True):
             return Transition(RateState(state.unanswered_at, RatePhase.WRITTEN, rate))
         case RateWritten():
             return Transition(RateState(now))

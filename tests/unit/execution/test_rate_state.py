@@ -51,14 +51,14 @@ class TestWritten:
     def test_an_answered_write(self, state):
         """The rate counts as set; earlier doubts are dropped."""
         doubted = replace(state, doubt=Doubt(7, 50))
-        assert transition(doubted, RateWritten(60, answered=True), NOW) == Transition(
+        assert transition(doubted, RateWritten(60, accepted=True), NOW) == Transition(
             RateState(0.0, RatePhase.WRITTEN, 60)
         )
 
     @EVERY
     def test_an_unanswered_write(self, state):
         """The write may have reached the broker, or may still do so."""
-        assert transition(state, RateWritten(60, answered=False), NOW) == Transition(RateState(NOW))
+        assert transition(state, RateWritten(60, accepted=False), NOW) == Transition(RateState(NOW))
 
 
 class TestReadWhileClaimed:
@@ -191,7 +191,7 @@ class TestRestored:
     def test_an_answered_restore(self, state):
         """The time of the last unanswered write does not change."""
         started = replace(state, unanswered_at=5.0, doubt=Doubt(7, 50))
-        assert transition(started, RateWritten(None, answered=True), NOW) == Transition(
+        assert transition(started, RateWritten(None, accepted=True), NOW) == Transition(
             RateState(5.0, RatePhase.RESTORED)
         )
 
@@ -199,7 +199,7 @@ class TestRestored:
     def test_an_unanswered_restore(self, state):
         """An earlier restore that was answered still counts."""
         expected = RESTORED if state is RESTORED else UNKNOWN
-        assert transition(state, RateWritten(None, answered=False), NOW) == Transition(expected)
+        assert transition(state, RateWritten(None, accepted=False), NOW) == Transition(expected)
 
 
 class TestMustWrite:

@@ -228,7 +228,7 @@ class BrokerRates:
             self._note_answer(broker, None if problem is None else what)
             for change in sent:
                 rate = None if restoring else int(change.value)
-                self._next((broker, change.name), RateWritten(rate, answered=problem is None))
+                self._next((broker, change.name), RateWritten(rate, accepted=problem is None))
 
     def _note_answer(self, broker: BrokerId, problem: str | None) -> None:
         if problem is None:

@@ -57,7 +57,7 @@ class ThrottleKeeper:
         """Read the ledger once. Permanent("ThrottleLedgerDamaged") where it cannot be read: never guess."""
         await self._cache.load()
 
-    async def extend(
+    async def apply_claims(
         self,
         claims: Mapping[str, Claim],
         alive: Collection[BrokerId],
@@ -82,14 +82,14 @@ class ThrottleKeeper:
         await self._lists.append(self._entries)
         return frozenset(self._uncovered(alive))
 
-    async def shrink(
+    async def restore_unclaimed(
         self,
         alive: Collection[BrokerId],
         unclaimed: Mapping[TopicPartition, Replicas] | None = None,
         *,
         release_foreign: bool = True,
     ) -> None:
-        """Restore what the claims of the last ``extend`` no longer want.
+        """Restore what the claims of the last ``apply_claims`` no longer want.
 
         ``unclaimed``: partitions in flight without a claim, with their replicas; they stay throttled, except those that
         were claimed only because another tool reassigns them, if ``release_foreign``.
