@@ -53,13 +53,12 @@ def ledger_from_json(data: Any) -> Ledger:
 def _record_to_json(record: RateRecord) -> dict[str, Any]:
     brake = record.brake
     row = {
-        "original": _before_to_json(record.original),
-        "possiblyOurs": sorted(record.possibly_ours),
-        "intended": record.intended,
-        "setByOthers": record.set_by_others and _before_to_json(record.set_by_others),
-        "replicationSetByOthers": record.replication_set_by_others
-        and _before_to_json(record.replication_set_by_others),
-        "brake": brake and {"rate": brake.rate, "asked": dict(sorted(brake.asked.items()))},
+        "before": _before_to_json(record.original),
+        "written": sorted(record.possibly_ours),
+        "applied": record.intended,
+        "owner": record.set_by_others and _before_to_json(record.set_by_others),
+        "basis": record.replication_set_by_others and _before_to_json(record.replication_set_by_others),
+        "ceiling": brake and {"rate": brake.rate, "asked": dict(sorted(brake.asked.items()))},
     }
     return {name: value for name, value in row.items() if value is not None}
 
@@ -70,13 +69,13 @@ def _before_to_json(before: Before) -> dict[str, Any]:
 
 def _record(row: Any) -> RateRecord:
     fields = _mapping(row)
-    brake = _mapping(fields["brake"]) if "brake" in fields else None
+    brake = _mapping(fields["ceiling"]) if "ceiling" in fields else None
     return RateRecord(
-        _before(fields["original"]),
-        frozenset(_number(rate) for rate in _list(fields["possiblyOurs"])),
-        _number(fields["intended"]) if "intended" in fields else None,
-        _before(fields["setByOthers"]) if "setByOthers" in fields else None,
-        _before(fields["replicationSetByOthers"]) if "replicationSetByOthers" in fields else None,
+        _before(fields["before"]),
+        frozenset(_number(rate) for rate in _list(fields["written"])),
+        _number(fields["applied"]) if "applied" in fields else None,
+        _before(fields["owner"]) if "owner" in fields else None,
+        _before(fields["basis"]) if "basis" in fields else None,
         None if brake is None else _brake(brake),
     )
 
