@@ -61,7 +61,7 @@ class Reason(StrEnum):
         "Kafka would refuse the cancel now: all originals and all new replicas are offline",
     )
     SUPERSEDED = "Superseded", "the planning part of the spec changed and the plan in flight is being replaced"
-    APPLIED = "Applied", "the throttle was read back from the brokers"
+    APPLIED = "Applied", "every broker that the rebalance uses accepted the rate"
     PENDING = "Pending", "something has not been read back yet"
     UNLIMITED = "Unlimited", "the spec asks for full speed, so no throttle is set"
     RESTORED = "Restored", "the throttle was removed and what was there before is back"

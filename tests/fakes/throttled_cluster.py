@@ -32,8 +32,8 @@ class Cluster:
     def tick(self, claims, *, mode=Mode.ADDITIVE, elsewhere=None):
         async def once():
             await self.keeper.load()
-            uncovered = await self.keeper.extend(claims, ALIVE, mode, (), elsewhere)
-            await self.keeper.shrink(ALIVE, elsewhere)
+            uncovered = await self.keeper.apply_claims(claims, ALIVE, mode, (), elsewhere)
+            await self.keeper.restore_unclaimed(ALIVE, elsewhere)
             return uncovered
 
         self.now += 2

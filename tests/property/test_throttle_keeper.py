@@ -57,8 +57,8 @@ class Process:
         uncovered = frozenset()
         try:
             await self.keeper.load()
-            uncovered = await self.keeper.extend(claims, BROKERS)
-            await self.keeper.shrink(BROKERS)
+            uncovered = await self.keeper.apply_claims(claims, BROKERS)
+            await self.keeper.restore_unclaimed(BROKERS)
         except Killed:
             self.restart()
         self.kafka.calls_left = None

@@ -28,7 +28,7 @@ class ConditionType(StrEnum):
     REBALANCING = "Rebalancing"
     """Reports that steps are being submitted or are in flight."""
     THROTTLE_APPLIED = "ThrottleApplied"
-    """Reports that the throttle was read back from the brokers."""
+    """Reports that every broker that the rebalance uses accepted the rate."""
     SUCCEEDED = "Succeeded"
     """Reports that every partition of the plan was read back at its target."""
     APPROVED = "Approved"

@@ -23,44 +23,49 @@ class Before:
 
 
 @dataclass(frozen=True, slots=True)
-class Ceiling:
+class EmergencyBrake:
     """A rate that somebody set below ours, and what the claims asked for then. It holds until one asks otherwise."""
 
     rate: int
     asked: Mapping[str, int]
 
-    def holds(self, asked: Mapping[str, RequestedRate]) -> bool:
-        """Whether none of those claims asks for another rate now. New and finished claims change nothing."""
-        return all(asked[claim].rate == rate for claim, rate in self.asked.items() if claim in asked)
+    def holds(self, asked: Mapping[str, RequestedRate], claims: Collection[str]) -> bool:
+        """Whether none of those claims asks for another rate now, or for none.
+
+        ``claims``: all claims on the broker now. New and finished claims change nothing.
+        """
+        still = {claim: rate for claim, rate in self.asked.items() if claim in claims}
+        return all(claim in asked and asked[claim].rate == rate for claim, rate in still.items())
 
 
 @dataclass(frozen=True, slots=True)
 class RateRecord:
     """One rate of one broker.
 
-    ``before``: the original value; ``written``: every rate that we may have set; ``applied``: the one that should be
-    set; ``owner``: what somebody set since; ``basis``: the part of it that counts as the replication throttle.
+    ``original``: the value before us; ``possibly_ours``: every rate that we may have set; ``intended``: the one that
+    should be set; ``set_by_others``: what somebody set since; ``replication_set_by_others``: the part of it that counts
+    as the replication throttle.
     """
 
-    before: Before
-    written: frozenset[int] = frozenset()
-    applied: int | None = None
-    owner: Before | None = None
-    basis: Before | None = None
-    ceiling: Ceiling | None = None
+    original: Before
+    possibly_ours: frozenset[int] = frozenset()
+    intended: int | None = None
+    set_by_others: Before | None = None
+    replication_set_by_others: Before | None = None
+    brake: EmergencyBrake | None = None
 
     @property
     def to_restore(self) -> Before:
         """The value to restore."""
-        return self.owner or self.before
+        return self.set_by_others or self.original
 
     @property
     def replication(self) -> int | None:
         """The replication throttle besides ours."""
-        return rate_in((self.basis or self.before).value)
+        return rate_in((self.replication_set_by_others or self.original).value)
 
     @property
-    def clean(self) -> int | None:
+    def value_when_restored(self) -> int | None:
         """The rate that this very broker shows when nothing of ours is set; None: it has none of its own."""
         return rate_in(self.to_restore.value) if self.to_restore.dynamic else None
 

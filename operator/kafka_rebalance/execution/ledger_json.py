@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kafka_rebalance.execution.ledger import Before, Ceiling, Ledger, RateRecord
+from kafka_rebalance.execution.ledger import Before, EmergencyBrake, Ledger, RateRecord
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
 
 
@@ -51,14 +51,14 @@ def ledger_from_json(data: Any) -> Ledger:
 
 
 def _record_to_json(record: RateRecord) -> dict[str, Any]:
-    ceiling = record.ceiling
+    brake = record.brake
     row = {
-        "before": _before_to_json(record.before),
-        "written": sorted(record.written),
-        "applied": record.applied,
-        "owner": record.owner and _before_to_json(record.owner),
-        "basis": record.basis and _before_to_json(record.basis),
-        "ceiling": ceiling and {"rate": ceiling.rate, "asked": dict(sorted(ceiling.asked.items()))},
+        "before": _before_to_json(record.original),
+        "written": sorted(record.possibly_ours),
+        "applied": record.intended,
+        "owner": record.set_by_others and _before_to_json(record.set_by_others),
+        "basis": record.replication_set_by_others and _before_to_json(record.replication_set_by_others),
+        "ceiling": brake and {"rate": brake.rate, "asked": dict(sorted(brake.asked.items()))},
     }
     return {name: value for name, value in row.items() if value is not None}
 
@@ -69,19 +69,21 @@ def _before_to_json(before: Before) -> dict[str, Any]:
 
 def _record(row: Any) -> RateRecord:
     fields = _mapping(row)
-    ceiling = _mapping(fields["ceiling"]) if "ceiling" in fields else None
+    brake = _mapping(fields["ceiling"]) if "ceiling" in fields else None
     return RateRecord(
         _before(fields["before"]),
         frozenset(_number(rate) for rate in _list(fields["written"])),
         _number(fields["applied"]) if "applied" in fields else None,
         _before(fields["owner"]) if "owner" in fields else None,
         _before(fields["basis"]) if "basis" in fields else None,
-        None if ceiling is None else _ceiling(ceiling),
+        None if brake is None else _brake(brake),
     )
 
 
-def _ceiling(row: Mapping[str, Any]) -> Ceiling:
-    return Ceiling(_number(row["rate"]), {claim: _number(rate) for claim, rate in _mapping(row["asked"]).items()})
+def _brake(row: Mapping[str, Any]) -> EmergencyBrake:
+    return EmergencyBrake(
+        _number(row["rate"]), {claim: _number(rate) for claim, rate in _mapping(row["asked"]).items()}
+    )
 
 
 def _before(row: Any) -> Before:

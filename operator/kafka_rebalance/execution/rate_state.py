@@ -6,11 +6,11 @@ state says what this process knows, so it begins at UNKNOWN after a restart.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from kafka_rebalance.execution.ledger import Before, Ceiling, RateRecord
+from kafka_rebalance.execution.ledger import Before, EmergencyBrake, RateRecord
 from kafka_rebalance.execution.reassignment_throttle import RequestedRate
 
 LATE_SECONDS = 30.0
@@ -31,10 +31,10 @@ class RateAction(StrEnum):
     """What the caller has to do about a reading."""
 
     NOTHING = "Nothing"
-    SAVE_CEILING = "SaveCeiling"  # somebody lowered the rate: save the row; no write follows
+    SAVE_BRAKE = "SaveBrake"  # somebody lowered the rate: save the row; no write follows
     SAVE_REVERT = "SaveRevert"  # somebody deleted or raised the rate: count a revert, save the row; a write follows
     RESTORE = "Restore"  # write what the ledger says was there before
-    STRIKE = "Strike"  # nothing of ours is left: strike the row off the ledger
+    FORGET = "Forget"  # nothing of ours is left: strike the row off the ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class RateWritten:
     """We sent a rate to the broker, or the original value (None)."""
 
     rate: int | None
-    answered: bool
+    accepted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,20 +102,20 @@ def transition(state: RateState, event: RateWritten | RateRead, now: float) -> T
     ============================ ===================================== ======================= ============
     State                        Event                                 Next state              Action
     ============================ ===================================== ======================= ============
-    any                          write answered                        WRITTEN                 NOTHING
-    any                          write not answered                    UNKNOWN                 NOTHING
-    RESTORED                     claimed: expected rate read           RESTORED, with the rate NOTHING
+    any                          write accepted                        WRITTEN                 NOTHING
+    any                          write not accepted                    UNKNOWN                 NOTHING
+    RESTORED                     claimed: expected rate read           RESTORED, rate unknown  NOTHING
     any other                    claimed: expected rate read           IN_PLACE                NOTHING
     any                          claimed: another value, first time    the same, with a doubt  NOTHING
     IN_PLACE, OVERWRITTEN        claimed: same value again, stale      OVERWRITTEN             NOTHING
     UNKNOWN, WRITTEN, RESTORED   claimed: same value again, stale      UNKNOWN                 NOTHING
-    any                          claimed: same value again, lower      IN_PLACE                SAVE_CEILING
+    any                          claimed: same value again, lower      IN_PLACE                SAVE_BRAKE
     any                          claimed: same again, gone or higher   UNKNOWN                 SAVE_REVERT
     any                          unclaimed: still ours, or may be      the same                RESTORE
-    any                          unclaimed: original or foreign value  the same                STRIKE
-    any                          restore answered                      RESTORED                NOTHING
-    RESTORED                     restore not answered                  RESTORED                NOTHING
-    any other                    restore not answered                  UNKNOWN                 NOTHING
+    any                          unclaimed: original or foreign value  the same                FORGET
+    any                          restore accepted                      RESTORED                NOTHING
+    RESTORED                     restore not accepted                  RESTORED                NOTHING
+    any other                    restore not accepted                  UNKNOWN                 NOTHING
     ============================ ===================================== ======================= ============
 
     The expected rate is the one known to be set, else the one on record. A value is stale if an earlier write of ours
@@ -123,61 +123,65 @@ def transition(state: RateState, event: RateWritten | RateRead, now: float) -> T
     doing, and believed at the second reading, because brokers show a write late.
     """
     match event:
-        case RateWritten(None, answered):
-            restored = answered or state.phase is RatePhase.RESTORED
+        case RateWritten(None, accepted):
+            restored = accepted or state.phase is RatePhase.RESTORED
             return Transition(RateState(state.unanswered_at, RatePhase.RESTORED if restored else RatePhase.UNKNOWN))
-        case RateWritten(rate, answered=True):
+        case RateWritten(rate, accepted=True):
             return Transition(RateState(state.unanswered_at, RatePhase.WRITTEN, rate))
         case RateWritten():
             return Transition(RateState(now))
         case RateRead() if event.asked:
             return _read_claimed(state, event.value, event.row, event.asked)
         case RateRead():
-            return Transition(state, RateAction.STRIKE if _is_over(state, event, now) else RateAction.RESTORE)
+            return Transition(state, RateAction.FORGET if _is_over(state, event, now) else RateAction.RESTORE)
 
 
-def row_to_write(row: RateRecord, rate: int, state: RateState, asked: Mapping[str, RequestedRate]) -> RateRecord:
-    """The ledger row to save before writing ``rate``, or the ceiling if one holds: ``applied`` is what to write."""
-    if row.ceiling is not None:
-        holds = row.ceiling.holds(asked)
-        row, rate = (row, min(rate, row.ceiling.rate)) if holds else (replace(row, ceiling=None), rate)
-    if rate not in row.written:
-        # Once a rate was read back, no write before it can still take effect.
-        possible = {state.rate} if state.phase is RatePhase.IN_PLACE else row.written
-        row = replace(row, written=frozenset({rate, *(possible & row.written)}))
-    return replace(row, applied=rate)
+def row_to_write(row: RateRecord, rate: int, asked: Mapping[str, RequestedRate], claims: Collection[str]) -> RateRecord:
+    """The ledger row to save before writing ``rate``, or the emergency brake if one holds.
+
+    ``intended`` of the row is what to write. ``claims``: all claims on the broker, with or without a rate there.
+    """
+    if row.brake is not None:
+        holds = row.brake.holds(asked, claims)
+        row, rate = (row, min(rate, row.brake.rate)) if holds else (replace(row, brake=None), rate)
+    return replace(row, intended=rate, possibly_ours=row.possibly_ours | {rate})
 
 
 def _read_claimed(
     state: RateState, value: int | None, row: RateRecord, asked: Mapping[str, RequestedRate]
 ) -> Transition:
-    if row.applied is None:
+    if row.intended is None:
         return Transition(state)
-    if value is not None and value == (row.applied if state.rate is None else state.rate):
-        restored = state.phase is RatePhase.RESTORED
-        phase = RatePhase.RESTORED if restored else RatePhase.IN_PLACE
-        return Transition(RateState(state.unanswered_at, phase, value))
+    if value is not None and value == (row.intended if state.rate is None else state.rate):
+        if state.phase is RatePhase.RESTORED:
+            # Our rate before the restore, read late: it is not in place, and has to be written again.
+            return Transition(RateState(state.unanswered_at, RatePhase.RESTORED))
+        return Transition(RateState(state.unanswered_at, RatePhase.IN_PLACE, value))
     was_read = state.phase in {RatePhase.IN_PLACE, RatePhase.OVERWRITTEN}
-    stale = value in row.written or (value == row.clean and not was_read)
+    stale = value in row.possibly_ours or (value == row.value_when_restored and not was_read)
     if state.doubt is None or state.doubt.value != value:
         before = state.doubt.blocks if state.doubt is not None else None
-        return Transition(replace(state, doubt=Doubt(value, before if stale else row.applied)))
+        return Transition(replace(state, doubt=Doubt(value, before if stale else row.intended)))
     if stale:
         return Transition(RateState(state.unanswered_at, RatePhase.OVERWRITTEN if was_read else RatePhase.UNKNOWN))
-    owner = Before(None if value is None else str(value), dynamic=value is not None)
-    if value is not None and value < row.applied:
-        ceiling = Ceiling(value, {claim: one.rate for claim, one in asked.items()})
+    # Without a value of its own the broker has the static rate or the default of all brokers again.
+    uncovered = Before(None, dynamic=False) if row.original.dynamic else row.original
+    set_by_others = uncovered if value is None else Before(str(value), dynamic=True)
+    if value is not None and value < row.intended:
+        brake = EmergencyBrake(value, {claim: one.rate for claim, one in asked.items()})
         braked = RateState(state.unanswered_at, RatePhase.IN_PLACE, value)
-        return Transition(braked, RateAction.SAVE_CEILING, replace(row, owner=owner, ceiling=ceiling))
+        return Transition(braked, RateAction.SAVE_BRAKE, replace(row, set_by_others=set_by_others, brake=brake))
     # Where replication has a throttle besides ours, this value is that throttle from now on.
-    basis = owner if row.replication is not None else row.basis
-    reverted = replace(row, owner=owner, basis=basis, ceiling=None)
+    replication_set_by_others = set_by_others if row.replication is not None else row.replication_set_by_others
+    reverted = replace(
+        row, set_by_others=set_by_others, replication_set_by_others=replication_set_by_others, brake=None
+    )
     return Transition(RateState(state.unanswered_at), RateAction.SAVE_REVERT, reverted)
 
 
 def _is_over(state: RateState, read: RateRead, now: float) -> bool:
     """Whether the value is the original one and no write of ours can still arrive, or is somebody else's."""
-    if read.value != read.row.clean:
-        return read.value not in read.row.written
+    if read.value != read.row.value_when_restored:
+        return read.value not in read.row.possibly_ours
     may_arrive = state.rate is not None or now - state.unanswered_at < LATE_SECONDS
     return state.phase is RatePhase.RESTORED or not may_arrive

@@ -104,11 +104,15 @@ class RequestedRate:
 
 @dataclass(frozen=True, slots=True)
 class WantedThrottle:
-    """All claims together: the brokers involved, the rates asked for there (by claim), the entries to list."""
+    """All claims together: the brokers involved, the rates asked for there (by claim), the entries to list.
+
+    ``claims``: the names of all claims on a broker, with those that ask for no rate there.
+    """
 
     brokers: frozenset[BrokerId] = frozenset()
     rates: Mapping[BrokerId, Mapping[str, Mapping[str, RequestedRate]]] = field(default_factory=dict)
     entries: Entries = field(default_factory=dict)
+    claims: Mapping[BrokerId, frozenset[str]] = field(default_factory=dict)
 
     def asked(self, broker: BrokerId, name: str) -> Mapping[str, RequestedRate]:
         """The rate that each claim asks for on this broker and side; empty if none does."""
@@ -133,8 +137,10 @@ def combine(claims: Mapping[str, Claim]) -> WantedThrottle:
     """All claims, by name, together."""
     rates: dict[BrokerId, dict[str, dict[str, RequestedRate]]] = {}
     entries: dict[str, dict[str, frozenset[str]]] = {}
+    names: dict[BrokerId, frozenset[str]] = {}
     for claimant, claim in sorted(claims.items()):
         for broker in claim.brokers:
+            names[broker] = names.get(broker, frozenset()) | {claimant}
             for name, rate in claim.on(broker).by_name().items():
                 rates.setdefault(broker, {}).setdefault(name, {})[claimant] = RequestedRate(rate, claim.asked)
         for name, by_topic in ((LEADER_LIST, claim.leader_entries), (FOLLOWER_LIST, claim.follower_entries)):
@@ -142,20 +148,19 @@ def combine(claims: Mapping[str, Claim]) -> WantedThrottle:
                 if wanted:
                     lists = entries.setdefault(topic, {})
                     lists[name] = lists.get(name, frozenset()) | wanted
-    brokers = frozenset[BrokerId]().union(*(claim.brokers for claim in claims.values()))
-    return WantedThrottle(brokers, rates, entries)
+    return WantedThrottle(frozenset(names), rates, entries, names)
 
 
 def target_of(replication: int | None, asked: Mapping[str, RequestedRate], mode: Mode) -> Target:
     """KIP-542's table for one side of one broker; ``replication``: the rate before us, or None.
 
     The lowest claim binds. A rate above the replication rate is a configuration error; a default rate is lowered to it
-    instead.
+    instead. Its claim has the name that it would have with a rate in the spec, and is shown as "the default of" it.
     """
     if not asked:
         return Target(listed=replication is not None)
     claim, least = min(asked.items(), key=lambda item: (item[1].rate, not item[1].explicit, item[0]))
-    rate = least.rate
+    rate, claim = least.rate, claim if least.explicit else f"the default of {claim}"
     if replication is None:
         return Target(rate, listed=True, claim=claim)
     if rate > replication and least.explicit:

@@ -111,7 +111,7 @@ class Rounds:
             await self._report_running(running, look.observation.cluster)
         else:
             await self._limit_others(info)
-        await self.throttle.shrink(info)
+        await self.throttle.restore_unclaimed(info)
         await self._close(running, info)
         for rebalance in rebalances:
             if rebalance not in running or rebalance.record.loaded_run is None:
@@ -271,7 +271,7 @@ class Rounds:
         opened = [r for r in self.rebalances.values() if r.record.loaded_run is not None]
         await self.throttle.look(opened, cluster)
         submitted = {uid: order.alters for uid, order in orders.items()}
-        extended = await self.throttle.extend(opened, cluster, submitted)
+        extended = await self.throttle.apply_claims(opened, cluster, submitted)
         for rebalance in opened:
             throttle = extended.findings[rebalance.uid]
             rebalance.assessment = replace(rebalance.assessment, throttle=throttle)
@@ -283,7 +283,7 @@ class Rounds:
         await self.throttle.look((), cluster)
         if self.throttle.foreign:
             await self._observer.read_sizes(self.throttle.foreign, info)
-        await self.throttle.extend((), cluster, {})
+        await self.throttle.apply_claims((), cluster, {})
 
     async def _report_running(self, running: list[Rebalance], cluster: ClusterState) -> None:
         """Write the status of what runs, before it may be closed: a closed run has no numbers any more."""

@@ -6,7 +6,7 @@ import pytest
 
 from kafka_rebalance.execution.ledger import (
     Before,
-    Ceiling,
+    EmergencyBrake,
     Ledger,
     RateRecord,
     covers_entries,
@@ -129,7 +129,7 @@ class TestUndo:
 
     def test_what_its_owner_made_of_it_is_restored(self):
         """Not the value from when the run began."""
-        record = RateRecord(Before("7", dynamic=True), owner=NOTHING)
+        record = RateRecord(Before("7", dynamic=True), set_by_others=NOTHING)
         assert record.to_restore == NOTHING
 
 
@@ -154,12 +154,14 @@ class TestCeiling:
             ({"a": 50, "c": 10}, True),
             ({"a": 60, "b": 80}, False),
             ({"c": 10}, True),
+            ({"a": 50, "b": None}, False),
         ],
     )
     def test_it_holds_until_somebody_who_was_there_asks_otherwise(self, asked, holds):
-        """A claim that appears or goes does not change a spec."""
-        ceiling = Ceiling(5, {"a": 50, "b": 80})
-        assert ceiling.holds({name: RequestedRate(rate) for name, rate in asked.items()}) is holds
+        """A claim that appears or goes does not change a spec; one that stays and asks for no rate any more does."""
+        brake = EmergencyBrake(5, {"a": 50, "b": 80})
+        rates = {name: RequestedRate(rate) for name, rate in asked.items() if rate is not None}
+        assert brake.holds(rates, asked) is holds
 
 
 class TestRemainingAfter:
@@ -188,7 +190,7 @@ class TestText:
         LEDGER,
         {
             (TWO, LEADER_RATE): RateRecord(
-                NOTHING, frozenset({9}), 4, Before("4", dynamic=True), NOTHING, Ceiling(4, {"a": 9})
+                NOTHING, frozenset({9}), 4, Before("4", dynamic=True), NOTHING, EmergencyBrake(4, {"a": 9})
             )
         },
     )

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kafka_rebalance.execution.ledger import Before, Ceiling, RateRecord
+from kafka_rebalance.execution.ledger import Before, EmergencyBrake, RateRecord
 from kafka_rebalance.execution.rate_state import (
     LATE_SECONDS,
     Doubt,
@@ -20,7 +20,7 @@ from kafka_rebalance.execution.rate_state import (
 from kafka_rebalance.execution.reassignment_throttle import RequestedRate
 
 UNSET = Before(None, dynamic=False)
-ROW = RateRecord(UNSET, written=frozenset({20, 50}), applied=50)
+ROW = RateRecord(UNSET, possibly_ours=frozenset({20, 50}), intended=50)
 ASKED = {"a": RequestedRate(50)}
 NOW = 1000.0
 
@@ -51,22 +51,23 @@ class TestWritten:
     def test_an_answered_write(self, state):
         """The rate counts as set; earlier doubts are dropped."""
         doubted = replace(state, doubt=Doubt(7, 50))
-        assert transition(doubted, RateWritten(60, answered=True), NOW) == Transition(
+        assert transition(doubted, RateWritten(60, accepted=True), NOW) == Transition(
             RateState(0.0, RatePhase.WRITTEN, 60)
         )
 
     @EVERY
     def test_an_unanswered_write(self, state):
         """The write may have reached the broker, or may still do so."""
-        assert transition(state, RateWritten(60, answered=False), NOW) == Transition(RateState(NOW))
+        assert transition(state, RateWritten(60, accepted=False), NOW) == Transition(RateState(NOW))
 
 
 class TestReadWhileClaimed:
     @EVERY
     def test_the_expected_rate(self, state):
-        """Read back; after a restore it is our rate read late, or an equal value: the phase stays RESTORED."""
-        phase = RatePhase.RESTORED if state is RESTORED else RatePhase.IN_PLACE
-        assert read(state, 50) == Transition(RateState(0.0, phase, 50))
+        """Read back; after a restore the reading is late, so our rate has to be written again."""
+        expected = RESTORED if state is RESTORED else RateState(0.0, RatePhase.IN_PLACE, 50)
+        assert read(state, 50) == Transition(expected)
+        assert expected.must_write(50) is (state is RESTORED)
 
     def test_what_is_known_to_be_set_is_expected_before_the_ledger(self):
         """An emergency brake stays: its rate is read again and again."""
@@ -98,7 +99,7 @@ class TestReadWhileClaimed:
     @EVERY
     def test_the_original_value(self, state, original):
         """Before our rate was read back, our write is late or lost; afterwards another tool restored the value."""
-        row = replace(ROW, before=Before("900", dynamic=True)) if original else ROW
+        row = replace(ROW, original=Before("900", dynamic=True)) if original else ROW
         found = twice(state, original, row)
         assert found.state == RateState(0.0)
         assert found.action is (RateAction.SAVE_REVERT if state.phase in READ_BEFORE else RateAction.NOTHING)
@@ -106,40 +107,50 @@ class TestReadWhileClaimed:
     @EVERY
     def test_a_lower_rate_is_a_ceiling(self, state):
         """An emergency brake: it is in place, and it is restored at the end."""
-        row = replace(ROW, owner=Before("3", dynamic=True), ceiling=Ceiling(3, {"a": 50}))
+        row = replace(ROW, set_by_others=Before("3", dynamic=True), brake=EmergencyBrake(3, {"a": 50}))
         state = RateState(0.0, RatePhase.IN_PLACE, 3)
         assert twice(state, 3) == Transition(state)
-        assert twice(UNKNOWN, 3) == Transition(state, RateAction.SAVE_CEILING, row)
+        assert twice(UNKNOWN, 3) == Transition(state, RateAction.SAVE_BRAKE, row)
 
     @EVERY
     def test_a_lower_rate_is_believed_in_every_phase(self, state):
         """Regardless of the earlier phase."""
         found = twice(state, 3)
-        assert (found.state, found.action) == (RateState(0.0, RatePhase.IN_PLACE, 3), RateAction.SAVE_CEILING)
-        assert found.row.ceiling == Ceiling(3, {"a": 50})
+        assert (found.state, found.action) == (RateState(0.0, RatePhase.IN_PLACE, 3), RateAction.SAVE_BRAKE)
+        assert found.row.brake == EmergencyBrake(3, {"a": 50})
 
     @EVERY
     def test_a_higher_rate_is_put_back(self, state):
         """The value that was set by hand is restored at the end. A brake ends with it."""
-        row = replace(ROW, ceiling=Ceiling(3, {"a": 50}))
-        reverted = replace(ROW, owner=Before("60", dynamic=True))
+        row = replace(ROW, brake=EmergencyBrake(3, {"a": 50}))
+        reverted = replace(ROW, set_by_others=Before("60", dynamic=True))
         assert twice(state, 60, row) == Transition(RateState(0.0), RateAction.SAVE_REVERT, reverted)
 
     def test_a_deleted_rate_is_put_back(self):
         """At the end the config stays unset."""
-        reverted = replace(ROW, owner=UNSET)
+        reverted = replace(ROW, set_by_others=UNSET)
         assert twice(IN_PLACE, None) == Transition(RateState(0.0), RateAction.SAVE_REVERT, reverted)
 
     def test_beside_a_replication_throttle_the_new_value_is_that_throttle(self):
         """A brake does not change it."""
-        row = replace(ROW, before=Before("900", dynamic=True))
-        assert twice(IN_PLACE, 700, row).row.basis == Before("700", dynamic=True)
-        assert twice(IN_PLACE, 3, row).row.basis is None
+        row = replace(ROW, original=Before("900", dynamic=True))
+        assert twice(IN_PLACE, 700, row).row.replication_set_by_others == Before("700", dynamic=True)
+        assert twice(IN_PLACE, 3, row).row.replication_set_by_others is None
+
+    def test_a_deleted_rate_uncovers_the_static_replication_throttle(self):
+        """A throttle of the broker's file, or of all brokers, applies again and still counts."""
+        row = replace(ROW, original=Before("900", dynamic=False), set_by_others=Before("3", dynamic=True))
+        found = twice(IN_PLACE, None, row).row
+        assert (found.set_by_others, found.replication) == (row.original, 900)
+        assert (
+            twice(IN_PLACE, None, replace(row, replication_set_by_others=Before("700", dynamic=True))).row.replication
+            == 900
+        )
 
     @EVERY
     def test_before_any_rate_is_on_record(self, state):
         """There is no value to compare with."""
-        assert read(state, 50, replace(ROW, applied=None)) == Transition(state)
+        assert read(state, 50, replace(ROW, intended=None)) == Transition(state)
 
 
 class TestReadUnclaimed:
@@ -152,14 +163,14 @@ class TestReadUnclaimed:
     @EVERY
     def test_a_rate_of_somebody_else(self, state):
         """The value stays."""
-        assert read(state, 7, asked={}) == Transition(state, RateAction.STRIKE)
+        assert read(state, 7, asked={}) == Transition(state, RateAction.FORGET)
 
     @pytest.mark.parametrize("original", [None, 900])
     @EVERY
     def test_the_original_value(self, state, original):
         """If our rate was set, the reading is late, and the value is restored anyway."""
-        row = replace(ROW, before=Before("900", dynamic=True)) if original else ROW
-        action = RateAction.RESTORE if state.rate else RateAction.STRIKE
+        row = replace(ROW, original=Before("900", dynamic=True)) if original else ROW
+        action = RateAction.RESTORE if state.rate else RateAction.FORGET
         assert read(state, original, row, {}) == Transition(state, action)
 
     @EVERY
@@ -167,12 +178,12 @@ class TestReadUnclaimed:
         """For half a minute; not after a restore, which the broker processed after it."""
         late = replace(state, rate=None, unanswered_at=NOW - LATE_SECONDS + 1)
         over = state is RESTORED
-        assert read(late, None, asked={}).action is (RateAction.STRIKE if over else RateAction.RESTORE)
-        assert read(late, None, asked={}, now=NOW + 1).action is RateAction.STRIKE
+        assert read(late, None, asked={}).action is (RateAction.FORGET if over else RateAction.RESTORE)
+        assert read(late, None, asked={}, now=NOW + 1).action is RateAction.FORGET
 
     def test_after_a_restore_the_original_value_ends_it(self):
         """Also if a claim returned meanwhile and our rate was read late."""
-        assert read(read(RESTORED, 50).state, None, asked={}).action is RateAction.STRIKE
+        assert read(read(RESTORED, 50).state, None, asked={}).action is RateAction.FORGET
 
 
 class TestRestored:
@@ -180,7 +191,7 @@ class TestRestored:
     def test_an_answered_restore(self, state):
         """The time of the last unanswered write does not change."""
         started = replace(state, unanswered_at=5.0, doubt=Doubt(7, 50))
-        assert transition(started, RateWritten(None, answered=True), NOW) == Transition(
+        assert transition(started, RateWritten(None, accepted=True), NOW) == Transition(
             RateState(5.0, RatePhase.RESTORED)
         )
 
@@ -188,7 +199,7 @@ class TestRestored:
     def test_an_unanswered_restore(self, state):
         """An earlier restore that was answered still counts."""
         expected = RESTORED if state is RESTORED else UNKNOWN
-        assert transition(state, RateWritten(None, answered=False), NOW) == Transition(expected)
+        assert transition(state, RateWritten(None, accepted=False), NOW) == Transition(expected)
 
 
 class TestMustWrite:
@@ -214,18 +225,17 @@ class TestMustWrite:
 
 class TestRowToWrite:
     def test_a_new_rate_is_recorded_with_those_that_may_be_set(self):
-        """All written rates are recorded until one of them is read back."""
-        assert row_to_write(ROW, 60, WRITTEN, ASKED) == replace(ROW, written=frozenset({20, 50, 60}), applied=60)
-        assert row_to_write(ROW, 60, IN_PLACE, ASKED) == replace(ROW, written=frozenset({50, 60}), applied=60)
+        """All of them: a write without an answer may still arrive after a later one was read back."""
+        assert row_to_write(ROW, 60, ASKED, ASKED) == replace(ROW, possibly_ours=frozenset({20, 50, 60}), intended=60)
 
     def test_a_known_rate_adds_nothing(self):
         """The set of rates that may be set does not change."""
-        assert row_to_write(ROW, 20, IN_PLACE, ASKED) == replace(ROW, applied=20)
+        assert row_to_write(ROW, 20, ASKED, ASKED) == replace(ROW, intended=20)
 
     def test_a_ceiling_holds_until_a_claim_asks_otherwise(self):
         """It caps the rate and never raises it; a new claim changes nothing."""
-        row = replace(ROW, ceiling=Ceiling(30, {"a": 50}))
-        assert row_to_write(row, 50, UNKNOWN, ASKED | {"b": RequestedRate(9)}).applied == 30
-        assert row_to_write(row, 10, UNKNOWN, ASKED).applied == 10
-        lifted = row_to_write(row, 51, UNKNOWN, {"a": RequestedRate(51)})
-        assert (lifted.ceiling, lifted.applied) == (None, 51)
+        row = replace(ROW, brake=EmergencyBrake(30, {"a": 50}))
+        assert row_to_write(row, 50, ASKED | {"b": RequestedRate(9)}, {"a", "b"}).intended == 30
+        assert row_to_write(row, 10, ASKED, ASKED).intended == 10
+        lifted = row_to_write(row, 51, {"a": RequestedRate(51)}, {"a"})
+        assert (lifted.brake, lifted.intended) == (None, 51)

@@ -82,7 +82,8 @@ class TestTable:
     @pytest.mark.parametrize(("mode", "rate"), [(ADDITIVE, 400), (SEPARATE, 200)])
     def test_a_default_gives_way(self, mode, rate):
         """No user asked for the default, so it is not an error."""
-        assert target_of(200, {"a": RequestedRate(300, explicit=False)}, mode) == Target(rate, listed=True, claim="a")
+        found = target_of(200, {"a": RequestedRate(300, explicit=False)}, mode)
+        assert found == Target(rate, listed=True, claim="the default of a")
 
     def test_the_lowest_claim_binds_and_is_named(self):
         """When it ends, the next lowest binds."""

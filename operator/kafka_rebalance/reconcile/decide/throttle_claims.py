@@ -85,8 +85,7 @@ def claims_of(
         relieved[desired.uid] = copied.relieved
         claim = Claim(own, opened.brokers, copied.leaders, copied.followers, asked=asked)
         if binds(claim, blocked=assessment.step_block is not None or rebalance.memory.problem is not None):
-            name = claim_name(desired)
-            claims[name if asked else f"the default of {name}"] = claim
+            claims[claim_name(desired)] = claim
     if ruling is not None and ruling.spec.sets_rates and (claims or foreign):
         others = moving_now(foreign.items(), {}, relieve=_fetches_throttled(Rates(), ruling))
         parts = [*claims.values(), Claim(Rates(), _brokers(foreign.values()), others.leaders, others.followers)]
@@ -128,7 +127,7 @@ def moving_now(
 
 
 def claim_name(desired: Desired) -> str:
-    """The name of a rebalance's claim."""
+    """The name of a rebalance's claim, whatever its rates: an emergency brake remembers it."""
     return f"KafkaRebalance {desired.name}"
 
 

@@ -129,6 +129,10 @@ def _throttle_condition(throttle: ThrottleFindings, put: Callable[[ConditionType
         put(ConditionType.THROTTLE_APPLIED, False, Reason.UNLIMITED, "the spec asks for full speed")
     elif throttle.refused:
         put(ConditionType.THROTTLE_APPLIED, False, Reason.REPLICATION_THROTTLE_LOWER, throttle.refused)
+    elif throttle.brokers_pending and not throttle.rates.unlimited:
+        total = throttle.brokers + throttle.brokers_pending
+        text = f"{_rates(throttle)} from {throttle.source}: set on {throttle.brokers} of {total} brokers"
+        put(ConditionType.THROTTLE_APPLIED, False, Reason.PENDING, text)
     elif throttle.brokers:
         bound = f"; on some brokers less, by {throttle.bound_by}" if throttle.bound_by else ""
         relieved = f"; {throttle.relieved} partitions only where they arrive: a replica is out of the ISR"

@@ -122,15 +122,17 @@ class Advance:
 class ThrottleFindings:
     """The throttle of a rebalance: wanted rates and their source, on how many brokers they are set, what is wrong.
 
-    ``bound_by``: whose lower rate binds on some brokers. ``relieved``: partitions that are throttled at their
-    destinations only. ``refused``: brokers with a replication throttle below the wanted rate. ``trouble``: what could
-    not be written. ``problem``: why nothing can be throttled.
+    ``brokers_pending``: live brokers that have not accepted their rate yet. ``bound_by``: whose lower rate binds on
+    some brokers. ``relieved``: partitions that are throttled at their destinations only. ``refused``: brokers with a
+    replication throttle below the wanted rate. ``trouble``: what could not be written. ``problem``: why nothing can be
+    throttled.
     """
 
     rates: ClusterRates = field(default_factory=ClusterRates)
     source: str = ""
     bound_by: str = ""
     brokers: int = 0
+    brokers_pending: int = 0
     relieved: int = 0
     trouble: str = ""
     refused: str = ""

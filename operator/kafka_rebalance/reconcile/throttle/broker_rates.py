@@ -67,8 +67,8 @@ class BrokerRates:
                     continue
                 replication = row.replication if row is not None else rate_in(before.value if before else None)
                 target = target_of(replication, wanted.asked(broker, name), mode)
-                if broker in kept and row is not None and row.applied is not None and target.rate is not None:
-                    target = replace(target, rate=min(target.rate, row.applied))
+                if broker in kept and row is not None and row.intended is not None and target.rate is not None:
+                    target = replace(target, rate=min(target.rate, row.intended))
                 self.targets[broker, name] = target
 
     def is_listed(self, key: RateKey) -> bool:
@@ -82,7 +82,8 @@ class BrokerRates:
         for key, target in self.targets.items():
             if target.rate is not None:
                 row = self._cache.ledger.rate(*key) or RateRecord(self._originals[key[0]][1][key[1]])
-                rows[key] = row_to_write(row, target.rate, self._state(key), self._wanted.asked(*key))
+                asked, claims = self._wanted.asked(*key), self._wanted.claims.get(key[0], frozenset())
+                rows[key] = row_to_write(row, target.rate, asked, claims)
         return with_rates(self._cache.ledger, rows)
 
     async def write(self, alive: Collection[BrokerId]) -> None:
@@ -113,7 +114,7 @@ class BrokerRates:
         for broker, values in (await self._ask(self._backoff.due(b for b in over if b in alive))).items():
             for name, row in over[broker].items():
                 read = RateRead(_set_here(values[name]), row, {}) if name in values else None
-                if read is not None and self._next((broker, name), read).action is RateAction.STRIKE:
+                if read is not None and self._next((broker, name), read).action is RateAction.FORGET:
                     done.setdefault(broker, set()).add(name)
                 else:
                     changes.setdefault(broker, []).append(_restoring(name, row.to_restore))
@@ -144,7 +145,7 @@ class BrokerRates:
             target, rate = self.targets.get((broker, name)), self._state((broker, name)).rate
             if target is not None and rate is not None:
                 row = self._cache.ledger.rate(broker, name)
-                by_hand = row is not None and row.ceiling is not None and row.ceiling.rate == rate
+                by_hand = row is not None and row.brake is not None and row.brake.rate == rate
                 found[name] = rate, "set by hand" if by_hand else target.claim
         return found
 
@@ -164,10 +165,10 @@ class BrokerRates:
     def ceilings(self) -> dict[RateKey, int]:
         """Rates that somebody set below ours, which hold."""
         return {
-            (broker, name): row.ceiling.rate
+            (broker, name): row.brake.rate
             for broker, names in self._cache.ledger.brokers.items()
             for name, row in names.items()
-            if row.ceiling is not None
+            if row.brake is not None
         }
 
     def _state(self, key: RateKey) -> RateState:
@@ -179,14 +180,14 @@ class BrokerRates:
         return found
 
     async def _take_reading(self, key: RateKey, value: int | None) -> None:
-        """Save what a reading says first: a ceiling that is only in memory would be written over."""
+        """Save what a reading says first: an emergency brake that is only in memory would be written over."""
         broker, name = key
         row = self._cache.ledger.brokers[broker][name]
         found = transition(self._state(key), RateRead(value, row, self._wanted.asked(*key)), self._monotonic())
         if found.row is not None:
             await self._cache.save(with_rates(self._cache.ledger, {key: found.row}))
         self._states[key] = found.state
-        if found.action is RateAction.SAVE_CEILING:
+        if found.action is RateAction.SAVE_BRAKE:
             log.warning("broker %d: somebody set %s to %d; it holds until the spec changes", broker, name, value)
         elif found.action is RateAction.SAVE_REVERT:
             done = "deleted" if value is None else "raised"
@@ -195,7 +196,7 @@ class BrokerRates:
     def _rate_on_record(self, key: RateKey) -> int | None:
         """The rate that should be in place: the ledger's, while claimed. After a refusal that is the last one."""
         row = self._cache.ledger.rate(*key)
-        return row.applied if row is not None and self._wanted.asked(*key) else None
+        return row.intended if row is not None and self._wanted.asked(*key) else None
 
     def _lacks(self, key: RateKey) -> bool:
         return self._state(key).lacks(self._rate_on_record(key))
@@ -227,7 +228,7 @@ class BrokerRates:
             self._note_answer(broker, None if problem is None else what)
             for change in sent:
                 rate = None if restoring else int(change.value)
-                self._next((broker, change.name), RateWritten(rate, answered=problem is None))
+                self._next((broker, change.name), RateWritten(rate, accepted=problem is None))
 
     def _note_answer(self, broker: BrokerId, problem: str | None) -> None:
         if problem is None:

@@ -144,7 +144,7 @@ class ClusterThrottle:
         spoken_for = {tp for tp in in_flight if tp in cluster.partitions and cluster.partitions[tp].in_flight}
         await self._others.look(spoken_for, limited=self.limits_others)
 
-    async def extend(
+    async def apply_claims(
         self,
         rebalances: Sequence[Rebalance],
         cluster: ClusterState,
@@ -167,7 +167,7 @@ class ClusterThrottle:
         self._claims = claims.by_name
         mode = Mode(ruling.spec.when_replication_throttled) if ruling is not None else Mode.ADDITIVE
         unclaimed = self._others.unclaimed
-        uncovered = await self._keeper.extend(self._claims, cluster.brokers, mode, foreign, unclaimed)
+        uncovered = await self._keeper.apply_claims(self._claims, cluster.brokers, mode, foreign, unclaimed)
         for rebalance in rebalances:
             wanted, finished = found[rebalance.uid], rebalance.assessment.statuses.finished
             brokers = (
@@ -178,6 +178,7 @@ class ClusterThrottle:
             found[rebalance.uid] = replace(
                 wanted,
                 brokers=0 if finished else self._keeper.brokers_in_place(brokers),
+                brokers_pending=0 if finished else self._keeper.brokers_pending(brokers, cluster.brokers),
                 bound_by=self._bound_by(rebalance.desired, wanted.source, brokers),
                 relieved=claims.relieved.get(rebalance.uid, 0),
                 refused=self._keeper.refusals(brokers),
@@ -185,11 +186,11 @@ class ClusterThrottle:
             )
         return ThrottleRound(uncovered, found)
 
-    async def shrink(self, info: ClusterInfo) -> None:
+    async def restore_unclaimed(self, info: ClusterInfo) -> None:
         """Restore what is no longer claimed, except for unclaimed partitions in flight; then release resources."""
         if self.problem is None and not self._idle(info.brokers):
             # Before any resource was seen, the one that claims foreign reassignments may not have arrived yet.
-            await self._keeper.shrink(info.brokers, self._others.unclaimed, release_foreign=self._seen_any)
+            await self._keeper.restore_unclaimed(info.brokers, self._others.unclaimed, release_foreign=self._seen_any)
         before = set(self.throttles)
         await self._lifecycle.remove_finalizers(self.throttles, lambda throttle: self._released(throttle, info))
         self._gone |= before - set(self.throttles)

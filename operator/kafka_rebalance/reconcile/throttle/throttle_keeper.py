@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.ledger import finished_rates, finished_topics, protected, stale_entries, with_foreign
 from kafka_rebalance.execution.reassignment_throttle import (
+    RATE_NAMES,
     RATE_OF,
     Claim,
     Entries,
@@ -56,7 +57,7 @@ class ThrottleKeeper:
         """Read the ledger once. Permanent("ThrottleLedgerDamaged") where it cannot be read: never guess."""
         await self._cache.load()
 
-    async def extend(
+    async def apply_claims(
         self,
         claims: Mapping[str, Claim],
         alive: Collection[BrokerId],
@@ -81,14 +82,14 @@ class ThrottleKeeper:
         await self._lists.append(self._entries)
         return frozenset(self._uncovered(alive))
 
-    async def shrink(
+    async def restore_unclaimed(
         self,
         alive: Collection[BrokerId],
         unclaimed: Mapping[TopicPartition, Replicas] | None = None,
         *,
         release_foreign: bool = True,
     ) -> None:
-        """Restore what the claims of the last ``extend`` no longer want.
+        """Restore what the claims of the last ``apply_claims`` no longer want.
 
         ``unclaimed``: partitions in flight without a claim, with their replicas; they stay throttled, except those that
         were claimed only because another tool reassigns them, if ``release_foreign``.
@@ -166,7 +167,8 @@ class ThrottleKeeper:
     def restored(self, topics: Collection[str], brokers: Collection[BrokerId]) -> bool:
         """Whether nothing unclaimed is left on these topics and on these brokers, which must be live."""
         keep, kept = protected(self._entries, self._cache.ledger, self._unclaimed)
-        left = finished_topics(self._cache.ledger, keep) & set(topics)
+        stale = stale_entries(self._cache.ledger, keep)
+        left = (finished_topics(self._cache.ledger, keep) | set(stale)) & set(topics)
         return not left and not set(finished_rates(self._cache.ledger, self._wanted, kept)) & set(brokers)
 
     def in_place(self, broker: BrokerId) -> dict[str, tuple[int, str]]:
@@ -176,6 +178,11 @@ class ThrottleKeeper:
     def brokers_in_place(self, brokers: Iterable[BrokerId]) -> int:
         """How many of the brokers have every rate that they should have, or a lower one."""
         return sum(bool(self._rates.in_place(broker)) and self._rates.is_ready(broker) for broker in brokers)
+
+    def brokers_pending(self, brokers: Iterable[BrokerId], alive: Collection[BrokerId]) -> int:
+        """How many of the brokers that are live should have a rate and have not accepted it yet."""
+        asked = [b for b in brokers if b in alive and any(self._wanted.asked(b, name) for name in RATE_NAMES)]
+        return len(asked) - self.brokers_in_place(asked)
 
     def refusals(self, brokers: Collection[BrokerId] | None = None) -> str:
         """KIP-542's configuration errors, on these brokers or on all; empty where there are none."""

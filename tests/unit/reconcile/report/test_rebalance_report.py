@@ -115,19 +115,22 @@ class TestNumbers:
         assert status_of(mine).display.throttle == text
 
     @pytest.mark.parametrize(
-        ("rates", "brokers", "expected"),
+        ("rates", "brokers", "pending", "expected"),
         [
-            (Rates(None, None), 0, ("False", "Unlimited")),
-            (Rates(1, 1), 3, ("True", "Applied")),
-            (Rates(1, 1), 0, ("False", "Pending")),
+            (Rates(None, None), 0, 0, ("False", "Unlimited")),
+            (Rates(1, 1), 3, 0, ("True", "Applied")),
+            (Rates(1, 1), 3, 9, ("False", "Pending")),
+            (Rates(1, 1), 0, 9, ("False", "Pending")),
+            (Rates(1, 1), 0, 0, ("False", "Pending")),
         ],
     )
-    def test_throttle_applied_only_when_it_is(self, rates, brokers, expected):
-        """A requested rate is not in force yet."""
+    def test_throttle_applied_only_when_it_is(self, rates, brokers, pending, expected):
+        """A requested rate is not in force yet, or not on every broker."""
         mine = rebalance()
-        found(mine, rates=ClusterRates(rates), brokers=brokers)
+        found(mine, rates=ClusterRates(rates), brokers=brokers, brokers_pending=pending)
         applied = find_condition(status_of(mine).conditions, ConditionType.THROTTLE_APPLIED)
         assert (applied.status, applied.reason) == expected
+        assert (f"set on {brokers} of {brokers + pending} brokers" in applied.message) is bool(pending)
 
     def test_skipped_by_the_plan_or_since_is_listed_once(self):
         """With the later reason."""

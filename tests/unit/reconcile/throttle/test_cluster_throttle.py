@@ -81,8 +81,8 @@ class Engine:
             cluster = ClusterState("c", self.info.brokers)
             await self.throttle.load((), self.info)
             await self.throttle.look((), cluster)
-            await self.throttle.extend((), cluster, {})
-            await self.throttle.shrink(self.info)
+            await self.throttle.apply_claims((), cluster, {})
+            await self.throttle.restore_unclaimed(self.info)
             await self.throttle.report({(BrokerId(4), Side.FOLLOWER): 12}, problem)
 
         self.clock.at += timedelta(seconds=2)

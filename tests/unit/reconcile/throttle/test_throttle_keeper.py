@@ -123,10 +123,13 @@ class TestSilentBrokers:
         assert cluster.tick(claim()) == {("t", "0:2")}
         assert cluster.kafka.rates(ONE) == ("50", "40")
         assert "broker 2" in cluster.keeper.trouble
+        assert cluster.keeper.brokers_pending(ALIVE, ALIVE) == 1
+        assert cluster.keeper.brokers_pending(ALIVE, [ONE]) == 0
         cluster.kafka.silent = set()
         cluster.now += 60
         assert cluster.tick(claim()) == frozenset()
         assert cluster.kafka.rates(TWO) == ("50", "40")
+        assert cluster.keeper.brokers_pending(ALIVE, ALIVE) == 0
 
     def test_it_is_asked_ever_more_seldom(self, cluster):
         """The interval doubles up to one minute."""
@@ -150,6 +153,23 @@ class TestSilentBrokers:
         cluster.ticks({})
         assert cluster.kafka.values == {}
         assert cluster.keeper.ledger_empty
+
+
+class TestRestored:
+    def test_not_while_entries_are_left_in_a_list_that_others_use(self, cluster, monkeypatch):
+        """The topic stays on record for the other claim; the entries of the ended one still have to go."""
+        other = {"b": Claim(Rates(50, 40), frozenset(ALIVE), {"t": frozenset({"1:1"})}, {})}
+        cluster.ticks(claim() | other)
+
+        async def silent(changes):
+            return {}
+
+        with monkeypatch.context() as patched:
+            patched.setattr(cluster.kafka, "alter_topic_configs", silent)
+            cluster.tick(other)
+            assert not cluster.keeper.restored({"t"}, ALIVE)
+        cluster.tick(other)
+        assert cluster.keeper.restored({"t"}, ALIVE)
 
 
 class TestLateWrites:

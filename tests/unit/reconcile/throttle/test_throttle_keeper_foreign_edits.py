@@ -117,6 +117,22 @@ class TestDrift:
         assert cluster.kafka.rates(ONE)[0] == "45"
         assert cluster.keeper.ceilings == ""
 
+    def test_a_ceiling_ends_when_a_claim_no_longer_requests_a_rate(self, cluster):
+        """From the default to a rate of its own, then to no rate: each change of the spec ends the brake of then."""
+        other = {"b": Claim(Rates(60, 60), frozenset({ONE}))}
+        default, explicit, unlimited = claim(asked=False) | other, claim(leader=51) | other, claim(None, None) | other
+        cluster.ticks(default)
+        cluster.kafka.values[ONE, LEADER_RATE] = "3"
+        cluster.ticks(default)
+        assert cluster.kafka.rates(ONE)[0] == "3"
+        cluster.ticks(explicit)
+        assert cluster.kafka.rates(ONE)[0] == "51"
+        cluster.kafka.values[ONE, LEADER_RATE] = "4"
+        cluster.ticks(explicit)
+        assert cluster.kafka.rates(ONE)[0] == "4"
+        cluster.ticks(unlimited)
+        assert (cluster.kafka.rates(ONE)[0], cluster.keeper.ceilings) == ("60", "")
+
     def test_a_brake_that_is_let_go_is_let_go(self, cluster):
         """When it is deleted or raised again, our rate is written again."""
         cluster.ticks(claim())
