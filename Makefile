@@ -35,7 +35,8 @@ test: servers  ## run lint and the tests, including end-to-end tests on real clu
 	wait $$lint || { echo "lint failed, see above" >&2; exit 1; }; exit $$failed
 
 e2e: servers  ## run all end-to-end tests, including the long ones
-	@$(PYTHON) -m pytest e2e -m "not node" $(WORKERS)
+	@failed=0; $(PYTHON) -m pytest e2e -m "not node and not alone" $(WORKERS) || failed=$$?; \
+	$(PYTHON) -m pytest e2e -m alone || failed=$$?; exit $$failed
 
 soak-property: install  ## run the property tests with ten times as many random examples, and recompute the recorded optima
 	@$(PYTHON) -m pytest tests/property --hypothesis-profile soak --numprocesses 2

@@ -10,13 +10,11 @@ import uuid
 from collections.abc import Callable, Iterator
 
 import pytest
-from tests.workers import Kind, unit
 
 from e2e.bench.judge import Judge
 from e2e.bench.kafka import KafkaCluster, racks_of
 from e2e.bench.kube import KubeCluster
 from e2e.bench.operator import OperatorProcess
-from e2e.bench.sharing import locked
 from e2e.lane import NAMESPACE, OPERATOR_NAMESPACE, WATCHED
 from e2e.world import World
 
@@ -46,13 +44,6 @@ def operator(kube: KubeCluster) -> Iterator[OperatorProcess]:
     process.close()
 
 
-@pytest.fixture(autouse=True)
-def turn(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Run in parallel with other lanes, or alone if the test takes down shared servers."""
-    with locked("turn", exclusive=unit(request.node.nodeid)[0] is Kind.ALONE):
-        yield
-
-
 @pytest.fixture
 def judge(kafka: KafkaCluster) -> Judge:
     """Kafka's own tools on the shared cluster."""
@@ -71,7 +62,6 @@ def world(
     kafka: KafkaCluster, kube: KubeCluster, operator: OperatorProcess, unique: Callable[[str], str]
 ) -> Iterator[World]:
     """Topics and resources of one test, on the shared clusters."""
-    operator.ensure_running()  # it may have exited when a test of another lane stopped the API server
     world = World(kafka, kube, operator, unique)
     yield world
     world.close()

@@ -213,6 +213,7 @@ class TestSurroundings:
         assert any(name.startswith("origins-") for name in rebalance.records())
 
 
+@pytest.mark.alone
 class TestDefinition:
     """All resources are deleted with their CRD."""
 

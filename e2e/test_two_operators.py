@@ -118,6 +118,7 @@ class TestTakeover:
         assert second.running
 
 
+@pytest.mark.alone
 class TestOutage:
     """The API server is down."""
 

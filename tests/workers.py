@@ -17,9 +17,6 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 LANES = 3
-_ALONE = ("e2e/test_endings.py::TestDefinition", "e2e/test_two_operators.py::TestOutage")
-"""These take away what the lanes share, the CRDs or the API server: no other end-to-end test runs meanwhile."""
-
 _OWN_SERVERS = ("tests/contract", "e2e/test_pipeline.py")
 """They time what servers do, so they run on workers of the usual priority; what takes longest is first."""
 _TOGETHER = "tests/pipeline"
@@ -31,7 +28,6 @@ class Kind(Enum):
     """What a unit of work needs, in the order in which it is handed out."""
 
     API_SERVER = auto()
-    ALONE = auto()
     LANE = auto()
     OWN_SERVERS = auto()
     NOTHING = auto()
@@ -48,8 +44,6 @@ def unit(nodeid: str) -> tuple[Kind, str]:
         for place in places:
             if PurePosixPath(path).is_relative_to(place):
                 return kind, "the API server" if kind is Kind.API_SERVER else place
-    if nodeid.startswith(_ALONE):
-        return Kind.ALONE, nodeid
     if PurePosixPath(path).parent == PurePosixPath("e2e"):
         return Kind.LANE, f"{path}::{rest.partition('::')[0]}"
     return Kind.NOTHING, path
@@ -107,7 +101,7 @@ class Scheduling(LoadScopeScheduling):
         if is_lane(node.gateway.id):
             kinds |= {Kind.LANE, Kind.OWN_SERVERS}
         if node.gateway.id == OWNER:
-            kinds |= {Kind.API_SERVER, Kind.ALONE}
+            kinds.add(Kind.API_SERVER)
         return kinds
 
     def _now(self, node: WorkerController) -> set[Kind]:

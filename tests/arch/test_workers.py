@@ -9,7 +9,6 @@ from tests.workers import Kind, Scheduling, position, unit
 CHART = "tests/chart/test_install.py::TestInstall::test_a"
 KUBE = ["tests/kube/test_lease.py::TestLease::test_a", "tests/kube/test_lease.py::TestLease::test_b"]
 LANES = [f"e2e/test_operator.py::Test{name}::test_{at}" for name in "ABCDEF" for at in range(2)]
-ALONE = "e2e/test_two_operators.py::TestOutage::test_a"
 CONTRACT = [f"tests/contract/test_cancel.py::TestCancel::test_{at}" for at in range(4)]
 UNITS = [f"tests/unit/test_{name}.py::test_{at}" for name in "abcd" for at in range(3)]
 
@@ -58,14 +57,14 @@ def run(tests: list[str], count: int) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 6])
 class TestScheduling:
     def test_everything_is_run_once(self, count: int) -> None:
-        every = [CHART, *KUBE, *LANES, ALONE, *CONTRACT, *UNITS]
+        every = [CHART, *KUBE, *LANES, *CONTRACT, *UNITS]
         ran = run(every, count)
         assert sorted(test for _, test in ran) == sorted(every)
 
     def test_only_the_owner_changes_the_api_server_and_before_all_end_to_end_tests(self, count: int) -> None:
-        ran = run([*LANES, *UNITS, *KUBE, ALONE, CHART, *CONTRACT], count)
+        ran = run([*LANES, *UNITS, *KUBE, CHART, *CONTRACT], count)
         kinds = [unit(test)[0] for _, test in ran]
-        assert {who for who, test in ran if unit(test)[0] in {Kind.API_SERVER, Kind.ALONE}} == {"gw0"}
+        assert {who for who, test in ran if unit(test)[0] is Kind.API_SERVER} == {"gw0"}
         last = max(at for at, kind in enumerate(kinds) if kind is Kind.API_SERVER)
         assert last < min(at for at, kind in enumerate(kinds) if kind is Kind.LANE)
         assert next(test for _, test in ran if unit(test)[0] is Kind.API_SERVER) == CHART
