@@ -129,9 +129,12 @@ class Lifecycle:
         run = rebalance.record.run
         if run is None:
             return
-        await self.save_run(rebalance, replace(run, closed_at=self._clock.now(), outcome=outcome, successor=successor))
+        closed = replace(run, closed_at=self._clock.now(), outcome=outcome, successor=successor)
+        await self._stores.runs.save(closed)
         if rebalance.desired.deleting:
             await self._resources.announce(rebalance, outcome)
+        # Without an await from here on: a closed run whose plan is still loaded would be cancelled.
+        rebalance.record = replace(rebalance.record, run=closed)
         log.info("%s: %s (%d partitions left alone)", rebalance.name, outcome, len(skipped_partitions(rebalance)))
         self._put_plan_away(rebalance)
 

@@ -83,6 +83,22 @@ async def test_a_run_is_rolled_back_first(world):
     assert direction_of(mine) is Direction.ROLLBACK
 
 
+async def test_an_end_that_was_not_announced_is_announced_again(world):
+    """The run counts as closed only then: with a closed run, the round would cancel what Abandon leaves alone."""
+    await world.stored("r")
+    rebalance = deleted("r", deletionPolicy="Abandon")
+
+    async def fails(rebalance, outcome):
+        raise RuntimeError("no JSON")
+
+    working, world.resources.announce = world.resources.announce, fails
+    assert await world.prepared(rebalance) == []
+    assert rebalance.record.run.open
+    world.resources.announce = working
+    world.clock.at += timedelta(minutes=1)
+    assert await world.prepared(rebalance) == [RunOutcome.ABANDONED, "released"]
+
+
 async def test_abandon_and_let_go_end_it_now(world):
     """By the policy, or by the annotation if Kafka is permanently gone."""
     await world.stored("r")
