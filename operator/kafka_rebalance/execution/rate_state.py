@@ -136,7 +136,9 @@ def transition(state: RateState, event: RateWritten | RateRead, now: float) -> T
             return Transition(state, RateAction.FORGET if _is_over(state, event, now) else RateAction.RESTORE)
 
 
-def row_to_write(row: RateRecord, rate: int, asked: Mapping[str, RequestedRate], claims: Collection[str]) -> RateRecord:
+def row_to_write(
+    row: RateRecord, rate: int, state: RateState, asked: Mapping[str, RequestedRate], claims: Collection[str]
+) -> RateRecord:
     """The ledger row to save before writing ``rate``, or the emergency brake if one holds.
 
     ``intended`` of the row is what to write. ``claims``: all claims on the broker, with or without a rate there.
@@ -144,7 +146,11 @@ def row_to_write(row: RateRecord, rate: int, asked: Mapping[str, RequestedRate],
     if row.brake is not None:
         holds = row.brake.holds(asked, claims)
         row, rate = (row, min(rate, row.brake.rate)) if holds else (replace(row, brake=None), rate)
-    return replace(row, intended=rate, possibly_ours=row.possibly_ours | {rate})
+    if rate not in row.possibly_ours:
+        # Once a rate was read back, no write before it can still take effect.
+        possible = {state.rate} if state.phase is RatePhase.IN_PLACE else row.possibly_ours
+        row = replace(row, possibly_ours=frozenset({rate, *(possible & row.possibly_ours)}))
+    return replace(row, intended=rate)
 
 
 def _read_claimed(

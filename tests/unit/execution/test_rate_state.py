@@ -225,17 +225,22 @@ class TestMustWrite:
 
 class TestRowToWrite:
     def test_a_new_rate_is_recorded_with_those_that_may_be_set(self):
-        """All of them: a write without an answer may still arrive after a later one was read back."""
-        assert row_to_write(ROW, 60, ASKED, ASKED) == replace(ROW, possibly_ours=frozenset({20, 50, 60}), intended=60)
+        """All written rates are recorded until one of them is read back."""
+        assert row_to_write(ROW, 60, WRITTEN, ASKED, ASKED) == replace(
+            ROW, possibly_ours=frozenset({20, 50, 60}), intended=60
+        )
+        assert row_to_write(ROW, 60, IN_PLACE, ASKED, ASKED) == replace(
+            ROW, possibly_ours=frozenset({50, 60}), intended=60
+        )
 
     def test_a_known_rate_adds_nothing(self):
         """The set of rates that may be set does not change."""
-        assert row_to_write(ROW, 20, ASKED, ASKED) == replace(ROW, intended=20)
+        assert row_to_write(ROW, 20, IN_PLACE, ASKED, ASKED) == replace(ROW, intended=20)
 
     def test_a_ceiling_holds_until_a_claim_asks_otherwise(self):
         """It caps the rate and never raises it; a new claim changes nothing."""
         row = replace(ROW, brake=EmergencyBrake(30, {"a": 50}))
-        assert row_to_write(row, 50, ASKED | {"b": RequestedRate(9)}, {"a", "b"}).intended == 30
-        assert row_to_write(row, 10, ASKED, ASKED).intended == 10
-        lifted = row_to_write(row, 51, {"a": RequestedRate(51)}, {"a"})
+        assert row_to_write(row, 50, UNKNOWN, ASKED | {"b": RequestedRate(9)}, {"a", "b"}).intended == 30
+        assert row_to_write(row, 10, UNKNOWN, ASKED, ASKED).intended == 10
+        lifted = row_to_write(row, 51, UNKNOWN, {"a": RequestedRate(51)}, {"a"})
         assert (lifted.brake, lifted.intended) == (None, 51)

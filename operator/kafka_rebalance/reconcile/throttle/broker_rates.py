@@ -83,7 +83,7 @@ class BrokerRates:
             if target.rate is not None:
                 row = self._cache.ledger.rate(*key) or RateRecord(self._originals[key[0]][1][key[1]])
                 asked, claims = self._wanted.asked(*key), self._wanted.claims.get(key[0], frozenset())
-                rows[key] = row_to_write(row, target.rate, asked, claims)
+                rows[key] = row_to_write(row, target.rate, self._state(key), asked, claims)
         return with_rates(self._cache.ledger, rows)
 
     async def write(self, alive: Collection[BrokerId]) -> None:
