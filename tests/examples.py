@@ -20,7 +20,7 @@ def register_profiles() -> None:
 
 
 def examples(times: float) -> settings:
-    """So many times the examples of the profile in force."""
+    """Settings with the number of examples of the current profile multiplied by ``times``."""
     profile = settings()
     return settings(profile, max_examples=max(1, round(times * profile.max_examples)))
 

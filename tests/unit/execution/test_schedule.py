@@ -110,7 +110,7 @@ class TestPerBroker:
         assert names(chosen(statuses, out=1)) == ["t-1"]
 
     def test_a_foreign_reassignment_loads_a_broker_too(self):
-        """Bytes count, whoever submitted the reassignment."""
+        """Bytes count, also those of reassignments that other tools submitted."""
         assert not chosen({"t-0": stuck(10, ours=False), "t-1": copying(10, source=2)}, to=1).alters
 
     def test_every_destination_of_a_step_must_have_room(self):

@@ -62,7 +62,7 @@ class TestPrecedence:
         assert [len(each.alters) for each in orders] == [1, 4]
 
     def test_a_brokers_cap_counts_the_copies_of_all(self):
-        """Each submits under its own cap; copies in flight count, whoever submitted them."""
+        """Each submits under its own cap; copies in flight count, also those of the other rebalance."""
         first = share({f"t-{i}": copying(10, source=i) for i in range(3)}, limits(to=2))
         second = share({f"u-{i}": copying(10, source=5 + i) for i in range(3)}, limits(to=3))
         third = share({"v-0": copying(10, source=9)}, limits(to=1))

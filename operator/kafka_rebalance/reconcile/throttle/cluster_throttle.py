@@ -1,6 +1,6 @@
 """The throttle of one Kafka cluster in each round of its engine: collects the claims, reports what is in force.
 
-KafkaReassignmentThrottle holds for every reassignment, whoever started it (KIP-542): those of other tools are found by
+KafkaReassignmentThrottle applies to every reassignment of the cluster (KIP-542): those of other tools are found by
 listing, throttled within a round, and released when they end.
 """
 
