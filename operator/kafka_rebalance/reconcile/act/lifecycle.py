@@ -116,13 +116,9 @@ class Lifecycle:
             return True
         run = replace(before, started_at=self._clock.now())
         async with self.problems_of(rebalance, "record the start"):
-            await self.save_run(rebalance, run)
+            await self._stores.runs.save(run)
+            rebalance.record = replace(rebalance.record, run=run)
         return rebalance.record.run is run
-
-    async def save_run(self, rebalance: Rebalance, run: Run) -> None:
-        """Store the record of the run."""
-        await self._stores.runs.save(run)
-        rebalance.record = replace(rebalance.record, run=run)
 
     async def close(self, rebalance: Rebalance, outcome: RunOutcome, successor: str | None = None) -> None:
         """End the run; nothing of it is in flight."""
