@@ -11,14 +11,8 @@ import pytest
 from tests.kube.namespaces import Namespace
 
 from kafka_rebalance.api.conditions import ReadySummary, summarise
-from kafka_rebalance.api.v1alpha1 import (
-    REBALANCES,
-    UNDO_ANNOTATION,
-    KafkaRebalanceStatus,
-    PlanStatus,
-    parse_rebalance,
-    planning_hash,
-)
+from kafka_rebalance.api.resource_status import KafkaRebalanceStatus, PlanStatus
+from kafka_rebalance.api.v1alpha1 import REBALANCES, UNDO_ANNOTATION, parse_rebalance, planning_hash
 from kafka_rebalance.cli.options.resource_lookup import stores
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition

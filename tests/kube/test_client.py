@@ -10,11 +10,8 @@ from kubernetes import client as kubernetes_client
 from tests.kube.namespaces import Namespace
 
 from kafka_rebalance.api.conditions import ConditionType, ReadySummary, set_condition, summarise
-from kafka_rebalance.api.v1alpha1 import (
-    FINALIZER,
+from kafka_rebalance.api.resource_status import (
     MAX_PLAN_BROKERS,
-    REASSIGNMENT_THROTTLES,
-    REBALANCES,
     BatchRow,
     BrokerPlanRow,
     ByteProgress,
@@ -28,9 +25,8 @@ from kafka_rebalance.api.v1alpha1 import (
     SpreadStatus,
     StepProgress,
     ThrottleStatus,
-    parse_rebalance,
-    parse_throttle,
 )
+from kafka_rebalance.api.v1alpha1 import FINALIZER, REASSIGNMENT_THROTTLES, REBALANCES, parse_rebalance, parse_throttle
 from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.kube.api_errors import Conflict
 from kafka_rebalance.kube.client import KubeClient

@@ -8,14 +8,8 @@ import pytest
 from e2e.bench.kube import KubeCluster
 from tests.kube.namespaces import Namespace
 
-from kafka_rebalance.api.v1alpha1 import (
-    FINALIZER,
-    REASSIGNMENT_THROTTLES,
-    REBALANCES,
-    KafkaRebalanceStatus,
-    parse_rebalance,
-    parse_throttle,
-)
+from kafka_rebalance.api.resource_status import KafkaRebalanceStatus
+from kafka_rebalance.api.v1alpha1 import FINALIZER, REASSIGNMENT_THROTTLES, REBALANCES, parse_rebalance, parse_throttle
 from kafka_rebalance.kube.api_errors import Forbidden
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.kube.store import LedgerStore, OriginStore, PlanStore, RunStore

@@ -1,6 +1,6 @@
 """The two resources of kafkarebalance.dev/v1alpha1, and how to parse what the API server sends.
 
-Import from this module; the parts are in modules by subject. Nothing here talks to the API server.
+Nothing here talks to the API server.
 """
 
 from __future__ import annotations
@@ -12,105 +12,12 @@ from typing import Any, TypeVar
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from kafka_rebalance.api.connection import Kafka, Sasl, SaslMechanism, SecretKeyRef, SecretRef, Tls
-from kafka_rebalance.api.execution_spec import ApprovalPolicy, DeletionPolicy, Execution, Throttle
+from kafka_rebalance.api.connection import Kafka
 from kafka_rebalance.api.fields import ApiModel, Timestamp
-from kafka_rebalance.api.rebalance_spec import Brokers, GoalsSpec, KafkaRebalanceSpec, OfflinePolicy, Topics
-from kafka_rebalance.api.resource_status import (
-    MAX_BATCH_ROWS,
-    MAX_PLAN_BROKERS,
-    MAX_SKIPPED_ROWS,
-    BatchRow,
-    BrokerPlanRow,
-    ByteProgress,
-    Condition,
-    Display,
-    KafkaRebalanceStatus,
-    PartitionProgress,
-    PlanStatus,
-    ProgressStatus,
-    ReplicaProgress,
-    ResourceStatus,
-    SkippedRow,
-    SpreadStatus,
-    StepProgress,
-    ThrottleStatus,
-)
-from kafka_rebalance.api.throttle_resource import (
-    MAX_BROKER_ROWS,
-    BrokerRateOverride,
-    KafkaReassignmentThrottleSpec,
-    KafkaReassignmentThrottleStatus,
-    ThrottledBroker,
-    ThrottleDisplay,
-    WhenReplicationThrottled,
-)
+from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec
+from kafka_rebalance.api.resource_status import Condition, KafkaRebalanceStatus, ResourceStatus
+from kafka_rebalance.api.throttle_resource import KafkaReassignmentThrottleSpec, KafkaReassignmentThrottleStatus
 from kafka_rebalance.api.validation import validate
-from kafka_rebalance.model.goals import Balance, RackAwareness, Strategy
-
-__all__ = [
-    "API_VERSION",
-    "FINALIZER",
-    "GROUP",
-    "LET_GO_ANNOTATION",
-    "MAX_BATCH_ROWS",
-    "MAX_BROKER_ROWS",
-    "MAX_PLAN_BROKERS",
-    "MAX_SKIPPED_ROWS",
-    "REASSIGNMENT_THROTTLES",
-    "REBALANCES",
-    "UNDO_ANNOTATION",
-    "VERSION",
-    "ApprovalPolicy",
-    "Balance",
-    "BatchRow",
-    "BrokerPlanRow",
-    "BrokerRateOverride",
-    "Brokers",
-    "ByteProgress",
-    "Condition",
-    "DeletionPolicy",
-    "Display",
-    "Execution",
-    "GoalsSpec",
-    "Kafka",
-    "KafkaReassignmentThrottle",
-    "KafkaReassignmentThrottleSpec",
-    "KafkaReassignmentThrottleStatus",
-    "KafkaRebalance",
-    "KafkaRebalanceSpec",
-    "KafkaRebalanceStatus",
-    "ObjectMeta",
-    "OfflinePolicy",
-    "PartitionProgress",
-    "PlanStatus",
-    "ProgressStatus",
-    "RackAwareness",
-    "ReplicaProgress",
-    "ResourceStatus",
-    "Sasl",
-    "SaslMechanism",
-    "SecretKeyRef",
-    "SecretRef",
-    "SkippedRow",
-    "SpreadStatus",
-    "StepProgress",
-    "Strategy",
-    "Throttle",
-    "ThrottleDisplay",
-    "ThrottleStatus",
-    "ThrottledBroker",
-    "Tls",
-    "Topics",
-    "WhenReplicationThrottled",
-    "lenient_conditions",
-    "parse_deleted_throttle",
-    "parse_metadata",
-    "parse_rebalance",
-    "parse_spec",
-    "parse_throttle",
-    "planning_hash",
-]
 
 GROUP = "kafkarebalance.dev"
 VERSION = "v1alpha1"

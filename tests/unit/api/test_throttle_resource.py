@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottleSpec, WhenReplicationThrottled, parse_throttle
+from kafka_rebalance.api.throttle_resource import KafkaReassignmentThrottleSpec, WhenReplicationThrottled
+from kafka_rebalance.api.v1alpha1 import parse_throttle
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.execution.reassignment_throttle import Rates
 from kafka_rebalance.model.topology import BrokerId

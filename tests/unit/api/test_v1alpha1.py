@@ -4,15 +4,11 @@ from typing import Any
 
 import pytest
 
-from kafka_rebalance.api.v1alpha1 import (
-    DeletionPolicy,
-    KafkaRebalanceSpec,
-    KafkaRebalanceStatus,
-    SaslMechanism,
-    parse_rebalance,
-    parse_throttle,
-    planning_hash,
-)
+from kafka_rebalance.api.connection import SaslMechanism
+from kafka_rebalance.api.execution_spec import DeletionPolicy
+from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec
+from kafka_rebalance.api.resource_status import KafkaRebalanceStatus
+from kafka_rebalance.api.v1alpha1 import parse_rebalance, parse_throttle, planning_hash
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.units import parse_quantity
 

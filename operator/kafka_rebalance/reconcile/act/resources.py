@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from kafka_rebalance.api.resource_status import ResourceStatus
+from kafka_rebalance.api.throttle_resource import KafkaReassignmentThrottleStatus
 from kafka_rebalance.api.v1alpha1 import (
     FINALIZER,
     REASSIGNMENT_THROTTLES,
     REBALANCES,
     UNDO_ANNOTATION,
     KafkaReassignmentThrottle,
-    KafkaReassignmentThrottleStatus,
     ObjectMeta,
-    ResourceStatus,
     parse_metadata,
 )
 from kafka_rebalance.errors import RebalanceError, Transient

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kafka_rebalance.api.conditions import ReadySummary, summarise
+from kafka_rebalance.api.resource_status import Condition, KafkaRebalanceStatus
+from kafka_rebalance.api.throttle_resource import KafkaReassignmentThrottleStatus
 from kafka_rebalance.api.v1alpha1 import (
     REASSIGNMENT_THROTTLES,
     REBALANCES,
-    Condition,
-    KafkaReassignmentThrottleStatus,
-    KafkaRebalanceStatus,
     ObjectMeta,
     lenient_conditions,
     parse_metadata,

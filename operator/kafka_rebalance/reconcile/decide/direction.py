@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_rebalance.api.v1alpha1 import DeletionPolicy
+from kafka_rebalance.api.execution_spec import DeletionPolicy
 from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.state.assessment import RollbackBarrier

@@ -10,8 +10,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from kafka_rebalance.api.execution_spec import ApprovalPolicy
 from kafka_rebalance.api.fields import format_time
-from kafka_rebalance.api.v1alpha1 import ApprovalPolicy, KafkaReassignmentThrottle
+from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.execution.health_gate import Tolerance, Vitals, gate
 from kafka_rebalance.execution.windows import Shut, window_at
 from kafka_rebalance.model.topology import BrokerId, TopicPartition

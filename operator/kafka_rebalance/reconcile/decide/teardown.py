@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
-from kafka_rebalance.api.v1alpha1 import DeletionPolicy
+from kafka_rebalance.api.execution_spec import DeletionPolicy
 from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.execution.progress import bytes_to_move_back
 from kafka_rebalance.model.run import RunOutcome

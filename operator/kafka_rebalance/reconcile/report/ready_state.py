@@ -6,7 +6,7 @@ from collections import Counter
 
 from kafka_rebalance.api.conditions import ConditionType, ReadySummary
 from kafka_rebalance.api.rebalance_states import summary_of
-from kafka_rebalance.api.v1alpha1 import ResourceStatus
+from kafka_rebalance.api.resource_status import ResourceStatus
 from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.execution.partition_status import Direction, MovePhase
 from kafka_rebalance.model.run import Run, RunOutcome

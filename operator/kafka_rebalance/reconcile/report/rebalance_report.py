@@ -7,12 +7,12 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 
 from kafka_rebalance.api.conditions import ConditionType, ReadySummary, remove_condition, set_condition, summarise
+from kafka_rebalance.api.execution_spec import ApprovalPolicy
 from kafka_rebalance.api.fields import format_time
-from kafka_rebalance.api.v1alpha1 import (
+from kafka_rebalance.api.resource_status import (
     MAX_BATCH_ROWS,
     MAX_PLAN_BROKERS,
     MAX_SKIPPED_ROWS,
-    ApprovalPolicy,
     BatchRow,
     BrokerPlanRow,
     ByteProgress,

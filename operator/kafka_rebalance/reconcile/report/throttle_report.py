@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from kafka_rebalance.api.conditions import ReadySummary, summarise
-from kafka_rebalance.api.v1alpha1 import (
+from kafka_rebalance.api.resource_status import Condition
+from kafka_rebalance.api.throttle_resource import (
     MAX_BROKER_ROWS,
-    Condition,
-    KafkaReassignmentThrottle,
     KafkaReassignmentThrottleSpec,
     KafkaReassignmentThrottleStatus,
     ThrottledBroker,
     ThrottleDisplay,
 )
+from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.execution.reassignment_throttle import Rates
 from kafka_rebalance.model.topology import BrokerId

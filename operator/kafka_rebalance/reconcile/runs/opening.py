@@ -11,7 +11,8 @@ import uuid
 from collections.abc import Awaitable, Callable, Collection, Container, Iterable, Mapping
 from dataclasses import replace
 
-from kafka_rebalance.api.v1alpha1 import KafkaRebalanceSpec, planning_hash
+from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec
+from kafka_rebalance.api.v1alpha1 import planning_hash
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.execution.partition_status import PartitionMove

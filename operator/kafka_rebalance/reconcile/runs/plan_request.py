@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from kafka_rebalance.api.rebalance_spec import GoalsSpec, KafkaRebalanceSpec, OfflinePolicy
 from kafka_rebalance.api.topic_patterns import TopicFilter
-from kafka_rebalance.api.v1alpha1 import GoalsSpec, KafkaRebalanceSpec, OfflinePolicy
 from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.execution.partition_status import PartitionMove
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader

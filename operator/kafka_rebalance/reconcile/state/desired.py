@@ -9,11 +9,11 @@ from functools import cached_property
 from typing import Any
 
 from kafka_rebalance.api.deleted import parse_deleted_rebalance
+from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec
+from kafka_rebalance.api.resource_status import KafkaRebalanceStatus
 from kafka_rebalance.api.v1alpha1 import (
     LET_GO_ANNOTATION,
     UNDO_ANNOTATION,
-    KafkaRebalanceSpec,
-    KafkaRebalanceStatus,
     ObjectMeta,
     parse_metadata,
     parse_rebalance,

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kafka_rebalance.api.v1alpha1 import KafkaRebalanceStatus
+from kafka_rebalance.api.resource_status import KafkaRebalanceStatus
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.topology import BrokerId, TopicPartition

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec
 from kafka_rebalance.api.topic_patterns import TopicFilter
-from kafka_rebalance.api.v1alpha1 import KafkaRebalanceSpec
 from kafka_rebalance.model.topology import PartitionState, TopicPartition
 
 

@@ -9,8 +9,7 @@ from tests.fakes.kube_in_memory import KubeInMemory
 from tests.unit.cli.commands.status_runs import NOW, resource, run
 
 from kafka_rebalance.api.conditions import ConditionType, ReadySummary, set_condition, summarise
-from kafka_rebalance.api.v1alpha1 import (
-    REBALANCES,
+from kafka_rebalance.api.resource_status import (
     BatchRow,
     ByteProgress,
     Display,
@@ -22,8 +21,8 @@ from kafka_rebalance.api.v1alpha1 import (
     SkippedRow,
     StepProgress,
     ThrottleStatus,
-    parse_rebalance,
 )
+from kafka_rebalance.api.v1alpha1 import REBALANCES, parse_rebalance
 from kafka_rebalance.cli.tables.status_table import print_summary
 from kafka_rebalance.reasons import Reason
 

@@ -11,14 +11,8 @@ from tests.fakes.kube_in_memory import KubeInMemory
 from tests.fakes.whole_program import run_program
 
 from kafka_rebalance.api.conditions import ReadySummary, summarise
-from kafka_rebalance.api.v1alpha1 import (
-    REBALANCES,
-    UNDO_ANNOTATION,
-    KafkaRebalanceStatus,
-    PlanStatus,
-    parse_rebalance,
-    planning_hash,
-)
+from kafka_rebalance.api.resource_status import KafkaRebalanceStatus, PlanStatus
+from kafka_rebalance.api.v1alpha1 import REBALANCES, UNDO_ANNOTATION, parse_rebalance, planning_hash
 from kafka_rebalance.cli.commands.undo_command import WayBack, reassignment, way_back
 from kafka_rebalance.cli.options.resource_lookup import stores
 from kafka_rebalance.execution.partition_status import PartitionMove

@@ -8,7 +8,7 @@ from tests.fakes.whole_program import run_program
 from tests.unit.cli.commands.status_runs import NOW, resource
 
 from kafka_rebalance.api.conditions import ReadySummary, summarise
-from kafka_rebalance.api.v1alpha1 import KafkaRebalanceStatus
+from kafka_rebalance.api.resource_status import KafkaRebalanceStatus
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.reasons import Reason
 

@@ -10,7 +10,8 @@ from tests.fakes.kube_in_memory import KubeInMemory
 from tests.unit.cli.commands.status_runs import NOW, UID, Kafka, open_run_of, partition, resource, run, tp
 
 from kafka_rebalance.api.conditions import ConditionType, set_condition
-from kafka_rebalance.api.v1alpha1 import REBALANCES, KafkaRebalanceStatus, parse_rebalance
+from kafka_rebalance.api.resource_status import KafkaRebalanceStatus
+from kafka_rebalance.api.v1alpha1 import REBALANCES, parse_rebalance
 from kafka_rebalance.cli.options.resource_lookup import stores
 from kafka_rebalance.cli.tables.current_batch import Batch, batch_of, direction_of, response
 from kafka_rebalance.cli.tables.status_table import print_batch

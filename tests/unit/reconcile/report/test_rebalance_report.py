@@ -9,7 +9,7 @@ from tests.fakes.found_by_rounds import found, recorded, remembered
 from tests.fakes.reported_status import FLYING, MOVED, NOW, rebalance, said, seen, status_of, tp
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
-from kafka_rebalance.api.v1alpha1 import MAX_BATCH_ROWS, MAX_PLAN_BROKERS, MAX_SKIPPED_ROWS
+from kafka_rebalance.api.resource_status import MAX_BATCH_ROWS, MAX_PLAN_BROKERS, MAX_SKIPPED_ROWS
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
 from kafka_rebalance.execution.reassignment_throttle import ClusterRates, Rates
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition, SkippedPartition

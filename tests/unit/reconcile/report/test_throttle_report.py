@@ -7,12 +7,8 @@ from typing import Any
 import pytest
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
-from kafka_rebalance.api.v1alpha1 import (
-    MAX_BROKER_ROWS,
-    KafkaReassignmentThrottle,
-    KafkaReassignmentThrottleStatus,
-    parse_throttle,
-)
+from kafka_rebalance.api.throttle_resource import MAX_BROKER_ROWS, KafkaReassignmentThrottleStatus
+from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle, parse_throttle
 from kafka_rebalance.errors import Permanent, RebalanceError, Transient
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile.report.throttle_report import (
