@@ -64,9 +64,7 @@ servers: install  ## download Kafka, and build Kubernetes and helm, into the cac
 	@$(PYTHON) -m e2e.bench
 
 crds: install  ## regenerate the CRDs (also the chart's) and the field reference from the models
-	@$(PYTHON) -m kafka_rebalance.api.crd crds
-	@cp crds/*.yaml charts/kafka-rebalance-operator/files/crds/
-	@$(PYTHON) -m kafka_rebalance.api.reference docs/reference.md
+	@$(PYTHON) -m tests.arch.crd_files
 
 docs-diagrams: install  ## regenerate the diagrams in docs/architecture.md and the table of broken rules in docs/testing.md
 	@$(PYTHON) -m tests.arch.state_diagram docs/architecture.md

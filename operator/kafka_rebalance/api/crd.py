@@ -1,4 +1,4 @@
-"""Generates the CustomResourceDefinitions from the models: ``python -m kafka_rebalance.api.crd crds`` writes them.
+"""The CustomResourceDefinitions, from the models. ``make crds`` writes them to files (tests/arch/crd_files.py).
 
 pydantic produces JSON Schema; the API server requires *structural* OpenAPI v3: no references, no titles, no unions
 with null, no ``additionalProperties`` beside ``properties``. The translation supports only what our models use and
@@ -7,12 +7,9 @@ refuses the rest, so that nothing is dropped unnoticed.
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel
 
 from kafka_rebalance.api.v1alpha1 import (
@@ -80,29 +77,9 @@ _RESOURCES = (
 )
 
 
-class _PlainDumper(yaml.SafeDumper):
-    """YAML without anchors: a schema that is used twice is written twice."""
-
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - yaml's signature
-        return True
-
-
 def definitions() -> dict[str, Schema]:
     """Every CustomResourceDefinition by name (plural.group)."""
     return {f"{resource.plural}.{GROUP}": _definition(resource) for resource in _RESOURCES}
-
-
-def render(definition: Schema) -> str:
-    """The text of the committed file of one definition."""
-    text: str = yaml.dump(definition, Dumper=_PlainDumper, sort_keys=False, width=120, allow_unicode=True)
-    return f"# Generated from operator/kafka_rebalance/api by `make crds`; do not edit.\n{text}"
-
-
-def write(directory: Path) -> None:
-    """Write all definitions, one file each."""
-    directory.mkdir(parents=True, exist_ok=True)
-    for name, definition in definitions().items():
-        (directory / f"{name}.yaml").write_text(render(definition), encoding="utf-8")
 
 
 def _definition(resource: _Resource) -> Schema:
@@ -213,7 +190,3 @@ def _without_defaults(schema: Schema) -> Schema:
     if "items" in result:
         result["items"] = _without_defaults(result["items"])
     return result
-
-
-if __name__ == "__main__":
-    write(Path(sys.argv[1]))

@@ -1,17 +1,14 @@
 """The generated CRDs are up to date, complete and bounded."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from tests.arch import field_reference
+from tests.arch.crd_files import CRDS, REFERENCE, render
 
-from kafka_rebalance.api import reference
-from kafka_rebalance.api.crd import definitions, render, structural
-
-ROOT = Path(__file__).parents[3]
-CRDS = ROOT / "crds"
+from kafka_rebalance.api.crd import definitions, structural
 
 
 def fields(schema: dict[str, Any], path: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -40,7 +37,7 @@ class TestCommitted:
         assert {path.name: path.read_text(encoding="utf-8") for path in CRDS.iterdir()} == expected, "run `make crds`"
 
     def test_the_reference_is_up_to_date(self) -> None:
-        assert (ROOT / "docs" / "reference.md").read_text(encoding="utf-8") == reference.render(), "run `make crds`"
+        assert REFERENCE.read_text(encoding="utf-8") == field_reference.render(), "run `make crds`"
 
     def test_files_are_plain_yaml(self) -> None:
         for name, definition in definitions().items():

@@ -1,14 +1,7 @@
-"""Generates the field reference: ``python -m kafka_rebalance.api.reference docs/reference.md`` writes it.
-
-The descriptions come from the CRDs, and so from the models.
-"""
-
-from __future__ import annotations
+"""The field reference, docs/reference.md. The descriptions come from the CRDs, and so from the models."""
 
 import json
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from kafka_rebalance.api.crd import definitions
@@ -71,7 +64,3 @@ def _type(field: dict[str, Any]) -> str:
     if field["type"] == "array":
         return f"list of {field['items']['type']}, at most {field['maxItems']}"
     return str(field.get("format", field["type"]))
-
-
-if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(render(), encoding="utf-8")
