@@ -10,8 +10,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.arch.state_transitions import transitions
+
 from kafka_rebalance.api.conditions import ReadySummary
-from kafka_rebalance.api.rebalance_states import FIRST, GROUPS, STATES, Node, StateGroup, transitions
+from kafka_rebalance.api.rebalance_states import FIRST, GROUPS, STATES, Node, StateGroup
 
 BEGIN, END = "<!-- states: begin -->", "<!-- states: end -->"
 

@@ -1,7 +1,9 @@
 """Follows the states in the statuses of KafkaRebalances, and compares them with the state table."""
 
+from tests.arch.state_transitions import can_reach, may_follow, transition_between
+
 from kafka_rebalance.api.conditions import ReadySummary
-from kafka_rebalance.api.rebalance_states import STATES, can_reach, may_follow, summary_of, transition_between
+from kafka_rebalance.api.rebalance_states import STATES, summary_of
 from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.reasons import Reason
 

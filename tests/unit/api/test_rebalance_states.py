@@ -4,19 +4,10 @@ import ast
 from pathlib import Path
 
 import pytest
+from tests.arch.state_transitions import can_reach, groups_of, may_follow, members_of, transitions
 
 from kafka_rebalance.api.conditions import ReadySummary
-from kafka_rebalance.api.rebalance_states import (
-    GROUPS,
-    STATES,
-    StateGroup,
-    can_reach,
-    groups_of,
-    may_follow,
-    members_of,
-    summary_of,
-    transitions,
-)
+from kafka_rebalance.api.rebalance_states import GROUPS, STATES, StateGroup, summary_of
 from kafka_rebalance.reasons import Reason
 
 ROOT = Path(__file__).parents[3]

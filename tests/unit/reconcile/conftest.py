@@ -3,10 +3,9 @@
 import os
 
 import pytest
+from tests.arch.state_transitions import transitions
 from tests.fakes.kube_in_memory import KubeInMemory
 from tests.fakes.state_walk import StateWalk
-
-from kafka_rebalance.api.rebalance_states import transitions
 
 _REPORT = "REPORT_STATES"
 """Set this variable to list the transitions that the tests have covered, and those that they have not."""

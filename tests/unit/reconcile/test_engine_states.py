@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from tests.arch.state_transitions import members_of, transition_between, transitions
 from tests.fakes.walked_operator import (
     NARROWER,
     NOT_NOW,
@@ -19,7 +20,7 @@ from tests.fakes.walked_operator import (
     undoing,
 )
 
-from kafka_rebalance.api.rebalance_states import STATES, StateGroup, members_of, transition_between, transitions
+from kafka_rebalance.api.rebalance_states import STATES, StateGroup
 from kafka_rebalance.model.load import LoadModel, PartitionLoad
 from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.reasons import Reason
