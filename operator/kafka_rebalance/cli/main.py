@@ -22,66 +22,22 @@ EXIT_REFUSED = 3
 _UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 _COMMANDS = {
-    # command: (module, attribute, one line for --help)
-    "check-install": (
-        "kafka_rebalance.cli.commands.check_install_command",
-        "check_install",
-        "Verify the installation of the operator.",
-    ),
-    "doctor": (
-        "kafka_rebalance.cli.commands.doctor_command",
-        "doctor",
-        "Find problems that a Kafka cluster does not recover from.",
-    ),
-    "execute": (
-        "kafka_rebalance.cli.commands.execute_command",
-        "execute",
-        "Execute a reassignment file or a decommission as a KafkaRebalance.",
-    ),
-    "explain": (
-        "kafka_rebalance.cli.commands.explain_command",
-        "explain",
-        "Explain why a plan moves what it moves.",
-    ),
-    "operator": ("kafka_rebalance.cli.commands.operator_command", "operator", "Run the operator in the foreground."),
-    "pipeline": (
-        "kafka_rebalance.cli.commands.pipeline_command",
-        "pipeline",
-        "Sample a cluster, and compute load models with Spark.",
-    ),
-    "plan": (
-        "kafka_rebalance.cli.commands.plan_command",
-        "plan",
-        "Plan offline from a cluster file.",
-    ),
-    "retire": ("kafka_rebalance.cli.commands.retire_command", "retire", "Prepare the removal of the operator."),
-    "snapshot": (
-        "kafka_rebalance.cli.commands.snapshot_command",
-        "snapshot",
-        "Write a live cluster to a file for plan.",
-    ),
-    "status": (
-        "kafka_rebalance.cli.commands.status_command",
-        "status",
-        "Show the progress of a KafkaRebalance.",
-    ),
-    "steps": ("kafka_rebalance.cli.commands.steps_command", "steps", "List the steps from one assignment to another."),
-    "undo": (
-        "kafka_rebalance.cli.commands.undo_command",
-        "undo",
-        "Undo a KafkaRebalance that has succeeded.",
-    ),
-    "verify": (
-        "kafka_rebalance.cli.commands.verify_command",
-        "verify",
-        "Verify that a reassignment file has been executed.",
-    ),
-    "watch": (
-        "kafka_rebalance.cli.commands.watch_command",
-        "watch",
-        "Follow a KafkaRebalance until it ends.",
-    ),
+    "check-install": "Verify the installation of the operator.",
+    "doctor": "Find problems that a Kafka cluster does not recover from.",
+    "execute": "Execute a reassignment file or a decommission as a KafkaRebalance.",
+    "explain": "Explain why a plan moves what it moves.",
+    "operator": "Run the operator in the foreground.",
+    "pipeline": "Sample a cluster, and compute load models with Spark.",
+    "plan": "Plan offline from a cluster file.",
+    "retire": "Prepare the removal of the operator.",
+    "snapshot": "Write a live cluster to a file for plan.",
+    "status": "Show the progress of a KafkaRebalance.",
+    "steps": "List the steps from one assignment to another.",
+    "undo": "Undo a KafkaRebalance that has succeeded.",
+    "verify": "Verify that a reassignment file has been executed.",
+    "watch": "Follow a KafkaRebalance until it ends.",
 }
+"""The line for --help of each command. The command x-y is ``x_y`` in the module ``x_y_command``."""
 
 
 class _LazyGroup(click.Group):
@@ -91,14 +47,14 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in _COMMANDS:
             return None
-        module, attribute, _ = _COMMANDS[cmd_name]
-        command = getattr(importlib.import_module(module), attribute)
+        name = cmd_name.replace("-", "_")
+        command = getattr(importlib.import_module(f"kafka_rebalance.cli.commands.{name}_command"), name)
         assert isinstance(command, click.Command)  # noqa: S101 - the table above is ours
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
-            formatter.write_dl([(name, row[2]) for name, row in sorted(_COMMANDS.items())])
+            formatter.write_dl(sorted(_COMMANDS.items()))
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -14,7 +14,7 @@ import click
 import pytest
 from tests.unit.cli.commands.plan_runs import CLUSTER, run
 
-from kafka_rebalance.cli.main import _COMMANDS
+from kafka_rebalance.cli.commands import plan_command
 
 
 class TestPipes:
@@ -38,7 +38,7 @@ class TestPipes:
 
     def test_a_file_that_cannot_be_written_is_named(self) -> None:
         """For any command: one line with the path, exit 1."""
-        with patch.dict(_COMMANDS, plan=(__name__, "into_nowhere", "")):
+        with patch.object(plan_command, "plan", into_nowhere):
             done = run()
         assert (done.returncode, done.stdout) == (1, b"")
         assert done.stderr == b"failed (FileFailed): No such file or directory: /nonexistent/plan.json\n"
