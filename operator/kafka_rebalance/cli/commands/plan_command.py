@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, BinaryIO
 
 import click
 
-from kafka_rebalance.api.rebalance_spec import GoalsSpec, KafkaRebalanceSpec
+from kafka_rebalance.api.connection import Kafka
+from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec
 from kafka_rebalance.api.topic_patterns import TopicFilter
 from kafka_rebalance.cli.commands.steps_command import BrokerList
 from kafka_rebalance.cli.files.file_errors import parsed
@@ -18,38 +19,20 @@ from kafka_rebalance.cli.tables.console import print_document
 from kafka_rebalance.cli.tables.plan_table import print_plan
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.bulk import without_collector
-from kafka_rebalance.model.cluster_file import (
-    ClusterFile,
-    ClusterPartition,
-    parse_cluster,
-    parse_topics_to_move,
-)
+from kafka_rebalance.model.cluster_file import ClusterFile, ClusterPartition, parse_cluster, parse_topics_to_move
 from kafka_rebalance.model.goals import Balance, RackAwareness, Strategy
 from kafka_rebalance.model.load_artifact import parse_load_model
 from kafka_rebalance.model.plan import Plan, PlannedPartition, Spread
 from kafka_rebalance.model.reassignment_file import parse_reassignment
-from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
-from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest, eligible_brokers
+from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition, replicas_of
+from kafka_rebalance.planning import PartitionInput, PlanRequest, eligible_brokers
 from kafka_rebalance.planning import plan as make_plan
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.runs.plan_request import planning_goals
 from kafka_rebalance.units import parse_quantity
 
-
-@dataclass(frozen=True, slots=True)
-class _Options:
-    """The options of the command line; None: not given, so the resource or the default applies."""
-
-    brokers: Replicas | None
-    decommission: Replicas | None
-    rack_awareness: str | None
-    strategy: str | None
-    balance: str | None
-    replication_factor: int | None
-    max_replica_moves: int | None
-    max_data_to_move: int | None
-    minimum_gain: int | None
-    pinned: tuple[str, ...]
+_NO_SPEC = KafkaRebalanceSpec(kafka=Kafka(bootstrap_servers="unused:9092"))
+"""Without --rebalance, its defaults apply."""
 
 
 class _Quantity(click.ParamType[int]):
@@ -152,31 +135,35 @@ def plan_options(
 ) -> PlanOptions:
     """The request from the options of `plan` and `explain`. An invalid file is wrong usage."""
     described = parsed("--cluster", cluster, parse_cluster)
-    spec = parsed("--rebalance", rebalance, read_spec) if rebalance else None
+    spec = parsed("--rebalance", rebalance, read_spec) if rebalance else _NO_SPEC
     named = parsed("--topics-to-move-json-file", topics_file, parse_topics_to_move) if topics_file else None
     loads = parsed("--load-model", load_model, parse_load_model).partitions if load_model else {}
     selected = _select(described, spec, named)
     _warn(described, selected)
     sizes = {p.tp: p.size_bytes for p in selected if p.size_bytes is not None}
     sizes = {p.tp: loads[p.tp].size_bytes for p in selected if p.tp in loads} | sizes
-    budget = (max_replica_moves, max_data_to_move, minimum_gain)
-    options = _Options(
-        brokers, decommission, rack_awareness, strategy, balance, replication_factor, *budget, pin_topics
-    )
-    pinned = _pinned({p.tp.topic for p in selected}, spec, options)
-    if options.pinned and not pinned:
+    pinned = _pinned({p.tp.topic for p in selected}, pin_topics or spec.topics.pinned)
+    if pin_topics and not pinned:
         click.echo("warning: no topic is pinned: --pin-topics matches none", err=True)
     partitions = tuple(
         PartitionInput(p.tp, p.replicas, size_bytes=sizes.get(p.tp, 0), pinned=p.tp.topic in pinned) for p in selected
     )
     lists = parsed("--assignment-json-file", assignment, parse_reassignment) if assignment else None
+    goals = {
+        "rack_awareness": RackAwareness(rack_awareness) if rack_awareness else None,
+        "balance": Balance(balance) if balance else None,
+        "max_replica_moves": max_replica_moves,
+        "max_data_to_move": max_data_to_move,
+        "minimum_gain": minimum_gain,
+    }
+    given: dict[str, Any] = {name: value for name, value in goals.items() if value is not None}
     request = PlanRequest(
         brokers=described.brokers,
         partitions=partitions,
-        targets=_targets(described, spec, options),
-        goals=_goals(spec, options),
-        strategy=_strategy(spec, options),
-        replication_factor=replication_factor or (spec.replication_factor if spec else None),
+        targets=_targets(described, spec, brokers, decommission),
+        goals=replace(planning_goals(spec.goals), **given),
+        strategy=Strategy(strategy) if strategy else spec.strategy,
+        replication_factor=replication_factor or spec.replication_factor,
         assignment=lists or {},
     )
     _check_options(request, given_lists=lists is not None)
@@ -187,17 +174,12 @@ def plan_options(
     return PlanOptions(request, sizes)
 
 
-def _select(
-    described: ClusterFile, spec: KafkaRebalanceSpec | None, named: frozenset[str] | None
-) -> list[ClusterPartition]:
+def _select(described: ClusterFile, spec: KafkaRebalanceSpec, named: frozenset[str] | None) -> list[ClusterPartition]:
     topics = {p.tp.topic for p in described.partitions}
-    if named is not None:
-        if named - topics:
-            raise Refused(Reason.UNKNOWN_TOPIC, f"the cluster has no topic {', '.join(sorted(named - topics))}")
-        topics = set(named)
-    elif spec is not None:
-        topics = set(TopicFilter.of(spec.topics).select(topics))
-    return [p for p in described.partitions if p.tp.topic in topics]
+    if named is not None and named - topics:
+        raise Refused(Reason.UNKNOWN_TOPIC, f"the cluster has no topic {', '.join(sorted(named - topics))}")
+    chosen = named if named is not None else set(TopicFilter.of(spec.topics).select(topics))
+    return [p for p in described.partitions if p.tp.topic in chosen]
 
 
 def _warn(described: ClusterFile, selected: list[ClusterPartition]) -> None:
@@ -211,44 +193,21 @@ def _warn(described: ClusterFile, selected: list[ClusterPartition]) -> None:
         click.echo(f"warning: broker {b} holds replicas but is not in brokers[]: treated as removed", err=True)
 
 
-def _targets(described: ClusterFile, spec: KafkaRebalanceSpec | None, options: _Options) -> frozenset[BrokerId]:
-    include = set(options.brokers or ())
-    decommission = set(options.decommission or ())
-    if spec is not None and options.brokers is None:
-        include = {BrokerId(b) for b in spec.brokers.include}
-    if spec is not None and options.decommission is None:
-        decommission = {BrokerId(b) for b in spec.brokers.decommission} - set(options.brokers or ())
+def _targets(
+    described: ClusterFile, spec: KafkaRebalanceSpec, brokers: Replicas | None, decommission: Replicas | None
+) -> frozenset[BrokerId]:
+    include = replicas_of(*spec.brokers.include) if brokers is None else brokers
+    if decommission is None:
+        decommission = tuple(b for b in replicas_of(*spec.brokers.decommission) if b not in (brokers or ()))
     holding = {b for p in described.partitions for b in p.replicas}
     return eligible_brokers(described.brokers, include, decommission, holding)
 
 
-def _goals(spec: KafkaRebalanceSpec | None, options: _Options) -> Goals:
-    goals = planning_goals(spec.goals if spec else GoalsSpec())
-    if options.rack_awareness is not None:
-        goals = replace(goals, rack_awareness=RackAwareness(options.rack_awareness))
-    if options.balance is not None:
-        goals = replace(goals, balance=Balance(options.balance))
-    if options.max_replica_moves is not None:
-        goals = replace(goals, max_replica_moves=options.max_replica_moves)
-    if options.max_data_to_move is not None:
-        goals = replace(goals, max_data_to_move=options.max_data_to_move)
-    if options.minimum_gain is not None:
-        goals = replace(goals, minimum_gain=options.minimum_gain)
-    return goals
-
-
-def _strategy(spec: KafkaRebalanceSpec | None, options: _Options) -> Strategy:
-    named = options.strategy or (spec.strategy.value if spec else None)
-    return Strategy(named) if named else Strategy.MINIMAL_MOVEMENT
-
-
-def _pinned(topics: set[str], spec: KafkaRebalanceSpec | None, options: _Options) -> set[str]:
-    patterns = options.pinned or (spec.topics.pinned if spec else ())
+def _pinned(topics: set[str], patterns: Sequence[str]) -> set[str]:
     try:
-        pins = TopicFilter(patterns) if patterns else None
+        return set(TopicFilter(patterns).select(topics)) if patterns else set()
     except ValueError as wrong:
         raise click.BadParameter(str(wrong), param_hint="--pin-topics") from wrong
-    return set(pins.select(topics)) if pins is not None else set()
 
 
 def _check_options(request: PlanRequest, *, given_lists: bool) -> None:
