@@ -11,18 +11,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from kafka_rebalance.execution import steps
 from kafka_rebalance.execution.rollback import Skip, rollback_target
-from kafka_rebalance.execution.steps import (
-    Alter,
-    Call,
-    Elect,
-    Present,
-    Step,
-    StepRules,
-    Wait,
-    is_leader_movement,
-    next_step,
-)
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 from kafka_rebalance.reasons import Reason
 
@@ -87,7 +77,7 @@ class PartitionStatus:
     reason: str = ""
     message: str = ""
     step: Replicas = ()
-    call: Call | None = None
+    call: steps.Call | None = None
     cancel: bool = False
     started: bool = False
     leader_movement: bool = False
@@ -186,7 +176,7 @@ def _judge_at_rest(
 ) -> PartitionStatus:
     alive = frozenset(seen.cluster.brokers)
     back = direction is not Direction.FORWARD
-    goal: Replicas | Skip | Wait = move.target
+    goal: Replicas | Skip | steps.Wait = move.target
     start = move.planned_from
     if back:
         revert = direction is Direction.REVERT
@@ -196,7 +186,7 @@ def _judge_at_rest(
         start = move.target
     if isinstance(goal, Skip):
         return _skip(goal.reason, goal.message)
-    if isinstance(goal, Wait):
+    if isinstance(goal, steps.Wait):
         return _wait(goal.reason, goal.message, started=True)
     if back and state.replicas == move.origin and _led_by_another(move):
         return PartitionStatus(MovePhase.DONE)  # as before the run, when its preferred replica did not lead either
@@ -206,7 +196,7 @@ def _judge_at_rest(
             return _skip(Reason.PREFERRED_LEADER_GONE, message)
         # The order is restored all the same: Kafka elects the broker when it returns, as it would have before the run.
         return PartitionStatus(
-            MovePhase.READY, step=move.origin, call=Alter(move.origin), started=True, leader_movement=True
+            MovePhase.READY, step=move.origin, call=steps.Alter(move.origin), started=True, leader_movement=True
         )
     min_insync = seen.min_insync.get(move.tp.topic)
     if min_insync is None:
@@ -217,16 +207,16 @@ def _judge_at_rest(
         return _skip(Reason.BELOW_MIN_INSYNC_REPLICAS, message)
     # Require no more than there would be: one replica with min.insync.replicas=2 was like that before us.
     min_insync = min(min_insync, max(len(move.origin), len(goal)))
-    rules = StepRules(parallel_replicas, min_insync, alive)
-    present = Present(state.replicas, state.isr, state.leader)
+    rules = steps.StepRules(parallel_replicas, min_insync, alive)
+    present = steps.Present(state.replicas, state.isr, state.leader)
     started = state.replicas != move.planned_from
-    outcome = next_step(present, goal, rules)
+    outcome = steps.next_step(present, goal, rules)
     if outcome is None:
         return PartitionStatus(MovePhase.DONE)
-    if isinstance(outcome, Wait) and back and (gone := _gone(move, seen)):
+    if isinstance(outcome, steps.Wait) and back and (gone := _gone(move, seen)):
         # It may wait for ever: a broker that is gone must not hold up a deletion.
         return _skip(Reason.ORIGINAL_BROKER_GONE, f"{outcome.message}; brokers {gone} are gone")
-    if isinstance(outcome, Wait):
+    if isinstance(outcome, steps.Wait):
         return _wait(outcome.reason, outcome.message, started=started)
     if back and (absent := _left_out_of_sync(move, state, outcome, seen)):
         # Kafka 3.9 would not complete the step, and it would be cancelled: do not start it.
@@ -235,7 +225,7 @@ def _judge_at_rest(
         return _wait(Reason.PAUSED, "no new step is started now", started=started, step=outcome.replicas)
     call = outcome.calls[0]
     late = [b for b in goal if b in state.replicas and b not in start and b not in state.isr]
-    if late and isinstance(call, Alter) and state.isr - set(call.replicas):
+    if late and isinstance(call, steps.Alter) and state.isr - set(call.replicas):
         # The reassignment ended before metadata showed the copy in the ISR, or it left the ISR: drop nothing for it.
         message = f"broker {late[0]} has the copy but is not in sync; no in-sync replica is dropped before it is"
         return _wait(Reason.COPY_NOT_IN_SYNC, message, started=True, step=outcome.replicas)
@@ -244,7 +234,7 @@ def _judge_at_rest(
         step=outcome.replicas,
         call=call,
         started=started,
-        leader_movement=is_leader_movement(present, call),
+        leader_movement=steps.is_leader_movement(present, call),
     )
 
 
@@ -271,22 +261,24 @@ def _gone(move: PartitionMove, seen: Observation) -> list[BrokerId]:
     return [b for b in move.origin if b not in seen.cluster.brokers and b not in seen.restarting]
 
 
-def _left_out_of_sync(move: PartitionMove, state: PartitionState, step: Step, seen: Observation) -> list[BrokerId]:
+def _left_out_of_sync(
+    move: PartitionMove, state: PartitionState, step: steps.Step, seen: Observation
+) -> list[BrokerId]:
     """Original brokers that are gone, and that the step's first copy would leave in the list out of sync."""
     call = step.calls[0]
-    if not isinstance(call, Alter) or not call.until_in_sync:
+    if not isinstance(call, steps.Alter) or not call.until_in_sync:
         return []
     return [b for b in _gone(move, seen) if b in call.replicas and b not in state.isr]
 
 
-def _leads_to_rest(move: PartitionMove, state: PartitionState, step: Step, direction: Direction) -> bool:
+def _leads_to_rest(move: PartitionMove, state: PartitionState, step: steps.Step, direction: Direction) -> bool:
     """Whether the step may be sent during a pause.
 
     It may only drop replicas above the replication factor, elect a leader that a step has put first, or restore the
     order, which a null does not.
     """
     call = step.calls[0]
-    if isinstance(call, Elect):
+    if isinstance(call, steps.Elect):
         return not (move.elects and direction is Direction.FORWARD)
     if call.until_in_sync:
         return False

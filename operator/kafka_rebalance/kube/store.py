@@ -14,19 +14,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from kafka_rebalance.kube import codec
 from kafka_rebalance.kube.api_errors import Conflict, NotFound, StoredStateCorrupt
 from kafka_rebalance.kube.blobs import KIND_LABEL, UID_LABEL, BlobStore, object_name
 from kafka_rebalance.kube.client import COMPONENT, Json, KubeClient
-from kafka_rebalance.kube.codec import (
-    decode_origins,
-    decode_plan,
-    decode_run,
-    encode_origins,
-    encode_plan,
-    encode_run,
-    pack,
-    unpack,
-)
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import TopicPartition
@@ -53,7 +44,7 @@ class PlanStore:
     async def save(self, uid: str, plan_hash: str, cluster_id: str, plan: Plan, created_at: datetime) -> str:
         """Store, replacing the plan of the same hash; returns ``ref``."""
         name = self._blobs.name(uid, plan_hash)
-        payload, actual = await asyncio.to_thread(lambda: (encode_plan(plan), plan.hash))
+        payload, actual = await asyncio.to_thread(lambda: (codec.encode_plan(plan), plan.hash))
         attributes = {"clusterId": cluster_id, "planHash": actual, "createdAt": created_at.isoformat()}
         await self._blobs.write(name, uid, payload, attributes)
         return name
@@ -113,7 +104,7 @@ class OriginStore:
         if blob is None:
             return {}
         payload = blob.payload
-        return await asyncio.to_thread(lambda: _by_partition(decode_origins(payload)))
+        return await asyncio.to_thread(lambda: _by_partition(codec.decode_origins(payload)))
 
     async def delete(self, uid: str, *, keep: str | None = None) -> None:
         """Those of all runs of the resource, except the one with the id ``keep``."""
@@ -152,7 +143,7 @@ class RunStore:
                     UID_LABEL: run.uid,
                 },
             },
-            "data": {self._KEY: encode_run(run)},
+            "data": {self._KEY: codec.encode_run(run)},
         }
         try:
             await self._kube.replace_config_map(name, body)
@@ -179,7 +170,7 @@ class RunStore:
 
     def _read(self, found: Json) -> Run:
         try:
-            return decode_run(found["data"][self._KEY])
+            return codec.decode_run(found["data"][self._KEY])
         except (KeyError, TypeError) as error:
             name = found["metadata"]["name"]
             raise StoredStateCorrupt(f"ConfigMap {self._kube.namespace}/{name} contains no run") from error
@@ -196,7 +187,7 @@ class LedgerStore:
         blob = await self._blobs.read(self._blobs.name(cluster_id))
         if blob is None:
             return None
-        ledger: dict[str, Any] = await asyncio.to_thread(unpack, blob.payload)
+        ledger: dict[str, Any] = await asyncio.to_thread(codec.unpack, blob.payload)
         return ledger
 
     async def load_all(self) -> dict[str, dict[str, Any] | None]:
@@ -206,14 +197,14 @@ class LedgerStore:
             try:
                 blob = await self._blobs.read(name)
                 if blob is not None:
-                    found[blob.attributes["clusterId"]] = await asyncio.to_thread(unpack, blob.payload)
+                    found[blob.attributes["clusterId"]] = await asyncio.to_thread(codec.unpack, blob.payload)
             except (StoredStateCorrupt, KeyError):
                 found[name] = None
         return found
 
     async def save(self, cluster_id: str, ledger: Mapping[str, Any]) -> None:
         """Create or replace atomically."""
-        payload = await asyncio.to_thread(pack, dict(ledger))
+        payload = await asyncio.to_thread(codec.pack, dict(ledger))
         await self._blobs.write(self._blobs.name(cluster_id), "", payload, {"clusterId": cluster_id})
 
     async def delete(self, cluster_id: str) -> None:
@@ -226,18 +217,18 @@ class LedgerStore:
 
 
 def _decode_with_hash(payload: bytes) -> tuple[Plan, str]:
-    plan = decode_plan(payload)
+    plan = codec.decode_plan(payload)
     return plan, plan.hash
 
 
 def _with_new(payload: bytes | None, origins: Iterable[Origin]) -> tuple[dict[TopicPartition, Origin], bytes | None]:
     """All origins with these added, and the payload to write: None if nothing is new."""
-    known = decode_origins(payload) if payload is not None else []
+    known = codec.decode_origins(payload) if payload is not None else []
     merged = {(origin.topic_id, origin.tp.partition): origin for origin in known}
     before = len(merged)
     for origin in origins:
         merged.setdefault((origin.topic_id, origin.tp.partition), origin)
-    return _by_partition(merged.values()), encode_origins(merged.values()) if len(merged) > before else None
+    return _by_partition(merged.values()), codec.encode_origins(merged.values()) if len(merged) > before else None
 
 
 def _by_partition(origins: Iterable[Origin]) -> dict[TopicPartition, Origin]:

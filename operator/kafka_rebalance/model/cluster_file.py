@@ -13,16 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafka_rebalance.errors import Refused
-from kafka_rebalance.model.json_shapes import (
-    MAX_BYTES,
-    MAX_INT64,
-    decode_object,
-    integer,
-    known_keys,
-    listed,
-    member,
-    text,
-)
+from kafka_rebalance.model import json_shapes as shapes
 from kafka_rebalance.model.partition_rows import check_integers, partition_rows
 from kafka_rebalance.model.topology import Broker, BrokerId, Replicas, TopicPartition
 from kafka_rebalance.reasons import Reason
@@ -50,23 +41,23 @@ class ClusterFile:
     partitions: tuple[ClusterPartition, ...]
 
 
-def parse_cluster(data: bytes, limit: int = MAX_BYTES) -> ClusterFile:
+def parse_cluster(data: bytes, limit: int = shapes.MAX_BYTES) -> ClusterFile:
     """The cluster in the file, at most ``limit`` bytes unpacked.
 
     Raises ValueError with the JSON path if the shape is wrong, Refused (DuplicateBroker, DuplicatePartition,
     DuplicateReplica) if a broker or partition occurs twice.
     """
-    document = decode_object(data, limit)
-    known_keys(document, _DOCUMENT_KEYS, "$")
-    rows = listed(member(document, "brokers", "$"), "brokers")
+    document = shapes.decode_object(data, limit)
+    shapes.known_keys(document, _DOCUMENT_KEYS, "$")
+    rows = shapes.listed(shapes.member(document, "brokers", "$"), "brokers")
     brokers = tuple(_broker(row, f"brokers[{i}]") for i, row in enumerate(rows))
     _refuse_double_brokers(brokers)
-    rows = listed(member(document, "partitions", "$"), "partitions")
+    rows = shapes.listed(shapes.member(document, "partitions", "$"), "partitions")
     partitions, replicas = partition_rows(rows, _PARTITION_KEYS)
     sizes = [row.get("size") for row in rows]
     given = [i for i, size in enumerate(sizes) if size is not None]
     path = lambda k: f"partitions[{given[k]}].size of topic-partition {partitions[given[k]]}"  # noqa: E731
-    check_integers([sizes[i] for i in given], path, MAX_INT64)
+    check_integers([sizes[i] for i in given], path, shapes.MAX_INT64)
     document.clear()  # the rows and the values made of them need not be in memory together
     del rows
     return ClusterFile(brokers, tuple(map(ClusterPartition, partitions, replicas, sizes)))
@@ -74,17 +65,19 @@ def parse_cluster(data: bytes, limit: int = MAX_BYTES) -> ClusterFile:
 
 def parse_topics_to_move(data: bytes) -> frozenset[str]:
     """Kafka's topics-to-move file, ``{"topics": [{"topic": "x"}], "version": 1}``. Raises ValueError with the path."""
-    document = decode_object(data)
+    document = shapes.decode_object(data)
     version = document.get("version", 1)
     if version != 1:
         raise ValueError(f"version: {version!r} is not 1")
-    rows = listed(member(document, "topics", "$"), "topics")
-    return frozenset(text(member(row, "topic", f"topics[{i}]"), f"topics[{i}].topic") for i, row in enumerate(rows))
+    rows = shapes.listed(shapes.member(document, "topics", "$"), "topics")
+    return frozenset(
+        shapes.text(shapes.member(row, "topic", f"topics[{i}]"), f"topics[{i}].topic") for i, row in enumerate(rows)
+    )
 
 
 def _broker(row: Any, path: str) -> Broker:
-    known_keys(row, _BROKER_KEYS, path)
-    number = integer(member(row, "id", path), f"{path}.id")
+    shapes.known_keys(row, _BROKER_KEYS, path)
+    number = shapes.integer(shapes.member(row, "id", path), f"{path}.id")
     rack = row.get("rack")
     if rack is not None and not isinstance(rack, str):
         raise ValueError(f"{path}.rack of broker {number}: expected a string or null, found {rack!r}")

@@ -29,12 +29,7 @@ from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.act.submitting import at_once, copies, submit
 from kafka_rebalance.reconcile.decide.direction import direction_of
-from kafka_rebalance.reconcile.decide.judging import (
-    judge_again,
-    judge_inputs,
-    partitions_to_read,
-    skipped_partitions,
-)
+from kafka_rebalance.reconcile.decide.judging import judge_again, judge_inputs, partitions_to_read, skipped_partitions
 from kafka_rebalance.reconcile.decide.queue_places import ahead_of, may_plan, places_of
 from kafka_rebalance.reconcile.decide.replanning import (
     only_kept_copies_in_flight,

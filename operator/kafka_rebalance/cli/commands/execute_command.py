@@ -15,17 +15,8 @@ import click
 from kafka_rebalance.api.v1alpha1 import parse_spec
 from kafka_rebalance.api.validation import validate
 from kafka_rebalance.cli.commands.steps_command import BrokerList
+from kafka_rebalance.cli.files import manifests as objects
 from kafka_rebalance.cli.files.file_errors import parsed
-from kafka_rebalance.cli.files.manifests import (
-    ExecuteRequest,
-    Manifest,
-    lists_of,
-    of_assignment,
-    of_brokers,
-    render,
-    rollback,
-    with_originals,
-)
 from kafka_rebalance.cli.files.rebalance_file import FileMetadata, read_rebalance, spec_of
 from kafka_rebalance.cli.options.connection_options import kafka_connection
 from kafka_rebalance.cli.options.resource_lookup import connected
@@ -128,27 +119,27 @@ def execute(
             f"give either {_FILE} or some of --decommission-broker, --broker-list and --topics-to-move-json-file"
         )
     base = parsed(_BASE, rebalance, read_rebalance) if rebalance else {}
-    wanted = ExecuteRequest(namespace, name, connection.bootstrap_servers, base, throttle)
+    wanted = objects.ExecuteRequest(namespace, name, connection.bootstrap_servers, base, throttle)
     if planning and wanted.spec.get("strategy") == "Assignment":
         raise click.BadParameter(f"its strategy is Assignment: give {_FILE}", param_hint=_BASE)
     _check_connection(wanted, connection)
     if file is not None:
         rows, log_dirs = asyncio.run(_present(connection, parsed(_FILE, file, read_reassignment)))
-        manifests = _checked_manifests(wanted, of_assignment(wanted, rows))
+        manifests = _checked_manifests(wanted, objects.of_assignment(wanted, rows))
         # stdout is for the manifests if they are printed.
-        click.echo(rollback(render_assignment(lists_of(rows), log_dirs)) + "\n", err=not apply)
+        click.echo(objects.rollback(render_assignment(objects.lists_of(rows), log_dirs)) + "\n", err=not apply)
     else:
         topics = parsed("--topics-to-move-json-file", topics_file, parse_topics_to_move) if topics_file else ()
         if topics_file and not topics:  # an empty topics.include would select all topics
             raise Refused(Reason.NOTHING_TO_DO, "the file of --topics-to-move-json-file lists no topic")
-        manifests = _checked_manifests(wanted, of_brokers(wanted, decommission or (), include or (), topics))
+        manifests = _checked_manifests(wanted, objects.of_brokers(wanted, decommission or (), include or (), topics))
     if apply:
         asyncio.run(_apply(manifests))
     else:
-        click.echo(render(manifests, output), nl=output == "json")
+        click.echo(objects.render(manifests, output), nl=output == "json")
 
 
-def _check_connection(wanted: ExecuteRequest, connection: ConnectionSettings) -> None:
+def _check_connection(wanted: objects.ExecuteRequest, connection: ConnectionSettings) -> None:
     """Check the connection of the resource where the options define it, not the file."""
     if "kafka" in wanted.spec:
         return
@@ -160,7 +151,7 @@ def _check_connection(wanted: ExecuteRequest, connection: ConnectionSettings) ->
         raise click.BadParameter(invalid.message, param_hint="--bootstrap-servers") from invalid
 
 
-def _checked_manifests(wanted: ExecuteRequest, manifests: list[Manifest]) -> list[Manifest]:
+def _checked_manifests(wanted: objects.ExecuteRequest, manifests: list[objects.Manifest]) -> list[objects.Manifest]:
     """The manifests, if the spec is valid."""
     try:
         spec_of(manifests[-1]["spec"])
@@ -181,7 +172,7 @@ async def _present(
     try:
         states = await admin.describe_partitions({row.tp.topic for row in rows})
         live = (await admin.describe_cluster()).brokers
-        present = with_originals(rows, states, live)
+        present = objects.with_originals(rows, states, live)
         holding = {b for row in present for b in row.original or ()}
         dirs = await admin.log_dirs(sorted(holding & live.keys()))
         wanted = {row.tp for row in present}
@@ -192,7 +183,7 @@ async def _present(
         await admin.close()
 
 
-async def _apply(manifests: list[Manifest]) -> None:
+async def _apply(manifests: list[objects.Manifest]) -> None:
     *lists, rebalance = manifests
     async with connected(None) as kube:
         submitted = await submit(kube, rebalance, *lists)

@@ -16,14 +16,7 @@ from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.goals import Balance, Strategy
 from kafka_rebalance.model.plan import Plan, PlannedPartition
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
-from kafka_rebalance.planning.explain.accounts import (
-    BrokerAccount,
-    Departure,
-    Fit,
-    PartitionAccount,
-    Why,
-    WhyLed,
-)
+from kafka_rebalance.planning.explain.accounts import BrokerAccount, Departure, Fit, PartitionAccount, Why, WhyLed
 from kafka_rebalance.planning.explain.fair_shares import FairShares
 from kafka_rebalance.planning.explain.rack_rule import RackRule
 from kafka_rebalance.planning.explain.topic_evenness import TopicCounts, giving_way

@@ -6,28 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from datetime import datetime, timedelta
 
+from kafka_rebalance.api import resource_status as shown
 from kafka_rebalance.api.conditions import ConditionType, ReadySummary, remove_condition, set_condition, summarise
 from kafka_rebalance.api.execution_spec import ApprovalPolicy
 from kafka_rebalance.api.fields import format_time
-from kafka_rebalance.api.resource_status import (
-    MAX_BATCH_ROWS,
-    MAX_PLAN_BROKERS,
-    MAX_SKIPPED_ROWS,
-    BatchRow,
-    BrokerPlanRow,
-    ByteProgress,
-    Condition,
-    Display,
-    KafkaRebalanceStatus,
-    PartitionProgress,
-    PlanStatus,
-    ProgressStatus,
-    ReplicaProgress,
-    SkippedRow,
-    SpreadStatus,
-    StepProgress,
-    ThrottleStatus,
-)
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.partition_status import Direction, MovePhase
 from kafka_rebalance.execution.progress import ReplicaBytes
@@ -49,7 +31,7 @@ def build_status(
     *,
     now: datetime,
     problem: RebalanceError | None = None,
-) -> KafkaRebalanceStatus:
+) -> shown.KafkaRebalanceStatus:
     """The whole status. ``problem``: what went wrong, where the rebalance has no problem of its own."""
     desired, opened, assessment = rebalance.desired, rebalance.record.loaded_run, rebalance.assessment
     before = rebalance.memory.written or desired.status
@@ -58,7 +40,7 @@ def build_status(
         update={
             "observed_generation": desired.metadata.generation,
             "cluster_id": cluster.cluster_id or before.cluster_id,
-            "current_batch": tuple(rows[:MAX_BATCH_ROWS]),
+            "current_batch": tuple(rows[: shown.MAX_BATCH_ROWS]),
             "current_batch_size": len(rows),
             "conditions": _conditions(rebalance, before.conditions, rebalance.memory.error or problem, now),
         }
@@ -70,7 +52,7 @@ def build_status(
         update={
             "plan": _plan(opened, assessment.advance),
             "progress": _progress(rebalance, opened, now),
-            "throttle": ThrottleStatus(
+            "throttle": shown.ThrottleStatus(
                 leader_rate=throttle.rates.general.leader,
                 follower_rate=throttle.rates.general.follower,
                 source=throttle.source,
@@ -78,8 +60,8 @@ def build_status(
                 brokers=throttle.brokers,
             ),
             "skipped": tuple(
-                SkippedRow(topic=tp.topic, partition=tp.partition, reason=row.reason)
-                for tp, row in list(skipped.items())[:MAX_SKIPPED_ROWS]
+                shown.SkippedRow(topic=tp.topic, partition=tp.partition, reason=row.reason)
+                for tp, row in list(skipped.items())[: shown.MAX_SKIPPED_ROWS]
             ),
             "skipped_count": len(skipped),
             "display": _display(assessment.advance, throttle),
@@ -88,8 +70,8 @@ def build_status(
 
 
 def _conditions(
-    rebalance: RebalanceView, before: Iterable[Condition], problem: RebalanceError | None, now: datetime
-) -> tuple[Condition, ...]:
+    rebalance: RebalanceView, before: Iterable[shown.Condition], problem: RebalanceError | None, now: datetime
+) -> tuple[shown.Condition, ...]:
     desired, opened, assessment = rebalance.desired, rebalance.record.loaded_run, rebalance.assessment
     summary, reason, message = ready_of(rebalance, problem)
     generation = desired.metadata.generation
@@ -143,9 +125,9 @@ def _throttle_condition(throttle: ThrottleFindings, put: Callable[[ConditionType
         put(ConditionType.THROTTLE_APPLIED, False, Reason.PENDING, "no replica is being copied yet")
 
 
-def _plan(opened: LoadedRun, advance: Advance) -> PlanStatus:
+def _plan(opened: LoadedRun, advance: Advance) -> shown.PlanStatus:
     plan = opened.plan
-    return PlanStatus(
+    return shown.PlanStatus(
         hash=plan.hash,
         ref=opened.ref,
         partitions=plan.changed,
@@ -160,35 +142,35 @@ def _plan(opened: LoadedRun, advance: Advance) -> PlanStatus:
         elections=plan.elections,
         data_to_move=plan.data_to_move_bytes,
         data_source=plan.data_source or None,
-        per_broker=tuple(BrokerPlanRow(**asdict(row)) for row in plan.broker_changes[:MAX_PLAN_BROKERS]),
+        per_broker=tuple(shown.BrokerPlanRow(**asdict(row)) for row in plan.broker_changes[: shown.MAX_PLAN_BROKERS]),
         per_broker_count=len(plan.broker_changes),
         eta=format_duration(advance.plan_seconds) if advance.plan_seconds is not None else None,
     )
 
 
-def _spread(found: Spread | None) -> SpreadStatus | None:
-    return SpreadStatus(fewest=found.fewest, most=found.most) if found is not None else None
+def _spread(found: Spread | None) -> shown.SpreadStatus | None:
+    return shown.SpreadStatus(fewest=found.fewest, most=found.most) if found is not None else None
 
 
-def _progress(rebalance: RebalanceView, opened: LoadedRun, now: datetime) -> ProgressStatus | None:
+def _progress(rebalance: RebalanceView, opened: LoadedRun, now: datetime) -> shown.ProgressStatus | None:
     advance = rebalance.assessment.advance
     found, eta = advance.progress, advance.eta
     if found is None:
         return None
     run = rebalance.record.run or opened.run  # the record: it is written again when the first step is sent
     rate = advance.pace.rate if advance.pace else 0.0
-    return ProgressStatus(
+    return shown.ProgressStatus(
         percent=found.percent,
-        partitions=PartitionProgress(
+        partitions=shown.PartitionProgress(
             total=found.partitions_total,
             completed=found.partitions_completed,
             in_flight=found.partitions_in_flight,
             waiting=found.partitions_waiting,
             skipped=found.partitions_skipped,
         ),
-        replica_moves=ReplicaProgress(total=found.replicas_total, completed=found.replicas_completed),
-        steps=StepProgress(completed=advance.steps_completed, in_flight=found.partitions_in_flight),
-        bytes=ByteProgress(total=found.bytes_total, moved=found.bytes_moved),
+        replica_moves=shown.ReplicaProgress(total=found.replicas_total, completed=found.replicas_completed),
+        steps=shown.StepProgress(completed=advance.steps_completed, in_flight=found.partitions_in_flight),
+        bytes=shown.ByteProgress(total=found.bytes_total, moved=found.bytes_moved),
         rate=round(rate),
         estimated_completion=format_time(now + timedelta(seconds=eta[1])) if eta else None,
         started_at=run.started_at,
@@ -196,7 +178,7 @@ def _progress(rebalance: RebalanceView, opened: LoadedRun, now: datetime) -> Pro
     )
 
 
-def _batch(rebalance: RebalanceView, cluster: ClusterState, replica_bytes: ReplicaBytes) -> list[BatchRow]:
+def _batch(rebalance: RebalanceView, cluster: ClusterState, replica_bytes: ReplicaBytes) -> list[shown.BatchRow]:
     judgement = rebalance.assessment.judgement
     flying = judgement.statuses.within(MovePhase.IN_FLIGHT)
     rows = []
@@ -206,7 +188,7 @@ def _batch(rebalance: RebalanceView, cluster: ClusterState, replica_bytes: Repli
             continue
         on_disk = sum(replica_bytes.get((move.tp, b), 0) for b in state.adding)
         rows.append(
-            BatchRow(
+            shown.BatchRow(
                 topic=move.tp.topic,
                 partition=move.tp.partition,
                 current=tuple(b for b in state.replicas if b not in state.adding),
@@ -221,11 +203,11 @@ def _batch(rebalance: RebalanceView, cluster: ClusterState, replica_bytes: Repli
     return rows
 
 
-def _display(advance: Advance, throttle: ThrottleFindings) -> Display:
+def _display(advance: Advance, throttle: ThrottleFindings) -> shown.Display:
     found = advance.progress
     if found is None:
-        return Display(throttle=_rates(throttle))
-    return Display(
+        return shown.Display(throttle=_rates(throttle))
+    return shown.Display(
         progress=f"{found.percent}%",
         moved=f"{format_bytes(found.bytes_moved)}/{format_bytes(found.bytes_total)}",
         eta="-" if advance.eta is None else format_duration_range(*advance.eta),
