@@ -6,10 +6,4 @@
 from kafka_rebalance.planning.planner import plan
 from kafka_rebalance.planning.problem.request import Goals, PartitionInput, PlanRequest, eligible_brokers
 
-__all__ = [
-    "Goals",
-    "PartitionInput",
-    "PlanRequest",
-    "eligible_brokers",
-    "plan",
-]
+__all__ = ["Goals", "PartitionInput", "PlanRequest", "eligible_brokers", "plan"]

@@ -17,8 +17,8 @@ import click
 
 from kafka_rebalance.api.crd import definitions
 from kafka_rebalance.api.v1alpha1 import API_VERSION, GROUP, REASSIGNMENT_THROTTLES, REBALANCES
-from kafka_rebalance.cli.options.duration import Duration
 from kafka_rebalance.cli.options.namespace_scope import in_words, watched_namespaces
+from kafka_rebalance.cli.options.parsed_value import duration
 from kafka_rebalance.cli.options.resource_lookup import connected
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.kube.api_errors import DryRunUnsupported, Forbidden
@@ -55,7 +55,7 @@ class Answer:
 @click.command("check-install")
 @watched_namespaces
 @click.option("--own-namespace", help="Namespace of the operator's records. [default: the namespace of this Pod]")
-@click.option("--timeout", type=Duration(), default="0s", show_default=True, help="How long to wait for a leader.")
+@click.option("--timeout", type=duration(), default="0s", show_default=True, help="How long to wait for a leader.")
 def check_install(namespaces: tuple[str, ...], own_namespace: str | None, timeout: int) -> None:
     """Verify the installation of the operator with its service account.
 

@@ -14,7 +14,7 @@ import click
 
 from kafka_rebalance.api.v1alpha1 import parse_spec
 from kafka_rebalance.api.validation import validate
-from kafka_rebalance.cli.commands.steps_command import BrokerList
+from kafka_rebalance.cli.commands.steps_command import BROKER_LIST
 from kafka_rebalance.cli.files import manifests as objects
 from kafka_rebalance.cli.files.file_errors import parsed
 from kafka_rebalance.cli.files.rebalance_file import FileMetadata, read_rebalance, spec_of
@@ -56,12 +56,12 @@ def _check_throttle(rate: str) -> None:
 @click.option(
     _FILE, "file", type=click.File("rb"), help="Target assignment: Kafka's reassignment JSON, or the output of plan."
 )
-@click.option("--decommission-broker", "decommission", type=BrokerList(), help="Brokers to drain.")
+@click.option("--decommission-broker", "decommission", type=BROKER_LIST, help="Brokers to drain.")
 @click.option(
     "--broker-list",
     "--brokers",
     "include",
-    type=BrokerList(),
+    type=BROKER_LIST,
     help="Brokers that may hold replicas. [default: all live brokers]",
 )
 @click.option(

@@ -12,6 +12,7 @@ from kafka_rebalance.cli.commands.plan_command import plan as plan_command
 from kafka_rebalance.cli.commands.plan_command import plan_options
 from kafka_rebalance.cli.explain import documents
 from kafka_rebalance.cli.explain import sentences as words
+from kafka_rebalance.cli.options.parsed_value import ParsedValue
 from kafka_rebalance.cli.tables.console import plain_console, plain_table, print_document
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.bulk import without_collector
@@ -28,20 +29,16 @@ _PADDING = (0, 1)
 _PARTITION = re.compile(r"(?P<topic>.+)-(?P<partition>\d{1,10})")
 
 
-class _Partition(click.ParamType[TopicPartition]):
+def _parse_partition(text: str) -> TopicPartition:
     """``orders-3``: the name of a topic, which may contain hyphens, and a partition number."""
-
-    name = "topic-partition"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> TopicPartition:
-        found = _PARTITION.fullmatch(str(value))
-        if found is None:
-            self.fail(f"{value!r} is not a topic-partition like orders-3", param, ctx)
-        return TopicPartition(found["topic"], int(found["partition"]))
+    found = _PARTITION.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is not a topic-partition like orders-3")
+    return TopicPartition(found["topic"], int(found["partition"]))
 
 
 @click.command("explain")
-@click.option("--partition", type=_Partition(), metavar="TOPIC-PARTITION", help="Explain this partition.")
+@click.option("--partition", type=ParsedValue("topic-partition", _parse_partition), help="Explain this partition.")
 @click.option("--broker", type=click.IntRange(min=0), metavar="ID", help="Explain the changes to this broker.")
 @click.option(
     "--curve",
@@ -87,17 +84,14 @@ explain.params[:0] = [option for option in plan_command.params if option.name no
 
 def _check_curve(request: PlanRequest) -> None:
     """The curve varies the movement budget, which only some plans have."""
-    beyond = [
-        what
-        for what, given in (
-            (f"the strategy {request.strategy}", request.strategy is not Strategy.MINIMAL_MOVEMENT),
-            ("a replication factor", request.replication_factor is not None),
-        )
-        if given
-    ]
-    if beyond:
-        problem = f"--curve is not available with {beyond[0]}, which has no movement budget"
-        raise Refused(Reason.NOT_EXPLAINED, f"{problem}; omit --curve to explain the plan")
+    if request.strategy is not Strategy.MINIMAL_MOVEMENT:
+        beyond = f"the strategy {request.strategy}"
+    elif request.replication_factor is not None:
+        beyond = "a replication factor"
+    else:
+        return
+    problem = f"--curve is not available with {beyond}, which has no movement budget"
+    raise Refused(Reason.NOT_EXPLAINED, f"{problem}; omit --curve to explain the plan")
 
 
 def _print(document: dict[str, Any]) -> None:

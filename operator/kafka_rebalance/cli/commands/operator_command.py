@@ -11,8 +11,8 @@ from pathlib import Path
 
 import click
 
-from kafka_rebalance.cli.options.duration import Duration
 from kafka_rebalance.cli.options.namespace_scope import watched_namespaces
+from kafka_rebalance.cli.options.parsed_value import duration
 from kafka_rebalance.telemetry.logs import configure_logging
 
 
@@ -39,7 +39,7 @@ def _own_name() -> str:
 @click.option(
     "--lease-duration",
     "lease_seconds",
-    type=Duration(minimum=3),
+    type=duration(minimum=3),
     default="30s",
     show_default=True,
     help="A standby takes over when the lease was not renewed for this long.",

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from kafka_rebalance.cli.options.connection_options import kafka_connection
-from kafka_rebalance.cli.options.duration import Duration
+from kafka_rebalance.cli.options.parsed_value import duration
 from kafka_rebalance.errors import Permanent, RebalanceError, Refused, Transient
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.reasons import Reason
@@ -29,7 +29,7 @@ def pipeline() -> None:
 @pipeline.command("sample")
 @kafka_connection
 @click.option("--lake", required=True, metavar="URI", help="Directory or s3://, gs:// or hdfs:// URI to write to.")
-@click.option("--interval", type=Duration(minimum=1), default="10s", show_default=True, help="Time between samples.")
+@click.option("--interval", type=duration(minimum=1), default="10s", show_default=True, help="Time between samples.")
 @click.option(
     "--count", type=click.IntRange(min=0), default=1, show_default=True, help="Number of samples; 0: until stopped."
 )
@@ -49,7 +49,7 @@ def sample_command(connection: ConnectionSettings, lake: str, interval: int, cou
 @click.option("--cluster", "clusters", multiple=True, metavar="ID", help="Only this cluster id. May be repeated.")
 @click.option(
     "--window",
-    type=Duration(minimum=1),
+    type=duration(minimum=1),
     default="24h",
     show_default=True,
     help="Use samples of this long before the newest one.",

@@ -12,9 +12,10 @@ import click
 from kafka_rebalance.api.connection import Kafka
 from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec
 from kafka_rebalance.api.topic_patterns import TopicFilter
-from kafka_rebalance.cli.commands.steps_command import BrokerList
+from kafka_rebalance.cli.commands.steps_command import BROKER_LIST
 from kafka_rebalance.cli.files.file_errors import parsed
 from kafka_rebalance.cli.files.rebalance_file import read_spec
+from kafka_rebalance.cli.options.parsed_value import ParsedValue
 from kafka_rebalance.cli.tables.console import print_document
 from kafka_rebalance.cli.tables.plan_table import print_plan
 from kafka_rebalance.errors import Refused
@@ -35,19 +36,6 @@ _NO_SPEC = KafkaRebalanceSpec(kafka=Kafka(bootstrap_servers="unused:9092"))
 """Without --rebalance, its defaults apply."""
 
 
-class _Quantity(click.ParamType[int]):
-    """A number of bytes as a Kubernetes quantity."""
-
-    name = "quantity"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The bytes; a usage error where it is no quantity."""
-        try:
-            return value if isinstance(value, int) else parse_quantity(value)
-        except ValueError as wrong:
-            self.fail(str(wrong), param, ctx)
-
-
 @click.command("plan")
 @click.option(
     "--cluster",
@@ -56,8 +44,8 @@ class _Quantity(click.ParamType[int]):
     help="Cluster file (JSON, may be gzipped) from snapshot; - is stdin.",
 )
 @click.option("--rebalance", type=click.File("rb"), help="KafkaRebalance file with topics, brokers and goals.")
-@click.option("--brokers", "--broker-list", type=BrokerList(), help="Brokers that may hold replicas. [default: all]")
-@click.option("--decommission", type=BrokerList(), help="Brokers to drain.")
+@click.option("--brokers", "--broker-list", type=BROKER_LIST, help="Brokers that may hold replicas. [default: all]")
+@click.option("--decommission", type=BROKER_LIST, help="Brokers to drain.")
 @click.option(
     "--topics-to-move-json-file",
     "topics_file",
@@ -84,7 +72,11 @@ class _Quantity(click.ParamType[int]):
 @click.option(
     "--max-replica-moves", type=click.IntRange(min=0), help="Movement budget: maximum number of replica moves."
 )
-@click.option("--max-data-to-move", type=_Quantity(), help="Movement budget in bytes, for example 2Ti.")
+@click.option(
+    "--max-data-to-move",
+    type=ParsedValue("quantity", parse_quantity),
+    help="Movement budget in bytes, for example 2Ti.",
+)
 @click.option("--minimum-gain", type=click.IntRange(0, 100), help="Minimum reduction of the fullest broker in percent.")
 @click.option("--pin-topics", multiple=True, help="RE2 expression for topics that must not move. May be repeated.")
 @click.option("--load-model", type=click.File("rb"), help="Load model with sizes that the cluster file lacks.")

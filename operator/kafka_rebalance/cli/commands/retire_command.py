@@ -18,8 +18,8 @@ from typing import Any
 
 import click
 
-from kafka_rebalance.cli.options.duration import Duration
 from kafka_rebalance.cli.options.namespace_scope import in_words, watched_namespaces
+from kafka_rebalance.cli.options.parsed_value import duration
 from kafka_rebalance.cli.options.resource_lookup import connected
 from kafka_rebalance.errors import Permanent, Refused, Transient
 from kafka_rebalance.kafka.fencing import Fence
@@ -69,7 +69,7 @@ class Order:
     help="While a rebalance or rollback is running: refuse, wait until it ends, or leave it as it is.",
 )
 @click.option(
-    "--timeout", type=Duration(), default="4m", show_default=True, help="How long to wait for running rebalances."
+    "--timeout", type=duration(), default="4m", show_default=True, help="How long to wait for running rebalances."
 )
 @click.option(
     "--deployment",

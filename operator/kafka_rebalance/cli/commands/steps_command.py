@@ -6,35 +6,33 @@ import json
 
 import click
 
+from kafka_rebalance.cli.options.parsed_value import ParsedValue
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.execution.steps import Alter, Call, Present, StepRules, all_steps
+from kafka_rebalance.model.json_shapes import MAX_INT32
 from kafka_rebalance.model.topology import Replicas, replicas_of
 from kafka_rebalance.reasons import Reason
 
-_MAX_INT32 = 2**31 - 1
+
+def _parse_brokers(text: str) -> Replicas:
+    """``0,1,2``: distinct broker ids in the given order, at least one."""
+    try:
+        ids = [int(part) for part in text.split(",")]
+    except ValueError as wrong:
+        raise ValueError(f"{text!r} is not a list of broker ids like 1,2,3") from wrong
+    if len(set(ids)) != len(ids):
+        raise ValueError(f"{text!r} names a broker twice")
+    if outside := [b for b in ids if not 0 <= b <= MAX_INT32]:
+        raise ValueError(f"{outside[0]} is not between 0 and {MAX_INT32}")
+    return replicas_of(*ids)
 
 
-class BrokerList(click.ParamType[Replicas]):
-    """``0,1,2``: distinct broker ids, at least one."""
-
-    name = "brokers"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Replicas:
-        """The broker ids in the given order."""
-        try:
-            ids = [int(part) for part in str(value).split(",")]
-        except ValueError:
-            self.fail(f"{value!r} is not a list of broker ids like 1,2,3", param, ctx)
-        if len(set(ids)) != len(ids):
-            self.fail(f"{value!r} names a broker twice", param, ctx)
-        if outside := [b for b in ids if not 0 <= b <= _MAX_INT32]:
-            self.fail(f"{outside[0]} is not between 0 and {_MAX_INT32}", param, ctx)
-        return replicas_of(*ids)
+BROKER_LIST = ParsedValue("brokers", _parse_brokers)
 
 
 @click.command("steps")
-@click.option("--current", type=BrokerList(), required=True, help="Current replicas, preferred leader first.")
-@click.option("--target", type=BrokerList(), required=True, help="Target replicas, preferred leader first.")
+@click.option("--current", type=BROKER_LIST, required=True, help="Current replicas, preferred leader first.")
+@click.option("--target", type=BROKER_LIST, required=True, help="Target replicas, preferred leader first.")
 @click.option(
     "--parallel-replicas",
     type=click.IntRange(min=1),
@@ -42,7 +40,7 @@ class BrokerList(click.ParamType[Replicas]):
     show_default=True,
     help="Replicas that one step replaces (KIP-435's R).",
 )
-@click.option("--isr", type=BrokerList(), help="In-sync replicas. [default: all of --current]")
+@click.option("--isr", type=BROKER_LIST, help="In-sync replicas. [default: all of --current]")
 @click.option(
     "--min-insync", type=click.IntRange(min=1), default=1, show_default=True, help="min.insync.replicas of the topic."
 )

@@ -56,13 +56,7 @@ class WayBack:
 @click.option("--uid", help="Instead of NAME, with --print: the uid of a deleted resource.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 def undo(
-    name: str | None,
-    namespace: str,
-    operator_namespace: str | None,
-    *,
-    print_only: bool,
-    uid: str | None,
-    yes: bool,
+    name: str | None, namespace: str, operator_namespace: str | None, *, print_only: bool, uid: str | None, yes: bool
 ) -> None:
     """Undo KafkaRebalance NAME, which has succeeded: move its partitions back to their original replicas.
 
