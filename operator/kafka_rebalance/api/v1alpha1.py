@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from kafka_rebalance.api.connection import Kafka, Sasl, SaslMechanism, SecretKeyRef, SecretRef, Tls
+from kafka_rebalance.api.connection import Kafka, Sasl, SaslMechanism, Tls
 from kafka_rebalance.api.execution_spec import ApprovalPolicy, DeletionPolicy, Execution, Throttle
 from kafka_rebalance.api.fields import ApiModel, Timestamp
 from kafka_rebalance.api.rebalance_spec import Brokers, GoalsSpec, KafkaRebalanceSpec, OfflinePolicy, Topics
@@ -90,8 +90,6 @@ __all__ = [
     "ResourceStatus",
     "Sasl",
     "SaslMechanism",
-    "SecretKeyRef",
-    "SecretRef",
     "SkippedRow",
     "SpreadStatus",
     "StepProgress",
