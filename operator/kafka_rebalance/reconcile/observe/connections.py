@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kafka_rebalance.api.connection import Kafka, Sasl
 from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.kafka.jaas import parse_login
-from kafka_rebalance.kafka.settings import ConnectionSettings
+from kafka_rebalance.kafka.settings import ConnectionSettings, OAuthClient
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.reasons import Reason
 
@@ -24,7 +24,9 @@ async def resolve(kafka: Kafka, namespace: str, kube: KubeClient) -> ConnectionS
     tls, sasl = kafka.tls, kafka.sasl
     ca, client = (tls.ca_secret_ref, tls.client_secret_ref) if tls else (None, None)
     certificate = await read(client.name) if client else None
-    username, password = _login(sasl, await read(sasl.secret_ref.name)) if sasl else (None, None)
+    token_ca = sasl.ca_secret_ref if sasl else None
+    token_ca_pem = (await read(token_ca.name)).text(token_ca.key) if token_ca else None
+    login = _login(sasl, await read(sasl.secret_ref.name), token_ca_pem) if sasl else _Login()
     return ConnectionSettings(
         bootstrap_servers=kafka.bootstrap_servers,
         tls=tls is not None,
@@ -32,9 +34,17 @@ async def resolve(kafka: Kafka, namespace: str, kube: KubeClient) -> ConnectionS
         client_cert_pem=certificate.text(client.certificate_key) if certificate and client else None,
         client_key_pem=certificate.text(client.private_key_key) if certificate and client else None,
         sasl_mechanism=sasl.mechanism if sasl else None,
-        username=username,
-        password=password,
+        username=login.username,
+        password=login.password,
+        oauth=login.oauth,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Login:
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    oauth: OAuthClient | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +52,7 @@ class _SecretText:
     """The content of one Secret; ``name`` is for messages."""
 
     name: str
-    data: dict[str, bytes]
+    data: dict[str, bytes] = field(repr=False)
 
     def text(self, key: str) -> str:
         if key not in self.data:
@@ -54,10 +64,18 @@ class _SecretText:
             raise Refused(Reason.SECRET_INVALID, f"key {key!r} of {self.name} is not text") from None
 
 
-def _login(sasl: Sasl, secret: _SecretText) -> tuple[str, str]:
-    """User name and password."""
+def _login(sasl: Sasl, secret: _SecretText, token_ca_pem: str | None) -> _Login:
     ref = sasl.secret_ref
-    return sasl.username or _username(ref.username_key, secret), secret.text(ref.password_key or "password")
+    if sasl.token_endpoint is None:
+        return _Login(sasl.username or _username(ref.username_key, secret), secret.text(ref.password_key or "password"))
+    client = OAuthClient(
+        sasl.token_endpoint,
+        client_id=secret.text(ref.client_id_key or "clientId"),
+        client_secret=secret.text(ref.client_secret_key or "clientSecret"),
+        scope=sasl.scope,
+        ca_pem=token_ca_pem,
+    )
+    return _Login(oauth=client)
 
 
 def _username(key: str | None, secret: _SecretText) -> str:

@@ -7,7 +7,7 @@ from tests.fakes.kube_in_memory import KubeInMemory
 
 from kafka_rebalance.api.connection import Kafka
 from kafka_rebalance.errors import RebalanceError
-from kafka_rebalance.kafka.settings import ConnectionSettings
+from kafka_rebalance.kafka.settings import ConnectionSettings, OAuthClient
 from kafka_rebalance.reconcile.observe.connections import resolve
 
 JAAS = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="my-user" password="word";'
@@ -119,3 +119,42 @@ class TestLogin:
         assert failed.value.reason == reason
         assert said in failed.value.message
         assert "hunter2" not in failed.value.message
+
+
+class TestOAuthClient:
+    """Client id and secret, and the CA of the OAuth server."""
+
+    @pytest.mark.parametrize("keys", [("clientId", "clientSecret"), ("id", "secret")])
+    async def test_keys(self, keys: tuple[str, str]) -> None:
+        named = {} if keys[0] == "clientId" else {"clientIdKey": keys[0], "clientSecretKey": keys[1]}
+        spec = {
+            "mechanism": "OAUTHBEARER",
+            "tokenEndpoint": "https://login/token",
+            "scope": "kafka",
+            "secretRef": {"name": "user", **named},
+        }
+        found = await resolved({"tls": {}, "sasl": spec}, user={keys[0]: b"i", keys[1]: b"s", "username": b"no"})
+        assert found.oauth == OAuthClient("https://login/token", "i", "s", "kafka")
+        assert (found.username, found.password) == (None, None)
+
+    async def test_its_ca(self) -> None:
+        """Of the OAuth server, not of the brokers."""
+        spec = {
+            "mechanism": "OAUTHBEARER",
+            "tokenEndpoint": "https://login/token",
+            "secretRef": {"name": "user"},
+            "caSecretRef": {"name": "ca", "key": "oauth.crt"},
+        }
+        user = {"clientId": b"i", "clientSecret": b"s"}
+        with pytest.raises(RebalanceError, match=r"Secret kafka/ca has no key 'oauth\.crt'"):
+            await resolved({"tls": {}, "sasl": spec}, user=user, ca={"ca.crt": b"brokers"})
+        with pytest.raises(RebalanceError, match="the CA is not a PEM certificate"):
+            await resolved({"tls": {}, "sasl": spec}, user=user, ca={"oauth.crt": b"CA"})
+
+    @pytest.mark.parametrize("missing", ["clientId", "clientSecret"])
+    async def test_what_is_missing(self, missing: str) -> None:
+        spec = {"mechanism": "OAUTHBEARER", "tokenEndpoint": "https://login/token", "secretRef": {"name": "user"}}
+        secret = {"clientId": b"i", "clientSecret": b"s"}
+        del secret[missing]
+        with pytest.raises(RebalanceError, match=f"Secret kafka/user has no key '{missing}'"):
+            await resolved({"tls": {}, "sasl": spec}, user=secret)
