@@ -128,7 +128,7 @@ class KafkaCluster:
                 self._launch(broker)
             self.wait_ready()
             if self.sasl:
-                self._create_scram_users()
+                self._create_scram_users(SASL_USERS)
         except BaseException:
             self.close(keep_logs=True)
             raise
@@ -306,7 +306,7 @@ class KafkaCluster:
         path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
         return path
 
-    def _create_scram_users(self) -> None:
+    def _create_scram_users(self, passwords: Mapping[str, str]) -> None:
         from confluent_kafka.admin import (
             ScramCredentialInfo,
             ScramMechanism,
@@ -316,7 +316,7 @@ class KafkaCluster:
 
         mechanism = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, iterations=4096)
         users: list[UserScramCredentialAlteration] = [
-            UserScramCredentialUpsertion(name, mechanism, word.encode()) for name, word in SASL_USERS.items()
+            UserScramCredentialUpsertion(name, mechanism, word.encode()) for name, word in passwords.items()
         ]
         client = self.admin()
         for done in client.alter_user_scram_credentials(users).values():

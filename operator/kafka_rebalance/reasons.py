@@ -83,6 +83,7 @@ class Reason(StrEnum):
     KAFKA_UNREACHABLE = "KafkaUnreachable", "no broker answered; retried"
     KAFKA_AUTHENTICATION_FAILED = "KafkaAuthenticationFailed", "the brokers refused the credentials"
     KAFKA_AUTHORIZATION_FAILED = "KafkaAuthorizationFailed", "the brokers accepted the credentials but refused the call"
+    TOKEN_UNAVAILABLE = "TokenUnavailable", "the OAuth server did not answer the request for a token; retried"
     SECRET_NOT_FOUND = "SecretNotFound", "a Secret that the spec names, or a key in it, is not there"
     INSUFFICIENT_BROKERS = "InsufficientBrokers", "fewer brokers may be used than a partition has replicas"
     INSUFFICIENT_DISK = "InsufficientDisk", "more would come to a broker than leaves it and is free on its disks"

@@ -2,6 +2,17 @@
 
 from typing import Any
 
+_SECRET = {"name": "user"}
+
+
+def _sasl(mechanism: str, *, tls: bool = True, **sasl: Any) -> dict[str, Any]:
+    """A spec with this SASL configuration."""
+    kafka = {"bootstrapServers": "a:1", "sasl": {"mechanism": mechanism, "secretRef": _SECRET, **sasl}}
+    return {"kafka": {**kafka, "tls": {}} if tls else kafka}
+
+
+_TOKENS = "https://login.example.org/token"
+
 REFUSED: list[tuple[dict[str, Any], str]] = [
     # spec, error message of the API server
     ({"bogus": 1}, 'unknown field "spec.bogus"'),
@@ -39,6 +50,37 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"offlinePolicy": "Wait"}, 'spec.offlinePolicy: Unsupported value: "Wait"'),
     ({"kafka": {"bootstrapServers": "nowhere"}}, "spec.kafka.bootstrapServers: "),
     ({"kafka": {"bootstrapServers": "a:1", "sasl": {"mechanism": "PLAIN"}}}, "spec.kafka.sasl.secretRef: "),
+    (_sasl("GSSAPI"), "spec.kafka.sasl.mechanism: "),
+    (_sasl("PLAIN", tls=False), "spec.kafka: Invalid value: sasl.mechanism PLAIN or OAUTHBEARER without tls"),
+    (
+        _sasl("OAUTHBEARER", tls=False, tokenEndpoint=_TOKENS),
+        "spec.kafka: Invalid value: sasl.mechanism PLAIN or OAUTH",
+    ),
+    (_sasl("OAUTHBEARER"), "spec.kafka.sasl: Invalid value: tokenEndpoint is required with the mechanism OAUTHBEARER"),
+    (_sasl("PLAIN", tokenEndpoint=_TOKENS), "spec.kafka.sasl: Invalid value: tokenEndpoint is required with the"),
+    (
+        _sasl("OAUTHBEARER", tokenEndpoint="http://a/token"),
+        "spec.kafka.sasl: Invalid value: tokenEndpoint is not https",
+    ),
+    (_sasl("OAUTHBEARER", tokenEndpoint="ftp://a/token"), "spec.kafka.sasl.tokenEndpoint: "),
+    (_sasl("OAUTHBEARER", tokenEndpoint="https://user:word@a/token"), "spec.kafka.sasl.tokenEndpoint: "),
+    (_sasl("OAUTHBEARER", tokenEndpoint=_TOKENS, username="u"), "spec.kafka.sasl: Invalid value: username, secretRef."),
+    (
+        _sasl("OAUTHBEARER", tokenEndpoint=_TOKENS, secretRef=_SECRET | {"usernameKey": "u"}),
+        "spec.kafka.sasl: Invalid value: username, secretRef.",
+    ),
+    (
+        _sasl("OAUTHBEARER", tokenEndpoint=_TOKENS, secretRef=_SECRET | {"passwordKey": "p"}),
+        "spec.kafka.sasl: Invalid value: username, secretRef.",
+    ),
+    (_sasl("PLAIN", scope="kafka"), "spec.kafka.sasl: Invalid value: scope, caSecretRef, secretRef.clientIdKey"),
+    (_sasl("PLAIN", caSecretRef={"name": "ca"}), "spec.kafka.sasl: Invalid value: scope, caSecretRef, secretRef."),
+    (_sasl("PLAIN", secretRef=_SECRET | {"clientIdKey": "i"}), "spec.kafka.sasl: Invalid value: scope, caSecretRef"),
+    (_sasl("PLAIN", secretRef=_SECRET | {"clientSecretKey": "s"}), "spec.kafka.sasl: Invalid value: scope, caSecret"),
+    (
+        _sasl("SCRAM-SHA-512", username="u", secretRef=_SECRET | {"usernameKey": "u"}),
+        "spec.kafka.sasl: Invalid value: username and secretRef.usernameKey exclude each other",
+    ),
     ({"execution": {"stallTimeout": 900}}, "spec.execution.stallTimeout: "),
     ({"execution": {"stallTimeout": " 15m"}}, "spec.execution.stallTimeout: "),
     ({"execution": {"suspend": "true"}}, "spec.execution.suspend: "),
@@ -54,7 +96,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 EVERYTHING: dict[str, Any] = {
     "kafka": {
         "bootstrapServers": "a.example.org:9092,[::1]:9093",
-        "tls": {"caSecretRef": {"name": "ca"}, "clientSecretRef": {"name": "client"}},
+        "tls": {"caSecretRef": {"name": "ca"}, "clientSecretRef": {"name": "client", "certificateKey": "user.crt"}},
         "sasl": {"mechanism": "SCRAM-SHA-256", "secretRef": {"name": "user"}},
     },
     "topics": {"include": ["orders-.*"] * 100, "exclude": ["legacy-(a|b)"], "pinned": ["audit-.*"] * 100},
@@ -88,6 +130,17 @@ STRATEGIES: list[dict[str, Any]] = [
     {"strategy": "Generate", "goals": {"rackAwareness": "Disabled"}},
     {"strategy": "PreferredLeaders", "goals": {"followerOrder": False}},
 ]
+
+CREDENTIALS: list[dict[str, Any]] = [
+    _sasl("PLAIN"),
+    _sasl("PLAIN", tls=False, allowPlaintextCredentials=True),
+    _sasl("PLAIN", secretRef=_SECRET | {"usernameKey": "u", "passwordKey": "p"}),
+    _sasl("SCRAM-SHA-512", tls=False, username="u"),
+    _sasl("OAUTHBEARER", tokenEndpoint=_TOKENS, scope="kafka", caSecretRef={"name": "ca"}),
+    _sasl("OAUTHBEARER", tokenEndpoint=_TOKENS, secretRef=_SECRET | {"clientIdKey": "i", "clientSecretKey": "s"}),
+    _sasl("OAUTHBEARER", tls=False, tokenEndpoint="http://a:8080/token?x=1", allowPlaintextCredentials=True),
+]
+"""Connections that are allowed."""
 
 NULLS: dict[str, Any] = {"throttle": None, "brokers": {"include": None, "decommission": [4]}}
 """A null field counts as absent."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from tests.kube.namespaces import Namespace
-from tests.kube.specs import EVERYTHING, MOST_BYTES, NULLS, REFUSED, STRATEGIES
+from tests.kube.specs import CREDENTIALS, EVERYTHING, MOST_BYTES, NULLS, REFUSED, STRATEGIES
 
 pytestmark = pytest.mark.apiserver
 
@@ -89,6 +89,13 @@ class TestTaken:
         found = namespace.get("kafkarebalances")["spec"]
         assert (found["strategy"], found["offlinePolicy"]) == (spec["strategy"], "Skip")
         assert found["goals"]["minimumGain"] == 0
+
+    @pytest.mark.parametrize("spec", CREDENTIALS)
+    def test_credentials(self, namespace: Namespace, spec: dict[str, Any]) -> None:
+        namespace.apply("KafkaRebalance", spec)
+        found = namespace.get("kafkarebalances")["spec"]["kafka"]["sasl"]
+        assert found["mechanism"] == spec["kafka"]["sasl"]["mechanism"]
+        assert found["secretRef"] == spec["kafka"]["sasl"]["secretRef"]
 
     @pytest.mark.parametrize("goals", MOST_BYTES)
     def test_the_most_bytes(self, namespace: Namespace, goals: dict[str, Any]) -> None:

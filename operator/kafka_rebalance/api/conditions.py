@@ -38,7 +38,12 @@ class ConditionType(StrEnum):
 
 
 NO_CONNECTION_REASONS = frozenset(
-    {Reason.KAFKA_UNREACHABLE, Reason.KAFKA_AUTHENTICATION_FAILED, Reason.SECRET_NOT_FOUND}
+    {
+        Reason.KAFKA_UNREACHABLE,
+        Reason.KAFKA_AUTHENTICATION_FAILED,
+        Reason.TOKEN_UNAVAILABLE,
+        Reason.SECRET_NOT_FOUND,
+    }
 )
 """Problems that prevent any request to Kafka, as opposed to a request that failed."""
 

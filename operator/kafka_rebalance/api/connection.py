@@ -6,9 +6,9 @@ It refers to Secrets and never contains them. Nothing here opens a connection.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from kafka_rebalance.api.fields import ApiModel, ObjectName, SecretKey, rule, rules
 
@@ -21,12 +21,12 @@ class SaslMechanism(StrEnum):
     PLAIN = "PLAIN"
     SCRAM_SHA_256 = "SCRAM-SHA-256"
     SCRAM_SHA_512 = "SCRAM-SHA-512"
+    OAUTHBEARER = "OAUTHBEARER"
 
-
-class SecretRef(ApiModel):
-    """A Secret in the namespace of the resource."""
-
-    name: ObjectName = Field(description="Name of a Secret in the namespace of this resource.")
+    @property
+    def sends_secret(self) -> bool:
+        """Whether who reads the connection can log in afterwards: with the password, or with the token."""
+        return self in {SaslMechanism.PLAIN, SaslMechanism.OAUTHBEARER}
 
 
 class SecretKeyRef(ApiModel):
@@ -36,6 +36,21 @@ class SecretKeyRef(ApiModel):
     key: SecretKey = Field(default="ca.crt", description="Key in the Secret that holds the PEM certificates.")
 
 
+class ClientCertificateRef(ApiModel):
+    """The Secret with a client certificate and its private key."""
+
+    name: ObjectName = Field(description="Name of a Secret in the namespace of this resource.")
+    certificate_key: SecretKey = Field(
+        default="tls.crt",
+        description="Key in the Secret that holds the PEM certificate. In the Secret of a Strimzi KafkaUser: user.crt.",
+    )
+    private_key_key: SecretKey = Field(
+        default="tls.key",
+        description="Key in the Secret that holds the PEM private key, without a passphrase. In the Secret of a "
+        "Strimzi KafkaUser: user.key.",
+    )
+
+
 class Tls(ApiModel):
     """TLS encryption and, with a client certificate, mutual TLS."""
 
@@ -43,17 +58,118 @@ class Tls(ApiModel):
         default=None,
         description="CA certificates that the brokers' certificates are verified with. Absent: those of the system.",
     )
-    client_secret_ref: SecretRef | None = Field(
+    client_secret_ref: ClientCertificateRef | None = Field(
         default=None,
-        description="Secret of type kubernetes.io/tls (tls.crt, tls.key) with the client certificate for the brokers.",
+        description="Secret with the client certificate for the brokers, by default of type kubernetes.io/tls.",
     )
 
 
+class CredentialsRef(ApiModel):
+    """The Secret with a user name and password, or with the credentials of an OAuth client."""
+
+    name: ObjectName = Field(description="Name of a Secret in the namespace of this resource.")
+    username_key: SecretKey | None = Field(
+        default=None,
+        description="Key in the Secret that holds the user name. Absent: username; a Secret without that key may have "
+        "the user name in sasl.jaas.config, as the Secrets of Strimzi's KafkaUsers do.",
+    )
+    password_key: SecretKey | None = Field(
+        default=None, description="Key in the Secret that holds the password. Absent: password."
+    )
+    client_id_key: SecretKey | None = Field(
+        default=None, description="Key in the Secret that holds the OAuth client id. Absent: clientId."
+    )
+    client_secret_key: SecretKey | None = Field(
+        default=None, description="Key in the Secret that holds the OAuth client secret. Absent: clientSecret."
+    )
+
+
+_ENDPOINT_OF_OAUTH = "tokenEndpoint is required with the mechanism OAUTHBEARER and not allowed with others"
+_OF_OAUTHBEARER = (
+    "scope, caSecretRef, secretRef.clientIdKey and secretRef.clientSecretKey require the mechanism OAUTHBEARER"
+)
+_OF_PASSWORDS = (
+    "username, secretRef.usernameKey and secretRef.passwordKey are not allowed with the mechanism OAUTHBEARER: its "
+    "credentials are in secretRef.clientIdKey and secretRef.clientSecretKey"
+)
+_ONE_USERNAME = "username and secretRef.usernameKey exclude each other"
+_HTTPS = (
+    "tokenEndpoint is not https: the client secret would be sent in clear text. Use https, or set "
+    "allowPlaintextCredentials: true"
+)
+_TLS = (
+    "sasl.mechanism PLAIN or OAUTHBEARER without tls sends the password or the token in clear text: add tls, or set "
+    "sasl.allowPlaintextCredentials: true"
+)
+_OAUTH = "self.mechanism == 'OAUTHBEARER'"
+
+
 class Sasl(ApiModel):
-    """SASL authentication with a user name and password."""
+    """SASL authentication: with a user name and password, or with the token of an OAuth client."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule(f"({_OAUTH}) == has(self.tokenEndpoint)", _ENDPOINT_OF_OAUTH),
+            rule(
+                f"{_OAUTH} || (!has(self.scope) && !has(self.caSecretRef) && !has(self.secretRef.clientIdKey)"
+                " && !has(self.secretRef.clientSecretKey))",
+                _OF_OAUTHBEARER,
+            ),
+            rule(
+                f"!({_OAUTH}) || (!has(self.username) && !has(self.secretRef.usernameKey)"
+                " && !has(self.secretRef.passwordKey))",
+                _OF_PASSWORDS,
+            ),
+            rule("!has(self.username) || !has(self.secretRef.usernameKey)", _ONE_USERNAME),
+            rule(
+                "!has(self.tokenEndpoint) || self.tokenEndpoint.startsWith('https:') || self.allowPlaintextCredentials",
+                _HTTPS,
+            ),
+        )
+    )
 
     mechanism: SaslMechanism = Field(description="SASL mechanism of the brokers' listener.")
-    secret_ref: SecretRef = Field(description="Secret with the keys username and password.")
+    secret_ref: CredentialsRef = Field(
+        description="Secret with the user name and password or, for OAUTHBEARER, with the OAuth client id and secret."
+    )
+    username: Annotated[str, Field(min_length=1, max_length=256)] | None = Field(
+        default=None, description="User name, where the Secret does not contain it. Absent: the one in the Secret."
+    )
+    token_endpoint: Annotated[str, Field(max_length=2048, pattern=r"^https?://[^\s/?#@\\]+(/[^\s#\\]*)?$")] | None = (
+        Field(
+            default=None,
+            description="URL at which the OAuth server issues tokens for client credentials (RFC 6749, section 4.4). "
+            "Required with OAUTHBEARER.",
+        )
+    )
+    scope: Annotated[str, Field(min_length=1, max_length=1024)] | None = Field(
+        default=None, description="Scope of the requested tokens. Absent: the OAuth server's default."
+    )
+    ca_secret_ref: SecretKeyRef | None = Field(
+        default=None,
+        description="CA certificates that the OAuth server's certificate is verified with. Absent: those of the "
+        "system.",
+    )
+    allow_plaintext_credentials: bool = Field(
+        default=False,
+        description="Allow credentials to be sent without TLS: PLAIN's password and OAUTHBEARER's token to the "
+        "brokers, the client secret to the token endpoint. Whoever reads the connection can use them.",
+    )
+
+    @model_validator(mode="after")
+    def _fields_of_the_mechanism(self) -> Self:
+        keys, oauth = self.secret_ref, self.mechanism is SaslMechanism.OAUTHBEARER
+        if oauth != (self.token_endpoint is not None):
+            raise ValueError(_ENDPOINT_OF_OAUTH)
+        if not oauth and (self.scope or self.ca_secret_ref or keys.client_id_key or keys.client_secret_key):
+            raise ValueError(_OF_OAUTHBEARER)
+        if oauth and (self.username or keys.username_key or keys.password_key):
+            raise ValueError(_OF_PASSWORDS)
+        if self.username and keys.username_key:
+            raise ValueError(_ONE_USERNAME)
+        if self.token_endpoint and not (self.token_endpoint.startswith("https:") or self.allow_plaintext_credentials):
+            raise ValueError(_HTTPS)
+        return self
 
 
 class Kafka(ApiModel):
@@ -61,7 +177,14 @@ class Kafka(ApiModel):
 
     model_config = ConfigDict(
         json_schema_extra=rules(
-            rule("self == oldSelf", "cannot be changed: create a new resource for another cluster or other credentials")
+            rule(
+                "self == oldSelf", "cannot be changed: create a new resource for another cluster or other credentials"
+            ),
+            rule(
+                "!has(self.sasl) || has(self.tls) || !(self.sasl.mechanism in ['PLAIN', 'OAUTHBEARER'])"
+                " || self.sasl.allowPlaintextCredentials",
+                _TLS,
+            ),
         )
     )
 
@@ -70,3 +193,14 @@ class Kafka(ApiModel):
     )
     tls: Tls | None = Field(default=None, description="TLS settings. Absent: connect without TLS.")
     sasl: Sasl | None = Field(default=None, description="SASL settings. Absent: connect without authentication.")
+
+    @model_validator(mode="after")
+    def _secrets_encrypted(self) -> Self:
+        if (
+            self.sasl
+            and not self.tls
+            and self.sasl.mechanism.sends_secret
+            and not self.sasl.allow_plaintext_credentials
+        ):
+            raise ValueError(_TLS)
+        return self

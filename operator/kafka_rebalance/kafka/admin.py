@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kafka.confluent import ConfluentClient
 from kafka_rebalance.kafka.fencing import Fence
+from kafka_rebalance.kafka.oauth_tokens import TokenSource
 from kafka_rebalance.kafka.ports import (
     AlterCode,
     ClusterInfo,
@@ -33,7 +34,8 @@ def connect(settings: ConnectionSettings, fence: Fence | None = None) -> KafkaAd
     Connects on first use. Raises Permanent for settings that cannot work.
     """
     fence = fence or Fence(is_leader=lambda: True)
-    return _Admin(ConfluentClient(settings), ReassignmentClient(settings, fence.check), fence)
+    tokens = TokenSource(settings.oauth) if settings.oauth else None
+    return _Admin(ConfluentClient(settings, tokens), ReassignmentClient(settings, tokens, fence.check), fence)
 
 
 class _Admin:

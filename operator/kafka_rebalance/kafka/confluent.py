@@ -22,6 +22,7 @@ from confluent_kafka.admin import ConfigSource as ClientSource
 
 from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.kafka.failures import authentication_failed, authorization_failed, unreachable
+from kafka_rebalance.kafka.oauth_tokens import TokenSource
 from kafka_rebalance.kafka.ports import (
     CALL_SECONDS,
     AlterCode,
@@ -78,17 +79,19 @@ _OPERATIONS = {
 
 
 class ConfluentClient:
-    """One cluster through librdkafka."""
+    """One cluster through librdkafka. ``tokens`` are required for OAUTHBEARER."""
 
-    def __init__(self, settings: ConnectionSettings) -> None:
+    def __init__(self, settings: ConnectionSettings, tokens: TokenSource | None = None) -> None:
         self._settings = settings
+        self._tokens = tokens
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="kafka-confluent")
         self._state = threading.Lock()
+        self._building = threading.Lock()
         self._polling = threading.Lock()
         self._refused: str | None = None
         self._last_error = ""
         self._timeouts = 0
-        self._admin = self._build()
+        self._admin = self._build() if tokens is None else None  # waits for a token: only in a thread
 
     async def reach(self) -> None:
         """Connect, or raise why that is not possible."""
@@ -245,7 +248,7 @@ class ConfluentClient:
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
     def _collect(self, ask: Callable[[AdminClient], Mapping[K, Future[V]]]) -> dict[K, V | KafkaError]:
-        admin = self._admin
+        admin = self._client()
         self._refused = None
         self._last_error = ""
         futures = ask(admin)
@@ -256,7 +259,7 @@ class ConfluentClient:
             _, pending = wait_for_futures(pending, timeout=_TICK_SECONDS)
             self._poll(admin)
             if pending and self._refused:
-                raise authentication_failed(self._settings, self._refused)
+                raise self._not_let_in(self._refused)
             if pending and time.monotonic() > refreshed + _REFRESH_SECONDS:
                 refreshed = time.monotonic()
                 self._refresh_metadata(admin)
@@ -273,14 +276,14 @@ class ConfluentClient:
 
     def _list_topics(self) -> Any:
         """The only call that blocks inside librdkafka."""
-        admin = self._admin
+        admin = self._client()
         try:
             metadata = admin.list_topics(timeout=REQUEST_SECONDS)
         except KafkaException as error:
             self._poll(admin)
             self._count(timed_out=True)
             if self._refused:
-                raise authentication_failed(self._settings, self._refused) from error
+                raise self._not_let_in(self._refused) from error
             raise self._failure("list topics", error.args[0]) from error
         self._count(timed_out=False)
         return metadata
@@ -299,6 +302,10 @@ class ConfluentClient:
         elif error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001
             self._last_error = error.str()
 
+    def _not_let_in(self, why: str) -> RebalanceError:
+        failure = self._tokens.failure if self._tokens is not None else None
+        return failure or authentication_failed(self._settings, why)
+
     def _count(self, *, timed_out: bool) -> None:
         """Rebuild the client after two time-outs in a row: it may be stuck on a dead controller."""
         with self._state:
@@ -306,11 +313,21 @@ class ConfluentClient:
             if self._timeouts < _TIMEOUTS_BEFORE_REBUILD:
                 return
             self._timeouts = 0
-            self._admin = self._build()
+            self._admin = None
+
+    def _client(self) -> AdminClient:
+        with self._building:
+            admin = self._admin
+            if admin is None:
+                admin = self._admin = self._build()
+            return admin
 
     def _build(self) -> AdminClient:
+        config: dict[str, Any] = {**librdkafka_config(self._settings), "error_cb": self._on_error}
+        if self._tokens is not None:
+            self._tokens.token()  # without one the constructor says nothing else after 10 s
+            config["oauth_cb"] = self._tokens.for_librdkafka
         try:
-            config: dict[str, Any] = {**librdkafka_config(self._settings), "error_cb": self._on_error}
             return AdminClient(config)
         except KafkaException as error:
             # Not chained: librdkafka may quote the invalid value, which may be a secret.
@@ -319,8 +336,8 @@ class ConfluentClient:
     def _failure(self, action: str, error: KafkaError) -> RebalanceError:
         if error.code() in _AUTHORIZATION:
             return authorization_failed(self._settings, action, error.str())
-        if error.code() in _AUTHENTICATION:
-            return authentication_failed(self._settings, error.str())
+        if error.code() in _AUTHENTICATION or (self._tokens is not None and self._tokens.failure is not None):
+            return self._not_let_in(error.str())
         why = f" ({self._last_error})" if error.code() in _NO_ANSWER and self._last_error else ""
         return unreachable(self._settings, action, f"{error.str()}{why}")
 

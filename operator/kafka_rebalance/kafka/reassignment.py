@@ -20,12 +20,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from kafka.admin import KafkaAdminClient
+from kafka.net.sasl.oauth import AbstractTokenProvider
 from kafka.protocol.admin import DescribeClusterRequest, DescribeLogDirsRequest
 
 from kafka import TopicPartition as ClientPartition
 from kafka import errors as client_errors
 from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.kafka.failures import authentication_failed, authorization_failed, unreachable
+from kafka_rebalance.kafka.oauth_tokens import TokenSource
 from kafka_rebalance.kafka.ports import CALL_SECONDS, AlterCode, ClusterInfo, LogDir, Reassignment
 from kafka_rebalance.kafka.settings import SOCKET_TIMEOUT_MS, ConnectionSettings, kafka_python_config
 from kafka_rebalance.model.topology import Broker, BrokerId, Replicas, TopicPartition
@@ -80,15 +82,31 @@ class _Client(KafkaAdminClient):  # type: ignore[misc]
         return self._manager.run(lambda: self._manager.send(request))
 
 
+class _TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
+    """kafka-python's view of a `TokenSource`."""
+
+    def __init__(self, tokens: TokenSource) -> None:
+        self._tokens = tokens
+
+    def token(self) -> str:
+        return self._tokens.token().value
+
+
 class ReassignmentClient:
-    """One cluster through kafka-python.
+    """One cluster through kafka-python. ``tokens`` are required for OAUTHBEARER.
 
     ``before_order`` is called, in a thread, right before each request that alters reassignments; if it raises, nothing
     is sent.
     """
 
-    def __init__(self, settings: ConnectionSettings, before_order: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        settings: ConnectionSettings,
+        tokens: TokenSource | None = None,
+        before_order: Callable[[], None] | None = None,
+    ) -> None:
         self._settings = settings
+        self._tokens = tokens
         self._before_order = before_order
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="kafka-reassignment")
         self._client: _Client | None = None
@@ -200,6 +218,10 @@ class ReassignmentClient:
     async def _connect(self, deadline: float) -> _Client:
         """Several attempts: kafka-python picks a random server and waits for that one, even if it hangs."""
         config = kafka_python_config(self._settings)
+        if self._tokens is not None:
+            # First, because kafka-python reports a missing token as a connection that was closed.
+            await self._in_thread(self._tokens.token, CALL_SECONDS)
+            config["sasl_oauth_token_provider"] = _TokenProvider(self._tokens)
         why: Exception = TimeoutError()
         for attempt in _ATTEMPT_SECONDS:
             left = min(attempt, deadline - time.monotonic())
@@ -227,6 +249,8 @@ class ReassignmentClient:
         self._threads.submit(client.close)
 
     def _failure(self, action: str, error: Exception) -> RebalanceError:
+        if self._tokens is not None and self._tokens.failure is not None:
+            return self._tokens.failure
         detail = "timed out" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
         if isinstance(error, client_errors.SaslAuthenticationFailedError):
             return authentication_failed(self._settings, detail)

@@ -33,6 +33,28 @@ class Secret(str):
 
 
 @dataclass(frozen=True, slots=True)
+class OAuthClient:
+    """A client of an OAuth server. ``ca_pem`` verifies the server; without it the system's CAs do."""
+
+    token_endpoint: str
+    client_id: str
+    client_secret: str = field(repr=False)
+    scope: str | None = None
+    ca_pem: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if not (self.client_id and self.client_secret):
+            raise Permanent(Reason.KAFKA_SETTINGS_INVALID, "OAUTHBEARER requires a client id and a client secret")
+        if not self.token_endpoint.startswith(("https://", "http://")):
+            raise Permanent(Reason.KAFKA_SETTINGS_INVALID, "the token endpoint is not an https or http address")
+        trusting(self.ca_pem)
+
+    def redact(self, text: str) -> str:
+        """``text`` without the client secret."""
+        return text.replace(self.client_secret, _MASK)
+
+
+@dataclass(frozen=True, slots=True)
 class ConnectionSettings:
     """One cluster: ``host:port,host:port``, with optional TLS and SASL.
 
@@ -47,13 +69,17 @@ class ConnectionSettings:
     sasl_mechanism: SaslMechanism | None = None
     username: str | None = field(default=None, repr=False)
     password: str | None = field(default=None, repr=False)
+    oauth: OAuthClient | None = None
 
     def __post_init__(self) -> None:
         if bool(self.client_cert_pem) != bool(self.client_key_pem):
             raise Permanent(
                 Reason.KAFKA_SETTINGS_INVALID, "a client certificate requires its key, and a key its certificate"
             )
-        if self.sasl_mechanism is not None and not (self.username and self.password):
+        if self.sasl_mechanism is SaslMechanism.OAUTHBEARER:
+            if self.oauth is None:
+                raise Permanent(Reason.KAFKA_SETTINGS_INVALID, "OAUTHBEARER requires an OAuth client")
+        elif self.sasl_mechanism is not None and not (self.username and self.password):
             raise Permanent(Reason.KAFKA_SETTINGS_INVALID, f"{self.sasl_mechanism} requires a user name and a password")
 
     @property
@@ -68,15 +94,15 @@ class ConnectionSettings:
         return f"SASL_{transport}" if self.sasl_mechanism else transport
 
     def redact(self, text: str) -> str:
-        """``text`` without the password and the key, in case a client library quotes them."""
+        """``text`` without the secrets, in case a client library quotes them."""
         for secret in (self.password, self.client_key_pem):
             if secret:
                 text = text.replace(secret, _MASK)
-        return text
+        return self.oauth.redact(text) if self.oauth else text
 
 
 def librdkafka_config(settings: ConnectionSettings) -> dict[str, Any]:
-    """The configuration of confluent-kafka's AdminClient."""
+    """The configuration of confluent-kafka's AdminClient; the adapter adds the callbacks."""
     config: dict[str, Any] = {
         "bootstrap.servers": settings.bootstrap_servers,
         "client.id": CLIENT_ID,
@@ -99,15 +125,16 @@ def librdkafka_config(settings: ConnectionSettings) -> dict[str, Any]:
     if settings.client_cert_pem and settings.client_key_pem:
         config["ssl.certificate.pem"] = settings.client_cert_pem
         config["ssl.key.pem"] = Secret(settings.client_key_pem)
-    if settings.sasl_mechanism and settings.username and settings.password:
+    if settings.sasl_mechanism:
         config["sasl.mechanism"] = settings.sasl_mechanism.value
+    if settings.username and settings.password:
         config["sasl.username"] = settings.username
         config["sasl.password"] = Secret(settings.password)
     return config
 
 
 def kafka_python_config(settings: ConnectionSettings) -> dict[str, Any]:
-    """The keyword arguments of kafka-python's KafkaAdminClient."""
+    """The keyword arguments of kafka-python's KafkaAdminClient; the adapter adds the token provider."""
     config: dict[str, Any] = {
         "bootstrap_servers": [server.strip() for server in settings.bootstrap_servers.split(",") if server.strip()],
         "client_id": CLIENT_ID,
@@ -118,18 +145,24 @@ def kafka_python_config(settings: ConnectionSettings) -> dict[str, Any]:
     }
     if settings.encrypted:
         config["ssl_context"] = _ssl_context(settings)
-    if settings.sasl_mechanism and settings.username and settings.password:
+    if settings.sasl_mechanism:
         config["sasl_mechanism"] = settings.sasl_mechanism.value
+    if settings.username and settings.password:
         config["sasl_plain_username"] = settings.username
         config["sasl_plain_password"] = Secret(settings.password)
     return config
 
 
-def _ssl_context(settings: ConnectionSettings) -> ssl.SSLContext:
+def trusting(ca_pem: str | None) -> ssl.SSLContext:
+    """A context that verifies servers, and their names, with these CAs, or with those of the system."""
     try:
-        context = ssl.create_default_context(cadata=settings.ca_pem or None)
+        return ssl.create_default_context(cadata=ca_pem or None)
     except (ssl.SSLError, ValueError) as error:
         raise Permanent(Reason.KAFKA_SETTINGS_INVALID, "the CA is not a PEM certificate") from error
+
+
+def _ssl_context(settings: ConnectionSettings) -> ssl.SSLContext:
+    context = trusting(settings.ca_pem)
     if settings.client_cert_pem and settings.client_key_pem:
         _load_client_certificate(context, settings.client_cert_pem, settings.client_key_pem)
     return context

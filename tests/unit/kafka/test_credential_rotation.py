@@ -196,7 +196,7 @@ class TestOperator:
         kube, brokers, clock = KubeInMemory(), Brokers(), StoppedClock()
         kube.secrets["kafka", "us"] = {"username": b"u", "password": b"old"}
         supervisor = Supervisor(kube, brokers.connect, no_model, clock)
-        sasl = {"mechanism": "PLAIN", "secretRef": {"name": "us"}}
+        sasl = {"mechanism": "SCRAM-SHA-512", "secretRef": {"name": "us"}}
         spec = {"kafka": {"bootstrapServers": "kafka:9092", "sasl": sasl}}
         metadata = {"name": "r", "namespace": "kafka", "uid": "u-1"}
         supervisor.rebalance_seen(kube.create(REBALANCES, {"metadata": metadata, "spec": spec}), deleted=False)

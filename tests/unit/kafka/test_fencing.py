@@ -8,7 +8,10 @@ from kafka_rebalance.errors import Transient
 from kafka_rebalance.kafka import admin as adapter
 from kafka_rebalance.kafka.fencing import Fence
 from kafka_rebalance.kafka.ports import KafkaReader, KafkaWriter
+from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.model.topology import TopicPartition
+
+SETTINGS = ConnectionSettings("kafka:9092")
 
 ORDERS = {
     "alter_reassignments": ({TopicPartition("t", 0): None},),
@@ -48,8 +51,8 @@ class Recording:
 def kafka(monkeypatch):
     """What `connect` connects to."""
     recording = Recording()
-    monkeypatch.setattr(adapter, "ConfluentClient", lambda _settings: recording)
-    monkeypatch.setattr(adapter, "ReassignmentClient", lambda _settings, _before_order: recording)
+    monkeypatch.setattr(adapter, "ConfluentClient", lambda *_: recording)
+    monkeypatch.setattr(adapter, "ReassignmentClient", lambda *_: recording)
     return recording
 
 
@@ -64,7 +67,7 @@ class TestFence:
 
     @pytest.mark.parametrize("name", ORDERS)
     async def test_orders_are_refused_without_the_lease(self, kafka, name):
-        admin = adapter.connect(None, Fence(lambda: False))
+        admin = adapter.connect(SETTINGS, Fence(lambda: False))
         with pytest.raises(Transient) as refused:
             await getattr(admin, name)(*ORDERS[name])
         assert refused.value.reason == "NotLeading"
@@ -72,32 +75,32 @@ class TestFence:
 
     @pytest.mark.parametrize("name", ORDERS)
     async def test_orders_pass_with_it(self, kafka, name):
-        admin = adapter.connect(None, Fence(lambda: True))
+        admin = adapter.connect(SETTINGS, Fence(lambda: True))
         sent = "alter" if name == "alter_reassignments" else name
         assert await getattr(admin, name)(*ORDERS[name]) == {sent: "answer"}
         assert kafka.asked[-1] == (sent, ORDERS[name])
 
     @pytest.mark.parametrize("name", ORDERS)
     async def test_a_command_has_no_lease(self, kafka, name):
-        await getattr(adapter.connect(None), name)(*ORDERS[name])
+        await getattr(adapter.connect(SETTINGS), name)(*ORDERS[name])
         assert kafka.asked
 
     @pytest.mark.parametrize("name", READINGS)
     async def test_readings_always_pass(self, kafka, name):
-        await getattr(adapter.connect(None, Fence(lambda: False)), name)(*READINGS[name])
+        await getattr(adapter.connect(SETTINGS, Fence(lambda: False)), name)(*READINGS[name])
         assert (name, READINGS[name]) in kafka.asked
 
     def test_the_last_check_is_made_by_the_client(self, monkeypatch):
         """Right before it sends, because reading the listing takes time."""
-        monkeypatch.setattr(adapter, "ConfluentClient", lambda _settings: None)
-        monkeypatch.setattr(adapter, "ReassignmentClient", lambda _settings, before_order: before_order())
+        monkeypatch.setattr(adapter, "ConfluentClient", lambda *_: None)
+        monkeypatch.setattr(adapter, "ReassignmentClient", lambda _settings, _tokens, before_order: before_order())
         with pytest.raises(Transient, match="does not hold the lease"):
-            adapter.connect(None, Fence(lambda: False))
+            adapter.connect(SETTINGS, Fence(lambda: False))
 
     async def test_what_was_sent_is_waited_for(self, kafka):
         """An engine that is stopped abandons its request; the fence is idle only when Kafka has answered."""
         fence, kafka.gate = Fence(lambda: True), asyncio.Event()
-        sending = asyncio.create_task(adapter.connect(None, fence).elect_preferred([]))
+        sending = asyncio.create_task(adapter.connect(SETTINGS, fence).elect_preferred([]))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         sending.cancel()

@@ -3,16 +3,19 @@
 import ssl
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kafka_rebalance.api.connection import SaslMechanism
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.kafka.failures import authentication_failed, unreachable
-from kafka_rebalance.kafka.settings import ConnectionSettings, kafka_python_config, librdkafka_config
+from kafka_rebalance.kafka.settings import ConnectionSettings, OAuthClient, kafka_python_config, librdkafka_config
 
 SERVERS = "a:9092, b:9092"
 PASSWORD = "hunter2-hunter2"
+TOKENS = "https://login/token"
+OAUTH = OAuthClient(TOKENS, "operator", PASSWORD)
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +56,14 @@ class TestRenderings:
             assert first["sasl.username"] == second["sasl_plain_username"] == "operator"
         assert ("ssl.ca.location" in first) == ("ssl_context" in second) == protocol.endswith("SSL")
 
+    def test_oauthbearer(self) -> None:
+        """The adapters add the callbacks that request the tokens; the client secret stays with them."""
+        settings = ConnectionSettings(SERVERS, tls=True, sasl_mechanism=SaslMechanism.OAUTHBEARER, oauth=OAUTH)
+        first, second = librdkafka_config(settings), kafka_python_config(settings)
+        assert (first["security.protocol"], first["sasl.mechanism"]) == ("SASL_SSL", "OAUTHBEARER")
+        assert (second["security_protocol"], second["sasl_mechanism"]) == ("SASL_SSL", "OAUTHBEARER")
+        assert PASSWORD not in [*first.values(), *second.values()]
+
     def test_asking_never_creates_and_never_clings(self) -> None:
         config = librdkafka_config(ConnectionSettings(SERVERS))
         assert config["allow.auto.create.topics"] is False
@@ -83,11 +94,27 @@ class TestRefusals:
             {"client_key_pem": "x"},
             {"sasl_mechanism": SaslMechanism.PLAIN, "username": "operator"},
             {"sasl_mechanism": SaslMechanism.PLAIN, "password": "x"},
+            {"sasl_mechanism": SaslMechanism.PLAIN, "oauth": OAUTH},
+            {"sasl_mechanism": SaslMechanism.OAUTHBEARER, "username": "operator", "password": "x"},
         ],
     )
-    def test_halves(self, wrong: dict[str, str]) -> None:
+    def test_halves(self, wrong: dict[str, Any]) -> None:
         with pytest.raises(Permanent) as refused:
-            ConnectionSettings(SERVERS, **wrong)  # type: ignore[arg-type]
+            ConnectionSettings(SERVERS, **wrong)
+        assert refused.value.reason == "KafkaSettingsInvalid"
+
+    @pytest.mark.parametrize(
+        ("wrong", "said"),
+        [
+            ((TOKENS, "", PASSWORD), "a client id and a client secret"),
+            ((TOKENS, "operator", ""), "a client id and a client secret"),
+            (("file:///etc/passwd", "operator", PASSWORD), "not an https or http address"),
+            ((TOKENS, "operator", PASSWORD, None, "no certificate"), "CA is not a PEM certificate"),
+        ],
+    )
+    def test_oauth_client(self, wrong: tuple[str, ...], said: str) -> None:
+        with pytest.raises(Permanent, match=said) as refused:
+            OAuthClient(*wrong)
         assert refused.value.reason == "KafkaSettingsInvalid"
 
     def test_broken_pem(self, pair: tuple[str, str]) -> None:
@@ -113,6 +140,7 @@ class TestSecrets:
             sasl_mechanism=SaslMechanism.PLAIN,
             username="operator",
             password=PASSWORD,
+            oauth=OAUTH,
         )
         for shown in (settings, librdkafka_config(settings), kafka_python_config(settings)):
             for text in (repr(shown), str(shown), f"{shown}"):
@@ -120,10 +148,11 @@ class TestSecrets:
                 assert "PRIVATE KEY" not in text
 
     def test_errors(self) -> None:
-        settings = sasl(SaslMechanism.PLAIN)
-        for error in (
-            unreachable(settings, "list topics", f"no answer ({PASSWORD})"),
-            authentication_failed(settings, f"bad {PASSWORD}"),
-        ):
-            assert PASSWORD not in repr(error)
-            assert SERVERS in str(error)
+        with_token = ConnectionSettings(SERVERS, sasl_mechanism=SaslMechanism.OAUTHBEARER, oauth=OAUTH)
+        for settings in (sasl(SaslMechanism.PLAIN), with_token):
+            for error in (
+                unreachable(settings, "list topics", f"no answer ({PASSWORD})"),
+                authentication_failed(settings, f"bad {PASSWORD}"),
+            ):
+                assert PASSWORD not in repr(error)
+                assert SERVERS in str(error)

@@ -16,6 +16,7 @@ from pathlib import Path
 from javaproperties import InvalidUEscapeError, KeyValue, parse
 
 from kafka_rebalance.api.connection import SaslMechanism
+from kafka_rebalance.kafka.jaas import parse_login
 from kafka_rebalance.kafka.settings import ConnectionSettings
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -55,15 +56,6 @@ _TO_PEM = {
 _UNSUPPORTED = {"GSSAPI", "OAUTHBEARER"}
 _LOGIN_MODULES = {"PlainLoginModule", "ScramLoginModule"}
 
-_VALUE = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s"'=;]+)"""
-_LOGIN = re.compile(
-    r"\s*(?P<module>[\w.$-]+)\s+(?:required|requisite|sufficient|optional)"
-    rf"(?P<options>(?:\s+[\w.$-]+\s*=\s*{_VALUE})*)\s*;\s*",
-    re.DOTALL | re.IGNORECASE,
-)
-_OPTION = re.compile(rf"([\w.$-]+)\s*=\s*({_VALUE})", re.DOTALL)
-_ESCAPE = re.compile(r"\\([0-3][0-7]{2}|[0-7]{1,2}|.)", re.DOTALL)
-_ESCAPED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _PEM = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----([A-Za-z0-9+/=\s]+)-----END \1-----")
 
 
@@ -107,11 +99,13 @@ def connection_settings(properties: Mapping[str, str], bootstrap_servers: str) -
 
 def _mechanism(properties: Mapping[str, str]) -> SaslMechanism:
     mechanism = properties.get("sasl.mechanism")
-    if mechanism in list(SaslMechanism):
+    if mechanism in list(SaslMechanism) and mechanism not in _UNSUPPORTED:
         return SaslMechanism(mechanism)
     unsupported = f"is {mechanism}" if mechanism in _UNSUPPORTED else "is unknown"
     said = unsupported if mechanism else "is not set, which means GSSAPI"
-    raise ValueError(f"sasl.mechanism {said}; supported are {', '.join(SaslMechanism)}")
+    raise ValueError(
+        f"sasl.mechanism {said}; supported are {', '.join(m for m in SaslMechanism if m not in _UNSUPPORTED)}"
+    )
 
 
 def _credentials(properties: Mapping[str, str]) -> tuple[str, str]:
@@ -124,31 +118,14 @@ def _credentials(properties: Mapping[str, str]) -> tuple[str, str]:
                 "user name and password are required: in sasl.jaas.config, or in sasl.username and sasl.password"
             )
         return username, password
-    login = _LOGIN.fullmatch(jaas)
-    if login is None:
-        raise ValueError(
-            'sasl.jaas.config is not of the form MODULE required username="…" password="…"; (one login module, with '
-            "the semicolon; only a backslash at the end of a line continues it on the next)"
-        )
-    if login["module"].rpartition(".")[2] not in _LOGIN_MODULES:
+    module, options = parse_login(jaas)
+    if module not in _LOGIN_MODULES:
         raise ValueError(f"the login module in sasl.jaas.config is not one of {', '.join(sorted(_LOGIN_MODULES))}")
-    options = {name: _unquoted(value) for name, value in _OPTION.findall(login["options"])}
     if options.get("tokenauth", "").lower() == "true":
         raise ValueError("tokenauth in sasl.jaas.config is not supported: delegation tokens cannot be used")
     if lacking := [name for name in ("username", "password") if not options.get(name)]:
         raise ValueError(f"sasl.jaas.config has no {' and no '.join(lacking)}")
     return options["username"], options["password"]
-
-
-def _unquoted(value: str) -> str:
-    """The value of a JAAS option, unquoted as Java's StreamTokenizer does."""
-    if value[0] not in "\"'":
-        return value
-    return _ESCAPE.sub(lambda found: _character(found[1]), value[1:-1])
-
-
-def _character(escaped: str) -> str:
-    return chr(int(escaped, 8)) if escaped[0] in "01234567" else _ESCAPED.get(escaped, escaped)
 
 
 def _authorities(properties: Mapping[str, str]) -> str | None:

@@ -2,36 +2,100 @@
 
 from __future__ import annotations
 
-from kafka_rebalance.api.connection import Kafka
+from dataclasses import dataclass, field
+
+from kafka_rebalance.api.connection import Kafka, Sasl
 from kafka_rebalance.errors import Refused, Transient
-from kafka_rebalance.kafka.settings import ConnectionSettings
+from kafka_rebalance.kafka.jaas import parse_login
+from kafka_rebalance.kafka.settings import ConnectionSettings, OAuthClient
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.reasons import Reason
+
+_JAAS = "sasl.jaas.config"
 
 
 async def resolve(kafka: Kafka, namespace: str, kube: KubeClient) -> ConnectionSettings:
     """The settings with credentials filled in. Transient("SecretNotFound") names the missing Secret or key."""
 
-    async def read(name: str, key: str) -> str:
-        data = await kube.read_secret(namespace, name)
-        if key not in data:
-            raise Transient(Reason.SECRET_NOT_FOUND, f"Secret {namespace}/{name} has no key {key!r}", retry_after=15)
-        try:
-            return data[key].decode()
-        except UnicodeDecodeError:
-            # Without the cause: it would quote the bytes.
-            raise Refused(Reason.SECRET_INVALID, f"key {key!r} of Secret {namespace}/{name} is not text") from None
+    async def read(name: str) -> _SecretText:
+        # Whole, in one call: the certificate and the key of one Secret always belong together.
+        return _SecretText(f"Secret {namespace}/{name}", await kube.read_secret(namespace, name))
 
     tls, sasl = kafka.tls, kafka.sasl
-    ca = await read(tls.ca_secret_ref.name, tls.ca_secret_ref.key) if tls and tls.ca_secret_ref else None
-    client = tls.client_secret_ref.name if tls and tls.client_secret_ref else None
+    ca, client = (tls.ca_secret_ref, tls.client_secret_ref) if tls else (None, None)
+    certificate = await read(client.name) if client else None
+    token_ca = sasl.ca_secret_ref if sasl else None
+    token_ca_pem = (await read(token_ca.name)).text(token_ca.key) if token_ca else None
+    login = _login(sasl, await read(sasl.secret_ref.name), token_ca_pem) if sasl else _Login()
     return ConnectionSettings(
         bootstrap_servers=kafka.bootstrap_servers,
         tls=tls is not None,
-        ca_pem=ca,
-        client_cert_pem=await read(client, "tls.crt") if client else None,
-        client_key_pem=await read(client, "tls.key") if client else None,
+        ca_pem=(await read(ca.name)).text(ca.key) if ca else None,
+        client_cert_pem=certificate.text(client.certificate_key) if certificate and client else None,
+        client_key_pem=certificate.text(client.private_key_key) if certificate and client else None,
         sasl_mechanism=sasl.mechanism if sasl else None,
-        username=await read(sasl.secret_ref.name, "username") if sasl else None,
-        password=await read(sasl.secret_ref.name, "password") if sasl else None,
+        username=login.username,
+        password=login.password,
+        oauth=login.oauth,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Login:
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    oauth: OAuthClient | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _SecretText:
+    """The content of one Secret; ``name`` is for messages."""
+
+    name: str
+    data: dict[str, bytes] = field(repr=False)
+
+    def text(self, key: str) -> str:
+        if key not in self.data:
+            raise Transient(Reason.SECRET_NOT_FOUND, f"{self.name} has no key {key!r}", retry_after=15)
+        try:
+            return self.data[key].decode()
+        except UnicodeDecodeError:
+            # Without the cause: it would quote the bytes.
+            raise Refused(Reason.SECRET_INVALID, f"key {key!r} of {self.name} is not text") from None
+
+
+def _login(sasl: Sasl, secret: _SecretText, token_ca_pem: str | None) -> _Login:
+    ref = sasl.secret_ref
+    if sasl.token_endpoint is None:
+        return _Login(sasl.username or _username(ref.username_key, secret), secret.text(ref.password_key or "password"))
+    client = OAuthClient(
+        sasl.token_endpoint,
+        client_id=secret.text(ref.client_id_key or "clientId"),
+        client_secret=secret.text(ref.client_secret_key or "clientSecret"),
+        scope=sasl.scope,
+        ca_pem=token_ca_pem,
+    )
+    return _Login(oauth=client)
+
+
+def _username(key: str | None, secret: _SecretText) -> str:
+    """From the named key; where none is named, from ``username`` or else from the login of Kafka's own clients.
+
+    The Secret of a Strimzi KafkaUser has only the latter.
+    """
+    if key or "username" in secret.data:
+        return secret.text(key or "username")
+    if _JAAS not in secret.data:
+        raise Transient(
+            Reason.SECRET_NOT_FOUND,
+            f"{secret.name} has neither the key 'username' nor {_JAAS!r}: name the key in "
+            "spec.kafka.sasl.secretRef.usernameKey, or set spec.kafka.sasl.username",
+            retry_after=15,
+        )
+    try:
+        _, options = parse_login(secret.text(_JAAS))
+    except ValueError as error:
+        raise Refused(Reason.SECRET_INVALID, f"key {_JAAS!r} of {secret.name}: {error}") from None
+    if not options.get("username"):
+        raise Refused(Reason.SECRET_INVALID, f"key {_JAAS!r} of {secret.name} has no username")
+    return options["username"]

@@ -1,0 +1,160 @@
+"""Which Secrets and keys the credentials are read from, and what is said of those that are missing."""
+
+from typing import Any
+
+import pytest
+from tests.fakes.kube_in_memory import KubeInMemory
+
+from kafka_rebalance.api.connection import Kafka
+from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.kafka.settings import ConnectionSettings, OAuthClient
+from kafka_rebalance.reconcile.observe.connections import resolve
+
+JAAS = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="my-user" password="word";'
+STRIMZI_SCRAM = {"password": b"word", "sasl.jaas.config": JAAS.encode()}
+STRIMZI_TLS = {
+    "ca.crt": b"CA",
+    "user.crt": b"C",
+    "user.key": b"K",
+    "user.p12": b"\xff",
+    "user.password": b"p",
+}
+
+
+async def resolved(spec: dict[str, Any], **secrets: dict[str, bytes]) -> ConnectionSettings:
+    kube = KubeInMemory()
+    kube.secrets = {("kafka", name): data for name, data in secrets.items()}
+    return await resolve(Kafka.model_validate({"bootstrapServers": "a:1", **spec}), "kafka", kube)  # type: ignore[arg-type]
+
+
+def scram(**sasl: Any) -> dict[str, Any]:
+    return {"sasl": {"mechanism": "SCRAM-SHA-512", "secretRef": {"name": "user"}, **sasl}}
+
+
+class TestTls:
+    """CA and client certificate."""
+
+    async def test_kubernetes_keys_are_the_default(self) -> None:
+        spec = {"tls": {"caSecretRef": {"name": "ca"}, "clientSecretRef": {"name": "user"}}}
+        found = await resolved(spec, ca={"ca.crt": b"CA"}, user={"tls.crt": b"C", "tls.key": b"K"})
+        assert (found.tls, found.ca_pem, found.client_cert_pem, found.client_key_pem) == (True, "CA", "C", "K")
+
+    async def test_the_secrets_of_strimzi(self) -> None:
+        client = {"name": "user", "certificateKey": "user.crt", "privateKeyKey": "user.key"}
+        found = await resolved(
+            {"tls": {"caSecretRef": {"name": "ca"}, "clientSecretRef": client}},
+            ca={"ca.crt": b"CLUSTER", "ca.p12": b"\xff", "ca.password": b"p"},
+            user=STRIMZI_TLS,
+        )
+        assert (found.ca_pem, found.client_cert_pem, found.client_key_pem) == ("CLUSTER", "C", "K")
+
+    async def test_certificate_and_key_are_of_one_reading(self) -> None:
+        """A rotation between two readings would pair a certificate with the key of another one."""
+        kube, pairs = KubeInMemory(), iter([(b"C1", b"K1"), (b"C2", b"K2")])
+
+        async def read_secret(_namespace: str, _name: str) -> dict[str, bytes]:
+            return dict(zip(("tls.crt", "tls.key"), next(pairs), strict=True))
+
+        kube.read_secret = read_secret
+        kafka = Kafka.model_validate({"bootstrapServers": "a:1", "tls": {"clientSecretRef": {"name": "user"}}})
+        found = await resolve(kafka, "kafka", kube)  # type: ignore[arg-type]
+        assert (found.client_cert_pem, found.client_key_pem) == ("C1", "K1")
+
+
+class TestLogin:
+    """User name and password."""
+
+    @pytest.mark.parametrize(
+        ("sasl", "secret", "login"),
+        [
+            ({}, {"username": b"u", "password": b"p"}, ("u", "p")),
+            ({}, {"username": b"u", **STRIMZI_SCRAM}, ("u", "word")),
+            ({}, STRIMZI_SCRAM, ("my-user", "word")),
+            ({"username": "other"}, STRIMZI_SCRAM, ("other", "word")),
+            ({"username": "other"}, {"password": b"p"}, ("other", "p")),
+            (
+                {"secretRef": {"name": "user", "usernameKey": "who", "passwordKey": "word"}},
+                {"who": b"u", "word": b"p", "username": b"no", "password": b"no"},
+                ("u", "p"),
+            ),
+        ],
+    )
+    async def test_where_it_is_read(
+        self, sasl: dict[str, Any], secret: dict[str, bytes], login: tuple[str, str]
+    ) -> None:
+        found = await resolved(scram(**sasl), user=secret)
+        assert (found.username, found.password) == login
+
+    @pytest.mark.parametrize(
+        ("sasl", "secret", "reason", "said"),
+        [
+            ({}, {"password": b"p"}, "SecretNotFound", "or set spec.kafka.sasl.username"),
+            ({}, {"username": b"u"}, "SecretNotFound", "Secret kafka/user has no key 'password'"),
+            (
+                {},
+                {"username": b"u", "password": b"\xff"},
+                "SecretInvalid",
+                "key 'password' of Secret kafka/user is not",
+            ),
+            (
+                {"secretRef": {"name": "user", "usernameKey": "who"}},
+                {"username": b"u", **STRIMZI_SCRAM},
+                "SecretNotFound",
+                "no key 'who'",
+            ),
+            (
+                {},
+                {"password": b"p", "sasl.jaas.config": b"hunter2"},
+                "SecretInvalid",
+                "'sasl.jaas.config' of Secret kafka/user: ",
+            ),
+            ({}, {"password": b"p", "sasl.jaas.config": b"M required a=1;"}, "SecretInvalid", "has no username"),
+        ],
+    )
+    async def test_what_is_missing(
+        self, sasl: dict[str, Any], secret: dict[str, bytes], reason: str, said: str
+    ) -> None:
+        with pytest.raises(RebalanceError) as failed:
+            await resolved(scram(**sasl), user=secret)
+        assert failed.value.reason == reason
+        assert said in failed.value.message
+        assert "hunter2" not in failed.value.message
+
+
+class TestOAuthClient:
+    """Client id and secret, and the CA of the OAuth server."""
+
+    @pytest.mark.parametrize("keys", [("clientId", "clientSecret"), ("id", "secret")])
+    async def test_keys(self, keys: tuple[str, str]) -> None:
+        named = {} if keys[0] == "clientId" else {"clientIdKey": keys[0], "clientSecretKey": keys[1]}
+        spec = {
+            "mechanism": "OAUTHBEARER",
+            "tokenEndpoint": "https://login/token",
+            "scope": "kafka",
+            "secretRef": {"name": "user", **named},
+        }
+        found = await resolved({"tls": {}, "sasl": spec}, user={keys[0]: b"i", keys[1]: b"s", "username": b"no"})
+        assert found.oauth == OAuthClient("https://login/token", "i", "s", "kafka")
+        assert (found.username, found.password) == (None, None)
+
+    async def test_its_ca(self) -> None:
+        """Of the OAuth server, not of the brokers."""
+        spec = {
+            "mechanism": "OAUTHBEARER",
+            "tokenEndpoint": "https://login/token",
+            "secretRef": {"name": "user"},
+            "caSecretRef": {"name": "ca", "key": "oauth.crt"},
+        }
+        user = {"clientId": b"i", "clientSecret": b"s"}
+        with pytest.raises(RebalanceError, match=r"Secret kafka/ca has no key 'oauth\.crt'"):
+            await resolved({"tls": {}, "sasl": spec}, user=user, ca={"ca.crt": b"brokers"})
+        with pytest.raises(RebalanceError, match="the CA is not a PEM certificate"):
+            await resolved({"tls": {}, "sasl": spec}, user=user, ca={"oauth.crt": b"CA"})
+
+    @pytest.mark.parametrize("missing", ["clientId", "clientSecret"])
+    async def test_what_is_missing(self, missing: str) -> None:
+        spec = {"mechanism": "OAUTHBEARER", "tokenEndpoint": "https://login/token", "secretRef": {"name": "user"}}
+        secret = {"clientId": b"i", "clientSecret": b"s"}
+        del secret[missing]
+        with pytest.raises(RebalanceError, match=f"Secret kafka/user has no key '{missing}'"):
+            await resolved({"tls": {}, "sasl": spec}, user=secret)
