@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from e2e.bench.audit import POLICY
 from e2e.bench.kube_api import Connection, KubectlError
 from e2e.bench.kube_build import kube_binaries
 from e2e.bench.pki import Authority, write_kubeconfig
@@ -131,6 +132,11 @@ class OwnKubeCluster(KubeCluster):
             raise
         return self
 
+    @property
+    def audit_log(self) -> Path:
+        """The audit log of the API server (`e2e.bench.audit`)."""
+        return self.directory / "audit.log"
+
     def close(self, *, keep_logs: bool = False) -> None:
         """Kill all processes; the state is deleted."""
         for child in reversed(self._children.values()):
@@ -150,6 +156,8 @@ class OwnKubeCluster(KubeCluster):
     def start_api_server(self) -> None:
         """Start the API server, and wait until it is ready."""
         pki = self._authority
+        policy = self.directory / "audit-policy.yaml"
+        policy.write_text(POLICY)
         self._run(
             *("kube-apiserver", f"--etcd-servers=http://127.0.0.1:{self._etcd}"),
             *("--bind-address=127.0.0.1", f"--secure-port={self._api}", "--authorization-mode=RBAC"),
@@ -157,6 +165,7 @@ class OwnKubeCluster(KubeCluster):
             *(f"--tls-private-key-file={pki.key('apiserver')}", "--service-account-issuer=https://bench"),
             *(f"--service-account-key-file={pki.directory}/tokens.pub",),
             *(f"--service-account-signing-key-file={pki.key('tokens')}", "--service-cluster-ip-range=10.96.0.0/16"),
+            *(f"--audit-policy-file={policy}", f"--audit-log-path={self.audit_log}"),
             # The API server itself refuses a Service with loopback endpoints, on every retry.
             "--endpoint-reconciler-type=none",
         )

@@ -25,6 +25,7 @@ from tests.chart.rendering import (
 )
 from tests.chart.values_table import undescribed, with_table
 
+from kafka_rebalance.app.probes import PROBES
 from kafka_rebalance.cli.main import cli
 from kafka_rebalance.kube.lease import LEASE_NAME
 from kafka_rebalance.kube.rights import EVERYWHERE, OWN, OWN_ALONE, WATCHED, Rule
@@ -228,6 +229,11 @@ class TestPods:
 
 class TestObjects:
     @pytest.mark.parametrize("case", CASES)
+    def test_name_only_paths_that_the_operator_serves(self, case: str) -> None:
+        """Probes, and anything else that would send requests to the operator."""
+        assert {path for manifest in rendered(case) for path in _http_paths(manifest)} == set(PROBES)
+
+    @pytest.mark.parametrize("case", CASES)
     def test_have_a_place_and_the_recommended_labels(self, case: str) -> None:
         recommended = ("name", "instance", "component", "version", "managed-by", "part-of")
         for manifest in rendered(case):
@@ -257,6 +263,18 @@ class TestObjects:
         assert image() == f"{NAME}:{version}"
         assert image("--set", "image.repository=r/x,image.tag=t") == "r/x:t"
         assert image("--set", f"image.tag=t,image.digest={digest}") == f"{NAME}@{digest}"
+
+
+def _http_paths(node: object) -> Iterator[str]:
+    """Every `path` beside a `port`: of a probe, a ServiceMonitor's endpoint, a route."""
+    if isinstance(node, dict):
+        if "port" in node and "path" in node:
+            yield node["path"]
+        for value in node.values():
+            yield from _http_paths(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _http_paths(value)
 
 
 class TestSchema:

@@ -5,11 +5,13 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 
 import pytest
 import yaml
-from e2e.bench.kube import KubeCluster, KubectlError
+from e2e.bench.audit import AuditLog
+from e2e.bench.kube import KubeCluster, KubectlError, OwnKubeCluster
 from e2e.bench.waiting import wait_until
 from tests.chart.processes import PodProcesses
 from tests.chart.rendering import (
@@ -21,6 +23,7 @@ from tests.chart.rendering import (
     HelmError,
     documented,
     helm,
+    of_kind,
     pod_templates,
     rendered,
     rendered_text,
@@ -34,9 +37,8 @@ from kafka_rebalance.model.run import Run
 pytestmark = pytest.mark.apiserver
 
 REBALANCE = "kafkarebalances.kafkarebalance.dev"
+ACCOUNT = f"system:serviceaccount:{NAMESPACE}:{NAME}"
 NOWHERE = {"kafka": {"bootstrapServers": "127.0.0.1:1"}}
-_NOT_SERVED = {"ServiceMonitor"}
-"""Kinds of other projects, whose CRDs are not installed."""
 
 
 def apply_rebalance(cluster: KubeCluster, namespace: str, name: str, **spec: object) -> None:
@@ -87,7 +89,7 @@ class TestServerSideDryRun:
     def test_everything_is_accepted(self, cluster: KubeCluster, namespaces: Callable[[str], str], case: str) -> None:
         """The API server's own strict validation knows every field and accepts every value."""
         # A bare Pod requires an existing service account: tested below.
-        manifests = [copy.deepcopy(m) for m in rendered(case) if m["kind"] not in {*_NOT_SERVED, "Pod"}]
+        manifests = [copy.deepcopy(m) for m in rendered(case) if m["kind"] != "Pod"]
         for manifest in manifests:
             if "namespace" in manifest["metadata"]:
                 manifest["metadata"]["namespace"] = namespaces(manifest["metadata"]["namespace"])
@@ -146,6 +148,7 @@ class TestAllNamespaces:
         install, test, uninstall = (documented("README.md", command) for command in ("install", "test", "uninstall"))
         upgrade = documented("docs/install.md", "upgrade")
         older = str(self.older_chart(tmp_path))
+        log = AuditLog(cluster.audit_log, ACCOUNT) if isinstance(cluster, OwnKubeCluster) else None
 
         notes = helm(*(older if word == str(CHART) else word for word in install), kubeconfig=admin)
         for command in (f"helm test {NAME}", "kubectl create", "kubectl get"):
@@ -190,6 +193,18 @@ class TestAllNamespaces:
         helm(*uninstall, kubeconfig=admin)
         assert left_over(cluster, NAMESPACE) == set()
         assert cluster.kubectl("get", "crds,clusterroles", "-o", "name").count("kafka") == 0
+        for hook in ("test", "uninstall") if log is not None else ():
+            self.assert_rights_in_use(log, f"{NAME}-{hook}")
+
+    def assert_rights_in_use(self, log: AuditLog, role: str) -> None:
+        """The hook has used all that its role grants (`tests/kube/test_rights_in_use.py`: the other roles)."""
+        granted = {
+            (group, resource, verb)
+            for rule in of_kind(rendered(), "Role", role)["rules"]
+            for group, resource, verb in product(rule["apiGroups"], rule["resources"], rule["verbs"])
+        }
+        through = [request for request in log.requests() if request.binding == f"{role}/{NAMESPACE}"]
+        assert {(request.group, request.resource, request.verb) for request in through} == granted
 
     async def run_record(self, cluster: KubeCluster, namespace: str, name: str) -> None:
         """Create the run record of an operator that has started to move partitions."""

@@ -6,7 +6,7 @@ contain nothing but ages and cluster ids: anybody who can reach the port may rea
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from aiohttp import web
@@ -17,6 +17,8 @@ from kafka_rebalance.errors import Permanent
 from kafka_rebalance.reasons import Reason
 
 _SHUTDOWN_SECONDS = 1.0
+PROBES: Mapping[str, Callable[[ProcessState], list[str]]] = {"/livez": liveness_failures, "/readyz": readiness_failures}
+"""All paths that are served, each with the function that lists the reasons for 503."""
 
 
 @asynccontextmanager
@@ -29,8 +31,8 @@ async def served(port: int, state: Callable[[], ProcessState]) -> AsyncIterator[
         yield
         return
     app = web.Application()
-    app.router.add_get("/livez", _answering(state, liveness_failures))
-    app.router.add_get("/readyz", _answering(state, readiness_failures))
+    for path, judge in PROBES.items():
+        app.router.add_get(path, _answering(state, judge))
     runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=_SHUTDOWN_SECONDS)
     await runner.setup()
     try:
