@@ -13,7 +13,7 @@ from kafka_rebalance.kube.client import KubeClient
 class Page(BaseHTTPRequestHandler):
     """A proxy's page, with the status of a success."""
 
-    def do_GET(self):  # noqa: N802 - the name is given
+    def do_GET(self):
         self.send_response(200)
         self.end_headers()
         self.wfile.write(b"<html>please log in</html>")
