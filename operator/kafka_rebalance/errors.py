@@ -17,6 +17,10 @@ class RebalanceError(Exception):
         self.reason = reason
         self.message = message
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Exceptions are pickled as class and ``args``, which are not the arguments here: a plan's process raises."""
+        return (self.__class__.__new__, (self.__class__,), {**self.__dict__, "args": self.args})
+
 
 class Transient(RebalanceError):
     """May resolve itself; retry after ``retry_after`` seconds."""

@@ -7,7 +7,7 @@ stops the old Pod only when the new one is ready, and the new one leads only whe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -33,7 +33,7 @@ class ProcessState:
 
     ``standby_age``: since the API server last said that another operator holds the Lease. ``watch_age``: since the
     last beat of the watch. ``rounds``: by cluster id, the duration of the engine's current round; infinite if the
-    engine has ended, absent between two rounds.
+    engine has ended, absent between two rounds. ``failed_tasks``: other tasks that must not end and did.
     """
 
     stage: Stage
@@ -42,6 +42,7 @@ class ProcessState:
     watching: bool = False
     watch_age: float | None = None
     rounds: Mapping[str, float] = field(default_factory=dict)
+    failed_tasks: Sequence[str] = ()
 
 
 def liveness_failures(state: ProcessState) -> list[str]:
@@ -56,7 +57,7 @@ def liveness_failures(state: ProcessState) -> list[str]:
             reasons.append(f"the engine of cluster {cluster_id} has ended")
         elif seconds > ROUND_SECONDS:
             reasons.append(f"the engine of cluster {cluster_id} has been in one round for {seconds:.0f} s")
-    return reasons
+    return reasons + [f"{name} has ended" for name in state.failed_tasks]
 
 
 def readiness_failures(state: ProcessState) -> list[str]:

@@ -1,7 +1,7 @@
 """``GET /livez`` and ``GET /readyz``: 200, or 503 with the reasons, one per line.
 
 Served by the operator's own loop: while it is blocked, the kubelet gets no answer and the probe fails. The reasons
-contain nothing but ages and cluster ids: anybody who can reach the port may read them.
+contain nothing but ages, cluster ids and namespaces: anybody who can reach the port may read them.
 """
 
 from __future__ import annotations

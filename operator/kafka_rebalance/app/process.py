@@ -87,6 +87,7 @@ class _Parts:
             watching=self.watching,
             watch_age=self.watch.age if self.watch else None,
             rounds=self.supervisor.rounds() if self.supervisor else {},
+            failed_tasks=self.supervisor.failed_tasks if self.supervisor else (),
         )
 
 
@@ -153,6 +154,7 @@ async def _lead(settings: Settings, parts: _Parts, clock: SystemClock, stop: asy
     await watch.stop()
     await supervisor.stop()
     await fence.wait_until_idle()
+    await supervisor.close_clients()
     await kube.close()
     lost = keeping.exception() if keeping.done() else None
     await _cancelled(keeping)

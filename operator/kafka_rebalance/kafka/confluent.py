@@ -1,7 +1,8 @@
 """Metadata, configs, elections and offsets, through confluent-kafka: the only file that imports it.
 
 It only translates. Calls block in threads of this object, never in the event loop, and each keeps a reference to its
-AdminClient: one that is garbage collected fails or loses its pending calls.
+AdminClient: one that is garbage collected fails or loses its pending calls. Freeing one joins librdkafka's threads,
+which takes seconds while one of them resolves a name: that is done in a daemon thread, where nothing waits for it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 import contextlib
 import threading
 import time
+import traceback
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for_futures
@@ -47,6 +49,8 @@ _REFRESH_SECONDS = 1.0
 _NO_TOPIC = "kafka-rebalance-no-such-topic"
 _TIMEOUTS_BEFORE_REBUILD = 2
 _THREADS = 8
+_CLOSE_SECONDS = 1.0
+"""How long `ConfluentClient.close` waits for librdkafka."""
 
 _NO_ANSWER = {
     KafkaError._TIMED_OUT,  # noqa: SLF001 - librdkafka's own codes are spelled so
@@ -91,7 +95,8 @@ class ConfluentClient:
         self._refused: str | None = None
         self._last_error = ""
         self._timeouts = 0
-        self._admin = self._build() if tokens is None else None  # waits for a token: only in a thread
+        # Building waits for a token: only in a thread.
+        self._admin: AdminClient | None = self._build() if tokens is None else None
 
     async def reach(self) -> None:
         """Connect, or raise why that is not possible."""
@@ -211,8 +216,20 @@ class ConfluentClient:
         return {tp: OffsetRange(start, ends[tp]) for tp, start in starts.items() if tp in ends}
 
     async def close(self) -> None:
-        """Stop the threads; librdkafka's own end with the last pending call."""
+        """Stop the threads. What librdkafka has not ended after a second ends by itself, or with the process."""
         self._threads.shutdown(wait=False, cancel_futures=True)
+        loop, closed = asyncio.get_running_loop(), asyncio.Event()
+
+        def free() -> None:
+            self._threads.shutdown(wait=True)  # pending calls refer to the AdminClient
+            self._admin = None
+            with contextlib.suppress(RuntimeError):  # the loop may be closed by now
+                loop.call_soon_threadsafe(closed.set)
+
+        threading.Thread(target=free, name="kafka-confluent-close", daemon=True).start()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await closed.wait()
 
     async def _list_offsets(self, wanted: dict[ClientPartition, OffsetSpec]) -> dict[TopicPartition, int]:
         answers = await self._all("list offsets", lambda a: a.list_offsets(wanted, **_for(REQUEST_SECONDS)))
@@ -245,7 +262,15 @@ class ConfluentClient:
         return answers
 
     async def _in_thread(self, call: Callable[[], V]) -> V:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        def called() -> V:
+            try:
+                return call()
+            except Exception as error:
+                # Its frames refer to the AdminClient, which must not be freed with the error, in the event loop.
+                traceback.clear_frames(error.__traceback__)
+                raise
+
+        return await asyncio.get_running_loop().run_in_executor(self._threads, called)
 
     def _collect(self, ask: Callable[[AdminClient], Mapping[K, Future[V]]]) -> dict[K, V | KafkaError]:
         admin = self._client()
@@ -313,7 +338,9 @@ class ConfluentClient:
             if self._timeouts < _TIMEOUTS_BEFORE_REBUILD:
                 return
             self._timeouts = 0
-            self._admin = None
+            before, self._admin = [self._admin], None
+        # The thread has the last reference, once the calls that are pending have ended in threads of their own.
+        threading.Thread(target=before.clear, name="kafka-confluent-close", daemon=True).start()
 
     def _client(self) -> AdminClient:
         with self._building:
@@ -352,10 +379,13 @@ def _for(seconds: float) -> dict[str, float]:
 def _outcome(future: Future[Any]) -> Any:
     if not future.done():
         return KafkaError(KafkaError._TIMED_OUT)  # noqa: SLF001
-    try:
+    # Not raised here: the error would refer to the frames of the call, and so to the AdminClient.
+    error = future.exception()
+    if error is None:
         return future.result()
-    except KafkaException as error:
+    if isinstance(error, KafkaException):
         return error.args[0]
+    raise error
 
 
 def _merged(calls: Any) -> dict[ConfigResource, Future[Any]]:

@@ -63,9 +63,9 @@ class DryRunUnsupported(Refused):
         super().__init__(Reason.API_SERVER_REFUSED, message)
 
 
-def unreachable(what: str, server: str, error: Exception) -> Transient:
-    """No answer: the request may have been carried out."""
-    message = f"{what}: the API server at {server} did not answer ({type(error).__name__})"
+def unreachable(what: str, server: str, error: Exception, how: str = "did not answer") -> Transient:
+    """No answer of the API server: the request may have been carried out."""
+    message = f"{what}: the API server at {server} {how} ({type(error).__name__})"
     return Transient(Reason.API_SERVER_UNREACHABLE, message)
 
 

@@ -293,7 +293,10 @@ class KubeClient:
             raise unreachable(what, self._api.configuration.host, error) from error
         if not 200 <= answer.status < 300:
             raise from_response(what, answer.status, data)
-        parsed: Json = json.loads(data)
+        try:
+            parsed: Json = json.loads(data)
+        except ValueError as error:
+            raise unreachable(what, self._api.configuration.host, error, "answers without JSON: a proxy?") from error
         return parsed
 
 

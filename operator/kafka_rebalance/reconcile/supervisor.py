@@ -36,6 +36,7 @@ from kafka_rebalance.reconcile.act.unreadable_resources import UnreadableResourc
 from kafka_rebalance.reconcile.engine import ClusterEngine
 from kafka_rebalance.reconcile.observe.connections import resolve
 from kafka_rebalance.reconcile.runs.opening import LoadModels
+from kafka_rebalance.reconcile.state.lasting_tasks import LastingTasks
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import Stores
 from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
@@ -71,7 +72,6 @@ class _Connection:
         return self.namespace, self.kafka.model_dump_json(by_alias=True)
 
     engine: ClusterEngine | None = None
-    task: asyncio.Task[None] | None = None
 
 
 class Supervisor:
@@ -89,7 +89,13 @@ class Supervisor:
         self._throttle_lifecycle = ThrottleLifecycle(self._resources, clock)
         self._connections: dict[Source, _Connection] = {}
         self._engines: dict[str, tuple[ClusterEngine, asyncio.Task[None]]] = {}
+        self._lasting = LastingTasks()
         self._background: set[asyncio.Task[None]] = set()
+
+    @property
+    def failed_tasks(self) -> tuple[str, ...]:
+        """The tasks that must not end and did, but for engines, which ``rounds`` shows."""
+        return self._lasting.failed
 
     def rounds(self) -> dict[str, float]:
         """By cluster id, how many seconds its engine's present round has taken; infinite: the engine has ended."""
@@ -155,22 +161,26 @@ class Supervisor:
     async def start(self) -> None:
         """Before anything is seen: clean up, and start the background work."""
         await clean_up(self._stores, LedgerStore(self._kube))
-        self._in_background(keep_swept(self._stores, self._resources, self._clock))
+        self._lasting.start("the removal of old records", keep_swept(self._stores, self._resources, self._clock))
 
     async def stop(self) -> None:
         """End all engines at a safe point: between two calls. What is in flight goes on in Kafka."""
+        await self._lasting.stop()
         tasks = [task for _, task in self._engines.values()]
-        tasks += [c.task for c in self._connections.values() if c.task is not None]
         tasks += self._background
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
+    async def close_clients(self) -> None:
+        """Close the clients of all engines, when no order is under way any more. Takes a bounded time."""
+        await asyncio.gather(*(_close(engine) for engine, _ in self._engines.values()))
+
     def _connection(self, kafka: Kafka, namespace: str) -> _Connection:
         connection = _Connection(kafka, namespace)
         if connection.source not in self._connections:
             self._connections[connection.source] = connection
-            connection.task = asyncio.create_task(self._establish(connection))
+            self._lasting.start(f"the task that connects namespace {namespace}", self._establish(connection))
         return self._connections[connection.source]
 
     def _hand_over(self, connection: _Connection) -> None:
@@ -291,6 +301,9 @@ class Supervisor:
                 await self._resources.report(rebalance, ClusterState("", {}), {}, error)
             except RebalanceError as failed:
                 log.warning("%s: status not written: %s", rebalance.name, failed.message)
+            except Exception:
+                # A defect that concerns one resource must not end the attempts to connect.
+                log.exception("%s: status not written", rebalance.name)
         await self._throttle_lifecycle.remove_finalizers(connection.throttles, connected=False)
         for uid, throttle in list(connection.throttles.items()):
             metadata = throttle.metadata
@@ -303,11 +316,18 @@ class Supervisor:
                     connection.throttles.pop(uid, None)
             except RebalanceError as failed:
                 log.warning("throttle %s: status not written: %s", throttle.name, failed.message)
+            except Exception:
+                log.exception("throttle %s: status not written", throttle.name)
 
     def _in_background(self, coroutine: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(coroutine)
         self._background.add(task)
-        task.add_done_callback(self._background.discard)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._background.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("unexpected error in the background", exc_info=error)
 
 
 async def _close(engine: ClusterEngine) -> None:

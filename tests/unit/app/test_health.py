@@ -48,6 +48,10 @@ class TestLive:
             "the engine of cluster b has been in one round for 605 s",
         ]
 
+    def test_a_task_that_must_not_end_has_ended(self):
+        state = leading(failed_tasks=("the task that connects namespace kafka",))
+        assert liveness_failures(state) == ["the task that connects namespace kafka has ended"]
+
 
 class TestReady:
     """Ready when leading or on standby."""

@@ -8,7 +8,7 @@ import pytest
 from e2e.bench.waiting import wait_until
 from tests.fakes.kube_in_memory import KubeInMemory
 
-from kafka_rebalance.api.v1alpha1 import REBALANCES
+from kafka_rebalance.api.v1alpha1 import FINALIZER, LET_GO_ANNOTATION, REASSIGNMENT_THROTTLES, REBALANCES
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kafka.ports import ClusterInfo
 from kafka_rebalance.reconcile.supervisor import Supervisor
@@ -70,6 +70,34 @@ async def begun():
         await supervisor.stop()
 
 
+class Nobody:
+    """No broker answers."""
+
+    asked = 0
+
+    async def describe_cluster(self):
+        self.asked += 1
+        raise Transient("KafkaUnreachable", "nobody answers")
+
+    async def close(self):
+        pass
+
+
+def unreachable_cluster(*, throttled=False):
+    """A supervisor with a rebalance, and perhaps a throttle that is being deleted, of such a cluster."""
+    kube, nobody = KubeInMemory(), Nobody()
+    supervisor = Supervisor(kube, lambda _: nobody, None, Clock())
+    spec = {"kafka": {"bootstrapServers": "kafka:9092"}}
+    metadata = {"name": "r", "namespace": "kafka", "uid": "u-1"}
+    if throttled:
+        held = {"uid": "u-2", "finalizers": [FINALIZER], "annotations": {LET_GO_ANNOTATION: "true"}}
+        kube.create(REASSIGNMENT_THROTTLES, {"metadata": {**metadata, **held}, "spec": {**spec, "leaderRate": "1Mi"}})
+        body = kube.delete(REASSIGNMENT_THROTTLES, "kafka", "r", "2026-03-04T12:00:00Z")
+        supervisor.throttle_seen(body, deleted=False)
+    supervisor.rebalance_seen(kube.create(REBALANCES, {"metadata": metadata, "spec": spec}), deleted=False)
+    return supervisor, nobody
+
+
 async def until(holds):
     await asyncio.to_thread(wait_until, "it holds", holds)
 
@@ -94,6 +122,41 @@ class TestRounds:
         """A cancelled call ends an engine without a message."""
         supervisor, _, _ = begun(cancelled)
         await until(lambda: supervisor.rounds() == {"c-1": math.inf})
+
+
+class TestConnecting:
+    """A cluster that cannot be reached is tried again, whatever goes wrong when its resources say so."""
+
+    @pytest.mark.parametrize("failing", ["patch_status", "get", "patch_finalizers"])
+    async def test_an_unexpected_error_in_a_status(self, failing, monkeypatch):
+        """Such as an answer that is no JSON."""
+
+        async def page(*_):
+            raise ValueError("Expecting value")
+
+        monkeypatch.setattr("kafka_rebalance.reconcile.supervisor._FIRST_RETRY_SECONDS", 0.01)
+        monkeypatch.setattr(KubeInMemory, failing, page)
+        supervisor, brokers = unreachable_cluster(throttled=True)
+        await until(lambda: brokers.asked > 3)
+        assert supervisor.failed_tasks == ()
+        await supervisor.stop()
+
+    async def test_an_end_that_nobody_ordered_is_named(self, monkeypatch):
+        """Only a restart connects again, and the liveness probe asks for one."""
+
+        async def defect(*_):
+            raise RuntimeError("a defect")
+
+        monkeypatch.setattr(Supervisor, "_say_unconnected", defect)
+        supervisor, _ = unreachable_cluster()
+        await until(lambda: supervisor.failed_tasks == ("the task that connects namespace kafka",))
+        await supervisor.stop()
+
+    async def test_an_ordered_end_is_no_failure(self):
+        supervisor, brokers = unreachable_cluster()
+        await until(lambda: brokers.asked)
+        await supervisor.stop()
+        assert supervisor.failed_tasks == ()
 
 
 class TestStop:

@@ -50,15 +50,15 @@ async def run_planner(request: PlanRequest) -> Plan:
     made = await asyncio.to_thread(pickle.loads, answer)  # our own process wrote it
     if isinstance(made, Plan):
         return made
-    raise Refused(*cast("tuple[str, str]", made))
+    raise cast("Refused", made)
 
 
 def _answer() -> None:
-    """The process: a PlanRequest on stdin; on stdout a Plan, or reason and message of what was refused."""
+    """The process: a PlanRequest on stdin; on stdout a Plan, or what was refused."""
     try:
-        made: Plan | tuple[str, str] = plan(pickle.load(sys.stdin.buffer))  # noqa: S301 - our own parent wrote it
+        made: Plan | Refused = plan(pickle.load(sys.stdin.buffer))  # noqa: S301 - our own parent wrote it
     except Refused as refused:
-        made = (refused.reason, refused.message)
+        made = refused
     pickle.dump(made, sys.stdout.buffer)
 
 

@@ -1,0 +1,88 @@
+"""librdkafka's client is freed where nothing waits for it: that joins threads, one of which may resolve a name."""
+
+import asyncio
+import gc
+import threading
+from concurrent.futures import Future
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.kafka import confluent
+from kafka_rebalance.kafka.confluent import ConfluentClient
+from kafka_rebalance.kafka.settings import ConnectionSettings
+
+
+class Library:
+    """Stands for librdkafka: freeing a client lasts until ``resolved`` is set. ``freed_in``: the threads."""
+
+    def __init__(self):
+        self.resolved = threading.Event()
+        self.freed_in = []
+
+    def client(self, config):
+        return _Client(self, config)
+
+
+class _Client:
+    def __init__(self, library, config):
+        self._library, self._callback = library, config["error_cb"]  # a cycle, as with the library
+
+    def describe_topics(self, topics, request_timeout):
+        answer = Future()
+        answer.set_exception(KafkaException(KafkaError(KafkaError._TIMED_OUT)))
+        return {"t": answer}
+
+    @staticmethod  # a method in C leaves no frame that refers to the client
+    def list_topics(**_):
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
+    def poll(self, seconds):
+        pass
+
+    def __del__(self):
+        self._library.freed_in.append(threading.current_thread())
+        self._library.resolved.wait(1)
+
+
+@pytest.fixture
+def library(monkeypatch):
+    library = Library()
+    monkeypatch.setattr(confluent, "AdminClient", library.client)
+    monkeypatch.setattr(confluent, "_CLOSE_SECONDS", 0.01)
+    yield library
+    library.resolved.set()
+
+
+async def failed(call):
+    """The error, which refers to the frames that it has come through."""
+    with pytest.raises(Transient) as error:
+        await call
+    return error.value
+
+
+async def freed(library, count):
+    async with asyncio.timeout(10):
+        while len(library.freed_in) < count:
+            gc.collect()
+            await asyncio.sleep(0.01)
+    assert threading.main_thread() not in library.freed_in
+
+
+class TestFreeing:
+    async def test_closing(self, library):
+        """Also after errors: their frames refer to the client."""
+        client = ConfluentClient(ConnectionSettings("nowhere:9092"))
+        errors = [await failed(client.describe_partitions(["t"])), await failed(client.describe_partitions(None))]
+        await client.close()
+        del client, errors
+        await freed(library, 2)  # the second was made after two time-outs
+
+    async def test_a_client_that_is_replaced(self, library):
+        client = ConfluentClient(ConnectionSettings("nowhere:9092"))
+        for _ in range(2):
+            await failed(client.describe_partitions(["t"]))
+        await freed(library, 1)
+        await client.close()
+        await freed(library, 2)
