@@ -183,7 +183,7 @@ class Reason(StrEnum):
     BELOW_MIN_ISR = "BelowMinIsr", "partitions outside the rebalance are below min.insync.replicas"
     UNDER_REPLICATED = (
         "UnderReplicated",
-        "more foreign partitions are under-replicated than spec.execution.maxUnhealthy allows",
+        "more partitions are under-replicated that no rebalance has in flight than spec.execution.maxUnhealthy allows",
     )
     MEMBERSHIP_CHANGED = "MembershipChanged", "a broker joined or left a moment ago"
 

@@ -119,7 +119,7 @@ RULES = (
     ),
     BrokenRule(
         "health-gate",
-        "No new step starts while more foreign partitions are under-replicated than maxUnhealthy.",
+        "No new step starts while more partitions are under-replicated than maxUnhealthy.",
         "execution/health_gate.py",
         "if len(case.lacking) <= tolerated:",
         "if len(case.lacking) <= tolerated + 1:",
