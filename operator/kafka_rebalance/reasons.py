@@ -60,6 +60,10 @@ class Reason(StrEnum):
         "CancelImpossible",
         "Kafka would refuse the cancel now: all originals and all new replicas are offline",
     )
+    CANCEL_BELOW_MIN_INSYNC_REPLICAS = (
+        "CancelBelowMinInsyncReplicas",
+        "a cancel would leave fewer replicas in sync than min.insync.replicas, so it waits",
+    )
     SUPERSEDED = "Superseded", "the planning part of the spec changed and the plan in flight is being replaced"
     APPLIED = "Applied", "every broker that the rebalance uses accepted the rate"
     PENDING = "Pending", "something has not been read back yet"
@@ -180,7 +184,7 @@ class Reason(StrEnum):
     BELOW_MIN_ISR = "BelowMinIsr", "partitions outside the rebalance are below min.insync.replicas"
     UNDER_REPLICATED = (
         "UnderReplicated",
-        "more foreign partitions are under-replicated than spec.execution.maxUnhealthy allows",
+        "more partitions are under-replicated that no rebalance has in flight than spec.execution.maxUnhealthy allows",
     )
     MEMBERSHIP_CHANGED = "MembershipChanged", "a broker joined or left a moment ago"
 

@@ -93,10 +93,21 @@ RULES = (
     BrokenRule(
         "no-null-without-original",
         "A reassignment is cancelled only while one of the original replicas is in sync (KIP-236).",
-        "execution/partition_status.py",
-        "if not state.isr.intersection(before):",
+        "execution/cancellation.py",
+        "if not left:",
         "if not before:",
         ("tests/unit/execution/test_partition_status.py::TestInFlight::test_a_null_needs_an_original_in_sync",),
+    ),
+    BrokenRule(
+        "no-null-below-min-insync",
+        "A cancellation leaves min.insync.replicas in sync, or all that were if those are fewer.",
+        "execution/cancellation.py",
+        "if len(left) < min(min_insync, len(isr)):",
+        "if len(left) < 1:",
+        (
+            "tests/unit/execution/test_partition_status.py::TestInFlight::test_a_null_leaves_min_insync_replicas_in_sync",
+            "tests/unit/cli/commands/test_doctor_command.py::TestCancelling::test_nothing_is_brought_below_min_insync_replicas",
+        ),
     ),
     BrokenRule(
         "parallel-partitions",
@@ -108,7 +119,7 @@ RULES = (
     ),
     BrokenRule(
         "health-gate",
-        "No new step starts while more foreign partitions are under-replicated than maxUnhealthy.",
+        "No new step starts while more partitions are under-replicated than maxUnhealthy.",
         "execution/health_gate.py",
         "if len(case.lacking) <= tolerated:",
         "if len(case.lacking) <= tolerated + 1:",

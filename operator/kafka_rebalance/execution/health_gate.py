@@ -45,9 +45,9 @@ class Vitals:
 class Tolerance:
     """What one rebalance tolerates.
 
-    ``max_unhealthy``: under-replicated foreign partitions; ``settle_seconds``: how long the set of brokers must have
-    been the same. ``given_up``: brokers that the spec decommissions; neither their missing replicas nor their leaving
-    close the gate, or a dead broker could never be decommissioned.
+    ``max_unhealthy``: under-replicated partitions that are not exempt; ``settle_seconds``: how long the set of brokers
+    must have been the same. ``given_up``: brokers that the spec decommissions; neither their missing replicas nor their
+    leaving close the gate, or a dead broker could never be decommissioned.
     """
 
     max_unhealthy: int = 0
@@ -73,27 +73,27 @@ def unhealthy(partitions: Mapping[TopicPartition, PartitionState]) -> dict[Topic
     return {tp: state for tp, state in partitions.items() if is_unhealthy(state)}
 
 
-def gate(vitals: Vitals, ours: Collection[TopicPartition], tolerance: Tolerance) -> Closed | None:
+def gate(vitals: Vitals, exempt: Collection[TopicPartition], tolerance: Tolerance) -> Closed | None:
     """Why no new step may start; None: one may.
 
-    ``ours``, a set: the partitions of all running rebalances of the cluster, which may lack replicas that we move. A
-    rollback does not ask: it restores the state before.
+    ``exempt``, a set: what the rebalances of the cluster have in motion, which may lack replicas that we move. The rest
+    of their plans must be as healthy as any other partition. A rollback does not ask: it restores the state before.
     """
-    case = _Case(vitals, _foreign_lacking(vitals, ours, tolerance), tolerance)
+    case = _Case(vitals, _not_exempt_lacking(vitals, exempt, tolerance), tolerance)
     return next((closed for check in _CHAIN if (closed := check(case)) is not None), None)
 
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """The input of the checks. ``lacking``: by foreign partition, the replicas that should be in sync and are not."""
+    """The input of the checks. ``lacking``: by partition not exempt, the replicas that should be in sync and are not."""
 
     vitals: Vitals
     lacking: Mapping[TopicPartition, frozenset[BrokerId]]
     tolerance: Tolerance
 
 
-def _foreign_above_min_isr(case: _Case) -> Closed | None:
-    """Every foreign partition has a leader and at least min.insync.replicas in-sync replicas."""
+def _above_min_isr(case: _Case) -> Closed | None:
+    """Every partition has a leader and at least min.insync.replicas in-sync replicas."""
     below = [tp for tp, missing in case.lacking.items() if _below_min_isr(case, tp, missing)]
     if not below:
         return None
@@ -101,8 +101,8 @@ def _foreign_above_min_isr(case: _Case) -> Closed | None:
     return Closed(Reason.BELOW_MIN_ISR, f"{found}: new steps wait until they are back")
 
 
-def _foreign_replicated(case: _Case) -> Closed | None:
-    """At most maxUnhealthy foreign partitions are under-replicated."""
+def _replicated(case: _Case) -> Closed | None:
+    """At most maxUnhealthy partitions are under-replicated."""
     tolerated = case.tolerance.max_unhealthy
     if len(case.lacking) <= tolerated:
         return None
@@ -127,19 +127,19 @@ def _membership_settled(case: _Case) -> Closed | None:
 _Check = Callable[[_Case], Closed | None]
 
 _CHAIN: tuple[_Check, ...] = (
-    _foreign_above_min_isr,  # producers may fail
-    _foreign_replicated,  # closer to that
+    _above_min_isr,  # producers may fail
+    _replicated,  # closer to that
     _membership_settled,  # the cluster is changing by itself
 )
 
 
-def _foreign_lacking(
-    vitals: Vitals, ours: Collection[TopicPartition], tolerance: Tolerance
+def _not_exempt_lacking(
+    vitals: Vitals, exempt: Collection[TopicPartition], tolerance: Tolerance
 ) -> dict[TopicPartition, frozenset[BrokerId]]:
     found: dict[TopicPartition, frozenset[BrokerId]] = {}
     shared: dict[frozenset[BrokerId], frozenset[BrokerId]] = {}  # with a rack down: one set, not 200,000 equal ones
     for tp, state in vitals.partitions.items():
-        if not _complete(state) and tp not in ours and (missing := _lacking(state, tolerance.given_up)):
+        if not _complete(state) and tp not in exempt and (missing := _lacking(state, tolerance.given_up)):
             found[tp] = shared.setdefault(missing, missing)
     return found
 
@@ -174,7 +174,7 @@ def _describe(case: _Case, found: Collection[TopicPartition], state: str) -> str
     brokers = frozenset[BrokerId]().union(*{case.lacking[tp] for tp in found})
     by_life = {"not live": brokers - case.vitals.live, "live, not in sync": brokers & case.vitals.live}
     lacking = ", ".join(f"{_brokers(who)} ({how})" for how, who in by_life.items() if who)
-    count = f"{len(found)} foreign {'partition is' if len(found) == 1 else 'partitions are'}"
+    count = f"{len(found)} {'partition is' if len(found) == 1 else 'partitions are'}"
     return f"{count} {state}: {names}{_more(found)}, lacking {lacking}"
 
 

@@ -12,9 +12,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kafka_rebalance.execution import steps
+from kafka_rebalance.execution.cancellation import why_not_cancel
 from kafka_rebalance.execution.rollback import Skip, rollback_target
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 from kafka_rebalance.reasons import Reason
+
+_EXITS = (
+    ": the reassignment is cancelled when another of them is in sync, or completes; a deletion ends without that at "
+    "spec.rollback.timeout, or with the annotation kafkarebalance.dev/let-go=true"
+)
 
 
 class Direction(StrEnum):
@@ -88,7 +94,8 @@ class Observation:
     """What was read in this round.
 
     ``gone``: partitions that several readings in a row did not show, so they are deleted. ``min_insync``: the effective
-    value by topic; without it no replica is dropped. ``restarting``: brokers that are not live since just now.
+    value by topic; without it no replica is dropped and nothing is cancelled. ``restarting``: brokers that are not live
+    since just now.
     """
 
     cluster: ClusterState
@@ -142,10 +149,10 @@ def _judge_in_flight(
         return PartitionStatus(
             MovePhase.IN_FLIGHT, reason, message, step=step, started=True, leader_movement=leads_away
         )
-    before = [b for b in state.replicas if b not in adding]
-    if not state.isr.intersection(before):
-        # KIP-236: if all of them are out of sync, a null would drop the only live copy; KRaft refuses it too.
-        return _wait(Reason.CANCEL_IMPOSSIBLE, f"none of the replicas {before} is in sync", started=True)
+    kept = [b for b in state.replicas if b not in adding]
+    if (wait := why_not_cancel(kept, state.isr, seen.min_insync.get(move.tp.topic))) is not None:
+        exits = _EXITS if wait.reason == Reason.CANCEL_BELOW_MIN_INSYNC_REPLICAS else ""
+        return _wait(wait.reason, wait.message + exits, started=True)
     return PartitionStatus(MovePhase.READY, Reason.CANCELLING, cancel=True, started=True)
 
 

@@ -23,6 +23,8 @@ _FIELDS = "minute hour day-of-month month day-of-week"
 _LONGEST_SECONDS = 366 * 86400
 _ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 _IN_SIGHT = timedelta(days=2)
+_REMEMBERED = 1000
+"""Edited windows leave an answer behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,29 @@ def window_at(windows: Sequence[Window], now: datetime) -> Open | Shut:
             return Open(None)
         until = max(until, end)
     return Open(until) if until > now else Shut(None)
+
+
+class WindowClock:
+    """``window_at`` for questions that are asked again in every round: computed only when its answer may have changed.
+
+    Many overlapping windows that open every minute take a third of a second to compute.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Window, ...], tuple[datetime, datetime, Open | Shut]] = {}
+
+    def at(self, windows: Sequence[Window], now: datetime) -> Open | Shut:
+        """As ``window_at``. An answer without a next change is an hour old at most."""
+        key = tuple(windows)
+        known = self._known.get(key)
+        if known is not None and known[0] <= now < known[1]:
+            return known[2]
+        if len(self._known) >= _REMEMBERED:
+            self._known.clear()
+        found = window_at(key, now)
+        change = found.until if isinstance(found, Open) else found.opens_at
+        self._known[key] = now, change or now + timedelta(hours=1), found
+        return found
 
 
 def _spans(window: Window, now: datetime) -> Iterator[tuple[datetime, datetime]]:

@@ -21,6 +21,7 @@ from kafka_rebalance.execution.health_gate import Vitals
 from kafka_rebalance.execution.partition_status import Direction, Observation
 from kafka_rebalance.execution.progress import lost_moves
 from kafka_rebalance.execution.schedule import Orders
+from kafka_rebalance.execution.windows import WindowClock
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reconcile.act.closing import Closing
@@ -29,7 +30,7 @@ from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.act.submitting import at_once, copies, submit
 from kafka_rebalance.reconcile.decide.direction import direction_of
-from kafka_rebalance.reconcile.decide.judging import judge_again, judge_inputs, partitions_to_read, skipped_partitions
+from kafka_rebalance.reconcile.decide.judging import judge_again, judge_inputs, partitions_to_read
 from kafka_rebalance.reconcile.decide.queue_places import ahead_of, may_plan, places_of
 from kafka_rebalance.reconcile.decide.replanning import (
     only_kept_copies_in_flight,
@@ -38,7 +39,7 @@ from kafka_rebalance.reconcile.decide.replanning import (
     wants_plan,
 )
 from kafka_rebalance.reconcile.decide.requeue import requeue_after
-from kafka_rebalance.reconcile.decide.step_blocks import BlockInputs, step_block_for
+from kafka_rebalance.reconcile.decide.step_blocks import BlockInputs, in_motion, step_block_for
 from kafka_rebalance.reconcile.decide.step_orders import named_by, orders_for, unchanged_orders
 from kafka_rebalance.reconcile.decide.teardown import successors_of, teardown_of
 from kafka_rebalance.reconcile.observe.observer import Changes, Look, Observer
@@ -81,6 +82,7 @@ class Rounds:
         self._observer = Observer(admin, clock)
         self._cordons = Cordons(admin, stores)
         self._selected = SelectedPartitions()
+        self._windows = WindowClock()
 
     async def next_round(self) -> float:
         """Prepare what is stored; observe, decide, act and report what runs; then close what has ended.
@@ -181,9 +183,8 @@ class Rounds:
         """Where each rebalance goes, whether it may start new steps, the status of its partitions, and what to send."""
         now = self._clock.now()
         opened = [r for r in self.rebalances.values() if r.record.loaded_run is not None]
-        ours = {move.tp for r in opened for move in r.record.moves}
-        ours |= {tp for r in opened for tp in skipped_partitions(r)}
-        block_inputs = BlockInputs(now, vitals, ours, self.throttle.throttles)
+        moving = frozenset(tp for r in opened for tp in in_motion(r, look.observation.cluster.partitions))
+        block_inputs = BlockInputs(now, vitals, moving, self.throttle.throttles, self._windows)
         for rebalance in running:
             teardown = teardown_of(rebalance, look.observation.cluster, now)
             rebalance.assessment = replace(rebalance.assessment, teardown=teardown)

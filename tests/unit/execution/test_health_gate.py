@@ -176,8 +176,8 @@ class TestMessages:
     def test_partitions_are_counted_and_three_named(self):
         """Sorted, so that the same problem gives the same text."""
         lagging = [state(1, 2, isr=[1], name=f"t-{n}") for n in (10, 3, 2, 1, 7)]
-        assert "5 foreign partitions are under-replicated: t-1, t-2, t-3 and 2 more" in message_of(*lagging)
-        assert "1 foreign partition is under-replicated: t-1, lacking" in message_of(lagging[3])
+        assert "5 partitions are under-replicated: t-1, t-2, t-3 and 2 more" in message_of(*lagging)
+        assert "1 partition is under-replicated: t-1, lacking" in message_of(lagging[3])
 
     def test_brokers_are_named_and_those_that_are_gone_told_from_those_that_lag(self):
         """So that the user knows which broker to look at first."""
@@ -197,7 +197,7 @@ class TestMessages:
         """A partition that only lags is not offline."""
         below, lagging = state(1, 2, isr=[1]), state(1, 3, isr=[1], name="u-0")
         found = message_of(below, lagging, min_insync={"t": 2})
-        assert "1 foreign partition is offline or below min.insync.replicas: t-0, lacking broker 2 " in found
+        assert "1 partition is offline or below min.insync.replicas: t-0, lacking broker 2 " in found
 
     def test_who_joined_and_who_left(self):
         """With the settle time."""

@@ -178,6 +178,33 @@ class TestInFlight:
             assert (found.phase, found.reason) == (MovePhase.WAITING, "CancelImpossible")
             assert "[1, 2, 3]" in found.message
 
+    @pytest.mark.parametrize("direction", [ROLLBACK, REVERT])
+    @pytest.mark.parametrize(
+        ("isr", "min_insync", "possible"),
+        [
+            ((1, 4), 2, False),  # 2 and 3 are dead: the null would leave {1}
+            ((1, 2, 4), 2, True),
+            ((1, 4), 1, True),
+            ((1, 2, 4), 3, False),
+            ((1, 2), 3, True),  # below it before: the null takes nothing away
+            ((1,), 2, True),
+        ],
+    )
+    def test_a_null_leaves_min_insync_replicas_in_sync(self, direction, isr, min_insync, possible):
+        """Kafka would carry it out and producers would fail: it waits, and the message names the exits."""
+        found = status_of(state(4, 1, 2, 3, isr=isr, adding=(4,)), direction, alive=(1, 4, 5, 6), min_insync=min_insync)
+        assert found.cancel is possible
+        if not possible:
+            assert (found.phase, found.reason) == (MovePhase.WAITING, "CancelBelowMinInsyncReplicas")
+            assert "spec.rollback.timeout" in found.message
+            assert "kafkarebalance.dev/let-go=true" in found.message
+
+    def test_a_null_waits_until_min_insync_replicas_is_known(self):
+        """One that is not known may be any."""
+        there = dataclasses.replace(seen(state(4, 1, 2, 3, adding=(4,))), min_insync={})
+        found = judge(MOVE, there, REVERT, 1)
+        assert (found.phase, found.reason, found.cancel) == (MovePhase.WAITING, "MetadataMissing", False)
+
 
 class TestAtRest:
     def test_the_first_step_adds_before_it_drops(self):

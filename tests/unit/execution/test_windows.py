@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafka_rebalance.execution.windows import Open, Shut, Window, check, window_at
+from kafka_rebalance.execution.windows import Open, Shut, Window, WindowClock, check, window_at
 
 BERLIN = "Europe/Berlin"
 HOUR = 3600
@@ -304,3 +304,40 @@ def test_zones_come_with_the_package():
         check(NIGHT)
     finally:
         zoneinfo.reset_tzpath(to=before)
+
+
+class TestAskedInEveryRound:
+    """A rebalance asks twice a second."""
+
+    @pytest.fixture
+    def computed(self, monkeypatch):
+        """The times at which the answer was computed."""
+        found = []
+
+        def counting(windows, now):
+            found.append(now)
+            return window_at(windows, now)
+
+        monkeypatch.setattr("kafka_rebalance.execution.windows.window_at", counting)
+        return found
+
+    def test_computed_at_each_change_only(self, computed):
+        """A day of rounds, every half hour: the night opens once and closes once."""
+        clock, noon = WindowClock(), utc("2026-06-10T12:00Z")
+        for minute in range(0, 24 * 60, 30):
+            now = noon + minute * MINUTE
+            assert clock.at([NIGHT], now) == window_at([NIGHT], now)
+        assert computed == [noon, utc("2026-06-11T01:00+02:00"), utc("2026-06-11T06:00+02:00")]
+
+    def test_without_a_next_change_once_an_hour(self, computed):
+        """Windows that always overlap are the slow ones."""
+        clock, noon, always = WindowClock(), utc("2026-06-10T12:00Z"), [Window("* * * * *", 120, BERLIN)]
+        assert {clock.at(always, noon + minute * MINUTE) for minute in range(120)} == {Open(None)}
+        assert computed == [noon, noon + timedelta(hours=1)]
+
+    def test_other_windows_and_an_earlier_time_are_computed(self):
+        """An edit acts at once, and so does a clock that is set back."""
+        clock, noon = WindowClock(), utc("2026-06-10T12:00Z")
+        assert isinstance(clock.at([NIGHT], noon), Shut)
+        assert clock.at([Window("0 12 * * *", 5 * HOUR, "UTC")], noon) == Open(utc("2026-06-10T17:00Z"))
+        assert isinstance(clock.at([NIGHT], utc("2026-06-10T02:00Z")), Open)

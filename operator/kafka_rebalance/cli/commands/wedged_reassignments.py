@@ -15,11 +15,13 @@ from typing import Any
 
 from kafka_rebalance.cli.tables.findings_table import Finding
 from kafka_rebalance.cli.tables.phrases import ids
-from kafka_rebalance.errors import Transient
+from kafka_rebalance.errors import RebalanceError, Transient
+from kafka_rebalance.execution.cancellation import why_not_cancel
 from kafka_rebalance.kafka.ports import AlterCode, KafkaAdmin, KafkaReader
 from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, TopicPartition
 from kafka_rebalance.reasons import Reason
 
+_MIN_INSYNC = "min.insync.replicas"
 _SETTLE_SECONDS = 20.0
 """How long to wait for the result of a cancellation; usually it shows within a second."""
 _ASK_AGAIN_SECONDS = 0.2
@@ -36,13 +38,14 @@ _REFUSED = {
 
 @dataclass(frozen=True, slots=True)
 class Wedge:
-    """A stuck reassignment. ``isr`` is None where no broker reported the partition."""
+    """A stuck reassignment. ``isr`` and ``min_insync`` are None where no broker reported them."""
 
     tp: TopicPartition
     replicas: Replicas
     adding: Replicas
     removing: Replicas
     isr: frozenset[BrokerId] | None = None
+    min_insync: int | None = None
 
     @property
     def kept(self) -> Replicas:
@@ -71,27 +74,37 @@ async def find(admin: KafkaReader) -> list[Wedge]:
     if not listed:
         return []
     states = await admin.describe_partitions({tp.topic for tp in listed})
+    min_insync = await _min_insync(admin, {tp.topic for tp in listed})
     wedges = []
     for tp, row in sorted(listed.items()):
         state = states.get(tp)
         if state is None:
             wedges.append(Wedge(tp, row.replicas, row.adding, row.removing))
         elif state.wedged:
-            wedges.append(Wedge(tp, state.replicas, state.adding, state.removing, state.isr))
+            least = min_insync.get(tp.topic)
+            wedges.append(Wedge(tp, state.replicas, state.adding, state.removing, state.isr, least))
     return wedges
+
+
+async def _min_insync(admin: KafkaReader, topics: Collection[str]) -> dict[str, int]:
+    """The effective min.insync.replicas by topic; empty where they cannot be read: nothing is cancelled then."""
+    try:
+        configs = await admin.topic_configs(set(topics), [_MIN_INSYNC])
+    except RebalanceError:
+        return {}
+    return {topic: int(found[_MIN_INSYNC].value or 1) for topic, found in configs.items()}
 
 
 def obstacle(wedge: Wedge) -> str:
     """Why the reassignment must not be cancelled; empty where it may be.
 
     KIP-236: if none of the original replicas is in sync, the only live replica would be lost. 3.9 allows that, 4.3
-    refuses it.
+    refuses it. Neither looks at min.insync.replicas.
     """
     if wedge.isr is None:
         return "no broker reported which replicas are in sync; try again"
-    if wedge.isr.isdisjoint(wedge.kept):
-        return f"none of the original replicas {ids(wedge.kept)} is in sync; try again when one is"
-    return ""
+    wait = why_not_cancel(wedge.kept, wedge.isr, wedge.min_insync)
+    return f"{wait.message}; try again when more of the original replicas are in sync" if wait is not None else ""
 
 
 async def end(admin: KafkaAdmin, wedges: Iterable[Wedge]) -> dict[TopicPartition, Ending]:

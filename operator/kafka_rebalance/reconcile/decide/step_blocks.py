@@ -6,7 +6,7 @@ to rest. A rebalance that rests because of its own resource gives up its place i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -14,22 +14,45 @@ from kafka_rebalance.api.execution_spec import ApprovalPolicy
 from kafka_rebalance.api.fields import format_time
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.execution.health_gate import Tolerance, Vitals, gate
-from kafka_rebalance.execution.windows import Shut, window_at
-from kafka_rebalance.model.topology import BrokerId, TopicPartition
+from kafka_rebalance.execution.partition_status import MovePhase
+from kafka_rebalance.execution.windows import Shut, WindowClock
+from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import going_back
 from kafka_rebalance.reconcile.state.assessment import StepBlock
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 
+_UNSETTLED = (MovePhase.IN_FLIGHT, MovePhase.READY, MovePhase.WAITING)
+
 
 @dataclass(frozen=True, slots=True)
 class BlockInputs:
-    """What the checks look at beside the resource itself. ``ours``: partitions of all running rebalances."""
+    """What the checks look at beside the resource itself. ``in_motion``: of all open runs."""
 
     now: datetime
     vitals: Vitals | None = None
-    ours: Collection[TopicPartition] = ()
+    in_motion: Collection[TopicPartition] = ()
     throttles: Mapping[str, KafkaReassignmentThrottle] = field(default_factory=dict)
+    windows: WindowClock = field(default_factory=WindowClock)
+
+
+def in_motion(
+    rebalance: RebalanceView, partitions: Mapping[TopicPartition, PartitionState]
+) -> Iterator[TopicPartition]:
+    """What the health gate does not ask about: partitions of the run in flight or above their replication factor.
+
+    And those that the plan left alone because they had no leader: spec.offlinePolicy Skip asks for that.
+    """
+    run = rebalance.record.loaded_run
+    if run is None:
+        return
+    for tp, status in rebalance.assessment.statuses.within(*_UNSETTLED).items():
+        state, move = partitions.get(tp), run.move_of.get(tp)
+        if not status.started or state is None or move is None:
+            continue
+        if state.in_flight or len(state.replicas) > max(len(move.origin), len(move.target)):
+            yield tp
+    yield from (row.tp for row in run.plan.skipped if row.reason == Reason.NO_LEADER)
 
 
 def step_block_for(rebalance: RebalanceView, inputs: BlockInputs) -> StepBlock | None:
@@ -74,7 +97,7 @@ def _unapproved(rebalance: RebalanceView, _: BlockInputs) -> StepBlock | None:
 
 def _outside_window(rebalance: RebalanceView, inputs: BlockInputs) -> StepBlock | None:
     try:
-        found = window_at([w.as_rule() for w in rebalance.desired.spec.execution.windows], inputs.now)
+        found = inputs.windows.at([w.as_rule() for w in rebalance.desired.spec.execution.windows], inputs.now)
     except ValueError as error:
         # No reason to lose sight of the resource: what it says of a deletion counts all the same.
         return StepBlock(Reason.INVALID_SPEC, f"spec.execution.windows: {error}", gives_up_place=True)
@@ -94,7 +117,7 @@ def _unhealthy(rebalance: RebalanceView, inputs: BlockInputs) -> StepBlock | Non
         spec.execution.broker_settle_seconds,
         frozenset(BrokerId(b) for b in spec.brokers.decommission),
     )
-    closed = gate(inputs.vitals, inputs.ours, tolerance)
+    closed = gate(inputs.vitals, inputs.in_motion, tolerance)
     return None if closed is None else StepBlock(Reason.CLUSTER_UNHEALTHY, f"{closed.check}: {closed.message}")
 
 

@@ -13,7 +13,7 @@ from kafka_rebalance.cli.commands import wedged_reassignments as wedges
 from kafka_rebalance.cli.commands.wedged_reassignments import wedged_reassignments
 from kafka_rebalance.cli.tables.findings_table import Finding
 from kafka_rebalance.errors import Permanent, Transient
-from kafka_rebalance.kafka.ports import AlterCode, KafkaAdmin, Reassignment
+from kafka_rebalance.kafka.ports import AlterCode, ConfigSource, ConfigValue, KafkaAdmin, Reassignment
 from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, TopicPartition, replicas_of
 
 ORDERS, PAYMENTS, MOVING, RESTING = (TopicPartition(name, 0) for name in ("orders", "payments", "moving", "resting"))
@@ -45,6 +45,13 @@ class Cluster:
         self.reply_lost = self.silent_after = False
         self.listings = 0
         self.closed = False
+        self.min_insync: int | None = 1
+
+    async def topic_configs(self, topics: Collection[str], names: Collection[str]) -> dict[str, dict[str, ConfigValue]]:
+        if self.min_insync is None:
+            raise Permanent("KafkaAuthorizationFailed", "DESCRIBE_CONFIGS is refused")
+        value = ConfigValue(str(self.min_insync), ConfigSource.DEFAULT)
+        return {topic: dict.fromkeys(names, value) for topic in topics}
 
     async def list_reassignments(self) -> dict[TopicPartition, Reassignment]:
         self.listings += 1
@@ -172,8 +179,24 @@ class TestCancelling:
         cluster = Cluster(lost, ALSO_WEDGED)
         found = await examine(cluster, cancel=True)
         assert cluster.sent == [{PAYMENTS: None}]
-        assert "none of the original replicas 1,2,3 is in sync" in outcomes(found)["orders-0"]
+        assert "none of the original replicas [1, 2, 3] is in sync" in outcomes(found)["orders-0"]
         assert [f.mended for f in found] == [False, True]
+
+    @pytest.mark.parametrize(
+        ("min_insync", "why"),
+        [
+            (2, "only [1] would be in sync, and min.insync.replicas is 2"),
+            (None, "no broker reported min.insync.replicas"),
+        ],
+    )
+    async def test_nothing_is_brought_below_min_insync_replicas(self, min_insync: int | None, why: str) -> None:
+        """Kafka would do it, and producers would fail. A value that cannot be read may be any."""
+        cluster = Cluster(state(ORDERS, 1, 2, 3, 4, adding=(4,), removing=(4,), isr={1, 4}))
+        cluster.min_insync = min_insync
+        (found,) = await examine(cluster, cancel=True)
+        assert cluster.sent == []
+        assert why in outcomes([found])["orders-0"]
+        assert not found.mended
 
     async def test_without_the_isr_nothing_is_risked(self) -> None:
         cluster = Cluster(WEDGED)
