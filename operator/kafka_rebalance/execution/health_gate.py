@@ -85,7 +85,7 @@ def gate(vitals: Vitals, exempt: Collection[TopicPartition], tolerance: Toleranc
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """The input of the checks. ``lacking``: by partition not exempt, the replicas that should be in sync and are not."""
+    """The input of the checks. ``lacking``: by partition not exempt, the replicas missing from the ISR."""
 
     vitals: Vitals
     lacking: Mapping[TopicPartition, frozenset[BrokerId]]

@@ -21,6 +21,7 @@ PARTS_OF_MESSAGES = {
     Reason.GAIN_TOO_SMALL,
     Reason.NOTHING_SELECTED,
     Reason.NOT_DRAINED,
+    Reason.NO_LEADER,
     Reason.PAUSED,
 }
 

@@ -75,14 +75,16 @@ class TestFreeing:
         """Also after errors: their frames refer to the client."""
         client = ConfluentClient(ConnectionSettings("nowhere:9092"))
         errors = [await failed(client.describe_partitions(["t"])), await failed(client.describe_partitions(None))]
+        errors.append(await failed(client.describe_partitions(["t"])))
         await client.close()
         del client, errors
-        await freed(library, 2)  # the second was made after two time-outs
+        await freed(library, 2)  # the third call made the second client, after two time-outs
 
     async def test_a_client_that_is_replaced(self, library):
         client = ConfluentClient(ConnectionSettings("nowhere:9092"))
         for _ in range(2):
             await failed(client.describe_partitions(["t"]))
         await freed(library, 1)
+        await failed(client.describe_partitions(["t"]))
         await client.close()
         await freed(library, 2)
