@@ -17,6 +17,7 @@ from tests.chart.rendering import (
     Manifest,
     helm,
     of_kind,
+    parsed,
     pod_templates,
     rendered,
     snapshot,
@@ -82,7 +83,7 @@ class TestCrds:
     @pytest.mark.parametrize(("case", "kept"), [("default", True), ("production", False)])
     def test_rendered(self, case: str, kept: bool) -> None:
         found = {m["metadata"]["name"]: m for m in rendered(case) if m["kind"] == "CustomResourceDefinition"}
-        originals = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in (ROOT / "crds").iterdir()]
+        originals = [crd for path in (ROOT / "crds").iterdir() for crd in parsed(path.read_text(encoding="utf-8"))]
         assert len(found) == len(originals) == 2
         for original in originals:
             crd = found[original["metadata"]["name"]]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.chart.rendering import CHART, KUBE_VERSION, NAME, HelmError, helm, of_kind, rendered, rendered_text
+from tests.chart.rendering import CHART, KUBE_VERSION, NAME, HelmError, helm, of_kind, parsed, rendered, rendered_text
 
 from kafka_rebalance.cli.commands.retire_command import LET_GO_SECONDS, STOP_SECONDS
 from kafka_rebalance.units import parse_duration
@@ -24,7 +24,7 @@ class TestNames:
                'watchNamespaces=["123", "null"]')  # fmt: skip
 
     def test_yaml_takes_none_for_something_else(self) -> None:
-        manifests = [m for m in yaml.safe_load_all(rendered_text(*self.NUMBERS, release="123", namespace="2024")) if m]
+        manifests = parsed(rendered_text(*self.NUMBERS, release="123", namespace="2024"))
         for manifest in manifests:
             metadata = manifest["metadata"]
             told = [metadata["name"], metadata.get("namespace", ""), *metadata["labels"].values()]
@@ -46,8 +46,8 @@ class TestNames:
     )
     def test_dots_and_cut_ends(self, release: str, arguments: tuple[str, ...], name: str) -> None:
         """A Service name contains no dots, and no name ends with a dash."""
-        manifests = yaml.safe_load_all(rendered_text(*arguments, "--set", "service.enabled=true", release=release))
-        assert of_kind([m for m in manifests if m], "Service")["metadata"]["name"] == name
+        manifests = parsed(rendered_text(*arguments, "--set", "service.enabled=true", release=release))
+        assert of_kind(manifests, "Service")["metadata"]["name"] == name
 
     def test_no_label_comes_twice(self) -> None:
         """Strict parsers refuse duplicate keys, and the others use only one of them."""
@@ -56,9 +56,9 @@ class TestNames:
         arguments = ["--set-json", f"commonLabels={same}", "--set-json", f"podLabels={more}"]
         arguments += ["--skip-schema-validation"]
         text = rendered_text(*arguments)
-        for node in yaml.compose_all(text):
+        for node in yaml.compose_all(text, yaml.CSafeLoader):
             _assert_no_key_twice(node)
-        deployment = of_kind([m for m in yaml.safe_load_all(text) if m], "Deployment")
+        deployment = of_kind(parsed(text), "Deployment")
         labels = deployment["spec"]["template"]["metadata"]["labels"]
         assert (deployment["metadata"]["labels"]["team"], labels["team"]) == ("a", "b")
         assert labels["app.kubernetes.io/part-of"] == "platform"
