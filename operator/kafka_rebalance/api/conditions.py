@@ -83,7 +83,7 @@ def set_condition(
         observed_generation=generation,
         last_transition_time=before.last_transition_time if before and unchanged else now.replace(microsecond=0),
         reason=str(reason),
-        message=_cut(message),
+        message=message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…",
     )
     return tuple(sorted(others.values(), key=lambda c: (_ORDER.get(c.type, len(_ORDER)), c.type)))  # type: ignore[call-overload]
 
@@ -107,7 +107,3 @@ def remove_condition(conditions: Iterable[Condition], kind: ConditionType) -> tu
 def find_condition(conditions: Iterable[Condition], kind: ConditionType) -> Condition | None:
     """The condition of this type, if set."""
     return next((condition for condition in conditions if condition.type == kind), None)
-
-
-def _cut(message: str) -> str:
-    return message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…"

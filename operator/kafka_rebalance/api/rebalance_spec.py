@@ -21,7 +21,6 @@ from kafka_rebalance.api.fields import (
     ObjectName,
     Regexes,
     SecretKey,
-    disjoint,
     rule,
     rules,
 )
@@ -92,7 +91,7 @@ class Brokers(ApiModel):
 
     @model_validator(mode="after")
     def _disjoint(self) -> Self:
-        if not disjoint(self.include, self.decommission):
+        if set(self.include) & set(self.decommission):
             raise ValueError("a broker cannot be in both include and decommission")
         return self
 

@@ -15,7 +15,7 @@ _Parsed = TypeVar("_Parsed")
 def parsed(option: str, file: BinaryIO, parse: Callable[[bytes], _Parsed]) -> _Parsed:
     """The parsed content. click.BadParameter where the file cannot be read, is empty or invalid."""
     try:
-        data = read_limited(file)
+        data = read_limited(file.read)
         found = parse(data) if data else None
     except OSError as unreadable:
         raise click.BadParameter(f"cannot be read: {unreadable.strerror}", param_hint=option) from unreadable
