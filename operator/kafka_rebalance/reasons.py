@@ -48,10 +48,7 @@ class Reason(StrEnum):
     ROLLED_BACK = "RolledBack", "every partition is back where it was before the run"
     ROLLED_BACK_PARTIALLY = "RolledBackPartially", "some partitions could not be moved back; the message names them"
     CANCEL_IMPOSSIBLE = "CancelImpossible", "Kafka would refuse the cancel: all originals and new replicas are offline"
-    CANCEL_BELOW_MIN_INSYNC_REPLICAS = (
-        "CancelBelowMinInsyncReplicas",
-        "a cancel would leave fewer replicas in sync than min.insync.replicas, so it waits",
-    )
+    CANCEL_BELOW_MIN_INSYNC_REPLICAS = "CancelBelowMinInsyncReplicas", "a cancel would leave too few in-sync replicas"
     SUPERSEDED = "Superseded", "the planning part of the spec changed and the plan in flight is being replaced"
     APPLIED = "Applied", "every broker that the rebalance uses accepted the rate"
     PENDING = "Pending", "something has not been read back yet"
