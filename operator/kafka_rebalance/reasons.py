@@ -1,7 +1,5 @@
 """Every reason that appears in a condition, an error or a skipped partition, with the sentence that it reports."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Self
 

@@ -4,8 +4,6 @@ There is no stored phase: the reason of Ready is computed each round from the sp
 No clock here: ``now`` is an argument.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import datetime
 from enum import Enum, StrEnum

@@ -5,8 +5,6 @@ with null, no ``additionalProperties`` beside ``properties``. The translation su
 refuses the rest, so that nothing is dropped unnoticed.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

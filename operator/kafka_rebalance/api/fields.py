@@ -4,8 +4,6 @@ Every type is checked twice by the same rule: by the API server (pattern, bounds
 here when the operator reads it or a command reads a file. Nothing here depends on a resource.
 """
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime
 from typing import Annotated, Any

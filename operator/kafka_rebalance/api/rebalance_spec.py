@@ -3,8 +3,6 @@
 A field exists only if something acts on it. No decisions are made here.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Annotated, Self
 

@@ -7,8 +7,6 @@ A reason that is not in the table is a problem (KafkaUnreachable, InsufficientBr
 any state, and the rebalance needs help or retries. Afterwards the state is one that the interrupted state can reach.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum

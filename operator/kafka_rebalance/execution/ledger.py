@@ -5,8 +5,6 @@ dynamically on this very broker or topic is set again; any other (static, dynami
 value that somebody sets meanwhile is restored instead of the original one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 

@@ -5,8 +5,6 @@ replicas. ``target_of`` translates KIP-542's table. Our entries are appended to 
 of others stay; we never set ``*``. Original values are in ``execution.ledger``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """How many of KIP-435's steps a run has completed: derived from the lists alone, so that a restart loses none. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 

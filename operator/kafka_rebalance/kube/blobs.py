@@ -6,8 +6,6 @@ commits: if the operator is killed before, the old content is still there, and t
 write, delete or ``clean`` removes. Nothing here knows what the bytes mean.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import hashlib

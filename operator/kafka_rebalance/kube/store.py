@@ -5,8 +5,6 @@ before a rollback has read them. Every operation may be interrupted at any point
 Assumes one writer, the leader.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping

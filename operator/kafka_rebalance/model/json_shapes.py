@@ -3,8 +3,6 @@
 Every function raises ValueError with the JSON path of the value and what was expected there.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -9,8 +9,6 @@
 This is the strategy MinimalMovement; each other strategy is a module in ``strategies``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import chain

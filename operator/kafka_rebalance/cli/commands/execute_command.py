@@ -4,8 +4,6 @@ Prints a KafkaRebalance, or creates it. Sends nothing to Kafka: only a KafkaReba
 rolled back.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from typing import BinaryIO

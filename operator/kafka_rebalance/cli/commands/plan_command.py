@@ -1,7 +1,5 @@
 """kafka-rebalance plan: plans offline from a cluster file. Parses the input and prints the result."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace

@@ -1,7 +1,5 @@
 """The facts and sentences of an explanation as the fields of -o json and -o yaml."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any

@@ -1,7 +1,5 @@
 """The facts of an explanation as sentences. Nothing is decided here."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 

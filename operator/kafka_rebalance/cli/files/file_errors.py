@@ -1,7 +1,5 @@
 """Reads the files of options. An invalid file is wrong usage; the message names the option and the place."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import BinaryIO, TypeVar
 

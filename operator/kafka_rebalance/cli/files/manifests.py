@@ -1,7 +1,5 @@
 """The Kubernetes objects of `execute`: a KafkaRebalance, and a ConfigMap for a given assignment. Pure."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Numbers and lists as phrases."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from kafka_rebalance.api.resource_status import PlanStatus

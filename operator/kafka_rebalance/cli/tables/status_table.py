@@ -1,7 +1,5 @@
 """Prints the status of a KafkaRebalance and its whole batch as text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import datetime
 

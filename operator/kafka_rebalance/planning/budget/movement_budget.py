@@ -5,8 +5,6 @@ repaired; the rest of the budget minimises the sum of squared counts, with the f
 reaches the counts of the budget outline within the budget.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate

@@ -3,8 +3,6 @@
 Used when a budget does not cover all violations: the whole plan's choice of brokers would be uneven half way.
 """
 
-from __future__ import annotations
-
 from bisect import insort
 from collections import defaultdict
 from heapq import heapify, heappop, heappush

@@ -5,8 +5,6 @@ a partition picks one ordered pair of its brokers, pairs flow into their leader,
 both. For given replica sets that is the exact optimum of leader balance, then pair balance, then leader changes.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -5,8 +5,6 @@ and group, not per partition. The counts can always be assigned to single partit
 fractional solution, and the constraints are laminar, so an integer solution exists.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from kafka_rebalance.model.goals import RackAwareness

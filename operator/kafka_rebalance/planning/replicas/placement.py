@@ -8,8 +8,6 @@ proves the optimum, or names partitions that the next network expands, with an a
 latest when every partition is expanded.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 from ortools.graph.python import max_flow

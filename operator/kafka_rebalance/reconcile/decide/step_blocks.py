@@ -4,8 +4,6 @@ A step block never stops a null, a drop of a replica above the replication facto
 to rest. A rebalance that rests because of its own resource gives up its place in the queue.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Which throttle each resource claims: rates, their source, and the replicas that move now. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 

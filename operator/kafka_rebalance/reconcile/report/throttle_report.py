@@ -1,7 +1,5 @@
 """The status of a KafkaReassignmentThrottle: a pure function of the resource and of what is in force."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime

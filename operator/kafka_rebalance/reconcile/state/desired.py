@@ -1,7 +1,5 @@
 """What a KafkaRebalance asks for, as the API server last sent it. Our own status writes do not change what is asked."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -26,7 +24,7 @@ class Desired:
     spec_problem: Refused | None = None
 
     @classmethod
-    def of(cls, body: Mapping[str, Any], before: Desired | None = None) -> Desired:
+    def of(cls, body: Mapping[str, Any], before: "Desired | None" = None) -> "Desired":
         """The resource from ``body``. An unreadable spec must not hide a deletion.
 
         Read for the first time, Refused("InvalidSpec") names the field; if the resource is being deleted, unreadable
