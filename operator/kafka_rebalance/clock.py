@@ -1,7 +1,5 @@
 """The clock that callers pass in. Nothing below ``app`` reads the time by itself."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Protocol
 

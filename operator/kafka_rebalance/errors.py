@@ -6,8 +6,6 @@ RebalanceError             a reason, which becomes a condition's reason, and a m
 └── Refused                the request is invalid: an unknown broker, fewer brokers than replicas
 """
 
-from __future__ import annotations
-
 
 class RebalanceError(Exception):
     """Why a rebalance cannot continue, in words for the person who reads it at 3 a.m."""

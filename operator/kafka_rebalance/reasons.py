@@ -1,7 +1,5 @@
 """Every reason that appears in a condition, an error or a skipped partition, with the sentence that it reports."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Self
 
@@ -29,10 +27,7 @@ class Reason(StrEnum):
     REBALANCING = "Rebalancing", "steps are being submitted or are in flight"
     SUSPENDED = "Suspended", "spec.execution.suspend holds new steps back"
     OUTSIDE_WINDOW = "OutsideWindow", "none of spec.execution.windows is open; the message says when the next one opens"
-    AWAITING_APPROVAL = (
-        "AwaitingApproval",
-        "spec.approval.policy is Manual and planHash is not the hash of the stored plan",
-    )
+    AWAITING_APPROVAL = "AwaitingApproval", "spec.approval.policy is Manual and planHash is not that of the stored plan"
     APPROVED = "Approved", "spec.approval.planHash is the hash of the stored plan"
     YIELDING = "Yielding", "this rebalance stops at a rest point for one of higher priority with the same partitions"
     FROZEN = "Frozen", "a KafkaReassignmentThrottle with freeze holds new steps back"
@@ -40,15 +35,9 @@ class Reason(StrEnum):
     SUCCEEDED = "Succeeded", "every partition of the plan is at its target"
     NOTHING_TO_DO = "NothingToDo", "the cluster already was as asked for"
     STALLED = "Stalled", "what is in flight made no progress within spec.execution.stallTimeout"
-    THROTTLE_TOO_LOW = (
-        "ThrottleTooLow",
-        "clients produce faster than the throttle allows to copy, so the rebalance cannot finish",
-    )
+    THROTTLE_TOO_LOW = "ThrottleTooLow", "clients produce faster than the throttle allows to copy: it cannot finish"
     DRIFTED = "Drifted", "others changed more of the plan than spec.approval.driftBudget: a new plan is being made"
-    ROLLBACK_TOO_LARGE = (
-        "RollbackTooLarge",
-        "the rollback would move more than spec.rollback.maxData, and waits for a decision",
-    )
+    ROLLBACK_TOO_LARGE = "RollbackTooLarge", "the rollback exceeds spec.rollback.maxData and waits for a decision"
     TAKEN_OVER = "TakenOver", "another resource covers the same partitions and goes on from here; nothing is moved back"
     UNDOING = "Undoing", "a run that had succeeded is being moved back to where it began"
     UNDONE = "Undone", "a run that had succeeded has been moved back to where it began"
@@ -56,14 +45,8 @@ class Reason(StrEnum):
     REVERTING = "Reverting", "only what is in flight is being cancelled"
     ROLLED_BACK = "RolledBack", "every partition is back where it was before the run"
     ROLLED_BACK_PARTIALLY = "RolledBackPartially", "some partitions could not be moved back; the message names them"
-    CANCEL_IMPOSSIBLE = (
-        "CancelImpossible",
-        "Kafka would refuse the cancel now: all originals and all new replicas are offline",
-    )
-    CANCEL_BELOW_MIN_INSYNC_REPLICAS = (
-        "CancelBelowMinInsyncReplicas",
-        "a cancel would leave fewer replicas in sync than min.insync.replicas, so it waits",
-    )
+    CANCEL_IMPOSSIBLE = "CancelImpossible", "Kafka would refuse the cancel: all originals and new replicas are offline"
+    CANCEL_BELOW_MIN_INSYNC_REPLICAS = "CancelBelowMinInsyncReplicas", "a cancel would leave too few in-sync replicas"
     SUPERSEDED = "Superseded", "the planning part of the spec changed and the plan in flight is being replaced"
     APPLIED = "Applied", "every broker that the rebalance uses accepted the rate"
     PENDING = "Pending", "something has not been read back yet"
@@ -73,15 +56,9 @@ class Reason(StrEnum):
     NOT_DRAINED = "NotDrained", "a decommissioned broker still holds replicas"
     CONFLICTED = "Conflicted", "an older KafkaReassignmentThrottle of the same cluster is in force instead"
     NOTHING_TO_THROTTLE = "NothingToThrottle", "nothing is being reassigned, so no broker has a rate of ours"
-    REPLICATION_THROTTLE_LOWER = (
-        "ReplicationThrottleLower",
-        "a rate exceeds the replication throttle of a broker, which KIP-542 calls a configuration error",
-    )
+    REPLICATION_THROTTLE_LOWER = "ReplicationThrottleLower", "a rate exceeds the replication throttle of a broker"
     CONTESTED = "Contested", "the throttle is reverted repeatedly by another actor; the message names likely ones"
-    THROTTLE_LEDGER_DAMAGED = (
-        "ThrottleLedgerDamaged",
-        "the record of what to restore cannot be read; nothing is guessed",
-    )
+    THROTTLE_LEDGER_DAMAGED = "ThrottleLedgerDamaged", "the record of what to restore is unreadable; nothing is guessed"
     RESTORING = "Restoring", "the resource is being deleted and its changes in Kafka are being restored"
     INVALID_SPEC = "InvalidSpec", "the spec cannot be read; the message names the field"
     KAFKA_UNREACHABLE = "KafkaUnreachable", "no broker answered; retried"
@@ -93,18 +70,9 @@ class Reason(StrEnum):
     INSUFFICIENT_DISK = "InsufficientDisk", "more would come to a broker than leaves it and is free on its disks"
     UNKNOWN_BROKER = "UnknownBroker", "the spec names a broker that the cluster does not have"
     OFFLINE_PARTITIONS = "OfflinePartitions", "partitions have no leader, and the spec asks to plan nothing meanwhile"
-    ASSIGNMENT_INVALID = (
-        "AssignmentInvalid",
-        "the lists of strategy Assignment cannot be read; the message names ConfigMap and place",
-    )
-    SIZES_UNKNOWN = (
-        "SizesUnknown",
-        "no broker tells the size of partitions, and the spec limits the bytes to move; retried",
-    )
-    ORIGINAL_REPLICAS_DIFFER = (
-        "OriginalReplicasDiffer",
-        "a partition has other replicas than the lists of strategy Assignment were made for (KIP-236)",
-    )
+    ASSIGNMENT_INVALID = "AssignmentInvalid", "the lists of strategy Assignment cannot be read; the message says where"
+    SIZES_UNKNOWN = "SizesUnknown", "no broker reports the sizes of partitions, and the spec limits bytes; retried"
+    ORIGINAL_REPLICAS_DIFFER = "OriginalReplicasDiffer", "a partition has other replicas than its original_replicas"
     API_SERVER_UNREACHABLE = "ApiServerUnreachable", "the Kubernetes API server did not answer; retried"
     INTERNAL_ERROR = "InternalError", "the operator itself failed; it retries, and its log has the details"
 
@@ -118,18 +86,9 @@ class Reason(StrEnum):
     UNKNOWN_PARTITION = "UnknownPartition", "a partition is named that the cluster does not have"
     UNKNOWN_TOPIC = "UnknownTopic", "a topic is named that the cluster does not have"
     PINNED_PARTITION = "PinnedPartition", "a partition is to be moved whose topic is pinned"
-    REPLICATION_FACTOR_CHANGE = (
-        "ReplicationFactorChange",
-        "a replica list changes the replication factor, which was not requested",
-    )
-    MIXED_FACTORS = (
-        "MixedFactors",
-        "replica lists of different lengths are given where one replication factor is required",
-    )
-    RACK_UNKNOWN = (
-        "RackUnknown",
-        "some brokers have a rack and others have none, which strategy Generate does not support",
-    )
+    REPLICATION_FACTOR_CHANGE = "ReplicationFactorChange", "a list has another length than the replication factor"
+    MIXED_FACTORS = "MixedFactors", "lists of different lengths are given where one replication factor is required"
+    RACK_UNKNOWN = "RackUnknown", "some brokers have a rack and others none, which strategy Generate does not support"
     GOALS_NOT_COMBINED = "GoalsNotCombined", "goals are set that cannot be combined"
     PLANNING_FAILED = "PlanningFailed", "the planner's process died; retried"
     NOT_EXPLAINED = "NotExplained", "`explain` does not support the request"
@@ -144,48 +103,29 @@ class Reason(StrEnum):
 
     # The state of one partition
     NO_LEADER = "NoLeader", "the partition has no leader"
-    NO_ISR = "NoIsr", "the partition has no in-sync replica"
     FOREIGN_REASSIGNMENT = "ForeignReassignment", "another tool is reassigning the partition; it is left to that tool"
-    WEDGED_REASSIGNMENT = (
-        "WedgedReassignment",
-        "a reassignment that adds and removes the same broker is stuck; `doctor` clears it",
-    )
+    WEDGED_REASSIGNMENT = "WedgedReassignment", "a reassignment adds and removes the same broker; `doctor` cancels it"
     TOPIC_DELETED = "TopicDeleted", "the partition no longer exists"
     TOPIC_RECREATED = "TopicRecreated", "the topic was deleted and created again since the plan was made"
     METADATA_MISSING = "MetadataMissing", "no broker returned the partition's metadata or topic configs; retried"
     METADATA_STALE = "MetadataStale", "metadata still shows replicas that a cancel has removed; read again"
     CANCELLING = "Cancelling", "the reassignment in flight is being cancelled"
     TARGET_BROKER_UNAVAILABLE = "TargetBrokerUnavailable", "a broker which receives a copy is fenced or not registered"
-    REPLICA_NOT_IN_SYNC = (
-        "ReplicaNotInSync",
-        "a replica which stays is out of sync, so Kafka does not complete the step",
-    )
+    REPLICA_NOT_IN_SYNC = "ReplicaNotInSync", "a replica that stays is out of sync, so Kafka does not complete the step"
     COPY_NOT_IN_SYNC = "CopyNotInSync", "a new replica is not in the ISR yet, so no in-sync replica is removed"
-    PREFERRED_LEADER_NOT_IN_SYNC = (
-        "PreferredLeaderNotInSync",
-        "the next preferred leader must be in sync before it can lead",
-    )
+    PREFERRED_LEADER_NOT_IN_SYNC = "PreferredLeaderNotInSync", "the next preferred leader must be in sync to lead"
     MIN_INSYNC_REPLICAS = "MinInsyncReplicas", "no replica can be removed without falling below min.insync.replicas"
     LEFT_IN_PLACE = "LeftInPlace", "deletionPolicy Revert leaves a completed step in place"
     ORIGINAL_BROKER_AWAY = "OriginalBrokerAway", "a broker of the original replicas is not live but may be restarting"
     PAUSED = "Paused", "no new step is started now"
     DISK_FULL = "DiskFull", "a broker has no disk space for the copy now"
-    ORIGINAL_BROKER_GONE = (
-        "OriginalBrokerGone",
-        "a broker of the original replicas is not live, so the replica cannot be restored there",
-    )
-    PREFERRED_LEADER_GONE = (
-        "PreferredLeaderGone",
-        "the replicas are restored but their original preferred leader is not live",
-    )
+    ORIGINAL_BROKER_GONE = "OriginalBrokerGone", "the broker of an original replica is not live: it cannot be restored"
+    PREFERRED_LEADER_GONE = "PreferredLeaderGone", "the replicas are restored but their preferred leader is not live"
     BELOW_MIN_INSYNC_REPLICAS = "BelowMinInsyncReplicas", "there would be fewer replicas than min.insync.replicas"
 
     # The health gate
     BELOW_MIN_ISR = "BelowMinIsr", "partitions outside the rebalance are below min.insync.replicas"
-    UNDER_REPLICATED = (
-        "UnderReplicated",
-        "more partitions are under-replicated that no rebalance has in flight than spec.execution.maxUnhealthy allows",
-    )
+    UNDER_REPLICATED = "UnderReplicated", "more foreign partitions are under-replicated than maxUnhealthy allows"
     MEMBERSHIP_CHANGED = "MembershipChanged", "a broker joined or left a moment ago"
 
     # Kafka clients and their settings
@@ -200,10 +140,7 @@ class Reason(StrEnum):
     # Stored records
     STORED_PLAN_MISSING = "StoredPlanMissing", "the stored plan of an open run is missing"
     STORED_STATE_CORRUPT = "StoredStateCorrupt", "a stored record cannot be read"
-    THROTTLE_LEDGER_MISSING = (
-        "ThrottleLedgerMissing",
-        "the throttle ledger is missing while throttles of ours may be in place",
-    )
+    THROTTLE_LEDGER_MISSING = "ThrottleLedgerMissing", "the throttle ledger is missing; our throttles may be in place"
     ORIGINS_EXPIRED = "OriginsExpired", "the origins of the run are no longer stored"
     NOTHING_TO_UNDO = "NothingToUndo", "the run sent no step, so there is nothing to undo"
     RUN_NOT_FOUND = "RunNotFound", "no run of the rebalance is stored"

@@ -4,8 +4,6 @@ Quantities are Kubernetes' (``50Mi``, ``2Ti``, ``1048576``), whole and positive;
 per second, durations are seconds.
 """
 
-from __future__ import annotations
-
 import re
 
 _SUFFIX = {

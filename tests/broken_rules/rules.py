@@ -212,23 +212,15 @@ RULES = (
         """\
         for shard, piece in zip(shards, pieces, strict=bool(shards)):
             await self._write_shard(shard, piece, {**labels, KIND_LABEL: f"{self._kind}-shard", _BLOB_LABEL: name})
-        index: Json = {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": name, "labels": labels},
-            "data": {_INDEX: json.dumps({"sha256": content, "shards": shards, "attributes": dict(attributes)})},
-        }
+        described = json.dumps({"sha256": content, "shards": shards, "attributes": dict(attributes)})
+        index = config_map(name, labels, data={_INDEX: described})
         if not shards:
             index["binaryData"] = {_PAYLOAD: _encode(payload)}
         await self._put(index, expected)
 """,
         """\
-        index: Json = {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": name, "labels": labels},
-            "data": {_INDEX: json.dumps({"sha256": content, "shards": shards, "attributes": dict(attributes)})},
-        }
+        described = json.dumps({"sha256": content, "shards": shards, "attributes": dict(attributes)})
+        index = config_map(name, labels, data={_INDEX: described})
         if not shards:
             index["binaryData"] = {_PAYLOAD: _encode(payload)}
         await self._put(index, expected)

@@ -4,7 +4,7 @@ import asyncio
 
 from tests.fakes.configs_in_memory import Configs, Records
 
-from kafka_rebalance.execution.reassignment_throttle import Claim, Mode, Rates
+from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_LIST, LEADER_LIST, Claim, Mode, Rates
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
 
@@ -12,9 +12,14 @@ ONE, TWO = BrokerId(1), BrokerId(2)
 ALIVE = (ONE, TWO)
 
 
+def sides(leaders, followers=()):
+    """The entries of one topic."""
+    lists = {LEADER_LIST: frozenset(leaders), FOLLOWER_LIST: frozenset(followers)}
+    return {"t": {name: items for name, items in lists.items() if items}}
+
+
 def claim(leader=50, follower=40, asked=True):
-    sends, receives = {"t": frozenset({"0:1"})}, {"t": frozenset({"0:2"})}
-    return {"a": Claim(Rates(leader, follower), frozenset(ALIVE), sends, receives, asked=asked)}
+    return {"a": Claim(Rates(leader, follower), frozenset(ALIVE), sides({"0:1"}, {"0:2"}), asked=asked)}
 
 
 class Cluster:

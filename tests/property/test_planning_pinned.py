@@ -18,7 +18,7 @@ from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, rep
 from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest, plan
 from kafka_rebalance.planning.budget import cp_sat_budget as budget_model
 from kafka_rebalance.planning.budget.drain import drain
-from kafka_rebalance.planning.budget.rack_repair import repair_racks
+from kafka_rebalance.planning.budget.rack_repair import RackRepair
 from kafka_rebalance.planning.budget.trim import squares_of
 from kafka_rebalance.planning.problem.copies import Copies
 from kafka_rebalance.planning.problem.encoding import build
@@ -81,7 +81,7 @@ class TestParts:
         request = beside(cluster([[0, 1]], 4), {0: 1, 2: 3})
         racked = tuple(replace(b, rack=rack) for b, rack in zip(request.brokers, "aabc", strict=True))
         instance = build(replace(request, brokers=racked)).instance
-        after = repair_racks(Copies.of_lists(instance, instance.broker_of_slot), 1)
+        after = RackRepair(Copies.of_lists(instance, instance.broker_of_slot)).after(1)
         assert sorted(after.broker_of_slot.tolist()) == [1, 3]
 
     def test_given_counts_are_reached_beside_what_is_pinned(self) -> None:

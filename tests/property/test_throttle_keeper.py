@@ -25,11 +25,13 @@ NAMES = {**dict.fromkeys(TOPICS, (LEADER_LIST, FOLLOWER_LIST)), **dict.fromkeys(
 
 
 ENTRY_SETS = st.frozensets(st.sampled_from(ENTRIES), max_size=3)
-SIDES = st.dictionaries(st.sampled_from(TOPICS), ENTRY_SETS)
+LISTED = st.dictionaries(
+    st.sampled_from(TOPICS), st.dictionaries(st.sampled_from((LEADER_LIST, FOLLOWER_LIST)), ENTRY_SETS)
+)
 RATES = st.one_of(st.none(), st.integers(1, 100))
 CLAIMS = st.dictionaries(
     st.sampled_from(("a", "b")),
-    st.builds(Claim, st.builds(Rates, RATES, RATES), st.frozensets(st.sampled_from(BROKERS)), SIDES, SIDES),
+    st.builds(Claim, st.builds(Rates, RATES, RATES), st.frozensets(st.sampled_from(BROKERS)), LISTED),
 )
 TICKS = st.lists(st.tuples(CLAIMS, st.one_of(st.none(), st.integers(0, 6))), max_size=8)
 BEFORE = st.fixed_dictionaries(
@@ -84,7 +86,7 @@ class TestThrottleKeeper:
     @given(st.lists(st.frozensets(st.sampled_from(("0:1", "1:1"))), max_size=6))
     def test_entries_that_come_again_go_again(self, wanted):
         """A copy that is cancelled and submitted again leaves no entry behind."""
-        claims = [{"a": Claim(Rates(None, 5), frozenset({1}), {}, {"t": items})} for items in wanted]
+        claims = [{"a": Claim(Rates(None, 5), frozenset({1}), {"t": {FOLLOWER_LIST: items}})} for items in wanted]
         process = Process({})
         asyncio.run(process.carry_out([(claim, None) for claim in claims]))
         assert process.kafka.values == {}
@@ -96,12 +98,8 @@ class TestThrottleKeeper:
         process = Process(before)
         uncovered = asyncio.run(process.tick(claims))
         for claim in claims.values():
-            sides = (
-                (LEADER_RATE, LEADER_LIST, claim.leader_entries),
-                (FOLLOWER_RATE, FOLLOWER_LIST, claim.follower_entries),
-            )
-            for rate_name, list_name, by_topic in sides:
-                for topic, entry in ((t, e) for t, items in by_topic.items() for e in items):
+            for rate_name, list_name in ((LEADER_RATE, LEADER_LIST), (FOLLOWER_RATE, FOLLOWER_LIST)):
+                for topic, entry in ((t, e) for t, lists in claim.entries.items() for e in lists.get(list_name, ())):
                     broker = int(entry.partition(":")[2])
                     rate = claim.rates.by_name().get(rate_name)
                     if rate is None or broker not in claim.brokers or (topic, entry) in uncovered:

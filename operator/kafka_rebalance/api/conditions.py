@@ -4,8 +4,6 @@ There is no stored phase: the reason of Ready is computed each round from the sp
 No clock here: ``now`` is an argument.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import datetime
 from enum import Enum, StrEnum
@@ -83,7 +81,7 @@ def set_condition(
         observed_generation=generation,
         last_transition_time=before.last_transition_time if before and unchanged else now.replace(microsecond=0),
         reason=str(reason),
-        message=_cut(message),
+        message=message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…",
     )
     return tuple(sorted(others.values(), key=lambda c: (_ORDER.get(c.type, len(_ORDER)), c.type)))  # type: ignore[call-overload]
 
@@ -107,7 +105,3 @@ def remove_condition(conditions: Iterable[Condition], kind: ConditionType) -> tu
 def find_condition(conditions: Iterable[Condition], kind: ConditionType) -> Condition | None:
     """The condition of this type, if set."""
     return next((condition for condition in conditions if condition.type == kind), None)
-
-
-def _cut(message: str) -> str:
-    return message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…"

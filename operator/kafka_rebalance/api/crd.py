@@ -5,21 +5,12 @@ with null, no ``additionalProperties`` beside ``properties``. The translation su
 refuses the rest, so that nothing is dropped unnoticed.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel
 
-from kafka_rebalance.api.v1alpha1 import (
-    GROUP,
-    REASSIGNMENT_THROTTLES,
-    REBALANCES,
-    VERSION,
-    KafkaReassignmentThrottle,
-    KafkaRebalance,
-)
+from kafka_rebalance.api import v1alpha1
 
 Schema = dict[str, Any]
 
@@ -46,8 +37,8 @@ _AGE = ("Age", "date", ".metadata.creationTimestamp", "Time since the resource w
 
 _RESOURCES = (
     _Resource(
-        model=KafkaRebalance,
-        plural=REBALANCES,
+        model=v1alpha1.KafkaRebalance,
+        plural=v1alpha1.REBALANCES,
         singular="kafkarebalance",
         short_name="krb",
         columns=(
@@ -61,8 +52,8 @@ _RESOURCES = (
         ),
     ),
     _Resource(
-        model=KafkaReassignmentThrottle,
-        plural=REASSIGNMENT_THROTTLES,
+        model=v1alpha1.KafkaReassignmentThrottle,
+        plural=v1alpha1.REASSIGNMENT_THROTTLES,
         singular="kafkareassignmentthrottle",
         short_name="krt",
         columns=(
@@ -79,7 +70,7 @@ _RESOURCES = (
 
 def definitions() -> dict[str, Schema]:
     """Every CustomResourceDefinition by name (plural.group)."""
-    return {f"{resource.plural}.{GROUP}": _definition(resource) for resource in _RESOURCES}
+    return {f"{resource.plural}.{v1alpha1.GROUP}": _definition(resource) for resource in _RESOURCES}
 
 
 def _definition(resource: _Resource) -> Schema:
@@ -87,9 +78,9 @@ def _definition(resource: _Resource) -> Schema:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{resource.plural}.{GROUP}"},
+        "metadata": {"name": f"{resource.plural}.{v1alpha1.GROUP}"},
         "spec": {
-            "group": GROUP,
+            "group": v1alpha1.GROUP,
             "names": {
                 "kind": kind,
                 "listKind": f"{kind}List",
@@ -100,7 +91,7 @@ def _definition(resource: _Resource) -> Schema:
             "scope": "Namespaced",
             "versions": [
                 {
-                    "name": VERSION,
+                    "name": v1alpha1.VERSION,
                     "served": True,
                     "storage": True,
                     "subresources": {"status": {}},
@@ -126,7 +117,7 @@ def _root(model: type[BaseModel]) -> Schema:
         "description": raw["description"],
         "required": ["spec"],
         "properties": {
-            "apiVersion": {"type": "string", "description": f"{GROUP}/{VERSION}"},
+            "apiVersion": {"type": "string", "description": f"{v1alpha1.GROUP}/{v1alpha1.VERSION}"},
             "kind": {"type": "string", "description": model.__name__},
             "metadata": {"type": "object"},
             "spec": structural(raw["properties"]["spec"], definitions_),

@@ -3,8 +3,6 @@
 For example, a later version wrote it before the operator was downgraded. Its deletion must not wait for that.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 from typing import Any

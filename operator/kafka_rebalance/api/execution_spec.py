@@ -1,7 +1,5 @@
 """How a rebalance is executed and ended: the part of the spec whose changes act on a running rebalance."""
 
-from __future__ import annotations
-
 import re
 from enum import StrEnum
 from typing import Annotated, Literal, Self

@@ -4,10 +4,7 @@ Every type is checked twice by the same rule: by the API server (pattern, bounds
 here when the operator reads it or a command reads a file. Nothing here depends on a resource.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -245,8 +242,3 @@ Timestamp = Annotated[
     WithJsonSchema({"type": "string", "format": "date-time"}),
 ]
 """An aware time, written in UTC with whole seconds."""
-
-
-def disjoint(first: Sequence[int], second: Sequence[int]) -> bool:
-    """Whether no id is in both."""
-    return not set(first) & set(second)

@@ -3,8 +3,6 @@
 A field exists only if something acts on it. No decisions are made here.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Annotated, Self
 
@@ -21,7 +19,6 @@ from kafka_rebalance.api.fields import (
     ObjectName,
     Regexes,
     SecretKey,
-    disjoint,
     rule,
     rules,
 )
@@ -92,7 +89,7 @@ class Brokers(ApiModel):
 
     @model_validator(mode="after")
     def _disjoint(self) -> Self:
-        if not disjoint(self.include, self.decommission):
+        if set(self.include) & set(self.decommission):
             raise ValueError("a broker cannot be in both include and decommission")
         return self
 

@@ -7,8 +7,6 @@ A reason that is not in the table is a problem (KafkaUnreachable, InsufficientBr
 any state, and the rebalance needs help or retries. Afterwards the state is one that the interrupted state can reach.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -59,13 +57,7 @@ STATES: Mapping[Reason, ReadyState] = {
     Reason.PLANNING: ReadyState(
         _IN_PROGRESS,
         # Ended: the spec was edited back before the plan was there. Deleting: deleted in the round that began the run.
-        followers=(
-            StateGroup.WAITING,
-            StateGroup.MOVING,
-            StateGroup.REPLANNING,
-            StateGroup.DELETING,
-            StateGroup.ENDED,
-        ),
+        followers=(StateGroup.WAITING, StateGroup.MOVING, StateGroup.REPLANNING, StateGroup.DELETING, StateGroup.ENDED),
     ),
     Reason.AWAITING_APPROVAL: ReadyState(_IN_PROGRESS, StateGroup.WAITING),
     Reason.CLUSTER_UNHEALTHY: ReadyState(_IN_PROGRESS, StateGroup.WAITING),
@@ -95,9 +87,7 @@ STATES: Mapping[Reason, ReadyState] = {
     Reason.ROLLBACK_TOO_LARGE: ReadyState(_STUCK, StateGroup.DELETING),
     # Held back, superseded, deleted: an undo that met one of these in its first round.
     Reason.SUCCEEDED: ReadyState(
-        _DONE,
-        StateGroup.ENDED,
-        (Reason.UNDOING, StateGroup.HELD_BACK, Reason.SUPERSEDED, StateGroup.DELETING),
+        _DONE, StateGroup.ENDED, (Reason.UNDOING, StateGroup.HELD_BACK, Reason.SUPERSEDED, StateGroup.DELETING)
     ),
     Reason.NOTHING_TO_DO: ReadyState(_DONE, StateGroup.ENDED),
     Reason.UNDONE: ReadyState(_DONE, StateGroup.ENDED),

@@ -4,8 +4,6 @@
 is for people and tools; the operator never bases a decision on it.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field

@@ -1,7 +1,5 @@
 """spec and status of KafkaReassignmentThrottle: KIP-542's rates of one Kafka cluster, and KIP-236's freeze."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, Self

@@ -3,9 +3,8 @@
 An empty include selects internal topics too: a broker is not drained while it holds replicas of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
+from typing import Self
 
 from kafka_rebalance.api.fields import compile_re2
 from kafka_rebalance.api.rebalance_spec import Topics
@@ -22,7 +21,7 @@ class TopicFilter:
         self._exclude = [compile_re2(pattern) for pattern in exclude]
 
     @classmethod
-    def of(cls, topics: Topics) -> TopicFilter:
+    def of(cls, topics: Topics) -> Self:
         """The filter of a spec."""
         return cls(topics.include, topics.exclude)
 

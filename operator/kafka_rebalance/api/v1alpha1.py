@@ -3,8 +3,6 @@
 Nothing here talks to the API server.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Validates values from JSON and YAML against the API models, as strictly as the schema of the CRDs does."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, TypeVar
 

@@ -5,8 +5,6 @@ server being unreachable is neither. Readiness is what a rollout waits for, so a
 stops the old Pod only when the new one is ready, and the new one leads only when the old one has stopped.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum

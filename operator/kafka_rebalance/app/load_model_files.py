@@ -1,7 +1,5 @@
 """Reads the load model of a cluster. One that is stale, damaged or of another cluster is logged and ignored."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable

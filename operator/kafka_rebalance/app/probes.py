@@ -4,8 +4,6 @@ Served by the operator's own loop: while it is blocked, the kubelet gets no answ
 contain nothing but ages, cluster ids and namespaces: anybody who can reach the port may read them.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 

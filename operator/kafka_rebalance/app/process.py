@@ -5,8 +5,6 @@ lease. It releases the lease last, when all requests under way have been answere
 once.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import signal

@@ -5,8 +5,6 @@ of their own and react seconds later. kopf runs in a thread with its own loop: i
 handlers and treat the engines' tasks as its own when it stops.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

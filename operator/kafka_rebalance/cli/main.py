@@ -3,8 +3,6 @@
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused (the reason on stderr, nothing on stdout).
 """
 
-from __future__ import annotations
-
 import errno
 import importlib
 import os

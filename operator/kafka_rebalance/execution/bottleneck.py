@@ -3,8 +3,6 @@
 Pure. No false alarms: unknown rates, and copies that only might run at the same time, raise none.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass

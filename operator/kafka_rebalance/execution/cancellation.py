@@ -3,8 +3,6 @@
 A null takes the new replicas away at once, also those in sync, and Kafka does not look at min.insync.replicas then.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 
 from kafka_rebalance.execution.steps import Wait

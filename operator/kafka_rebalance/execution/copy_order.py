@@ -6,8 +6,6 @@ not start last. Arrays, because hundreds of thousands of copies may be ready; an
 choosing, a copy that does not fit once is dropped. ``Pipes`` counts in the ``Traffic`` of one call of ``schedule``.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import count, repeat

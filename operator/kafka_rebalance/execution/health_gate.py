@@ -5,8 +5,6 @@ in flight continue, and a cancel is never held back. Checks of one partition are
 disk capacity in ``schedule``.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass

@@ -5,12 +5,10 @@ dynamically on this very broker or topic is set again; any other (static, dynami
 value that somebody sets meanwhile is restored instead of the original one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from kafka_rebalance.execution.reassignment_throttle import Entries, RequestedRate, WantedThrottle, rate_in
+from kafka_rebalance.execution.reassignment_throttle import Entries, RequestedRate, WantedThrottle, rate_in, united
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 
 
@@ -152,17 +150,15 @@ def protected(
 
     After a start the resources arrive one by one; reassignments of those not seen yet stay throttled.
     """
-    entries = {topic: dict(lists) for topic, lists in wanted.items()}
+    kept: list[Entries] = []
     brokers: set[BrokerId] = set()
     for tp, replicas in unclaimed.items():
         possible = {f"{tp.partition}:{broker}" for broker in replicas}
         ours = {name: items & possible for name, items in ledger.entries.get(tp.topic, {}).items()}
         if any(ours.values()):
-            lists = entries.setdefault(tp.topic, {})
-            for name, items in ours.items():
-                lists[name] = lists.get(name, frozenset()) | items
+            kept.append({tp.topic: ours})
             brokers |= set(replicas)
-    return entries, frozenset(brokers)
+    return united([wanted, *kept]), frozenset(brokers)
 
 
 def stale_entries(ledger: Ledger, keep: Entries) -> dict[str, dict[str, frozenset[str]]]:

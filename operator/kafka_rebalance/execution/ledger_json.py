@@ -1,7 +1,5 @@
 """The throttle ledger as JSON values, for the store. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,9 +4,8 @@ Pure. Entries of ours are appended, read back and subtracted one by one. Reads l
 only when it is missing twice in a row; then it is appended again.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
+from typing import Self
 
 from kafka_rebalance.execution.ledger import split
 
@@ -25,15 +24,15 @@ class ListState:
     missing: frozenset[str] = frozenset()
     wildcard: bool = False
 
-    def after_append(self, entries: frozenset[str]) -> ListState:
+    def after_append(self, entries: frozenset[str]) -> Self:
         """The broker accepted these entries."""
         return replace(self, listed=self.listed | entries, missing=self.missing - entries)
 
-    def after_subtract(self, entries: frozenset[str]) -> ListState:
+    def after_subtract(self, entries: frozenset[str]) -> Self:
         """The broker removed these entries."""
         return replace(self, listed=self.listed - entries)
 
-    def after_reading(self, value: str | None, wanted: frozenset[str]) -> tuple[ListState, frozenset[str]]:
+    def after_reading(self, value: str | None, wanted: frozenset[str]) -> "tuple[ListState, frozenset[str]]":
         """The state after the list was read, and those of the ``wanted`` entries that somebody took out of it.
 
         Missing for the first time: noted. Missing for the second time: no longer listed, and returned.

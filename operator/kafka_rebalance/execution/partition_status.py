@@ -5,8 +5,6 @@ observed, so a restart changes no answer. Three rules come from real brokers: a 
 null, new copies are made before old ones are dropped, and only the call before an election changes the order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

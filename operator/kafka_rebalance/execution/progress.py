@@ -1,7 +1,5 @@
 """The progress of a run: counts, bytes, rate and ETA, and whether it still advances. Pure; times are arguments."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -180,7 +178,7 @@ class Pace:
     fastest: float = 0.0
     observed: float = 0.0
 
-    def follow(self, progress: Progress, now: float) -> Pace:
+    def follow(self, progress: Progress, now: float) -> "Pace":
         """The pace after another reading.
 
         The run advances when bytes on disk, copies in sync or partitions done exceed their maximum so far: a copy that

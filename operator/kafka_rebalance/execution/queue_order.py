@@ -17,8 +17,6 @@ Rebalances with disjoint partitions run together; of those that overlap one runs
 started) those with an open run keep their places, and all waiting times start again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -124,11 +122,11 @@ class _Contender:
         mine = self.claimant
         return (self.idle, not mine.tearing_down, -self.effective_priority, not self.holds, mine.since, mine.key)
 
-    def overlaps(self, other: _Contender) -> bool:
+    def overlaps(self, other: "_Contender") -> bool:
         """Whether both want some of the same partitions."""
         return other.claimant.key in self.overlapping
 
-    def displaces(self, holder: _Contender) -> bool:
+    def displaces(self, holder: "_Contender") -> bool:
         """Rule 1."""
         mine, theirs = self.claimant, holder.claimant
         if mine.tearing_down != theirs.tearing_down:

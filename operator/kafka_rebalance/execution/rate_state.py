@@ -4,8 +4,6 @@ Pure. The ledger row (``RateRecord``) says what may be set in Kafka and what to 
 state says what this process knows, so it begins at UNKNOWN after a restart.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum

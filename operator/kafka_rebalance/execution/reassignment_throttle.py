@@ -5,9 +5,7 @@ replicas. ``target_of`` translates KIP-542's table. Our entries are appended to 
 of others stay; we never set ``*``. Original values are in ``execution.ledger``.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -73,14 +71,13 @@ class ClusterRates:
 class Claim:
     """What one resource needs throttled: its rates, the brokers involved, the replicas that move now.
 
-    Entries are ``partition:broker`` strings per topic. ``asked`` is False for the default rate, which no spec asked
-    for. Without rates a claim still lists its replicas where replication has a rate of its own.
+    ``asked`` is False for the default rate, which no spec asked for. Without rates a claim still lists its replicas
+    where replication has a rate of its own.
     """
 
     rates: Rates
     brokers: frozenset[BrokerId] = frozenset()
-    leader_entries: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    follower_entries: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    entries: Entries = field(default_factory=dict)
     overrides: Mapping[BrokerId, Rates] = field(default_factory=dict)
     asked: bool = True
 
@@ -91,7 +88,7 @@ class Claim:
     @property
     def copies(self) -> bool:
         """Whether anything moves for it now."""
-        return any(self.leader_entries.values()) or any(self.follower_entries.values())
+        return any(any(lists.values()) for lists in self.entries.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,19 +133,24 @@ class Target:
 def combine(claims: Mapping[str, Claim]) -> WantedThrottle:
     """All claims, by name, together."""
     rates: dict[BrokerId, dict[str, dict[str, RequestedRate]]] = {}
-    entries: dict[str, dict[str, frozenset[str]]] = {}
     names: dict[BrokerId, frozenset[str]] = {}
     for claimant, claim in sorted(claims.items()):
         for broker in claim.brokers:
             names[broker] = names.get(broker, frozenset()) | {claimant}
             for name, rate in claim.on(broker).by_name().items():
                 rates.setdefault(broker, {}).setdefault(name, {})[claimant] = RequestedRate(rate, claim.asked)
-        for name, by_topic in ((LEADER_LIST, claim.leader_entries), (FOLLOWER_LIST, claim.follower_entries)):
-            for topic, wanted in by_topic.items():
-                if wanted:
-                    lists = entries.setdefault(topic, {})
-                    lists[name] = lists.get(name, frozenset()) | wanted
-    return WantedThrottle(frozenset(names), rates, entries, names)
+    return WantedThrottle(frozenset(names), rates, united(claim.entries for claim in claims.values()), names)
+
+
+def united(parts: Iterable[Entries]) -> dict[str, dict[str, frozenset[str]]]:
+    """All entries of these parts."""
+    found: dict[str, dict[str, set[str]]] = {}
+    for part in parts:
+        for topic, lists in part.items():
+            for name, items in lists.items():
+                if items:
+                    found.setdefault(topic, {}).setdefault(name, set()).update(items)
+    return {topic: {name: frozenset(items) for name, items in lists.items()} for topic, lists in found.items()}
 
 
 def target_of(replication: int | None, asked: Mapping[str, RequestedRate], mode: Mode) -> Target:
@@ -179,11 +181,10 @@ def broker_of(entry: str) -> BrokerId:
     return BrokerId(int(entry.rpartition(":")[2]))
 
 
-def entries_of(
-    tp: TopicPartition, leaders: frozenset[BrokerId], followers: frozenset[BrokerId]
-) -> tuple[frozenset[str], frozenset[str]]:
-    """``partition:broker`` on the leader side and on the follower side."""
-    return (frozenset(f"{tp.partition}:{b}" for b in leaders), frozenset(f"{tp.partition}:{b}" for b in followers))
+def entries_of(tp: TopicPartition, leaders: frozenset[BrokerId], followers: frozenset[BrokerId]) -> Entries:
+    """The entries of a partition with these brokers on the leader side and on the follower side."""
+    sides = {LEADER_LIST: leaders, FOLLOWER_LIST: followers}
+    return {tp.topic: {name: frozenset(f"{tp.partition}:{b}" for b in brokers) for name, brokers in sides.items()}}
 
 
 def brokers_to_throttle(state: PartitionState, submitted: Replicas) -> tuple[frozenset[BrokerId], frozenset[BrokerId]]:

@@ -1,7 +1,5 @@
 """The replica list that a partition returns to when its rebalance is rolled back (KIP-236). Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 

@@ -7,8 +7,6 @@ Order within a rebalance: partitions already begun, then new ones; internal topi
 most KIP-435's L) before the rest; calls that copy nothing before copies, which ``execution.copy_order`` orders.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -132,7 +130,7 @@ class _Usage:
         self.internal_leaders = 0
 
     def count_in_flight(
-        self, tp: TopicPartition, state: PartitionState, turn: _Turn | None, replica_bytes: ReplicaBytes
+        self, tp: TopicPartition, state: PartitionState, turn: "_Turn | None", replica_bytes: ReplicaBytes
     ) -> None:
         """Count a partition that Kafka is reassigning; ``turn``: of its share, None: it is in no share."""
         self.budget.replicas += len(state.adding)

@@ -1,13 +1,11 @@
 """How many of KIP-435's steps a run has completed: derived from the lists alone, so that a restart loses none. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionMove, PartitionStatus
 from kafka_rebalance.execution.steps import Present, StepRules, all_steps
-from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, ClusterState, Replicas, TopicPartition
 from kafka_rebalance.reasons import Reason
 
 
@@ -36,7 +34,8 @@ def steps_completed(
         ):
             continue
         start, goal = (move.origin, move.target) if forward else (move.target, move.origin)
-        present = _without_adding(state) if state.adding else state.replicas
+        # The step that adds replicas is not complete.
+        present = tuple(b for b in state.replicas if b not in state.adding) if state.adding else state.replicas
         if present == start:
             # An election changes no list.
             done += move.elects and forward and status.phase is MovePhase.DONE
@@ -45,11 +44,6 @@ def steps_completed(
         else:
             done += max(0, _steps(start, goal, parallel_replicas) - _steps(present, goal, parallel_replicas))
     return done
-
-
-def _without_adding(state: PartitionState) -> Replicas:
-    """The list without replicas being added: the step that adds them is not complete."""
-    return tuple(b for b in state.replicas if b not in state.adding)
 
 
 def _steps(start: Replicas, goal: Replicas, parallel_replicas: int) -> int:

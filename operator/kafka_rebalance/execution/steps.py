@@ -13,8 +13,6 @@ list that the first call leaves, the next step is the second call.
 6. A call that Kafka would not complete is not sent: the partition waits.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from kafka_rebalance.model.topology import BrokerId, Replicas

@@ -4,8 +4,6 @@ Pure. Kafka has no rate per partition, so growth on disk stands for it. A lower 
 completes between two readings are not seen.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

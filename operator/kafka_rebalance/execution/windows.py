@@ -9,8 +9,6 @@ there follow the clock: skipped times do not occur, repeated ones occur twice. D
 match if one of them begins with ``*``, else one of them is enough.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

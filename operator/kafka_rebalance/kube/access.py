@@ -1,7 +1,5 @@
 """Address and credentials of the API server: from a kubeconfig or the Pod's service account. Sends nothing."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

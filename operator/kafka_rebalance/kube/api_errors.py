@@ -12,8 +12,6 @@ RebalanceError
     └── DryRunUnsupported    400: an admission webhook does not support dry runs
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

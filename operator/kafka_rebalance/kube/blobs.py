@@ -6,8 +6,6 @@ commits: if the operator is killed before, the old content is still there, and t
 write, delete or ``clean`` removes. Nothing here knows what the bytes mean.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import hashlib
@@ -70,12 +68,8 @@ class BlobStore:
         labels = self._labels(uid, content)
         for shard, piece in zip(shards, pieces, strict=bool(shards)):
             await self._write_shard(shard, piece, {**labels, KIND_LABEL: f"{self._kind}-shard", _BLOB_LABEL: name})
-        index: Json = {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": name, "labels": labels},
-            "data": {_INDEX: json.dumps({"sha256": content, "shards": shards, "attributes": dict(attributes)})},
-        }
+        described = json.dumps({"sha256": content, "shards": shards, "attributes": dict(attributes)})
+        index = config_map(name, labels, data={_INDEX: described})
         if not shards:
             index["binaryData"] = {_PAYLOAD: _encode(payload)}
         await self._put(index, expected)
@@ -125,11 +119,7 @@ class BlobStore:
         return len(garbage)
 
     def _labels(self, uid: str, content: str) -> dict[str, str]:
-        labels = {
-            "app.kubernetes.io/managed-by": COMPONENT,
-            KIND_LABEL: self._kind,
-            _CONTENT_LABEL: content[:32],
-        }
+        labels = {KIND_LABEL: self._kind, _CONTENT_LABEL: content[:32]}
         return {**labels, UID_LABEL: uid} if uid else labels
 
     async def _live(self, uid: str = "") -> set[tuple[str, str]]:
@@ -144,13 +134,7 @@ class BlobStore:
                 await self._kube.delete_config_map(found["name"])
 
     async def _write_shard(self, name: str, piece: bytes, labels: Mapping[str, str]) -> None:
-        body = {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": name, "labels": dict(labels)},
-            "binaryData": {_PAYLOAD: _encode(piece)},
-            "immutable": True,
-        }
+        body = config_map(name, labels, binaryData={_PAYLOAD: _encode(piece)}, immutable=True)
         try:
             await self._kube.create_config_map(body)
         except Conflict:
@@ -172,6 +156,12 @@ class BlobStore:
             if expected is not None:
                 raise Conflict(f"ConfigMap {self._kube.namespace}/{name} was deleted meanwhile") from None
             await self._kube.create_config_map(index)
+
+
+def config_map(name: str, labels: Mapping[str, str], **content: Any) -> Json:
+    """A ConfigMap of the operator."""
+    metadata = {"name": name, "labels": {"app.kubernetes.io/managed-by": COMPONENT, **labels}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, **content}
 
 
 def object_name(kind: str, *key: str) -> str:

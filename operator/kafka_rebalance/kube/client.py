@@ -4,8 +4,6 @@ That package handles kubeconfig, tokens and certificates. Requests and responses
 classes for our resources. Calls block, so they run in threads of this object; none is retried here.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import binascii
@@ -16,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import quote, urlencode
 
 import urllib3
@@ -75,7 +73,7 @@ class KubeClient:
         *,
         kubeconfig: str | None = None,
         before_write: Callable[[], None] | None = None,
-    ) -> KubeClient:
+    ) -> Self:
         """With the address and credentials that ``access.configuration`` finds."""
         return cls(access.configuration(kubeconfig), operator_namespace(namespace), before_write=before_write)
 

@@ -5,8 +5,6 @@ with fewer objects: less than 5 MB for 200,000 partitions that all move. Pure, b
 second for 200,000 partitions): call it outside the event loop.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import zlib

@@ -1,7 +1,5 @@
 """What commands read and change of the operator's installation. Not used by the operator."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote

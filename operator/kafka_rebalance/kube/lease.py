@@ -6,8 +6,6 @@ Lease are for people. Every write names the resourceVersion that it replaces, so
 has not read.
 """
 
-from __future__ import annotations
-
 import logging
 from datetime import datetime
 from typing import Any, Protocol

@@ -3,8 +3,6 @@
 The manifests in ``deploy/`` and the chart grant exactly these; tests compare them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

@@ -5,19 +5,17 @@ before a rollback has read them. Every operation may be interrupted at any point
 Assumes one writer, the leader.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from kafka_rebalance.kube import codec
 from kafka_rebalance.kube.api_errors import Conflict, NotFound, StoredStateCorrupt
-from kafka_rebalance.kube.blobs import KIND_LABEL, UID_LABEL, BlobStore, object_name
-from kafka_rebalance.kube.client import COMPONENT, Json, KubeClient
+from kafka_rebalance.kube.blobs import KIND_LABEL, UID_LABEL, BlobStore, config_map, object_name
+from kafka_rebalance.kube.client import Json, KubeClient
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import TopicPartition
@@ -35,11 +33,27 @@ class StoredPlan:
     created_at: datetime
 
 
-class PlanStore:
-    """The plans of each resource, by plan hash; its run names the current one."""
+class _ResourceStore:
+    """Records of resources: blobs of one kind, by uid and a second key."""
+
+    _KIND: ClassVar[str]
 
     def __init__(self, kube: KubeClient) -> None:
-        self._blobs = BlobStore(kube, "plan")
+        self._blobs = BlobStore(kube, self._KIND)
+
+    async def clean(self) -> int:
+        """Remove what a killed operator left half written."""
+        return await self._blobs.clean()
+
+    async def delete(self, uid: str, *, keep: str | None = None) -> None:
+        """All of the resource, except the one with the key ``keep``."""
+        await self._blobs.delete_all(uid, keep=self._blobs.name(uid, keep) if keep else "")
+
+
+class PlanStore(_ResourceStore):
+    """The plans of each resource, by plan hash; its run names the current one."""
+
+    _KIND = "plan"
 
     async def save(self, uid: str, plan_hash: str, cluster_id: str, plan: Plan, created_at: datetime) -> str:
         """Store, replacing the plan of the same hash; returns ``ref``."""
@@ -66,20 +80,11 @@ class PlanStore:
             return None
         return StoredPlan(plan, name, about["clusterId"], datetime.fromisoformat(about["createdAt"]))
 
-    async def delete(self, uid: str, *, keep: str | None = None) -> None:
-        """All plans of the resource, except the one with the hash ``keep``."""
-        await self._blobs.delete_all(uid, keep=self._blobs.name(uid, keep) if keep else "")
 
-    async def clean(self) -> int:
-        """Remove what a killed operator left half written."""
-        return await self._blobs.clean()
-
-
-class OriginStore:
+class OriginStore(_ResourceStore):
     """Each partition as it was before a run first changed it. The first record of a topic id and partition wins."""
 
-    def __init__(self, kube: KubeClient) -> None:
-        self._blobs = BlobStore(kube, "origins")
+    _KIND = "origins"
 
     async def append(self, uid: str, run_id: str, origins: Iterable[Origin]) -> dict[TopicPartition, Origin]:
         """Record those that are not recorded yet, read them back and return all origins of the run.
@@ -106,14 +111,6 @@ class OriginStore:
         payload = blob.payload
         return await asyncio.to_thread(lambda: _by_partition(codec.decode_origins(payload)))
 
-    async def delete(self, uid: str, *, keep: str | None = None) -> None:
-        """Those of all runs of the resource, except the one with the id ``keep``."""
-        await self._blobs.delete_all(uid, keep=self._blobs.name(uid, keep) if keep else "")
-
-    async def clean(self) -> int:
-        """Remove what a killed operator left half written."""
-        return await self._blobs.clean()
-
 
 class RunStore:
     """The current or last run of each resource."""
@@ -132,19 +129,8 @@ class RunStore:
     async def save(self, run: Run) -> None:
         """Create or replace in one write."""
         name = object_name(self._KIND, run.uid)
-        body = {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {
-                "name": name,
-                "labels": {
-                    "app.kubernetes.io/managed-by": COMPONENT,
-                    KIND_LABEL: self._KIND,
-                    UID_LABEL: run.uid,
-                },
-            },
-            "data": {self._KEY: codec.encode_run(run)},
-        }
+        labels = {KIND_LABEL: self._KIND, UID_LABEL: run.uid}
+        body = config_map(name, labels, data={self._KEY: codec.encode_run(run)})
         try:
             await self._kube.replace_config_map(name, body)
         except NotFound:

@@ -4,8 +4,6 @@ Every step can be repeated: objects from an earlier attempt that was killed, or 
 Existing objects are never changed or deleted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass

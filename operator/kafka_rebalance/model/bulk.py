@@ -1,7 +1,5 @@
 """Switches the garbage collector off while millions of values are made."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -7,8 +7,6 @@
 plan`` write are ignored; any other key is refused, because a misspelt ``rack`` would disable the rack rule.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

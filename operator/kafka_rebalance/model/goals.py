@@ -1,7 +1,5 @@
 """How targets are chosen: the choices of ``spec.strategy`` and ``spec.goals``, as the planner takes them too."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 

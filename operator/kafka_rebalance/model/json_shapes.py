@@ -3,14 +3,13 @@
 Every function raises ValueError with the JSON path of the value and what was expected there.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import json
 import zlib
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from typing import Any, Protocol
+from typing import Any
 
 from pydantic_core import from_json
 
@@ -25,22 +24,14 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _CHUNK_BYTES = 2**20
 
 
-class Readable(Protocol):
-    """A stream of bytes."""
-
-    def read(self, size: int, /) -> bytes:
-        """At most ``size`` bytes; none at the end."""
-        ...
-
-
-def read_limited(stream: Readable, limit: int = MAX_BYTES) -> bytes:
-    """All bytes of the stream. Raises ValueError as soon as there are more than ``limit``."""
-    read = io.BytesIO()
-    while chunk := stream.read(_CHUNK_BYTES):
-        if read.tell() + len(chunk) > limit:
+def read_limited(read: Callable[[int], bytes], limit: int = MAX_BYTES) -> bytes:
+    """All that a stream's ``read`` returns. Raises ValueError as soon as there are more than ``limit`` bytes."""
+    found = io.BytesIO()
+    while chunk := read(_CHUNK_BYTES):
+        if found.tell() + len(chunk) > limit:
             raise ValueError(f"larger than {format_bytes(limit)}, which is the most that is read")
-        read.write(chunk)
-    return read.getvalue()
+        found.write(chunk)
+    return found.getvalue()
 
 
 def decode_object(data: bytes, limit: int = MAX_BYTES) -> dict[str, Any]:
@@ -48,7 +39,7 @@ def decode_object(data: bytes, limit: int = MAX_BYTES) -> dict[str, Any]:
     try:
         if data.startswith(_GZIP_MAGIC):
             with gzip.open(io.BytesIO(data)) as unpacked:
-                data = read_limited(unpacked, limit)
+                data = read_limited(unpacked.read, limit)
         document = _decode(data)
     except (OSError, EOFError, zlib.error) as broken:
         raise ValueError(f"the gzip stream is broken: {broken}") from broken

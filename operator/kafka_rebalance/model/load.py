@@ -1,7 +1,5 @@
 """The known load of partitions: sizes and produce rates."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime

@@ -4,8 +4,6 @@ The artefact is one gzip'd JSON object; ``partitions`` has one row per partition
 model always gives the same bytes. Opens no files and reads no clock.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Mapping

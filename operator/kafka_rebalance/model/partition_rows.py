@@ -4,8 +4,6 @@ Checking one key of a million rows at once takes a fifth of the time of checking
 something is wrong is searched value by value, so that the error names the JSON path of the first wrong value.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain

@@ -1,7 +1,5 @@
 """A plan: for each partition that changes, the list that it was planned from and its target."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import defaultdict
@@ -9,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, groupby
+from typing import Self
 
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 
@@ -66,7 +65,7 @@ class Certificate:
     optimal: bool
 
     @classmethod
-    def of(cls, moves: int, lower_bound: int) -> Certificate:
+    def of(cls, moves: int, lower_bound: int) -> Self:
         """Optimal if the number of moves reaches the bound; the caller has proved everything else."""
         return cls(lower_bound, optimal=moves == lower_bound)
 

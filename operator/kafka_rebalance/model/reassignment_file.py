@@ -6,8 +6,6 @@
 ``log_dirs``, which Kafka's tool writes, is not read: brokers choose the directory of a copy.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

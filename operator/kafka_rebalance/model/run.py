@@ -4,8 +4,6 @@ A *run* opens when its plan is stored, and starts when its first order is about 
 a rollback or undo, when abandoned, or when taken over. Superseding the plan within a run keeps its origins.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Brokers, partitions and their state in Kafka at one moment."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, NewType

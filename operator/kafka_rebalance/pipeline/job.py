@@ -4,8 +4,6 @@ The compact artefact is written last and atomically: a reader sees the old model
 newest sample, whatever the time is now; the reader of the model decides whether that is fresh enough.
 """
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Iterator, Sequence
@@ -46,7 +44,7 @@ class JobOutcome:
 
 
 @contextmanager
-def spark_session(master: str | None = None) -> Iterator[SparkSession]:
+def spark_session(master: str | None = None) -> "Iterator[SparkSession]":
     """A session that logs little, stopped at the end; an active session is used and left running.
 
     Without ``master`` it is the one of spark-submit if that started this process, else ``local[*]``.
@@ -71,7 +69,7 @@ def spark_session(master: str | None = None) -> Iterator[SparkSession]:
         session.stop()
 
 
-def build(spark: SparkSession, lake_uri: str, cluster_id: str, window: timedelta) -> JobOutcome:
+def build(spark: "SparkSession", lake_uri: str, cluster_id: str, window: timedelta) -> JobOutcome:
     """Compute and store the model of one cluster. Raises Refused (NoSamples) if the lake has none."""
     lake = lakes.Lake.open(lake_uri)
     named = lakes.manifests(lake, cluster_id, window)
@@ -116,7 +114,7 @@ def chosen_clusters(lake_uri: str, wanted: Sequence[str]) -> list[str]:
     return list(wanted) or found
 
 
-def _compute(samples: DataFrame, table: str) -> dict[TopicPartition, PartitionLoad]:
+def _compute(samples: "DataFrame", table: str) -> dict[TopicPartition, PartitionLoad]:
     """Run the job once: its output is the Parquet table, from which the artefact is made."""
     from kafka_rebalance.pipeline.load_model import load_model
 

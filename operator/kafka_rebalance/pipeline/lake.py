@@ -9,8 +9,6 @@ Object stores have no atomic rename, so a reader uses only files that a manifest
 names. Raw samples are never changed or deleted here.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -67,7 +65,7 @@ class Manifest:
         ).encode()
 
     @staticmethod
-    def from_json(data: bytes, name: str) -> Manifest:
+    def from_json(data: bytes, name: str) -> "Manifest":
         """The reverse. Raises Refused with the file name if this version cannot read it."""
         try:
             document = json.loads(data)
@@ -98,7 +96,7 @@ class Lake:
     spark_root: str
 
     @staticmethod
-    def open(uri: str) -> Lake:
+    def open(uri: str) -> "Lake":
         """A local path or a pyarrow filesystem URI (s3, gs, hdfs, file). Raises Permanent if it cannot be opened."""
         if "://" not in uri:
             uri = Path(uri).expanduser().resolve().as_uri()

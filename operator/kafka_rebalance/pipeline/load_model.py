@@ -5,8 +5,6 @@ leader, divided by the seconds between them. Unlike sizes, offsets only grow, wh
 broker leads. Nothing here starts Spark, opens files or runs Python per row.
 """
 
-from __future__ import annotations
-
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 

@@ -4,8 +4,6 @@ It uses the Kafka port and stores nothing. Missing answers are reported, never g
 rows, a partition without a leader has no offsets.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime

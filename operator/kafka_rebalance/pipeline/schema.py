@@ -4,8 +4,6 @@ A change of columns or of their meaning raises ``SCHEMA_VERSION``; readers refus
 or writes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime

@@ -3,8 +3,6 @@
 The plan that would be carried out is judged: with a movement budget, the plan within the budget.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -9,8 +9,6 @@
 This is the strategy MinimalMovement; each other strategy is a module in ``strategies``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import chain
@@ -47,9 +45,8 @@ def plan(request: PlanRequest) -> Plan:
         check_assignment(request)
     encoded = build(request)
     instance = encoded.instance
-    skipped = tuple(
-        sorted((SkippedPartition(p.tp, Reason.NO_LEADER) for p in request.partitions if not p.has_leader), key=_tp)
-    )
+    leaderless = sorted(p.tp for p in request.partitions if not p.has_leader)
+    skipped = tuple(SkippedPartition(tp, Reason.NO_LEADER) for tp in leaderless)
     before = spread_of(instance, instance.broker_of_slot)
     if not encoded.partitions:
         return Plan((), Certificate.of(0, 0), skipped=skipped, before=before, after=before)
@@ -149,7 +146,3 @@ def _changed(encoded: Encoded, lists: Indices) -> tuple[PlannedPartition, ...]:
         PlannedPartition(p.tp, p.replicas, flat[a:b], p.topic_id, p.size_bytes)
         for p, a, b in zip(partitions, begin[changed].tolist(), ends, strict=True)
     )
-
-
-def _tp(skipped: SkippedPartition) -> tuple[str, int]:
-    return skipped.tp

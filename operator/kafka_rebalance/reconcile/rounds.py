@@ -8,8 +8,6 @@ finds the same resource, stores and Kafka, and goes on from there.
 This module alone replaces the ``assessment`` of a rebalance, with what the deciding functions return.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from dataclasses import replace

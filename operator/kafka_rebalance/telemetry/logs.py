@@ -1,7 +1,5 @@
 """One line per event on stderr, for people and log collectors. Secrets never get here: see `kafka.settings`."""
 
-from __future__ import annotations
-
 import logging
 import sys
 import time

@@ -19,6 +19,7 @@ from kafka_rebalance.execution.reassignment_throttle import (
     needs_relief,
     rate_in,
     target_of,
+    united,
 )
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition, replicas_of
 
@@ -31,13 +32,9 @@ def items(*names):
 
 
 def claim(leader=None, follower=None, brokers=(), sends=None, receives=None, **more):
-    return Claim(
-        Rates(leader, follower),
-        frozenset(brokers),
-        {t: frozenset(e) for t, e in (sends or {}).items()},
-        {t: frozenset(e) for t, e in (receives or {}).items()},
-        **more,
-    )
+    sides = ((LEADER_LIST, sends or {}), (FOLLOWER_LIST, receives or {}))
+    entries = united({t: {name: frozenset(e)}} for name, by_topic in sides for t, e in by_topic.items())
+    return Claim(Rates(leader, follower), frozenset(brokers), entries, **more)
 
 
 def state(*ids, isr=None, adding=(), removing=()):
@@ -166,7 +163,7 @@ class TestWhoIsListed:
     def test_entries_are_partition_and_broker(self):
         """Kafka's form, ``partition:broker``."""
         found = entries_of(TopicPartition("t", 7), frozenset({ONE, TWO}), frozenset({THREE}))
-        assert found == (items("7:1", "7:2"), items("7:3"))
+        assert found == {"t": {LEADER_LIST: items("7:1", "7:2"), FOLLOWER_LIST: items("7:3")}}
 
     def test_only_brokers_between_which_a_copy_is_made_take_part(self):
         """A reorder or a drop moves no data, so no broker is throttled for it."""

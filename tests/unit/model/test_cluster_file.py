@@ -65,14 +65,14 @@ class TestSizes:
 class TestLimit:
     def test_a_stream_is_read_up_to_the_limit(self) -> None:
         """The limit itself is allowed, one byte more is refused."""
-        assert read_limited(io.BytesIO(b"x" * 1024), limit=1024) == b"x" * 1024
+        assert read_limited(io.BytesIO(b"x" * 1024).read, limit=1024) == b"x" * 1024
         with pytest.raises(ValueError, match=r"larger than 1\.0 KiB"):
-            read_limited(io.BytesIO(b"x" * 1025), limit=1024)
+            read_limited(io.BytesIO(b"x" * 1025).read, limit=1024)
 
     def test_reading_stops_at_the_limit(self) -> None:
         """Reading an endless stream ends."""
         with open("/dev/zero", "rb") as endless, pytest.raises(ValueError, match="larger than"):
-            read_limited(endless, limit=1024)
+            read_limited(endless.read, limit=1024)
 
     def test_gzip_counts_unpacked(self) -> None:
         """A small file that expands beyond the limit is refused."""

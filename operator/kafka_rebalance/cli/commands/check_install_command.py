@@ -4,8 +4,6 @@ Asks the API server with the operator's service account: are the CRDs served, ar
 be accepted, and which operator leads. Creates nothing.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence

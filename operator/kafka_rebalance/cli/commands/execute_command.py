@@ -4,8 +4,6 @@ Prints a KafkaRebalance, or creates it. Sends nothing to Kafka: only a KafkaReba
 rolled back.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from typing import BinaryIO
@@ -127,7 +125,8 @@ def execute(
         rows, log_dirs = asyncio.run(_present(connection, parsed(_FILE, file, read_reassignment)))
         manifests = _checked_manifests(wanted, objects.of_assignment(wanted, rows))
         # stdout is for the manifests if they are printed.
-        click.echo(objects.rollback(render_assignment(objects.lists_of(rows), log_dirs)) + "\n", err=not apply)
+        current = render_assignment(((row.tp, row.original or ()) for row in rows), log_dirs)
+        click.echo(objects.rollback(current) + "\n", err=not apply)
     else:
         topics = parsed("--topics-to-move-json-file", topics_file, parse_topics_to_move) if topics_file else ()
         if topics_file and not topics:  # an empty topics.include would select all topics

@@ -1,7 +1,5 @@
 """kafka-rebalance explain: explains why a plan moves what it moves. Takes the options of `plan`; works offline."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

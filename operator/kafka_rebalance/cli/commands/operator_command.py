@@ -1,7 +1,5 @@
 """kafka-rebalance operator: runs the operator in the foreground."""
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 import signal

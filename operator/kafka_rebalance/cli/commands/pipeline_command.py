@@ -3,8 +3,6 @@
 Spark and Arrow come with the ``pipeline`` extra and are imported when a command runs.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """kafka-rebalance plan: plans offline from a cluster file. Parses the input and prints the result."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -23,7 +21,7 @@ from kafka_rebalance.model.bulk import without_collector
 from kafka_rebalance.model.cluster_file import ClusterFile, ClusterPartition, parse_cluster, parse_topics_to_move
 from kafka_rebalance.model.goals import Balance, RackAwareness, Strategy
 from kafka_rebalance.model.load_artifact import parse_load_model
-from kafka_rebalance.model.plan import Plan, PlannedPartition, Spread
+from kafka_rebalance.model.plan import Plan, PlannedPartition
 from kafka_rebalance.model.reassignment_file import parse_reassignment
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition, replicas_of
 from kafka_rebalance.planning import PartitionInput, PlanRequest, eligible_brokers
@@ -244,13 +242,9 @@ def _document(
             "sizesUnknown": sum(p.tp not in sizes for p in made.partitions),
             "planningSeconds": round(seconds, 6),
             "hash": made.hash,
-            **({"before": _spread(made.before), "after": _spread(made.after)} if made.before and made.after else {}),
+            **({"before": asdict(made.before), "after": asdict(made.after)} if made.before and made.after else {}),
             **({"imbalance": asdict(made.imbalance)} if made.imbalance else {}),
             **({"unevenTopics": made.uneven_topics} if made.uneven_topics else {}),
             **({"reason": made.reason} if made.reason else {}),
         },
     }
-
-
-def _spread(found: Spread) -> dict[str, int]:
-    return {"fewest": found.fewest, "most": found.most}

@@ -4,8 +4,6 @@
 operator may be removed; after that, either it completes, or the operator is started again.
 """
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 import signal

@@ -1,7 +1,5 @@
 """kafka-rebalance snapshot: writes a live cluster to a file for plan. Only reads from Kafka."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import json

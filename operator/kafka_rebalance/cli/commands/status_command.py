@@ -4,8 +4,6 @@ The status of a resource is bounded and lists at most 20 partitions in flight. T
 stored plan and the reassignments that Kafka lists. Only reads.
 """
 
-from __future__ import annotations
-
 import asyncio
 from datetime import UTC, datetime
 

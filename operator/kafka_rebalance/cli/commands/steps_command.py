@@ -1,7 +1,5 @@
 """kafka-rebalance steps: lists the steps from one assignment to another."""
 
-from __future__ import annotations
-
 import json
 
 import click

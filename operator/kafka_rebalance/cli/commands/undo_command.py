@@ -4,8 +4,6 @@ The operator does it, under the limits and the throttle of the resource. This co
 undo, prints the cost and requests the undo by an annotation. ``--print`` prints a file for Kafka's own tool instead.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterable

@@ -4,8 +4,6 @@ Prints what Kafka's own tool prints, in its words, and more. Unlike that tool it
 may have set them, and they are needed while anything is in flight.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections import Counter

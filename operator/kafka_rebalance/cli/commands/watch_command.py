@@ -1,7 +1,5 @@
 """kafka-rebalance watch: follows one KafkaRebalance until it ends. Reads the resource only, not Kafka."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from typing import Any

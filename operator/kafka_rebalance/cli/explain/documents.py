@@ -1,7 +1,5 @@
 """The facts and sentences of an explanation as the fields of -o json and -o yaml."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
@@ -9,13 +7,7 @@ from typing import Any
 from kafka_rebalance.cli.explain import sentences as words
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.planning import Goals
-from kafka_rebalance.planning.explain.accounts import (
-    BrokerAccount,
-    PartitionAccount,
-    Share,
-    TopicAccount,
-    TopicsOutside,
-)
+from kafka_rebalance.planning.explain import accounts
 from kafka_rebalance.planning.explain.curve import CurvePoint
 from kafka_rebalance.planning.explain.explanation import Explanation
 from kafka_rebalance.planning.explain.topic_evenness import TopicCounts
@@ -45,7 +37,7 @@ def of_plan(explained: Explanation) -> dict[str, Any]:
     }
 
 
-def of_broker(explained: Explanation, account: BrokerAccount) -> dict[str, Any]:
+def of_broker(explained: Explanation, account: accounts.BrokerAccount) -> dict[str, Any]:
     """One broker, and each replica that leaves it or arrives."""
     b = account.broker
     return {
@@ -62,7 +54,7 @@ def of_broker(explained: Explanation, account: BrokerAccount) -> dict[str, Any]:
     }
 
 
-def of_partition(explained: Explanation, account: PartitionAccount) -> dict[str, Any]:
+def of_partition(explained: Explanation, account: accounts.PartitionAccount) -> dict[str, Any]:
     """One partition, and how every known broker fits its new replicas."""
     racks = {b.id: b.rack for b in explained.request.brokers}
     topics = explained.topics
@@ -132,7 +124,7 @@ def _topics(topics: TopicCounts) -> dict[str, Any]:
     }
 
 
-def _broker(account: BrokerAccount, *, topical: bool) -> dict[str, Any]:
+def _broker(account: accounts.BrokerAccount, *, topical: bool) -> dict[str, Any]:
     return {
         "id": account.broker,
         "rack": account.rack,
@@ -150,15 +142,15 @@ def _broker(account: BrokerAccount, *, topical: bool) -> dict[str, Any]:
     }
 
 
-def _topic(account: TopicAccount) -> dict[str, Any]:
+def _topic(account: accounts.TopicAccount) -> dict[str, Any]:
     return {"before": account.before, "after": account.after, "share": _share(account.share)}
 
 
-def _outside(topics: TopicsOutside) -> dict[str, int]:
+def _outside(topics: accounts.TopicsOutside) -> dict[str, int]:
     return {"outsideBefore": topics.before, "outsideAfter": topics.after}
 
 
-def _share(share: Share | None) -> dict[str, Any] | None:
+def _share(share: accounts.Share | None) -> dict[str, Any] | None:
     return (
         None
         if share is None

@@ -1,7 +1,5 @@
 """Sentences about what keeps a plan from full balance: movement budget, minimum gain, pinned topics."""
 
-from __future__ import annotations
-
 from kafka_rebalance.cli.tables.phrases import counted, few, listed
 from kafka_rebalance.model.goals import Balance
 from kafka_rebalance.model.plan import Plan

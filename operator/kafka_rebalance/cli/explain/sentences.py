@@ -1,7 +1,5 @@
 """The facts of an explanation as sentences. Nothing is decided here."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
@@ -63,7 +61,7 @@ def of_plan(explained: Explanation) -> list[str]:
         lines.append(f"Replicas that violate the rack rule at the end: {counted(made.rack_violations, 'replica')}.")
     return lines + [
         f"{counted(count, 'partition was', 'partitions were')} skipped: {reason}."
-        for reason, count in _reasons(explained)
+        for reason, count in sorted(Counter(skipped.reason for skipped in made.skipped).items())
     ]
 
 
@@ -171,10 +169,6 @@ def _evenness(accounts: Iterable[BrokerAccount]) -> str:
     targets = [account for account in accounts if account.target]
     before, after = [a.led_before for a in targets], [a.led_after for a in targets]
     return f"Preferred leaders per broker: {min(before)} to {max(before)} before, {min(after)} to {max(after)} after."
-
-
-def _reasons(explained: Explanation) -> list[tuple[str, int]]:
-    return sorted(Counter(skipped.reason for skipped in explained.plan.skipped).items())
 
 
 def _staying(explained: Explanation, account: PartitionAccount) -> list[str]:

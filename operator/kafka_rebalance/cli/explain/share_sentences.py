@@ -1,7 +1,5 @@
 """Sentences about the fair shares of brokers, in total and per topic."""
 
-from __future__ import annotations
-
 from kafka_rebalance.cli.tables.phrases import counted, few
 from kafka_rebalance.model.goals import Strategy
 from kafka_rebalance.model.topology import BrokerId

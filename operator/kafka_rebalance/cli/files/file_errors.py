@@ -1,7 +1,5 @@
 """Reads the files of options. An invalid file is wrong usage; the message names the option and the place."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import BinaryIO, TypeVar
 
@@ -15,7 +13,7 @@ _Parsed = TypeVar("_Parsed")
 def parsed(option: str, file: BinaryIO, parse: Callable[[bytes], _Parsed]) -> _Parsed:
     """The parsed content. click.BadParameter where the file cannot be read, is empty or invalid."""
     try:
-        data = read_limited(file)
+        data = read_limited(file.read)
         found = parse(data) if data else None
     except OSError as unreadable:
         raise click.BadParameter(f"cannot be read: {unreadable.strerror}", param_hint=option) from unreadable

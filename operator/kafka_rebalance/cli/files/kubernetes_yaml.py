@@ -1,7 +1,5 @@
 """YAML documents for Kubernetes: reads a file, refuses what is ambiguous or too large, and writes text as text."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """The Kubernetes objects of `execute`: a KafkaRebalance, and a ConfigMap for a given assignment. Pure."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +11,7 @@ from kafka_rebalance.api.v1alpha1 import API_VERSION, GROUP
 from kafka_rebalance.cli.files.kubernetes_yaml import dump_all
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.reassignment_file import Reassigned, render_reassignment
-from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
 from kafka_rebalance.reasons import Reason
 
 KEY = "assignment.json"
@@ -157,11 +155,6 @@ def render(manifests: Sequence[Manifest], output: str) -> str:
     if output == "json":
         return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(manifests)})
     return dump_all(manifests)
-
-
-def lists_of(rows: Iterable[Reassigned]) -> list[tuple[TopicPartition, Replicas]]:
-    """The current replicas of the partitions."""
-    return [(row.tp, row.original or ()) for row in rows]
 
 
 def _rebalance(wanted: ExecuteRequest, name: str, **spec: Any) -> Manifest:

@@ -3,8 +3,6 @@
 Only what the commands use is checked. The API server checks the rest when the resource is created.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field

@@ -1,7 +1,5 @@
 """The options of commands that connect to Kafka: ``--bootstrap-servers`` and ``--command-config``."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import BinaryIO, TypeVar

@@ -1,7 +1,5 @@
 """The options for the namespaces that an operator watches."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Values of options that have a syntax of their own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """Finds the KafkaRebalance of a command and the operator's records of it. Only reads."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """Prints tables and structured documents on stdout."""
 
-from __future__ import annotations
-
 import json
 from enum import StrEnum
 from typing import Any

@@ -5,8 +5,6 @@ ongoing reassignments": the latter are all partitions that are not at their fina
 step in flight, with the replicas of that step as target.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby

@@ -1,23 +1,11 @@
 """Numbers and lists as phrases."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+
+from kafka_rebalance.api.resource_status import PlanStatus
+from kafka_rebalance.model.plan import Certificate
 
 _MOST_NAMED = 12
-
-
-class Certified(Protocol):
-    """A plan, or the status of one."""
-
-    @property
-    def optimal(self) -> bool:
-        """Whether the number of moves is proved to be minimal."""
-
-    @property
-    def lower_bound(self) -> int:
-        """Replica moves that no plan can be below."""
 
 
 def counted(number: int, one: str, many: str = "") -> str:
@@ -42,6 +30,6 @@ def ids(brokers: Iterable[int]) -> str:
     return ",".join(map(str, brokers))
 
 
-def proof(certificate: Certified) -> str:
+def proof(certificate: Certificate | PlanStatus) -> str:
     """How the number of moves compares to the lower bound."""
     return "proved minimal" if certificate.optimal else f"lower bound {certificate.lower_bound}"

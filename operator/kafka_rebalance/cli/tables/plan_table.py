@@ -1,7 +1,5 @@
 """Prints a plan as text: the changes, the result per broker, and the cost."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Prints the status of a KafkaRebalance and its whole batch as text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import datetime
 
@@ -18,6 +16,7 @@ from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.units import format_bytes, format_duration, format_rate
 
 _EXAMPLES = 5
+_COLUMNS = ("TOPIC-PARTITION", "CURRENT", "STEP", "TARGET", "ADDING", "LEFT")
 
 
 def print_summary(rebalance: KafkaRebalance, now: datetime) -> None:
@@ -43,7 +42,7 @@ def print_batch(batch: Batch, on_disk: ReplicaBytes) -> None:
         console.print("no run is open: nothing is in flight")
         return
     if batch.current:
-        table = plain_table("TOPIC-PARTITION", "CURRENT", "STEP", "TARGET", "ADDING", "LEFT")
+        table = plain_table(*_COLUMNS)
         for row in batch.current:
             lists = (row.current, row.step, row.target, row.adding)
             table.add_row(str(row.tp), *(ids(brokers) or "-" for brokers in lists), _left(row, on_disk))
@@ -123,7 +122,7 @@ def _throttle(throttle: ThrottleStatus) -> str:
 
 
 def _first_rows(status: KafkaRebalanceStatus) -> Table:
-    table = plain_table("TOPIC-PARTITION", "CURRENT", "STEP", "TARGET", "ADDING", "LEFT")
+    table = plain_table(*_COLUMNS)
     for row in status.current_batch:
         left = "-" if row.bytes_remaining is None else format_bytes(row.bytes_remaining)
         lists = (row.current, row.step, row.target, row.adding)

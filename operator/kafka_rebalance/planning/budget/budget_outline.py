@@ -8,8 +8,6 @@ Forced moves come first and have no price: copies on brokers that are not eligib
 exactly one move; if the budget does not cover them all nothing else moves.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -5,8 +5,6 @@ outline's bound is not met and the cluster is small this decides level by level,
 (decision 16). The result does not depend on the machine's speed.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

@@ -4,8 +4,6 @@ One flow decides which of the departing copies move first, and to which brokers:
 broker -> sink, with square costs for counts and a cost for rack violations.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from kafka_rebalance.model.goals import RackAwareness

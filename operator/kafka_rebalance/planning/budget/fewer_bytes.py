@@ -1,7 +1,5 @@
 """The same counts for fewer bytes: between two brokers smaller partitions move instead of larger ones."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from kafka_rebalance.planning.problem.copies import Copies

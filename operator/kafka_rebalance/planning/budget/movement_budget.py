@@ -5,8 +5,6 @@ repaired; the rest of the budget minimises the sum of squared counts, with the f
 reaches the counts of the budget outline within the budget.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
@@ -19,7 +17,7 @@ from kafka_rebalance.planning.budget.budget_outline import BudgetOutline
 from kafka_rebalance.planning.budget.cp_sat_budget import exactly
 from kafka_rebalance.planning.budget.drain import drain
 from kafka_rebalance.planning.budget.fewer_bytes import fewer_bytes
-from kafka_rebalance.planning.budget.rack_repair import repair_racks
+from kafka_rebalance.planning.budget.rack_repair import RackRepair
 from kafka_rebalance.planning.budget.trim import Budget, Trim, data_of, squares_of, topic_squares_of, value_of
 from kafka_rebalance.planning.problem.copies import Copies
 from kafka_rebalance.planning.problem.flow import even_square_sum
@@ -188,7 +186,7 @@ class BudgetSolver:
                 break
         drained = drain(self._instance, min(moves, self._outline.forced))
         if drained is not None:
-            yield self._topped_up(repair_racks(drained, moves - drained.moves()), moves)
+            yield self._topped_up(RackRepair(drained).after(moves - drained.moves()), moves)
         yield self._topped_up(Copies.of_lists(self._instance, self._instance.broker_of_slot), moves)
 
     def _topped_up(self, copies: Copies, moves: int, data: int = _UNLIMITED) -> Copies:

@@ -3,8 +3,6 @@
 Used when a budget does not cover all violations: the whole plan's choice of brokers would be uneven half way.
 """
 
-from __future__ import annotations
-
 from bisect import insort
 from collections import defaultdict
 from heapq import heapify, heappop, heappush
@@ -17,12 +15,9 @@ _Cell = tuple[int, int]
 """A partition and a group."""
 
 
-def repair_racks(copies: Copies, moves: int) -> Copies:
-    """The copies after at most ``moves`` more moves, each of which removes a rack violation."""
-    return _RackRepair(copies).after(moves)
+class RackRepair:
+    """The copies, and the violations that are left."""
 
-
-class _RackRepair:
     def __init__(self, copies: Copies) -> None:
         instance = self._instance = copies.instance
         self._copies = Copies.of_lists(instance, copies.broker_of_slot)
@@ -43,7 +38,7 @@ class _RackRepair:
             self._slots[int(broker_of[slot])].append(slot)
 
     def after(self, moves: int) -> Copies:
-        """Repair until nothing can be repaired, or ``moves`` copies have moved."""
+        """The copies after at most ``moves`` more moves, each of which removes a rack violation."""
         fullest = [(-self._counts[b], b) for b in self._slots]
         heapify(fullest)
         while fullest and moves > 0:

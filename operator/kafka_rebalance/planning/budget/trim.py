@@ -5,8 +5,6 @@ move that makes counts the most even. The gain of a move is the difference of tw
 pair of brokers, smallest partition first, and the gain of a pair only falls.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections import Counter, defaultdict
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Counts are over the planned partitions. A copy *leaves* a broker that no longer 
 one that did not hold it. ``explanation`` computes them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -3,8 +3,6 @@
 Leaders and follower order cost no data and are left out. A budget in the goals is ignored.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from kafka_rebalance.model.goals import Balance, RackAwareness

@@ -4,8 +4,6 @@ Counts are over the planned partitions, pinned ones included. Shares are those a
 budget or the minimum gain cuts it short, those of the plan without (``whole``).
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping

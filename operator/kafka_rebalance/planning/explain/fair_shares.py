@@ -1,7 +1,5 @@
 """Even replica counts: over all target brokers, or else over those of a rack."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from kafka_rebalance.model.topology import BrokerId

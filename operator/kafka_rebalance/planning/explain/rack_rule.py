@@ -1,7 +1,5 @@
 """The rack rule for explanations: how many copies of a partition a broker's rack has, and may have."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 

@@ -3,8 +3,6 @@
 A topic has shares if it is as even as it could be alone. With Both the other topics give way to the totals.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The order within replica lists for given replica sets: exact for small clusters, a fast search for large ones."""
 
-from __future__ import annotations
-
 from itertools import chain
 
 import numpy as np

@@ -5,8 +5,6 @@ may: one pair gives a partition to a second, which gives another one to a third,
 two fewer than the first. A leader's pairs are optimal when no chain is left. All leaders are searched at once.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from kafka_rebalance.planning.ordering.pairs import Nodes, Pairs

@@ -5,8 +5,6 @@ order together are no flow, so small clusters use a constraint solver (decision 
 result does not depend on the machine's speed. It must not change the rack rule, counts or moves.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise

@@ -6,8 +6,6 @@ changes. The others go by way of a third broker, which hands on another leadersh
 minimum, as the flow of single steps was a maximum.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -4,8 +4,6 @@ Flows hand leaderships over (``handover``), which nearly always is proved optima
 and prove the result, within a counted effort (``cycles``).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from kafka_rebalance.planning.ordering.handover import NOBODY, LeaderShares, needs, one_step, two_steps

@@ -3,8 +3,6 @@
 Pairs that are even already are not changed.
 """
 
-from __future__ import annotations
-
 from itertools import count
 
 import numpy as np

@@ -5,20 +5,15 @@ a partition picks one ordered pair of its brokers, pairs flow into their leader,
 both. For given replica sets that is the exact optimum of leader balance, then pair balance, then leader changes.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kafka_rebalance.planning.problem.balance import add_fair_counts, fair_steps
 from kafka_rebalance.planning.problem.flow import Network, convex_segments, level_weights, square_sum
-from kafka_rebalance.planning.problem.instance import Instance
+from kafka_rebalance.planning.problem.instance import Instance, Ints
 from kafka_rebalance.planning.problem.request import Goals
 from kafka_rebalance.planning.replicas.placement import Placed
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

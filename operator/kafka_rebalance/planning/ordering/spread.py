@@ -1,7 +1,5 @@
 """The order within the lists of large clusters: leaders first, then each later position."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from kafka_rebalance.planning.ordering.chains import PairChains

@@ -4,8 +4,6 @@ Such a stranded replica leads only if its partition has no other replica, or if 
 list is ordered without it. It keeps its position if the goals keep the follower order, else it goes last.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

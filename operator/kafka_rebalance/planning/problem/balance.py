@@ -5,16 +5,11 @@ and group, not per partition. The counts can always be assigned to single partit
 fractional solution, and the constraints are laminar, so an integer solution exists.
 """
 
-from __future__ import annotations
-
 import numpy as np
-from numpy.typing import NDArray
 
 from kafka_rebalance.model.goals import RackAwareness
 from kafka_rebalance.planning.problem.flow import Network, convex_segments, square_sum
-from kafka_rebalance.planning.problem.instance import Instance
-
-Ints = NDArray[np.int64]
+from kafka_rebalance.planning.problem.instance import Instance, Ints
 
 
 def fair_counts(instance: Instance) -> Ints:

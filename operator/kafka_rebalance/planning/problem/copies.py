@@ -4,7 +4,7 @@ A slot is an index into the flat array of all lists. A slot whose copy must leav
 ``UNASSIGNED``. One rule checks every placement: ``fits``.
 """
 
-from __future__ import annotations
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +68,7 @@ class Copies:
         self._group = np.concatenate([instance.group, [_NO_GROUP, _NO_GROUP]])
 
     @classmethod
-    def placed(cls, instance: Instance, replica_sets: tuple[Ints, Ints]) -> Copies:
+    def placed(cls, instance: Instance, replica_sets: tuple[Ints, Ints]) -> Self:
         """The copies of these sets, (partition, broker) sorted by partition; kept copies stay in their slots."""
         partition_of, broker_of = (column.astype(np.int64) for column in replica_sets)
         now = partition_of * instance.brokers + broker_of
@@ -79,7 +79,7 @@ class Copies:
         return copies
 
     @classmethod
-    def of_lists(cls, instance: Instance, lists: Indices) -> Copies:
+    def of_lists(cls, instance: Instance, lists: Indices) -> Self:
         """The copies of these lists [N], in the slots of the lists."""
         copies = cls(instance, np.zeros(0, dtype=np.int64))
         copies.broker_of_slot = lists.copy()

@@ -5,8 +5,6 @@ plan's cost. A path from a broker to one with a lower count makes the plan faire
 is optimal when no closed walk has a negative cost.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 
 import numpy as np

@@ -5,8 +5,6 @@ that is gone. A smaller one makes an instance that shrinks. Pinned partitions ar
 replicas and preferred leaders are its ``fixed_replicas`` and ``fixed_leaders``.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ weight of a level only has to exceed what the lower levels can gain along one si
 (``level_weights``). That keeps costs within 64 bits at any size that fits into memory.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -9,11 +9,10 @@ An instance *shrinks* when some list is longer than its target replication facto
 which replicas to drop. A function takes such an instance only if its docstring says so.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,7 +105,7 @@ class Instance:
         """Partition and broker of these slots, as 64-bit columns."""
         return self.partition_of_slot[slots].astype(np.int64), self.broker_of_slot[slots].astype(np.int64)
 
-    def part(self, chosen: Bools) -> Instance:
+    def part(self, chosen: Bools) -> Self:
         """Only the chosen [P] partitions; the others become fixed replicas and leaders."""
         slots = chosen[self.partition_of_slot]
         others, leads = self.broker_of_slot[~slots], self.broker_of_slot[self.start[~chosen]]

@@ -1,7 +1,5 @@
 """The input of the planner: partitions, the brokers that may hold them, and the goals."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 

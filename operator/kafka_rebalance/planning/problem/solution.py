@@ -1,7 +1,5 @@
 """The solution that a strategy returns, and how even its replica counts are."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -5,8 +5,6 @@ copy leaves its group only when no broker in its group lacks one. A few rounds l
 ``exchange`` places with chains of moves.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from kafka_rebalance.planning.problem.copies import UNASSIGNED, Copies, first_of_each, in_order, rank_within, scramble

@@ -6,8 +6,6 @@ network of the whole flow, reduced to brokers. The arcs here are a superset of t
 to be impossible is repriced; so "no cycle" is a proof.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from kafka_rebalance.planning.problem.copies import Copies, in_order, scramble

@@ -6,8 +6,6 @@ distinguished, by broker. Aggregation is a relaxation, so the moves of the cheap
 placement: the *kept-in-place* bound. A placement with as many moves is optimal.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

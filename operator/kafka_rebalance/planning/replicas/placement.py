@@ -8,8 +8,6 @@ proves the optimum, or names partitions that the next network expands, with an a
 latest when every partition is expanded.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 from ortools.graph.python import max_flow
@@ -17,9 +15,8 @@ from ortools.graph.python import max_flow
 from kafka_rebalance.model.goals import RackAwareness
 from kafka_rebalance.planning.problem.balance import add_fair_counts, fair_steps, spare_ranks
 from kafka_rebalance.planning.problem.flow import Network, level_weights
-from kafka_rebalance.planning.problem.instance import Instance
+from kafka_rebalance.planning.problem.instance import Instance, Ints
 
-Ints = NDArray[np.int64]
 Placed = tuple[Ints, Ints]
 """Partition and broker of every replica, kept or new, as two columns."""
 

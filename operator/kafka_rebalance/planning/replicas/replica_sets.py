@@ -6,9 +6,8 @@ no negative one is left, which is also a proof. If that takes too long the flow 
 counted and never timed, so the same cluster has the same plan on every machine.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -42,17 +41,17 @@ class ReplicaSets:
     certificate: Certificate
 
     @classmethod
-    def proved_fewest(cls, copies: Copies) -> ReplicaSets:
+    def proved_fewest(cls, copies: Copies) -> Self:
         """The fairest placement there is, proved to make the fewest moves."""
         return cls.with_bound(copies, copies.moves())
 
     @classmethod
-    def with_bound(cls, copies: Copies, bound: int) -> ReplicaSets:
+    def with_bound(cls, copies: Copies, bound: int) -> Self:
         """The fairest placement there is. None that is as fair makes fewer moves than ``bound``."""
         return cls(copies, Certificate.of(copies.moves(), bound))
 
     @classmethod
-    def unproved(cls, copies: Copies) -> ReplicaSets:
+    def unproved(cls, copies: Copies) -> Self:
         """A placement of which nothing is proved: there may be a fairer one."""
         return cls(copies, Certificate(0, optimal=False))
 

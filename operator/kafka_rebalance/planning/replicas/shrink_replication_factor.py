@@ -6,8 +6,6 @@ replicas as fair counts and the rack rule allow; the replicas still missing are 
 certificate shows the gap.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

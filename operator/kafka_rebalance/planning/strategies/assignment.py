@@ -1,7 +1,5 @@
 """The strategy Assignment: the user's lists, checked. Partitions without a list do not change."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from kafka_rebalance.errors import Refused

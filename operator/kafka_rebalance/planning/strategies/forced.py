@@ -6,8 +6,6 @@ partitions chooses the brokers: fewest moves, then leaders that stay, then count
 replicas. Very many partitions are placed in portions, each exact given the ones before.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from kafka_rebalance.model.plan import Certificate

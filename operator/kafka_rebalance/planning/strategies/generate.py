@@ -7,8 +7,6 @@ is the CRC-32 of the topic's name modulo the bound: the plan is always the same,
 from the same numbers.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Leaders, and followers if the goals say so, become as even as the sets allow, wi
 on brokers that are not eligible keep their positions, and lead only if no other replica can.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

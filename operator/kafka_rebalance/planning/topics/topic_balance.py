@@ -6,8 +6,6 @@ larger ones in which some partitions cannot meet the rack rule. The others get c
 (``topic_outline``), which are filled topic by topic.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

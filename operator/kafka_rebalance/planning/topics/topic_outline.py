@@ -5,8 +5,6 @@ broker, from which copies go to the broker's total. The moves of the cheapest ou
 can be reached: no cell has more copies of a replication factor than the topic has partitions of it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -8,8 +8,6 @@ Order of costs, PerTopic: racks, squares of each topic, moves, squares of the to
 totals, squares of each topic, moves. Preferred racks come right before moves.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from kafka_rebalance.model.goals import Balance, RackAwareness

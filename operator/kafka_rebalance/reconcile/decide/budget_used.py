@@ -4,8 +4,6 @@ Only what has arrived counts, judged by what the partitions have now: a copy tha
 step took back, uses nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 

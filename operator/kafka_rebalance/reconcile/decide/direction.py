@@ -1,7 +1,5 @@
 """Where a rebalance is going, and which copies in flight stay on the way. Pure."""
 
-from __future__ import annotations
-
 from kafka_rebalance.api.execution_spec import DeletionPolicy
 from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.reasons import Reason

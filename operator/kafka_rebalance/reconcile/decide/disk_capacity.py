@@ -5,8 +5,6 @@ be carried out in any order. On the way old and new copies coexist, and the orde
 begins no copy for which the fullest log dir has no room, and what has left makes some.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Mapping
 

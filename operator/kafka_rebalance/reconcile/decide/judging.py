@@ -4,8 +4,6 @@ The judgement itself is ``execution.partition_status.judge``, which looks at the
 the partition and ``JudgeInputs`` are unchanged: of 200,000 planned partitions a few hundred move. Pure.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import datetime
 

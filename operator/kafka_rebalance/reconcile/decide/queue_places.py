@@ -1,7 +1,5 @@
 """Which of a cluster's rebalances may go on: what each wants or holds, for ``execution.queue_order``. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime

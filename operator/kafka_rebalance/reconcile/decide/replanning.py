@@ -1,7 +1,5 @@
 """Whether a plan is to be made, put aside, or undone. Pure."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from kafka_rebalance.api.v1alpha1 import UNDO_ANNOTATION

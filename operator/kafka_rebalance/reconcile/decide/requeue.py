@@ -1,7 +1,5 @@
 """How long an engine may sleep if no event wakes it. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from kafka_rebalance.reconcile.decide.direction import at_rest, requires_decision

@@ -4,9 +4,7 @@ A step block never stops a null, a drop of a replica above the replication facto
 to rest. A rebalance that rests because of its own resource gives up its place in the queue.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -57,10 +55,7 @@ def in_motion(
 
 def step_block_for(rebalance: RebalanceView, inputs: BlockInputs) -> StepBlock | None:
     """Why no new step of this rebalance may start; None: it may."""
-    for check in _CHAIN:
-        if (block := check(rebalance, inputs)) is not None:
-            return block
-    return None
+    return next((block for check in _CHAIN if (block := check(rebalance, inputs)) is not None), None)
 
 
 def _frozen(_: RebalanceView, inputs: BlockInputs) -> StepBlock | None:
@@ -121,11 +116,4 @@ def _unhealthy(rebalance: RebalanceView, inputs: BlockInputs) -> StepBlock | Non
     return None if closed is None else StepBlock(Reason.CLUSTER_UNHEALTHY, f"{closed.check}: {closed.message}")
 
 
-_CHAIN: tuple[Callable[[RebalanceView, BlockInputs], StepBlock | None], ...] = (
-    _frozen,
-    _suspended,
-    _unapproved,
-    _outside_window,
-    _queued,
-    _unhealthy,
-)
+_CHAIN = (_frozen, _suspended, _unapproved, _outside_window, _queued, _unhealthy)

@@ -1,7 +1,5 @@
 """What is sent for the rebalances of one cluster together: the one place where all caps hold. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ The new plan is made as if each of them had been cancelled. Where its next call 
 flight, cancelling would only discard what has been copied: that copy stays, the others are cancelled first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """How a deletion ends: which resource takes over, and what prevents that everything is moved back. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 

@@ -1,7 +1,5 @@
 """Which throttle each resource claims: rates, their source, and the replicas that move now. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -9,10 +7,12 @@ from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.execution.reassignment_throttle import (
     Claim,
     ClusterRates,
+    Entries,
     Rates,
     brokers_to_throttle,
     entries_of,
     needs_relief,
+    united,
 )
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 from kafka_rebalance.reconcile.decide.judging import partitions_to_read
@@ -42,10 +42,9 @@ def rates_of(desired: Desired, resource: KafkaReassignmentThrottle | None) -> tu
 
 @dataclass(frozen=True, slots=True)
 class Moving:
-    """What is copied now or about to be: list entries per topic and side, and how many partitions are relieved."""
+    """What is copied now or about to be: list entries, and how many partitions are relieved."""
 
-    leaders: Mapping[str, frozenset[str]]
-    followers: Mapping[str, frozenset[str]]
+    entries: Entries
     relieved: int = 0
 
 
@@ -83,17 +82,16 @@ def claims_of(
         states = [(tp, cluster.partitions[tp]) for tp in sorted(mine) if tp in cluster.partitions]
         copied = moving_now(states, orders, relieve=_fetches_throttled(own, ruling))
         relieved[desired.uid] = copied.relieved
-        claim = Claim(own, opened.brokers, copied.leaders, copied.followers, asked=asked)
+        claim = Claim(own, opened.brokers, copied.entries, asked=asked)
         if binds(claim, blocked=assessment.step_block is not None or rebalance.memory.problem is not None):
             claims[claim_name(desired)] = claim
     if ruling is not None and ruling.spec.sets_rates and (claims or foreign):
         others = moving_now(foreign.items(), {}, relieve=_fetches_throttled(Rates(), ruling))
-        parts = [*claims.values(), Claim(Rates(), _brokers(foreign.values()), others.leaders, others.followers)]
+        parts = [*claims.values(), Claim(Rates(), _brokers(foreign.values()), others.entries)]
         claims[throttle_claim_name(ruling)] = Claim(
             shared,
             frozenset[BrokerId]().union(*(part.brokers for part in parts)),
-            _merged(part.leader_entries for part in parts),
-            _merged(part.follower_entries for part in parts),
+            united(part.entries for part in parts),
             ruling.spec.rates_on(BrokerId(row.id) for row in ruling.spec.brokers),
         )
     return Claims(claims, relieved)
@@ -110,8 +108,7 @@ def moving_now(
     ``relieve``: whether the followers' side of all these destinations is throttled, so that the leaders' side of a
     partition may go where it would slow down a replica that stays and is out of the ISR.
     """
-    leaders: dict[str, frozenset[str]] = {}
-    followers: dict[str, frozenset[str]] = {}
+    found: list[Entries] = []
     relieved = 0
     for tp, state in states:
         wanted = state.replicas if state.adding else submitted.get(tp, ())
@@ -120,10 +117,8 @@ def moving_now(
             continue
         if needs_relief(state, wanted) and relieve(destinations):
             sources, relieved = frozenset(), relieved + 1
-        leader_side, follower_side = entries_of(tp, sources, destinations)
-        leaders[tp.topic] = leaders.get(tp.topic, frozenset()) | leader_side
-        followers[tp.topic] = followers.get(tp.topic, frozenset()) | follower_side
-    return Moving(leaders, followers, relieved)
+        found.append(entries_of(tp, sources, destinations))
+    return Moving(united(found), relieved)
 
 
 def claim_name(desired: Desired) -> str:
@@ -175,14 +170,6 @@ def _own_rates(desired: Desired, shared: Rates) -> tuple[Rates, bool]:
 
 def _brokers(states: Iterable[PartitionState]) -> frozenset[BrokerId]:
     return frozenset(broker for state in states for broker in state.replicas)
-
-
-def _merged(sides: Iterable[Mapping[str, frozenset[str]]]) -> dict[str, frozenset[str]]:
-    merged: dict[str, frozenset[str]] = {}
-    for side in sides:
-        for topic, items in side.items():
-            merged[topic] = merged.get(topic, frozenset()) | items
-    return merged
 
 
 def _lower(one: Rates, other: Rates) -> Rates:

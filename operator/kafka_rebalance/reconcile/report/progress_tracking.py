@@ -1,7 +1,5 @@
 """How far a rebalance is: progress, pace, the time left, and what keeps it from finishing. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from kafka_rebalance.execution.bottleneck import Copying, never_finishes

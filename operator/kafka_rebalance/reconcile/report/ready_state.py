@@ -1,7 +1,5 @@
 """The state of a rebalance: one word, which is the reason of Ready, and a sentence for people. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from kafka_rebalance.api.conditions import ConditionType, ReadySummary

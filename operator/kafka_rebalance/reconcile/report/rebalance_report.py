@@ -1,7 +1,5 @@
 """What the status says: a pure function of the rebalance and the cluster as just seen."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from datetime import datetime, timedelta

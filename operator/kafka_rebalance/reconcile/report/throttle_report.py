@@ -1,20 +1,12 @@
 """The status of a KafkaReassignmentThrottle: a pure function of the resource and of what is in force."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
+from kafka_rebalance.api import throttle_resource
 from kafka_rebalance.api.conditions import ReadySummary, summarise
 from kafka_rebalance.api.resource_status import Condition
-from kafka_rebalance.api.throttle_resource import (
-    MAX_BROKER_ROWS,
-    KafkaReassignmentThrottleSpec,
-    KafkaReassignmentThrottleStatus,
-    ThrottledBroker,
-    ThrottleDisplay,
-)
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.execution.reassignment_throttle import Rates
@@ -77,7 +69,7 @@ def build_throttle_status(
     cluster_id: str,
     now: datetime,
     problem: RebalanceError | None = None,
-) -> KafkaReassignmentThrottleStatus:
+) -> throttle_resource.KafkaReassignmentThrottleStatus:
     """The whole status. ``ruling``: the resource whose rates count; only that one shows the view.
 
     ``problem``: why this round observed nothing; the brokers last reported then stay.
@@ -89,11 +81,11 @@ def build_throttle_status(
     if problem is not None:
         return before.model_copy(update={"observed_generation": metadata.generation, "conditions": conditions})
     rows = sorted(shown.rows, key=lambda row: row.broker)
-    return KafkaReassignmentThrottleStatus(
+    return throttle_resource.KafkaReassignmentThrottleStatus(
         observed_generation=metadata.generation,
         cluster_id=cluster_id or before.cluster_id,
         conditions=conditions,
-        brokers=tuple(_broker(row) for row in rows[:MAX_BROKER_ROWS]),
+        brokers=tuple(_broker(row) for row in rows[: throttle_resource.MAX_BROKER_ROWS]),
         brokers_total=len(rows),
         throttled_replicas=shown.replicas,
         foreign_reassignments=shown.foreign,
@@ -134,7 +126,7 @@ def _state(
     return _state_of_the_ruling(throttle.spec, view)
 
 
-def _state_of_the_ruling(spec: KafkaReassignmentThrottleSpec, view: ThrottleView) -> State:
+def _state_of_the_ruling(spec: throttle_resource.KafkaReassignmentThrottleSpec, view: ThrottleView) -> State:
     if not spec.sets_rates:
         return ReadySummary.DONE, Reason.APPLIED, "sets no rate; its limits hold for all rebalances of the cluster"
     if view.refused:
@@ -154,9 +146,9 @@ def _state_of_the_ruling(spec: KafkaReassignmentThrottleSpec, view: ThrottleView
     return ReadySummary.DONE, Reason.APPLIED, _sentences(holds, view.ceilings)
 
 
-def _broker(row: BrokerThrottleRow) -> ThrottledBroker:
+def _broker(row: BrokerThrottleRow) -> throttle_resource.ThrottledBroker:
     leader, follower = row.leader, row.follower
-    return ThrottledBroker(
+    return throttle_resource.ThrottledBroker(
         id=row.broker,
         leader_rate=leader.rate if leader else None,
         leader_claim=leader.claim if leader else None,
@@ -175,10 +167,12 @@ def _percent(side: SideRow | None) -> int | None:
     return round(100 * side.measured / side.rate)
 
 
-def _display(spec: KafkaReassignmentThrottleSpec, rows: Collection[BrokerThrottleRow]) -> ThrottleDisplay:
+def _display(
+    spec: throttle_resource.KafkaReassignmentThrottleSpec, rows: Collection[BrokerThrottleRow]
+) -> throttle_resource.ThrottleDisplay:
     own = spec.rates_on(BrokerId(row.id) for row in spec.brokers)
     asked = [Rates(spec.leader_rate, spec.follower_rate), *own.values()]
-    return ThrottleDisplay(
+    return throttle_resource.ThrottleDisplay(
         leader=_range([row.leader.rate for row in rows if row.leader], [rates.leader for rates in asked]),
         follower=_range([row.follower.rate for row in rows if row.follower], [rates.follower for rates in asked]),
     )

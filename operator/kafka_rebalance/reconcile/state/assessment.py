@@ -3,8 +3,6 @@
 Only ``reconcile.rounds`` puts them together. Nothing here is stored: after a restart everything is found again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -173,7 +171,7 @@ class Assessment:
         """How the partitions stand."""
         return self.judgement.statuses
 
-    def about(self, run: LoadedRun | None) -> Assessment:
+    def about(self, run: LoadedRun | None) -> "Assessment":
         """This assessment, if it is about that run; else a new one, without anything that belonged to the other run.
 
         When a run has ended, what the status still says of it stays.

@@ -1,24 +1,15 @@
 """What a KafkaRebalance asks for, as the API server last sent it. Our own status writes do not change what is asked."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
+from kafka_rebalance.api import v1alpha1
 from kafka_rebalance.api.deleted import parse_deleted_rebalance
 from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec
 from kafka_rebalance.api.resource_status import KafkaRebalanceStatus
-from kafka_rebalance.api.v1alpha1 import (
-    LET_GO_ANNOTATION,
-    UNDO_ANNOTATION,
-    ObjectMeta,
-    parse_metadata,
-    parse_rebalance,
-    planning_hash,
-)
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.execution.schedule import Limits
 
@@ -27,21 +18,21 @@ from kafka_rebalance.execution.schedule import Limits
 class Desired:
     """The resource. ``spec_problem``: why the newest spec cannot be read; ``spec`` is then the last readable one."""
 
-    metadata: ObjectMeta
+    metadata: v1alpha1.ObjectMeta
     spec: KafkaRebalanceSpec
     status: KafkaRebalanceStatus
     spec_problem: Refused | None = None
 
     @classmethod
-    def of(cls, body: Mapping[str, Any], before: Desired | None = None) -> Desired:
+    def of(cls, body: Mapping[str, Any], before: "Desired | None" = None) -> "Desired":
         """The resource from ``body``. An unreadable spec must not hide a deletion.
 
         Read for the first time, Refused("InvalidSpec") names the field; if the resource is being deleted, unreadable
         fields are left out. Later, the spec that was read ``before`` stays in force.
         """
-        metadata = parse_metadata(body)
+        metadata = v1alpha1.parse_metadata(body)
         try:
-            read = parse_deleted_rebalance if before is None and metadata.deleting else parse_rebalance
+            read = parse_deleted_rebalance if before is None and metadata.deleting else v1alpha1.parse_rebalance
             resource = read(body)
         except Refused as error:
             if before is None:
@@ -79,7 +70,7 @@ class Desired:
     def change_key(self) -> tuple[str, ...]:
         """Differs whenever a user asks for something else."""
         metadata = self.metadata
-        orders = (metadata.annotations.get(name, "") for name in (UNDO_ANNOTATION, LET_GO_ANNOTATION))
+        orders = (metadata.annotations.get(name, "") for name in (v1alpha1.UNDO_ANNOTATION, v1alpha1.LET_GO_ANNOTATION))
         return (str(metadata.generation), str(metadata.deletion_timestamp), *orders, *metadata.finalizers)
 
     def deleted_since(self, change_key: tuple[str, ...]) -> bool:
@@ -89,7 +80,7 @@ class Desired:
     @cached_property
     def planning_hash(self) -> str:
         """Hash of the part of the spec that decides what is planned."""
-        return planning_hash(self.spec)
+        return v1alpha1.planning_hash(self.spec)
 
     @cached_property
     def limits(self) -> Limits:

@@ -1,11 +1,10 @@
 """The statuses of the partitions of a run, and everything that they depend on beside the partitions."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Self
 
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition
@@ -20,11 +19,11 @@ class Statuses:
     counts: Mapping[MovePhase, int] = field(default_factory=dict, compare=False)
 
     @classmethod
-    def of(cls, by_partition: Mapping[TopicPartition, PartitionStatus]) -> Statuses:
+    def of(cls, by_partition: Mapping[TopicPartition, PartitionStatus]) -> Self:
         """All of them."""
         return cls(by_partition, Counter(status.phase for status in by_partition.values()))
 
-    def updated(self, changed: Mapping[TopicPartition, PartitionStatus]) -> Statuses:
+    def updated(self, changed: Mapping[TopicPartition, PartitionStatus]) -> "Statuses":
         """With the new statuses of these partitions. The counts are brought up to date, not counted again."""
         if not changed:
             return self

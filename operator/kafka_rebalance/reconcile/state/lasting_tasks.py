@@ -4,8 +4,6 @@ A task may end by returning: it has done what it was for. One that ends in any o
 left its work undone, and nobody awaits it: only a restart begins that work again.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Coroutine

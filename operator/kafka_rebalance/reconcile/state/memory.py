@@ -1,7 +1,5 @@
 """What the engine remembers of one rebalance between rounds. It may be forgotten at any time: a restart does."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -5,11 +5,9 @@
 must belong together is read from it without an await in between.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from kafka_rebalance.reconcile.state.assessment import Assessment
 from kafka_rebalance.reconcile.state.desired import Desired
@@ -47,7 +45,7 @@ class Rebalance:
     memory: Memory = field(default_factory=Memory)
 
     @classmethod
-    def of(cls, body: Mapping[str, Any]) -> Rebalance:
+    def of(cls, body: Mapping[str, Any]) -> Self:
         """A resource that is seen for the first time. Refused("InvalidSpec") names the field that cannot be read."""
         return cls(Desired.of(body))
 

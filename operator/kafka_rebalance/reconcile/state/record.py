@@ -1,7 +1,5 @@
 """What is stored of one rebalance: its run with plan and origins, and the partition moves that follow from them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Which partitions a spec selects. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec

@@ -2,6 +2,7 @@
 
 import pytest
 from tests.fakes.found_by_rounds import found, recorded, remembered
+from tests.fakes.throttled_cluster import sides
 
 from kafka_rebalance.api.v1alpha1 import parse_throttle
 from kafka_rebalance.errors import Transient
@@ -126,27 +127,27 @@ class TestMoving:
         """The throttle is in place before the first byte is copied."""
         submitted = {TopicPartition("t", 0): replicas_of(3, 1, 2)}
         found = moving(state(0, 1, 2), state(1, 1, 2), submitted=submitted)
-        assert found == Moving({"t": {"0:1", "0:2", "0:3"}}, {"t": {"0:3"}})
+        assert found == Moving(sides({"0:1", "0:2", "0:3"}, {"0:3"}))
 
     def test_what_is_in_flight_stays_listed_without_any_memory(self):
         """After a crash the claim is the same, derived from metadata; partitions are grouped by topic."""
         found = moving(state(0, 3, 1, 2, adding=(3,)), state(1, 4, 1, 2, adding=(4,)))
-        assert found == Moving({"t": {"0:1", "0:2", "0:3", "1:1", "1:2", "1:4"}}, {"t": {"0:3", "1:4"}})
+        assert found == Moving(sides({"0:1", "0:2", "0:3", "1:1", "1:2", "1:4"}, {"0:3", "1:4"}))
 
     def test_lists_hold_only_what_is_being_moved(self):
         """A partition at rest, gone, or only reordered or shrunk has no entry, so no replication is slowed."""
-        assert moving(state(0, 1, 2), submitted={TopicPartition("t", 0): replicas_of(2, 1)}) == Moving({}, {})
+        assert moving(state(0, 1, 2), submitted={TopicPartition("t", 0): replicas_of(2, 1)}) == Moving({})
 
     def test_a_retained_follower_that_fell_out_of_sync_is_relieved(self):
         """Its partition leaves the leaders' list, the followers' side still limits the copy; the other one stays."""
         fallen = state(0, 3, 1, 2, adding=(3,), isr=(1,))
         found = moving(fallen, state(1, 4, 1, 2, adding=(4,)))
-        assert found == Moving({"t": {"1:1", "1:2", "1:4"}}, {"t": {"0:3", "1:4"}}, relieved=1)
+        assert found == Moving(sides({"1:1", "1:2", "1:4"}, {"0:3", "1:4"}), relieved=1)
 
     def test_nobody_is_relieved_where_only_the_leaders_side_is_throttled(self):
         """The copy would run at full speed."""
         found = moving(state(0, 3, 1, 2, adding=(3,), isr=(1,)), relieve=False)
-        assert found == Moving({"t": {"0:1", "0:2", "0:3"}}, {"t": {"0:3"}})
+        assert found == Moving(sides({"0:1", "0:2", "0:3"}, {"0:3"}))
 
 
 def running(*partitions, name="r", block=None, **spec):
@@ -171,7 +172,7 @@ class TestClaims:
         (claim,) = found.values()
         assert set(found) == {"KafkaRebalance kafka/r"}
         assert (claim.rates, claim.brokers, claim.asked) == (Rates(5, 6), {1, 2, 3, 4}, True)
-        assert (claim.leader_entries, claim.follower_entries) == ({"t": {"0:1", "0:2", "0:3"}}, {"t": {"0:3"}})
+        assert claim.entries == sides({"0:1", "0:2", "0:3"}, {"0:3"})
 
     def test_the_default_is_nobodys_word(self):
         """It gives way to a lower replication throttle. The first rate in the spec changes this claim, not its name."""
@@ -192,8 +193,7 @@ class TestClaims:
         claim = found["KafkaReassignmentThrottle kafka/limits"]
         assert found["KafkaRebalance kafka/r"].rates == Rates()
         assert claim.brokers == {1, 2, 3, 4, 5, 6, 8}
-        assert claim.leader_entries == {"t": {"0:1", "0:2", "0:3", "7:5", "7:6", "7:8"}}
-        assert claim.follower_entries == {"t": {"0:3", "7:8"}}
+        assert claim.entries == sides({"0:1", "0:2", "0:3", "7:5", "7:6", "7:8"}, {"0:3", "7:8"})
         assert (claim.on(1), claim.on(3)) == (Rates(9, None), Rates(9, 2))
 
     def test_it_claims_what_others_move_while_nothing_of_ours_does(self):
@@ -225,7 +225,7 @@ class TestClaims:
         fallen = state(0, 3, 1, 2, adding=(3,), isr=(1,))
         limits = throttle(leaderRate=9, followerRate=8, brokers=[{"id": 3, "followerRate": -1}])
         found = self.claims(running(0), ruling=limits, seen=[fallen])
-        assert found["KafkaReassignmentThrottle kafka/limits"].leader_entries == {"t": {"0:1", "0:2", "0:3"}}
+        assert found["KafkaReassignmentThrottle kafka/limits"].entries == sides({"0:1", "0:2", "0:3"}, {"0:3"})
 
     def test_a_finished_one_claims_nothing(self):
         """Its throttle is removed before the run closes."""

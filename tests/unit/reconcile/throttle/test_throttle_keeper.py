@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.fakes.throttled_cluster import ALIVE, ONE, TWO, Cluster, claim
+from tests.fakes.throttled_cluster import ALIVE, ONE, TWO, Cluster, claim, sides
 
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.ledger_json import ledger_from_json
@@ -158,7 +158,7 @@ class TestSilentBrokers:
 class TestRestored:
     def test_not_while_entries_are_left_in_a_list_that_others_use(self, cluster, monkeypatch):
         """The topic stays on record for the other claim; the entries of the ended one still have to go."""
-        other = {"b": Claim(Rates(50, 40), frozenset(ALIVE), {"t": frozenset({"1:1"})}, {})}
+        other = {"b": Claim(Rates(50, 40), frozenset(ALIVE), sides({"1:1"}))}
         cluster.ticks(claim() | other)
 
         async def silent(changes):

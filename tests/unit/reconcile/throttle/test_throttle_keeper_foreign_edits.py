@@ -1,7 +1,7 @@
 """Changes by others to the configs of an active throttle: which are reverted, and which are respected."""
 
 import pytest
-from tests.fakes.throttled_cluster import ALIVE, ONE, TWO, Cluster, claim
+from tests.fakes.throttled_cluster import ALIVE, ONE, TWO, Cluster, claim, sides
 
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_RATE, LEADER_LIST, LEADER_RATE, Claim, Rates
@@ -179,8 +179,7 @@ class TestDrift:
         """Each entry is confirmed separately, whatever else is listed or finished meanwhile."""
 
         def moving(number):
-            entries = frozenset({"0:1", f"{number}:1"})
-            return {"a": Claim(Rates(50, 40), frozenset(ALIVE), {"t": entries}, {})}
+            return {"a": Claim(Rates(50, 40), frozenset(ALIVE), sides({"0:1", f"{number}:1"}))}
 
         cluster.tick(moving(1))
         del cluster.kafka.values["t", LEADER_LIST]
@@ -261,7 +260,7 @@ class TestDrift:
         cluster.tick(claim())
         cluster.kafka.values["t", LEADER_LIST] = "*"
         cluster.ticks(claim())
-        more = {"a": Claim(Rates(50, 40), frozenset(ALIVE), {"t": frozenset({"0:1", "5:1"})}, {})}
+        more = {"a": Claim(Rates(50, 40), frozenset(ALIVE), sides({"0:1", "5:1"}))}
         assert cluster.ticks(more) == frozenset()
         cluster.ticks({})
         assert cluster.kafka.values == {("t", LEADER_LIST): "*"}
