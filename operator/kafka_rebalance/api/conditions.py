@@ -35,10 +35,12 @@ class ConditionType(StrEnum):
     """Reports that spec.approval.planHash is the hash of the stored plan."""
     DRAINED = "Drained"
     """Reports that the brokers to decommission were read back without a replica."""
+    REACHABLE = "Reachable"
+    """Reports that the brokers of a KafkaConnection answer with its credentials."""
 
 
 NO_CONNECTION_REASONS = frozenset(
-    {Reason.KAFKA_UNREACHABLE, Reason.KAFKA_AUTHENTICATION_FAILED, Reason.SECRET_NOT_FOUND}
+    {Reason.KAFKA_UNREACHABLE, Reason.KAFKA_AUTHENTICATION_FAILED, Reason.SECRET_NOT_FOUND, Reason.CONNECTION_NOT_FOUND}
 )
 """Problems that prevent any request to Kafka, as opposed to a request that failed."""
 

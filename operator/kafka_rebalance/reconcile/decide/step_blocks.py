@@ -39,6 +39,11 @@ def step_block_for(rebalance: RebalanceView, inputs: BlockInputs) -> StepBlock |
     return None
 
 
+def _refused(rebalance: RebalanceView, _: BlockInputs) -> StepBlock | None:
+    refusal = rebalance.refusal
+    return None if refusal is None else StepBlock(Reason(refusal.reason), refusal.message, gives_up_place=True)
+
+
 def _frozen(_: RebalanceView, inputs: BlockInputs) -> StepBlock | None:
     frozen = [t for t in inputs.throttles.values() if t.spec.freeze and not t.metadata.deleting]
     if not frozen:
@@ -98,6 +103,7 @@ def _unhealthy(rebalance: RebalanceView, inputs: BlockInputs) -> StepBlock | Non
 
 
 _CHAIN: tuple[Callable[[RebalanceView, BlockInputs], StepBlock | None], ...] = (
+    _refused,
     _frozen,
     _suspended,
     _unapproved,
