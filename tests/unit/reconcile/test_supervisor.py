@@ -150,9 +150,9 @@ class TestConnecting:
         async def defect(*_):
             raise RuntimeError("a defect")
 
-        monkeypatch.setattr(Supervisor, "_say_unconnected", defect)
+        monkeypatch.setattr(Supervisor, "_settle", defect)
         supervisor, _ = unreachable_cluster()
-        await until(lambda: supervisor.failed_tasks == ("the task that connects namespace kafka",))
+        await until(lambda: supervisor.failed_tasks == ("the task that connects the inline connections of namespace kafka",))
         await supervisor.stop()
 
     async def test_an_ordered_end_is_no_failure(self):

@@ -57,6 +57,9 @@ class UnconnectedResources:
                 await self._resources.report(rebalance, ClusterState("", {}), {}, error)
         except RebalanceError as failed:
             log.warning("%s: status not written: %s", rebalance.name, failed.message)
+        except Exception:
+            # A defect that concerns one resource must not end the attempts to connect.
+            log.exception("%s: status not written", rebalance.name)
 
     async def _report_throttle(self, throttles: Throttles, uid: str, error: RebalanceError, *, known: bool) -> None:
         throttle = throttles[uid]
@@ -68,3 +71,5 @@ class UnconnectedResources:
                 throttles.pop(uid, None)
         except RebalanceError as failed:
             log.warning("throttle %s: status not written: %s", throttle.name, failed.message)
+        except Exception:
+            log.exception("throttle %s: status not written", throttle.name)
