@@ -172,13 +172,35 @@ class Sasl(ApiModel):
         return self
 
 
+def _unchanged(path: str, *, required: bool) -> str:
+    new, old = f"self.{path}", f"oldSelf.{path}"
+    return f"{new} == {old}" if required else f"has({new}) == has({old}) && (!has({new}) || {new} == {old})"
+
+
+_ALLOWS_MORE = " && ".join(
+    [
+        "has(self.sasl) && has(oldSelf.sasl) && self.sasl.allowPlaintextCredentials",
+        _unchanged("bootstrapServers", required=True),
+        _unchanged("tls", required=False),
+        *(
+            _unchanged(f"sasl.{field.alias}", required=field.is_required())
+            for name, field in Sasl.model_fields.items()
+            if name != "allow_plaintext_credentials"
+        ),
+    ]
+)
+"""A resource from before the rule about credentials in clear text can be made valid without losing its run."""
+
+
 class Kafka(ApiModel):
     """The connection to one Kafka cluster. Immutable, because a plan belongs to the cluster that it was made for."""
 
     model_config = ConfigDict(
         json_schema_extra=rules(
             rule(
-                "self == oldSelf", "cannot be changed: create a new resource for another cluster or other credentials"
+                f"self == oldSelf || ({_ALLOWS_MORE})",
+                "cannot be changed: create a new resource for another cluster or other credentials; only "
+                "sasl.allowPlaintextCredentials can be set to true",
             ),
             rule(
                 "!has(self.sasl) || has(self.tls) || !(self.sasl.mechanism in ['PLAIN', 'OAUTHBEARER'])"
