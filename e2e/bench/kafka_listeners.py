@@ -88,7 +88,8 @@ class ListeningCluster(KafkaCluster):
             f"{of}.scram-sha-512.sasl.jaas.config": f"{_SECURITY}.scram.ScramLoginModule required;",
             f"{of}.oauthbearer.sasl.jaas.config": f"{oauth}.OAuthBearerLoginModule required;",
             f"{of}.oauthbearer.sasl.server.callback.handler.class": f"{oauth}.OAuthBearerValidatorCallbackHandler",
-            # Sessions end with their token.
+            # Sessions end soon, and at the latest with their token: a new login shows that credentials were replaced.
+            f"{of}.scram-sha-512.connections.max.reauth.ms": "5000",
             f"{of}.oauthbearer.connections.max.reauth.ms": "3600000",
             "sasl.oauthbearer.jwks.endpoint.url": public_keys.as_uri(),
             "sasl.oauthbearer.expected.audience": AUDIENCE,

@@ -198,6 +198,22 @@ RULES = (
         ("tests/unit/kafka/test_settings.py::TestSecrets::test_errors",),
     ),
     BrokenRule(
+        "plaintext-password",
+        "A password or token is sent without TLS only if the resource allows it in so many words.",
+        "api/connection.py",
+        "            and self.sasl.mechanism.sends_secret\n",
+        "            and False\n",
+        ("tests/unit/api/test_validation.py::test_refuses_what_the_api_server_refuses",),
+    ),
+    BrokenRule(
+        "token-redirect",
+        "The credentials of an OAuth client are sent to no other address than its token endpoint.",
+        "kafka/oauth_tokens.py",
+        '"allow_redirects": False',
+        '"allow_redirects": True',
+        ("tests/unit/kafka/test_oauth_tokens.py::TestFailures::test_refused",),
+    ),
+    BrokenRule(
         "missing-right",
         "A missing permission in Kafka is reported as such, and not as an unreachable cluster.",
         "kafka/confluent.py",

@@ -6,6 +6,8 @@ import pytest
 from tests.kube.namespaces import Namespace
 from tests.kube.specs import CREDENTIALS, EVERYTHING, MOST_BYTES, NULLS, REFUSED, STRATEGIES
 
+SCRAM = {"mechanism": "SCRAM-SHA-512", "username": "u", "secretRef": {"name": "user"}}
+
 pytestmark = pytest.mark.apiserver
 
 
@@ -50,6 +52,27 @@ class TestRefusals:
         namespace.apply(kind, {})
         said = namespace.refused_change(kind, {"kafka": {"bootstrapServers": "other:9092"}})
         assert "spec.kafka: Invalid value: cannot be changed" in said
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"bootstrapServers": "other:9092"},
+            {"tls": {}},
+            {"sasl": None},
+            *({"sasl": SCRAM | more} for more in ({"username": "w"}, {"secretRef": {"name": "other"}})),
+            {"sasl": {**SCRAM, "username": None}},
+        ],
+    )
+    def test_other_credentials(self, namespace: Namespace, change: dict[str, Any]) -> None:
+        """Also together with the one field that may be set."""
+        kafka = {"bootstrapServers": "a:9092", "sasl": SCRAM}
+        namespace.apply("KafkaRebalance", {"kafka": kafka})
+        sasl = change.get("sasl", SCRAM)
+        allowed = {"sasl": {**sasl, "allowPlaintextCredentials": True} if sasl else None}
+        for changed in ({**kafka, **change}, {**kafka, **change, **allowed}):
+            assert "spec.kafka: Invalid value: cannot be" in namespace.refused_change(
+                "KafkaRebalance", {"kafka": changed}
+            )
 
 
 class TestTaken:
@@ -96,6 +119,15 @@ class TestTaken:
         found = namespace.get("kafkarebalances")["spec"]["kafka"]["sasl"]
         assert found["mechanism"] == spec["kafka"]["sasl"]["mechanism"]
         assert found["secretRef"] == spec["kafka"]["sasl"]["secretRef"]
+
+    def test_credentials_in_clear_text(self, namespace: Namespace) -> None:
+        """They can be allowed later, so that a resource from before the rule is served again; and not forbidden."""
+        kafka = {"bootstrapServers": "a:9092", "sasl": SCRAM}
+        namespace.apply("KafkaRebalance", {"kafka": kafka})
+        allowed = {"kafka": kafka | {"sasl": SCRAM | {"allowPlaintextCredentials": True}}}
+        namespace.apply("KafkaRebalance", allowed)
+        assert namespace.get("kafkarebalances")["spec"]["kafka"]["sasl"]["allowPlaintextCredentials"] is True
+        assert "cannot be changed" in namespace.refused_change("KafkaRebalance", {"kafka": kafka})
 
     @pytest.mark.parametrize("goals", MOST_BYTES)
     def test_the_most_bytes(self, namespace: Namespace, goals: dict[str, Any]) -> None:

@@ -185,6 +185,26 @@ def _require_encrypted_secrets(tls: Tls | None, sasl: Sasl | None) -> None:
         raise ValueError(_TLS)
 
 
+def _unchanged(path: str, *, required: bool) -> str:
+    new, old = f"self.{path}", f"oldSelf.{path}"
+    return f"{new} == {old}" if required else f"has({new}) == has({old}) && (!has({new}) || {new} == {old})"
+
+
+_ALLOWS_MORE = " && ".join(
+    [
+        "has(self.sasl) && has(oldSelf.sasl) && self.sasl.allowPlaintextCredentials",
+        _unchanged("bootstrapServers", required=False),
+        _unchanged("tls", required=False),
+        *(
+            _unchanged(f"sasl.{field.alias}", required=field.is_required())
+            for name, field in Sasl.model_fields.items()
+            if name != "allow_plaintext_credentials"
+        ),
+    ]
+)
+"""A resource from before the rule about credentials in clear text can be made valid without losing its run."""
+
+
 class Kafka(ApiModel):
     """The connection to one Kafka cluster."""
 
@@ -229,9 +249,9 @@ class KafkaSource(ApiModel):
                 _ONE_OF_TWO,
             ),
             rule(
-                "self == oldSelf || (has(self.connectionRef) && !has(oldSelf.connectionRef))",
+                f"self == oldSelf || (has(self.connectionRef) && !has(oldSelf.connectionRef)) || ({_ALLOWS_MORE})",
                 "cannot be changed: create a new resource for another cluster or other credentials; only an inline "
-                "connection can be replaced, by a connectionRef",
+                "connection can be replaced, by a connectionRef, and sasl.allowPlaintextCredentials can be set to true",
             ),
             _SECRETS_ENCRYPTED,
         )

@@ -23,7 +23,7 @@ def parse_login(jaas: str) -> tuple[str, dict[str, str]]:
     login = _LOGIN.fullmatch(jaas)
     if login is None:
         raise ValueError(
-            'sasl.jaas.config is not of the form MODULE required username="…" password="…"; (one login module, with '
+            'sasl.jaas.config is not of the form MODULE required OPTION="VALUE" …; (one login module, with '
             "the semicolon; only a backslash at the end of a line continues it on the next)"
         )
     options = {name: _unquoted(value) for name, value in _OPTION.findall(login["options"])}

@@ -6,18 +6,18 @@ they nor the client secret reach an error or a log line.
 
 from __future__ import annotations
 
-import base64
-import http.client
+import asyncio
 import json
 import logging
+import math
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
+
+import aiohttp
 
 from kafka_rebalance.errors import Permanent, RebalanceError, Transient
 from kafka_rebalance.kafka.settings import OAuthClient, trusting
@@ -66,7 +66,7 @@ class TokenSource:
         return None if self._valid(self._token) else self._failed
 
     def token(self) -> AccessToken:
-        """A valid token; may request one, which blocks for some seconds.
+        """A valid token; may request one, which blocks for some seconds: never in an event loop.
 
         Permanent("KafkaAuthenticationFailed") if the token endpoint refuses the client, Transient("TokenUnavailable")
         if it does not answer.
@@ -97,44 +97,27 @@ class TokenSource:
 
     def _requested(self, now: float) -> AccessToken:
         try:
-            answer = json.loads(self._post())
+            status, body = asyncio.run(_asked(self._client))
+        except TimeoutError as error:
+            raise self._unavailable(f"no answer in {_TIMEOUT_SECONDS:.0f} s") from error
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise self._unavailable(str(error) or type(error).__name__) from error
+        if status >= 500 or status in _TRY_LATER:
+            raise self._unavailable(f"HTTP status {status}")
+        if 300 <= status < 400:
+            raise self._refused(f"HTTP status {status}: redirects are not followed, name the final address")
+        if status != 200:
+            raise self._refused(f"HTTP status {status}{_explained(body)}")
+        try:
+            answer = json.loads(body)
             token = answer["access_token"]
             lifetime = float(answer.get("expires_in") or _DEFAULT_LIFETIME_SECONDS)
         except (ValueError, TypeError, LookupError, AttributeError):
             # Not chained: the answer may contain a token.
             raise self._refused("the answer is not JSON with an access_token") from None
-        if not isinstance(token, str) or not token.isascii() or not token.isprintable() or lifetime <= 0:
+        if not isinstance(token, str) or not token.isascii() or not token.isprintable() or not 0 < lifetime < math.inf:
             raise self._refused("the answer has no usable access_token")
         return AccessToken(token, now + _REFRESH_AT * lifetime, now + lifetime)
-
-    def _post(self) -> bytes:
-        """The body of the answer to one request of the client credentials grant."""
-        client = self._client
-        # RFC 6749, section 2.3.1: both are encoded first; spaces as %20, because some servers take + literally.
-        login = ":".join(quote(part, safe="") for part in (client.client_id, client.client_secret)).encode()
-        form = {"grant_type": "client_credentials", **({"scope": client.scope} if client.scope else {})}
-        headers = {"Authorization": f"Basic {base64.b64encode(login).decode()}", "Accept": "application/json"}
-        # Without redirects: the credentials are for this endpoint only.
-        opener = urllib.request.build_opener(
-            urllib.request.HTTPSHandler(context=trusting(client.ca_pem)), _NoRedirects()
-        )
-        try:
-            request = urllib.request.Request(client.token_endpoint, urlencode(form).encode(), headers)  # noqa: S310 - OAuthClient checks the scheme
-            with opener.open(request, timeout=_TIMEOUT_SECONDS) as answer:
-                body: bytes = answer.read(_LONGEST_ANSWER)
-                return body
-        except urllib.error.HTTPError as error:
-            with error:
-                raise self._status(error) from None
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            raise self._unavailable(str(getattr(error, "reason", error)) or type(error).__name__) from error
-
-    def _status(self, error: urllib.error.HTTPError) -> RebalanceError:
-        if error.code >= 500 or error.code in _TRY_LATER:
-            return self._unavailable(f"HTTP status {error.code}")
-        if error.code < 400:
-            return self._refused(f"HTTP status {error.code}: redirects are not followed, name the final address")
-        return self._refused(f"HTTP status {error.code}{_explained(error)}")
 
     def _refused(self, why: str) -> Permanent:
         return Permanent(
@@ -149,17 +132,32 @@ class TokenSource:
         )
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_arguments: Any) -> None:
-        return None
+async def _asked(client: OAuthClient) -> tuple[int, bytes]:
+    """Status and body of the answer to one request of the client credentials grant."""
+    # RFC 6749, section 2.3.1: both are encoded first; spaces as %20, because some servers take + literally.
+    login = aiohttp.encode_basic_auth(quote(client.client_id, safe=""), quote(client.client_secret, safe=""))
+    form = {"grant_type": "client_credentials", **({"scope": client.scope} if client.scope else {})}
+    headers = {"Authorization": login, "Accept": "application/json"}
+    # Without redirects: the credentials are for this endpoint only.
+    options: dict[str, Any] = {"data": form, "ssl": trusting(client.ca_pem), "allow_redirects": False}
+    async with (
+        aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_TIMEOUT_SECONDS), trust_env=True) as session,
+        session.post(client.token_endpoint, headers=headers, **options) as answer,
+    ):
+        body = b""
+        async for chunk in answer.content.iter_any():
+            body += chunk
+            if len(body) > _LONGEST_ANSWER:
+                raise ValueError("the answer is too long")
+        return answer.status, body
 
 
-def _explained(error: urllib.error.HTTPError) -> str:
+def _explained(body: bytes) -> str:
     """The error of RFC 6749, section 5.2; empty where the body has none."""
     try:
-        answer = json.loads(error.read(_LONGEST_ANSWER))
+        answer = json.loads(body)
         parts = [answer[name] for name in ("error", "error_description") if isinstance(answer.get(name), str)]
-    except (OSError, http.client.HTTPException, ValueError, AttributeError):
+    except (ValueError, AttributeError):
         return ""
     shown = "".join(character for character in ": ".join(parts) if character.isprintable())
     return f" ({shown[:300]})" if shown else ""

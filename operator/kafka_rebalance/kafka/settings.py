@@ -47,7 +47,8 @@ class OAuthClient:
             raise Permanent(Reason.KAFKA_SETTINGS_INVALID, "OAUTHBEARER requires a client id and a client secret")
         if not self.token_endpoint.startswith(("https://", "http://")):
             raise Permanent(Reason.KAFKA_SETTINGS_INVALID, "the token endpoint is not an https or http address")
-        trusting(self.ca_pem)
+        if self.ca_pem:
+            trusting(self.ca_pem)
 
     def redact(self, text: str) -> str:
         """``text`` without the client secret."""

@@ -25,7 +25,7 @@ class Brokers:
     """They accept one ``password``; ``connected`` are the open clients."""
 
     def __init__(self):
-        self.password, self.away, self.connected = "old", False, []
+        self.password, self.away, self.connected = "old", "", []
 
     def connect(self, settings):
         if settings.password == "":
@@ -53,7 +53,7 @@ class Client(KafkaInMemory):
 
     def _let_in(self):
         if self._of.away:
-            raise Transient("KafkaUnreachable", "no broker answered")
+            raise Transient(self._of.away, "no answer")
         if self._settings.password != self._of.password:
             raise Permanent("KafkaAuthenticationFailed", "refused the credentials")
 
@@ -172,10 +172,10 @@ class TestAdmin:
     async def test_brokers_that_are_away(self, mine):
         """A listener may have moved: another connection of the owner is used if it reaches them."""
         world = World(mine, replace(OLD, username="other"))
-        world.brokers.away = True
+        world.brokers.away = "KafkaUnreachable"
         await world.rounds(1)
         assert world.clients == [OLD]
-        world.brokers.away = False
+        world.brokers.away = ""
         assert (await world.rounds(1), world.clients) == ("served", [replace(OLD, username="other")])
 
     async def test_a_server_that_only_claims_the_id(self):
@@ -189,20 +189,21 @@ class TestAdmin:
         world.brokers.password = "new"
         assert (await world.rounds(3), world.clients) == ("KafkaAuthenticationFailed", [OLD])
 
-    async def test_a_certificate_that_has_run_out(self):
-        """Client libraries cannot tell it from brokers that are down: retry with the client's own Secret."""
+    @pytest.mark.parametrize("reason", ["KafkaUnreachable", "TokenUnavailable"])
+    async def test_a_certificate_that_has_run_out(self, reason):
+        """It cannot be told from brokers, or an OAuth server, that are down: retry with the client's own Secret."""
         world = World(NEW)
-        world.brokers.away = True
+        world.brokers.away = reason
         await world.rounds(1)
-        world.brokers.away, world.brokers.password = False, "new"
+        world.brokers.away, world.brokers.password = "", "new"
         assert (await world.rounds(1), world.clients) == ("served", [NEW])
 
     async def test_another_cluster_is_none(self):
         """A client is used only if it reaches the same cluster."""
         world = World(ELSEWHERE)
-        world.brokers.away = True
+        world.brokers.away = "KafkaUnreachable"
         await world.rounds(1)
-        world.brokers.away = False
+        world.brokers.away = ""
         assert (await world.rounds(1), world.clients) == ("served", [OLD])
 
 

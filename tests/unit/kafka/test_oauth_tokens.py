@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, unquote
 import pytest
 
 from kafka_rebalance.errors import Permanent, RebalanceError, Transient
+from kafka_rebalance.kafka import oauth_tokens
 from kafka_rebalance.kafka.oauth_tokens import TokenSource
 from kafka_rebalance.kafka.settings import OAuthClient
 
@@ -34,6 +35,10 @@ class Endpoint(ThreadingHTTPServer):
                 if endpoint.status == 302:
                     self.send_header("Location", "/elsewhere")
                 self.end_headers()
+                for _ in range(endpoint.drops):
+                    self.wfile.write(b" ")
+                    if endpoint.ended.wait(0.05):
+                        return
                 body = endpoint.body
                 self.wfile.write(body if isinstance(body, bytes) else json.dumps(body).encode())
 
@@ -43,6 +48,8 @@ class Endpoint(ThreadingHTTPServer):
                 pass
 
         super().__init__(("127.0.0.1", 0), Handler)
+        self.drops, self.ended = 0, threading.Event()
+        """How many bytes come before the body, one every 50 ms, until it has ended."""
         self.requests: list[tuple[dict[str, str], dict[str, list[str]]]] = []
         self.status, self.body = 200, {"access_token": TOKEN, "token_type": "Bearer", "expires_in": 100}
 
@@ -183,6 +190,8 @@ class TestFailures:
             (200, {"access_token": 5}, "no usable access_token"),
             (200, {"access_token": f"{TOKEN}\x01auth=other"}, "no usable access_token"),
             (200, {"access_token": TOKEN, "expires_in": -1}, "no usable access_token"),
+            (200, b'{"access_token": "x", "expires_in": 1e999}', "no usable access_token"),
+            (204, b"", "HTTP status 204"),
         ],
     )
     def test_refused(self, world: World, status: int, body: Any, said: str) -> None:
@@ -207,7 +216,19 @@ class TestFailures:
         world.endpoint.server_close()
         failed = world.failed()
         assert isinstance(failed, Transient)
-        assert (failed.reason, "refused" in failed.message) == ("TokenUnavailable", True)
+        assert (failed.reason, "Connect call failed" in failed.message) == ("TokenUnavailable", True)
+
+    def test_an_answer_that_does_not_end(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The time is limited as a whole, not for each part."""
+        monkeypatch.setattr(oauth_tokens, "_TIMEOUT_SECONDS", 0.3)
+        world.endpoint.drops = 10_000
+        failed = world.failed()
+        world.endpoint.ended.set()
+        assert (failed.reason, "no answer in" in failed.message) == ("TokenUnavailable", True)
+
+    def test_an_answer_without_bounds(self, world: World) -> None:
+        world.endpoint.body = b"x" * 3_000_000
+        assert "the answer is too long" in world.failed().message
 
     def test_an_address_that_cannot_be_used(self) -> None:
         with pytest.raises(Transient, match="No token from https://a:port/"):

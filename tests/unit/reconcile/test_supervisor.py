@@ -152,7 +152,9 @@ class TestConnecting:
 
         monkeypatch.setattr(Supervisor, "_settle", defect)
         supervisor, _ = unreachable_cluster()
-        await until(lambda: supervisor.failed_tasks == ("the task that connects the inline connections of namespace kafka",))
+        await until(
+            lambda: supervisor.failed_tasks == ("the task that connects the inline connections of namespace kafka",)
+        )
         await supervisor.stop()
 
     async def test_an_ordered_end_is_no_failure(self):

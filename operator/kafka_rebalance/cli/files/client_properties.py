@@ -17,7 +17,7 @@ from javaproperties import InvalidUEscapeError, KeyValue, parse
 
 from kafka_rebalance.api.connection import SaslMechanism
 from kafka_rebalance.kafka.jaas import parse_login
-from kafka_rebalance.kafka.settings import ConnectionSettings
+from kafka_rebalance.kafka.settings import ConnectionSettings, OAuthClient
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _TRUSTSTORE = "ssl.truststore"
@@ -40,9 +40,32 @@ _READ = {
     "ssl.enabled.protocols",
     "ssl.protocol",  # ignored: TLS 1.2 and 1.3 are supported
 }
+_OAUTH = "sasl.oauthbearer."
+_TOKEN_ENDPOINT = f"{_OAUTH}token.endpoint.url"
+_CLIENT_ID = f"{_OAUTH}client.credentials.client.id"
+_CLIENT_SECRET = f"{_OAUTH}client.credentials.client.secret"
+_SCOPE = f"{_OAUTH}scope"
+_LOGIN_HANDLER = "sasl.login.callback.handler.class"
+_LOGIN_HANDLERS = [
+    f"org.apache.kafka.common.security.oauthbearer.{package}OAuthBearerLoginCallbackHandler"
+    for package in ("", "secured.")  # the second until Kafka 3.9
+]
+_READ_WITH_TOKENS = {_LOGIN_HANDLER, _TOKEN_ENDPOINT, _CLIENT_ID, _CLIENT_SECRET, _SCOPE}
+_FOR_BROKERS = tuple(
+    f"{_OAUTH}{name}"
+    for name in (
+        "clock.skew.",
+        "expected.",
+        "header.urlencode",  # ignored: id and secret are always encoded, as RFC 6749 requires
+        "jwks.",
+        "jwt.validator.",
+        "scope.claim.",
+        "sub.claim.",
+    )
+)
+"""Properties by which brokers verify tokens; Kafka's own clients verify theirs before they use them."""
 _OF_OTHER_MECHANISMS = (
     "sasl.kerberos.",
-    "sasl.oauthbearer.",
     "sasl.login.connect.",
     "sasl.login.read.",
     "sasl.login.refresh.",
@@ -53,7 +76,6 @@ _TO_PEM = {
     _KEYSTORE: "'openssl pkcs12 -in STORE.p12 -nodes -out client.pem' writes certificate and key; of a JKS store "
     "'keytool -importkeystore -srckeystore STORE -destkeystore STORE.p12 -deststoretype PKCS12' first makes PKCS12",
 }
-_UNSUPPORTED = {"GSSAPI", "OAUTHBEARER"}
 _LOGIN_MODULES = {"PlainLoginModule", "ScramLoginModule"}
 
 _PEM = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----([A-Za-z0-9+/=\s]+)-----END \1-----")
@@ -83,8 +105,9 @@ def connection_settings(properties: Mapping[str, str], bootstrap_servers: str) -
     mechanism = _mechanism(properties) if authenticated else None
     ca = _authorities(properties) if encrypted else None
     certificate, key = _client_certificate(properties) if encrypted else (None, None)
-    _refuse_the_rest(properties, encrypted=encrypted, authenticated=authenticated)
-    username, password = _credentials(properties) if authenticated else (None, None)
+    with_tokens = mechanism is SaslMechanism.OAUTHBEARER
+    _refuse_the_rest(properties, encrypted=encrypted, authenticated=authenticated, with_tokens=with_tokens)
+    username, password = _credentials(properties) if authenticated and not with_tokens else (None, None)
     return ConnectionSettings(
         bootstrap_servers=bootstrap_servers,
         tls=encrypted,
@@ -94,18 +117,17 @@ def connection_settings(properties: Mapping[str, str], bootstrap_servers: str) -
         sasl_mechanism=mechanism,
         username=username,
         password=password,
+        oauth=_oauth_client(properties) if with_tokens else None,
     )
 
 
 def _mechanism(properties: Mapping[str, str]) -> SaslMechanism:
     mechanism = properties.get("sasl.mechanism")
-    if mechanism in list(SaslMechanism) and mechanism not in _UNSUPPORTED:
+    if mechanism in list(SaslMechanism):
         return SaslMechanism(mechanism)
-    unsupported = f"is {mechanism}" if mechanism in _UNSUPPORTED else "is unknown"
+    unsupported = "is GSSAPI" if mechanism == "GSSAPI" else "is unknown"
     said = unsupported if mechanism else "is not set, which means GSSAPI"
-    raise ValueError(
-        f"sasl.mechanism {said}; supported are {', '.join(m for m in SaslMechanism if m not in _UNSUPPORTED)}"
-    )
+    raise ValueError(f"sasl.mechanism {said}; supported are {', '.join(SaslMechanism)}")
 
 
 def _credentials(properties: Mapping[str, str]) -> tuple[str, str]:
@@ -126,6 +148,37 @@ def _credentials(properties: Mapping[str, str]) -> tuple[str, str]:
     if lacking := [name for name in ("username", "password") if not options.get(name)]:
         raise ValueError(f"sasl.jaas.config has no {' and no '.join(lacking)}")
     return options["username"], options["password"]
+
+
+def _oauth_client(properties: Mapping[str, str]) -> OAuthClient:
+    """The client of the OAuth server. Properties take precedence over the options of the login module, as in Kafka."""
+    if properties.get(_LOGIN_HANDLER) not in _LOGIN_HANDLERS:
+        raise ValueError(
+            f"{_LOGIN_HANDLER} is not {_LOGIN_HANDLERS[0]}, which requests tokens; others are not supported. Kafka's "
+            "default makes unsigned tokens"
+        )
+    endpoint = properties.get(_TOKEN_ENDPOINT, "")
+    if not endpoint.startswith(("https://", "http://")):
+        raise ValueError(f"{_TOKEN_ENDPOINT} must be the https address at which the OAuth server issues tokens")
+    module, options = parse_login(properties.get("sasl.jaas.config") or "")
+    if module != "OAuthBearerLoginModule":
+        raise ValueError("the login module in sasl.jaas.config is not OAuthBearerLoginModule, as OAUTHBEARER requires")
+    stores = {name: value for name, value in options.items() if name.startswith(f"{_TRUSTSTORE}.")}
+    if others := sorted(options.keys() - {"clientId", "clientSecret", "scope"} - (stores.keys() & _READ)):
+        raise ValueError(f"{others[0]} in sasl.jaas.config is not supported")
+    try:
+        ca = _authorities(stores)
+    except ValueError as error:
+        raise ValueError(f"sasl.jaas.config: {error}") from error
+    client_id = properties.get(_CLIENT_ID) or options.get("clientId")
+    client_secret = properties.get(_CLIENT_SECRET) or options.get("clientSecret")
+    if not (client_id and client_secret):
+        raise ValueError(
+            f"client id and secret are required: clientId and clientSecret in sasl.jaas.config, or {_CLIENT_ID} and "
+            f"{_CLIENT_SECRET}"
+        )
+    scope = properties.get(_SCOPE) or options.get("scope") or None
+    return OAuthClient(endpoint, client_id, client_secret, scope, ca)
 
 
 def _authorities(properties: Mapping[str, str]) -> str | None:
@@ -187,7 +240,7 @@ def _blocks(text: str, kind: str) -> list[str]:
     ]
 
 
-def _refuse_the_rest(properties: Mapping[str, str], *, encrypted: bool, authenticated: bool) -> None:
+def _refuse_the_rest(properties: Mapping[str, str], *, encrypted: bool, authenticated: bool, with_tokens: bool) -> None:
     """Refuse properties that affect security and are not supported."""
     if encrypted:
         if properties.get(_VERIFY_NAME, "https").lower() != "https":
@@ -195,11 +248,13 @@ def _refuse_the_rest(properties: Mapping[str, str], *, encrypted: bool, authenti
         versions = properties.get("ssl.enabled.protocols")
         if versions and "TLSv1.2" not in {version.strip() for version in versions.split(",")}:
             raise ValueError("ssl.enabled.protocols lacks TLSv1.2, which the client may use")
-    for name in sorted(name for name, value in properties.items() if value and name not in _READ):
+    read = _READ | _READ_WITH_TOKENS if with_tokens else _READ
+    ignored = (*_OF_OTHER_MECHANISMS, *(_FOR_BROKERS if with_tokens else (_OAUTH,)))
+    for name in sorted(name for name, value in properties.items() if value and name not in read):
         concerns_us = (
             name.startswith(("security.", "config.providers"))
             or (encrypted and name.startswith("ssl."))
-            or (authenticated and name.startswith("sasl.") and not name.startswith(_OF_OTHER_MECHANISMS))
+            or (authenticated and name.startswith("sasl.") and not name.startswith(ignored))
         )
         if concerns_us:
             raise ValueError(f"{name} is not supported, and it affects how connections are secured")

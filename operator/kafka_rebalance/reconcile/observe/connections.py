@@ -105,7 +105,7 @@ def _username(key: str | None, secret: _SecretText) -> str:
     if _JAAS not in secret.data:
         raise Transient(
             Reason.SECRET_NOT_FOUND,
-            f"{secret.name} has neither the key 'username' nor {_JAAS!r}: name the key in "
+            f"{secret.name} has no key 'username' and no key {_JAAS!r}: name the key in "
             "spec.kafka.sasl.secretRef.usernameKey, or set spec.kafka.sasl.username",
             retry_after=15,
         )

@@ -12,13 +12,18 @@ import kafka_rebalance.cli.commands.snapshot_command as command
 from kafka_rebalance.api.connection import SaslMechanism
 from kafka_rebalance.cli.files.client_properties import connection_settings, parse_properties
 from kafka_rebalance.cli.main import main
-from kafka_rebalance.kafka.settings import ConnectionSettings, kafka_python_config
+from kafka_rebalance.kafka.settings import ConnectionSettings, OAuthClient, kafka_python_config
 
 SERVERS = "kafka-0:9092"
 PASSWORD = "hunter2-hunter2"
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 SASL = "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-512\n"
+HANDLER = "sasl.login.callback.handler.class=org.apache.kafka.common.security.oauthbearer"
+ENDPOINT = "sasl.oauthbearer.token.endpoint.url=https://login.example.org/token\n"
+OAUTH = f"security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER\n{HANDLER}.OAuthBearerLoginCallbackHandler\n{ENDPOINT}"
+BEARER = "sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+CLIENT = f'{BEARER} clientId="operator" clientSecret="{PASSWORD}";\n'
 LOGIN = f'sasl.jaas.config={SCRAM} required username="operator" password="{PASSWORD}";\n'
 TLS = "security.protocol=SSL\n"
 
@@ -139,6 +144,68 @@ class TestCredentials:
         assert said in refusal(text)
 
 
+class TestTokens:
+    """OAUTHBEARER with client credentials, as Kafka's own tools have it."""
+
+    def test_of_the_login_module(self) -> None:
+        found = read(OAUTH + CLIENT.replace(";", ' scope="kafka";'))
+        assert found.oauth == OAuthClient("https://login.example.org/token", "operator", PASSWORD, "kafka")
+        assert (found.security_protocol, found.sasl_mechanism) == ("SASL_SSL", "OAUTHBEARER")
+
+    def test_the_handler_of_older_clients(self) -> None:
+        """Kafka moved it in 3.4; both names worked until 3.9."""
+        assert read(OAUTH.replace("oauthbearer.OAuthBearerLoginC", "oauthbearer.secured.OAuthBearerLoginC") + CLIENT)
+
+    def test_of_the_properties(self) -> None:
+        """Since Kafka 4.1; they take precedence."""
+        own = f"{BEARER} clientId=other clientSecret=other scope=other;\n"
+        own += "sasl.oauthbearer.client.credentials.client.id=operator\nsasl.oauthbearer.scope=kafka\n"
+        own += f"sasl.oauthbearer.client.credentials.client.secret={PASSWORD}\n"
+        assert read(OAUTH + own) == read(OAUTH + CLIENT.replace(";", ' scope="kafka";'))
+        assert read(OAUTH + own.replace("clientId=other clientSecret=other scope=other", "")) == read(OAUTH + own)
+
+    def test_the_ca_of_the_oauth_server(self, pem: Path) -> None:
+        """In the options of the login module; those outside are for the brokers."""
+        store = f'ssl.truststore.type="PEM" ssl.truststore.location="{pem}/cert.pem"'
+        found = read(OAUTH + CLIENT.replace(";", f" {store};"))
+        assert found.oauth is not None
+        assert (found.oauth.ca_pem, found.ca_pem) == (pem.joinpath("cert.pem").read_text(), None)
+
+    def test_what_brokers_verify_is_ignored(self) -> None:
+        for_brokers = "sasl.oauthbearer.expected.audience=kafka\nsasl.oauthbearer.clock.skew.seconds=3\n"
+        assert read(OAUTH + CLIENT + for_brokers) == read(OAUTH + CLIENT)
+
+    def test_other_mechanisms_ignore_it(self) -> None:
+        assert read(SASL + LOGIN + ENDPOINT + "sasl.oauthbearer.assertion.file=a\n") == read(SASL + LOGIN)
+
+    def test_the_secret_is_not_shown(self) -> None:
+        assert PASSWORD not in repr(read(OAUTH + CLIENT))
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            (OAUTH, "sasl.jaas.config is not of the form"),
+            (OAUTH + LOGIN, "is not OAuthBearerLoginModule"),
+            (f"{OAUTH}{BEARER} clientId=a;\n", "clientId and clientSecret in sasl.jaas.config, or"),
+            (f"{OAUTH}{BEARER} clientSecret={PASSWORD};\n", "clientId and clientSecret in sasl.jaas.config, or"),
+            (OAUTH + CLIENT.replace(";", " extension_logicalCluster=a;"), "extension_logicalCluster in sasl.jaas"),
+            (f"{OAUTH}{BEARER} unsecuredLoginStringClaim_sub=admin;\n", "unsecuredLoginStringClaim_sub in sasl.jaas"),
+            (OAUTH + CLIENT.replace(";", " ssl.protocol=TLSv1.1;"), "ssl.protocol in sasl.jaas.config"),
+            (OAUTH + CLIENT.replace(";", " ssl.truststore.location=a.jks;"), "sasl.jaas.config: ssl.truststore.type"),
+            (OAUTH + CLIENT.replace(";", " ssl.truststore.password=a;"), "ssl.truststore.password in sasl.jaas"),
+            (OAUTH.replace(ENDPOINT, "") + CLIENT, "sasl.oauthbearer.token.endpoint.url must be"),
+            (OAUTH.replace("https://", "file://") + CLIENT, "sasl.oauthbearer.token.endpoint.url must be"),
+            (OAUTH.replace(HANDLER, "a=") + CLIENT, "sasl.login.callback.handler.class is not org.apache"),
+            (OAUTH.replace(HANDLER, HANDLER + ".own") + CLIENT, "sasl.login.callback.handler.class is not org.apache"),
+            (f"{OAUTH}{CLIENT}sasl.oauthbearer.assertion.file=a\n", "sasl.oauthbearer.assertion.file is not"),
+            (f"{OAUTH}{CLIENT}sasl.oauthbearer.jwt.retriever.class=a\n", "sasl.oauthbearer.jwt.retriever.class is"),
+            (f"{OAUTH}{CLIENT}sasl.login.class=a.b.C\n", "sasl.login.class"),
+        ],
+    )
+    def test_refusals(self, text: str, said: str) -> None:
+        assert said in refusal(text)
+
+
 class TestCertificates:
     """PEM, in files or inline in the properties."""
 
@@ -213,7 +280,6 @@ class TestRefusals:
             (f"{TLS}ssl.engine.factory.class=a.b.C\n", "ssl.engine.factory.class"),
             ("security.protocol=SASL_SSL\n", "sasl.mechanism is not set, which means GSSAPI"),
             ("security.protocol=SASL_SSL\nsasl.mechanism=GSSAPI\n", "sasl.mechanism is GSSAPI"),
-            ("security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER\n", "sasl.mechanism is OAUTHBEARER"),
             (f"security.protocol=SASL_SSL\nsasl.mechanism={PASSWORD}\n", "sasl.mechanism is unknown"),
             (f"{SASL}{LOGIN}sasl.client.callback.handler.class=a.b.C\n", "sasl.client.callback.handler.class"),
             (f"{SASL}{LOGIN}sasl.login.class=a.b.C\n", "sasl.login.class"),
