@@ -118,6 +118,10 @@ class Reason(StrEnum):
     LEFT_IN_PLACE = "LeftInPlace", "deletionPolicy Revert leaves a completed step in place"
     ORIGINAL_BROKER_AWAY = "OriginalBrokerAway", "a broker of the original replicas is not live but may be restarting"
     PAUSED = "Paused", "no new step is started now"
+    THROTTLE_LIST_FULL = (
+        "ThrottleListFull",
+        "the throttled lists of the topic have no room for more replicas: Kafka limits their length",
+    )
     DISK_FULL = "DiskFull", "a broker has no disk space for the copy now"
     ORIGINAL_BROKER_GONE = "OriginalBrokerGone", "the broker of an original replica is not live: it cannot be restored"
     PREFERRED_LEADER_GONE = "PreferredLeaderGone", "the replicas are restored but their preferred leader is not live"

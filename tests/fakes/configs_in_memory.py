@@ -1,7 +1,11 @@
 """Throttle configs with the recorded behaviour of brokers, which other tools may change too, and a ledger store."""
 
+from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, RATE_NAMES
 from kafka_rebalance.kafka.ports import ConfigOp, ConfigSource, ConfigValue
+
+LONGEST_BYTES = 32_767
+RECORDS_BYTES = 8 * 2**20
 
 
 class Records:
@@ -50,7 +54,13 @@ class Configs:
         return {b: {n: self._read((b, n), ConfigSource.DYNAMIC_BROKER, None) for n in names} for b in there}
 
     async def alter_topic_configs(self, changes):
+        """One string above 32,767 bytes, and the broker drops the connection; 8 MiB of records fail as a whole."""
         self._count()
+        if any(len(change.value) > LONGEST_BYTES for wanted in changes.values() for change in wanted):
+            raise Transient("KafkaUnreachable", "Broker transport failure")
+        lists = [(topic, change) for topic, wanted in changes.items() for change in wanted]
+        if sum(len(self.values.get((topic, c.name), "")) + len(c.value) for topic, c in lists) > RECORDS_BYTES:
+            return dict.fromkeys(changes, "UNKNOWN")
         return {topic: self._apply(topic, operations) for topic, operations in changes.items()}
 
     async def alter_broker_configs(self, changes):
@@ -94,7 +104,10 @@ class Configs:
             elif change.op is ConfigOp.APPEND and "*" in now:
                 return "INVALID_CONFIG"
             elif change.op is ConfigOp.APPEND:
-                self.values[key] = ",".join([*now, *(item for item in mine if item not in now)])
+                longer = ",".join([*now, *(item for item in mine if item not in now)])
+                if len(longer) > LONGEST_BYTES:
+                    return "INVALID_CONFIG"
+                self.values[key] = longer
             else:
                 self.values[key] = ",".join(item for item in now if item not in mine)
         return None

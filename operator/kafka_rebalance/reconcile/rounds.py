@@ -197,9 +197,11 @@ class Rounds:
                 rebalance.assessment = replace(rebalance.assessment, replanning=replanning)
                 self._judge(rebalance, direction_of(rebalance), look.observation, look.changes)
         free, on_disk, ruling = self._observer.free_bytes, self._observer.replica_bytes, self.throttle.ruling
-        orders = orders_for(running, look.observation.cluster, ruling, free, on_disk)
+        lists = self.throttle.list_budget
+        orders = orders_for(running, look.observation.cluster, ruling, free, on_disk, lists)
         for rebalance in running:
-            rebalance.assessment = replace(rebalance.assessment, no_room=orders[rebalance.uid].no_room)
+            found = orders[rebalance.uid]
+            rebalance.assessment = replace(rebalance.assessment, no_room=found.no_room, list_full=found.list_full)
         return orders
 
     def _judge(self, rebalance: Rebalance, direction: Direction | None, seen: Observation, changes: Changes) -> None:
@@ -267,8 +269,9 @@ class Rounds:
         submitted = {uid: order.alters for uid, order in orders.items()}
         extended = await self.throttle.apply_claims(opened, cluster, submitted)
         for rebalance in opened:
-            throttle = extended.findings[rebalance.uid]
-            rebalance.assessment = replace(rebalance.assessment, throttle=throttle)
+            throttle, full = extended.findings[rebalance.uid], rebalance.assessment.list_full
+            full |= extended.left_out & submitted.get(rebalance.uid, {}).keys()
+            rebalance.assessment = replace(rebalance.assessment, throttle=throttle, list_full=full)
         return extended.uncovered
 
     async def _limit_others(self, info: ClusterInfo) -> None:

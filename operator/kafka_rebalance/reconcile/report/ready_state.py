@@ -6,6 +6,7 @@ from kafka_rebalance.api.conditions import ConditionType, ReadySummary
 from kafka_rebalance.api.rebalance_states import summary_of
 from kafka_rebalance.api.resource_status import ResourceStatus
 from kafka_rebalance.errors import RebalanceError, Transient
+from kafka_rebalance.execution.list_budget import MOST_BYTES
 from kafka_rebalance.execution.partition_status import Direction, MovePhase
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.reasons import Reason
@@ -16,6 +17,10 @@ from kafka_rebalance.reconcile.state.assessment import Assessment, Replanning, R
 from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 from kafka_rebalance.units import format_bytes
+
+_LIST_FULL = (
+    f"the lists of throttled replicas of its topic hold at most {MOST_BYTES} bytes; it starts when listed ones arrive"
+)
 
 
 def ready_of(rebalance: RebalanceView, problem: RebalanceError | None) -> tuple[ReadySummary, str, str]:
@@ -75,6 +80,7 @@ def waiting_summary(assessment: Assessment) -> str:
     reasons = [(s.reason, tp, s.message) for tp, s in waiting if s.reason not in {"", Reason.PAUSED}]
     full = sorted(assessment.no_room.items())
     reasons += [(Reason.DISK_FULL, tp, f"broker {broker} has no room for it") for tp, broker in full]
+    reasons += [(Reason.THROTTLE_LIST_FULL, tp, _LIST_FULL) for tp in sorted(assessment.list_full)]
     counts = Counter(reason for reason, _, _ in reasons)
     examples: dict[str, str] = {}
     for reason, tp, message in reasons:

@@ -117,7 +117,9 @@ def _throttle_condition(throttle: ThrottleFindings, put: Callable[[ConditionType
         bound = f"; on some brokers less, by {throttle.bound_by}" if throttle.bound_by else ""
         relieved = f"; {throttle.relieved} partitions only where they arrive: a replica is out of the ISR"
         relieved = relieved if throttle.relieved else ""
-        text = f"{_rates(throttle)} from {throttle.source}{bound}{relieved}"
+        left_out = f"; {throttle.left_out} partitions not at both ends: the lists of throttled replicas are full"
+        left_out = left_out if throttle.left_out else ""
+        text = f"{_rates(throttle)} from {throttle.source}{bound}{relieved}{left_out}"
         put(ConditionType.THROTTLE_APPLIED, True, Reason.APPLIED, text)
     else:
         put(ConditionType.THROTTLE_APPLIED, False, Reason.PENDING, "no replica is being copied yet")

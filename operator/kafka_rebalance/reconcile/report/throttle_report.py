@@ -9,6 +9,7 @@ from kafka_rebalance.api.conditions import ReadySummary, summarise
 from kafka_rebalance.api.resource_status import Condition
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.errors import RebalanceError, Transient
+from kafka_rebalance.execution.list_budget import MOST_BYTES
 from kafka_rebalance.execution.reassignment_throttle import Rates
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reasons import Reason
@@ -44,7 +45,8 @@ class ThrottleView:
 
     ``replicas``: throttled replicas; ``foreign``: partitions that other tools reassign; ``reverts``: how often somebody
     undid the throttle. ``refused``: brokers whose replication throttle is below the rate asked for, with both values;
-    ``contested``: who may keep undoing the throttle; ``trouble``: what could not be read or written lately;
+    ``contested``: who may keep undoing the throttle; ``unlisted``: reassignments of other tools for which a list of
+    throttled replicas has no room; ``trouble``: what could not be read or written lately;
     ``ceilings``: lower rates that somebody set and that are kept.
     """
 
@@ -54,6 +56,7 @@ class ThrottleView:
     reverts: int = 0
     refused: str = ""
     contested: str = ""
+    unlisted: str = ""
     trouble: str = ""
     ceilings: str = ""
 
@@ -135,6 +138,10 @@ def _state_of_the_ruling(spec: throttle_resource.KafkaReassignmentThrottleSpec, 
         return ReadySummary.STUCK, Reason.REPLICATION_THROTTLE_LOWER, text
     if view.contested:
         return ReadySummary.STUCK, Reason.CONTESTED, _sentences(view.contested, view.ceilings, view.trouble)
+    if view.unlisted:
+        full = f"the lists of throttled replicas hold at most {MOST_BYTES} bytes per topic and side"
+        text = _sentences(view.unlisted, f"{full}; more are listed as listed ones arrive", view.ceilings, view.trouble)
+        return ReadySummary.IN_PROGRESS, Reason.THROTTLE_LIST_FULL, text
     if view.trouble:
         return ReadySummary.IN_PROGRESS, Reason.PENDING, _sentences(view.trouble, view.ceilings)
     if not (view.rows or view.replicas or view.foreign):

@@ -121,9 +121,10 @@ class ThrottleFindings:
     """The throttle of a rebalance: wanted rates and their source, on how many brokers they are set, what is wrong.
 
     ``brokers_pending``: live brokers that have not accepted their rate yet. ``bound_by``: whose lower rate binds on
-    some brokers. ``relieved``: partitions that are throttled at their destinations only. ``refused``: brokers with a
-    replication throttle below the wanted rate. ``trouble``: what could not be written. ``problem``: why nothing can be
-    throttled.
+    some brokers. ``relieved``: partitions that are throttled at their destinations only. ``left_out``: partitions in
+    flight that are not throttled, or only there, because a list of throttled replicas has no room. ``refused``: brokers
+    with a replication throttle below the wanted rate. ``trouble``: what could not be written. ``problem``: why nothing
+    can be throttled.
     """
 
     rates: ClusterRates = field(default_factory=ClusterRates)
@@ -132,6 +133,7 @@ class ThrottleFindings:
     brokers: int = 0
     brokers_pending: int = 0
     relieved: int = 0
+    left_out: int = 0
     trouble: str = ""
     refused: str = ""
     problem: RebalanceError | None = None
@@ -150,7 +152,7 @@ class Assessment:
     """All of it. ``run``: the open run that it is about.
 
     ``sent``: partitions for which the last round has sent an order. ``no_room``: partitions held back by nothing but
-    the disk of the broker named.
+    the disk of the broker named; ``list_full``: by nothing but a list of throttled replicas without room for them.
     """
 
     run: LoadedRun | None = None
@@ -162,6 +164,7 @@ class Assessment:
     judgement: Judgement = field(default_factory=Judgement)
     sent: frozenset[TopicPartition] = frozenset()
     no_room: Mapping[TopicPartition, BrokerId] = field(default_factory=dict)
+    list_full: frozenset[TopicPartition] = frozenset()
     advance: Advance = Advance()
     throttle: ThrottleFindings = field(default_factory=ThrottleFindings)
     drain: Drain | None = None
@@ -179,7 +182,8 @@ class Assessment:
         if run is self.run:
             return self
         teardown = replace(self.teardown, barrier=None)
-        kept = replace(self, run=run, replanning=None, teardown=teardown, step_block=None, sent=frozenset())
+        none = frozenset[TopicPartition]()
+        kept = replace(self, run=run, replanning=None, teardown=teardown, step_block=None, sent=none, list_full=none)
         if run is not None:
             return replace(kept, judgement=Judgement(), no_room={}, advance=Advance(), drain=None)
         return replace(

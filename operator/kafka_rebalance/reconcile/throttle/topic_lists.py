@@ -1,6 +1,7 @@
 """The lists of throttled replicas of the topics: appends our entries, reads them back, takes them out again.
 
-``execution.list_state`` decides what a reading means. Entries of others stay. The ledger is saved before each append.
+``execution.list_state`` decides what a reading means, ``execution.list_budget`` how many entries fit. Entries of others
+stay. The ledger is saved before each append.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from kafka_rebalance.execution.ledger import (
     Before,
@@ -23,6 +24,7 @@ from kafka_rebalance.execution.ledger import (
     with_entries,
     with_list,
 )
+from kafka_rebalance.execution.list_budget import LONGEST_BYTES, ListKey, StoredList, batches, longest_part
 from kafka_rebalance.execution.list_state import WILDCARD, ListState
 from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, Entries
 from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, ConfigSource, ConfigValue, KafkaAdmin
@@ -31,10 +33,26 @@ from kafka_rebalance.reconcile.throttle.reverts import Reverts
 
 log = logging.getLogger(__name__)
 
-ListKey = tuple[str, str]
-"""Topic and config name."""
 Changes = dict[str, list[ConfigChange]]
 _DELETED_AFTER_READINGS = 5
+_FRESH_SECONDS = 1.0
+"""How old the reading may be that an append is measured by; it is the pause between two readings of what is listed."""
+_KNOWN_SECONDS = 5.0
+"""How old the reading may be that new copies are chosen by. After that, a full list is tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """The lists of one topic, and when they were read."""
+
+    at: float
+    values: Mapping[str, ConfigValue]
+    stored: Mapping[str, StoredList]
+
+    @classmethod
+    def of(cls, at: float, values: Mapping[str, ConfigValue]) -> _Reading:
+        """This reading."""
+        return cls(at, values, {name: StoredList.of(read.value) for name, read in values.items()})
 
 
 class TopicLists:
@@ -46,6 +64,7 @@ class TopicLists:
         self._reverts = reverts
         self._monotonic = monotonic
         self._states: dict[ListKey, ListState] = {}
+        self._readings: dict[str, _Reading] = {}
         self._absent: Counter[str] = Counter()
         """How many readings in a row did not show a topic that is to be restored."""
 
@@ -53,12 +72,30 @@ class TopicLists:
         """Whether the entry is listed."""
         return entry in self._state((topic, name)).listed
 
-    async def ledger_to_append(self, ledger: Ledger, entries: Entries) -> Ledger:
-        """The ledger that covers these entries too."""
+    @property
+    def stored(self) -> dict[ListKey, StoredList]:
+        """The lists that were read lately."""
+        now = self._monotonic()
+        return {
+            (topic, name): found
+            for topic, reading in self._readings.items()
+            if now - reading.at <= _KNOWN_SECONDS
+            for name, found in reading.stored.items()
+        }
+
+    async def read_first(self, entries: Entries) -> None:
+        """Read the lists that entries may be added to: those not read a moment ago, and those not on record yet."""
+        now, recorded = self._monotonic(), self._cache.ledger.topics
+        fresh = {topic for topic, reading in self._readings.items() if now - reading.at <= _FRESH_SECONDS}
+        new = [t for t, lists in entries.items() if t not in fresh or not set(lists) <= set(recorded.get(t, {}))]
+        await self._read(new)
+
+    def ledger_to_append(self, ledger: Ledger, entries: Entries) -> Ledger:
+        """The ledger that covers these entries too. Their lists were read before."""
         if covers_entries(ledger, entries):
             return ledger
         new = [topic for topic, lists in entries.items() if not set(lists) <= set(ledger.topics.get(topic, {}))]
-        found = await self._read(new)
+        found = {topic: self._readings[topic].values for topic in new if topic in self._readings}
         before = {topic: originals(lists, ConfigSource.DYNAMIC_TOPIC) for topic, lists in found.items()}
         return with_entries(ledger, entries, before)
 
@@ -87,12 +124,16 @@ class TopicLists:
     async def subtract(self, keep: Entries) -> None:
         """Take out what is no longer wanted, from the lists of topics that still have wanted entries."""
         stale = stale_entries(self._cache.ledger, keep)
-        still_used = {t: lists for t, lists in stale.items() if any(keep.get(t, {}).values())}
+        still_used = {
+            topic: {name: longest_part(items) for name, items in lists.items()}
+            for topic, lists in stale.items()
+            if any(keep.get(topic, {}).values())
+        }
         changes = {
             topic: [_change(name, ConfigOp.SUBTRACT, items) for name, items in lists.items()]
             for topic, lists in still_used.items()
         }
-        answers = await self._admin.alter_topic_configs(changes) if changes else {}
+        answers = await self._send(changes)
         done = {topic: still_used[topic] for topic in changes if answers.get(topic, "no answer") is None}
         for topic, lists in done.items():
             for name, items in lists.items():
@@ -131,11 +172,32 @@ class TopicLists:
         return self._states.get(key, ListState())
 
     async def _read(self, topics: Collection[str]) -> Mapping[str, Mapping[str, ConfigValue]]:
-        return await self._admin.topic_configs(topics, LIST_NAMES) if topics else {}
+        if not topics:
+            return {}
+        now = self._monotonic()
+        found = await self._admin.topic_configs(topics, LIST_NAMES)
+        self._readings = {t: r for t, r in self._readings.items() if t not in topics and now - r.at <= _KNOWN_SECONDS}
+        self._readings |= {topic: _Reading.of(now, values) for topic, values in found.items()}
+        return found
+
+    async def _send(self, changes: Changes) -> dict[str, str | None]:
+        """Alter the lists, in requests that the controller can write: it writes each list as a whole."""
+        stored = self.stored
+        sizes = {
+            topic: sum(
+                len(change.value) + (found.length if (found := stored.get((topic, change.name))) else LONGEST_BYTES)
+                for change in wanted
+            )
+            for topic, wanted in changes.items()
+        }
+        answers: dict[str, str | None] = {}
+        for batch in batches(sizes):
+            answers |= await self._admin.alter_topic_configs({topic: changes[topic] for topic in batch})
+        return answers
 
     async def _alter(self, changes: Changes, done: str) -> list[str]:
         """Send these changes; the topics whose changes were accepted."""
-        answers = await self._admin.alter_topic_configs(changes) if changes else {}
+        answers = await self._send(changes)
         accepted = []
         for topic in changes:
             problem = answers.get(topic, "no answer")
@@ -175,7 +237,7 @@ class TopicLists:
             if left is None:
                 changes.append(ConfigChange(name, ConfigOp.DELETE))
             elif gone := split(listed) - split(left):
-                changes.append(_change(name, ConfigOp.SUBTRACT, gone))
+                changes.append(_change(name, ConfigOp.SUBTRACT, longest_part(gone)))
         return changes
 
 
