@@ -57,6 +57,7 @@ class Reason(StrEnum):
     CONFLICTED = "Conflicted", "an older KafkaReassignmentThrottle of the same cluster is in force instead"
     NOTHING_TO_THROTTLE = "NothingToThrottle", "nothing is being reassigned, so no broker has a rate of ours"
     REPLICATION_THROTTLE_LOWER = "ReplicationThrottleLower", "a rate exceeds the replication throttle of a broker"
+    THROTTLE_NOT_ALLOWED = "ThrottleNotAllowed", "brokers do not let the operator set a throttle, so no copy starts"
     CONTESTED = "Contested", "the throttle is reverted repeatedly by another actor; the message names likely ones"
     THROTTLE_LEDGER_DAMAGED = "ThrottleLedgerDamaged", "the record of what to restore is unreadable; nothing is guessed"
     RESTORING = "Restoring", "the resource is being deleted and its changes in Kafka are being restored"
@@ -118,10 +119,7 @@ class Reason(StrEnum):
     LEFT_IN_PLACE = "LeftInPlace", "deletionPolicy Revert leaves a completed step in place"
     ORIGINAL_BROKER_AWAY = "OriginalBrokerAway", "a broker of the original replicas is not live but may be restarting"
     PAUSED = "Paused", "no new step is started now"
-    THROTTLE_LIST_FULL = (
-        "ThrottleListFull",
-        "the throttled lists of the topic have no room for more replicas: Kafka limits their length",
-    )
+    THROTTLE_LIST_FULL = "ThrottleListFull", "Kafka limits the length of a topic's throttled lists, and one is full"
     DISK_FULL = "DiskFull", "a broker has no disk space for the copy now"
     ORIGINAL_BROKER_GONE = "OriginalBrokerGone", "the broker of an original replica is not live: it cannot be restored"
     PREFERRED_LEADER_GONE = "PreferredLeaderGone", "the replicas are restored but their preferred leader is not live"

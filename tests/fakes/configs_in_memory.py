@@ -32,7 +32,7 @@ class Configs:
     """Dynamic configs by topic or broker and name; ``files`` are those from the brokers' files.
 
     ``calls_left``: the process is killed after this many calls, of which the last is still executed. ``silent`` brokers
-    do not answer, ``refusing`` ones answer with an error. ``asked``: the brokers of each call, in order. ``late``:
+    do not answer, ``refusing`` ones answer with ``refusal``. ``asked``: the brokers of each call, in order. ``late``:
     stale values to return for these keys.
     """
 
@@ -41,6 +41,7 @@ class Configs:
         self.files = dict(files or {})
         self.calls_left = None
         self.silent, self.refusing, self.late = set(), set(), {}
+        self.refusal = "_TIMED_OUT"
         self.asked = []
 
     async def topic_configs(self, topics, names):
@@ -66,8 +67,8 @@ class Configs:
     async def alter_broker_configs(self, changes):
         self._count()
         self.asked.append(tuple(changes))
-        deaf = self.silent | self.refusing
-        return {b: "_TIMED_OUT" if b in deaf else self._apply(b, ops) for b, ops in changes.items()}
+        answers = dict.fromkeys(self.silent, "_TIMED_OUT") | dict.fromkeys(self.refusing, self.refusal)
+        return {b: answers[b] if b in answers else self._apply(b, ops) for b, ops in changes.items()}
 
     def rates(self, broker):
         """Both rates of the broker, leader first."""

@@ -13,6 +13,7 @@ from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import at_rest, going_back
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.decide.replanning import already_done, wants_plan
+from kafka_rebalance.reconcile.report.throttle_report import NOT_ALLOWED_ADVICE, REFUSED_ADVICE
 from kafka_rebalance.reconcile.state.assessment import Assessment, Replanning, RollbackBarrier
 from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
@@ -38,11 +39,12 @@ def ready_of(rebalance: RebalanceView, problem: RebalanceError | None) -> tuple[
     if throttle.problem is not None:
         return _problem(throttle.problem.reason, throttle.problem.message)
     if throttle.refused and not desired.deleting:
-        then = "; no new copy starts there: lower the rate, or raise that throttle"
-        return _problem(Reason.REPLICATION_THROTTLE_LOWER, throttle.refused + then)
+        return _problem(Reason.REPLICATION_THROTTLE_LOWER, f"{throttle.refused}; {REFUSED_ADVICE}")
+    if throttle.not_allowed and not desired.deleting:
+        return _problem(Reason.THROTTLE_NOT_ALLOWED, f"{throttle.not_allowed}; {NOT_ALLOWED_ADVICE}")
     if advance.stalled:
         return _problem(Reason.STALLED, advance.stalled)
-    waits = waiting_summary(assessment) or throttle.refused or throttle.trouble
+    waits = waiting_summary(assessment) or throttle.refused or throttle.not_allowed or throttle.trouble
     if desired.deleting:
         return _state_of_teardown(rebalance, waits)
     if assessment.replanning is not None:

@@ -123,8 +123,8 @@ class ThrottleFindings:
     ``brokers_pending``: live brokers that have not accepted their rate yet. ``bound_by``: whose lower rate binds on
     some brokers. ``relieved``: partitions that are throttled at their destinations only. ``left_out``: partitions in
     flight that are not throttled, or only there, because a list of throttled replicas has no room. ``refused``: brokers
-    with a replication throttle below the wanted rate. ``trouble``: what could not be written. ``problem``: why nothing
-    can be throttled.
+    with a replication throttle below the wanted rate. ``not_allowed``: brokers that do not let us set a rate.
+    ``trouble``: what could not be written. ``problem``: why nothing can be throttled.
     """
 
     rates: ClusterRates = field(default_factory=ClusterRates)
@@ -136,6 +136,7 @@ class ThrottleFindings:
     left_out: int = 0
     trouble: str = ""
     refused: str = ""
+    not_allowed: str = ""
     problem: RebalanceError | None = None
 
 

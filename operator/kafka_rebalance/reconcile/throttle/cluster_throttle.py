@@ -191,6 +191,7 @@ class ClusterThrottle:
                 relieved=claims.relieved.get(rebalance.uid, 0),
                 left_out=self._left_out(rebalance, cluster),
                 refused=self._keeper.refusals(brokers),
+                not_allowed="" if wanted.rates.unlimited else self._keeper.not_allowed(brokers),
                 trouble=self._keeper.trouble or self._keeper.contested,
             )
         return ThrottleRound(uncovered, self._keeper.left_out.partitions, found)
@@ -258,6 +259,7 @@ class ClusterThrottle:
             foreign=len(self.foreign),
             reverts=self._keeper.reverts,
             refused=self._keeper.refusals(),
+            not_allowed=self._keeper.not_allowed(),
             contested=self._keeper.contested,
             unlisted=self._unlisted(),
             trouble=self._keeper.trouble or self._others.unreadable,

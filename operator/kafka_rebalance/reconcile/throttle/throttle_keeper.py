@@ -28,6 +28,7 @@ from kafka_rebalance.execution.reassignment_throttle import (
     WantedThrottle,
     broker_of,
     combine,
+    refusals_told,
 )
 from kafka_rebalance.kafka.ports import KafkaAdmin
 from kafka_rebalance.kube.store import LedgerStore
@@ -204,12 +205,18 @@ class ThrottleKeeper:
 
     def refusals(self, brokers: Collection[BrokerId] | None = None) -> str:
         """KIP-542's configuration errors, on these brokers or on all; empty where there are none."""
-        found = [
-            f"broker {broker}: {target.refused} of its {name}"
-            for (broker, name), target in self._rates.refusals().items()
-            if brokers is None or broker in brokers
-        ]
-        return _some(found)
+        found = self._rates.refusals()
+        return _some(refusals_told({key: row for key, row in found.items() if brokers is None or key[0] in brokers}))
+
+    def not_allowed(self, brokers: Collection[BrokerId] | None = None) -> str:
+        """Which of the brokers, or of all, do not let us set a rate; empty: all do."""
+        answers = self._rates.not_allowed()
+        found = {b: answer for b, answer in answers.items() if brokers is None or b in brokers}
+        if not found:
+            return ""
+        some = ", ".join(str(broker) for broker in list(found)[:_NAMED])
+        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        return f"broker {some}{more} does not allow to set a throttle rate ({next(iter(found.values()))})"
 
     def _to_list(self) -> Entries:
         """The wanted entries on brokers whose side has a rate."""
