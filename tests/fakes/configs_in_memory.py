@@ -33,7 +33,7 @@ class Configs:
 
     ``calls_left``: the process is killed after this many calls, of which the last is still executed. ``silent`` brokers
     do not answer, ``refusing`` ones answer with ``refusal``. ``asked``: the brokers of each call, in order. ``late``:
-    stale values to return for these keys.
+    stale values to return for these keys. A ``hung`` controller answers no change; ``resume`` carries them out.
     """
 
     def __init__(self, before=None, files=None):
@@ -42,6 +42,7 @@ class Configs:
         self.calls_left = None
         self.silent, self.refusing, self.late = set(), set(), {}
         self.refusal = "_TIMED_OUT"
+        self.hung, self.pending = False, []
         self.asked = []
 
     async def topic_configs(self, topics, names):
@@ -59,6 +60,9 @@ class Configs:
         self._count()
         if any(len(change.value) > LONGEST_BYTES for wanted in changes.values() for change in wanted):
             raise Transient("KafkaUnreachable", "Broker transport failure")
+        if self.hung:
+            self.pending.append(changes)
+            raise Transient("KafkaUnreachable", "_TIMED_OUT")
         lists = [(topic, change) for topic, wanted in changes.items() for change in wanted]
         if sum(len(self.values.get((topic, c.name), "")) + len(c.value) for topic, c in lists) > RECORDS_BYTES:
             return dict.fromkeys(changes, "UNKNOWN")
@@ -69,6 +73,13 @@ class Configs:
         self.asked.append(tuple(changes))
         answers = dict.fromkeys(self.silent, "_TIMED_OUT") | dict.fromkeys(self.refusing, self.refusal)
         return {b: answers[b] if b in answers else self._apply(b, ops) for b, ops in changes.items()}
+
+    def resume(self):
+        """The controller carries out what it was sent while it hung, in order."""
+        self.hung = False
+        for topic, operations in [item for changes in self.pending for item in changes.items()]:
+            self._apply(topic, operations)
+        self.pending = []
 
     def rates(self, broker):
         """Both rates of the broker, leader first."""

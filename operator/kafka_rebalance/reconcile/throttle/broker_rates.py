@@ -15,6 +15,7 @@ from kafka_rebalance.execution.rate_state import (
     RateAction,
     RateRead,
     RateState,
+    RateUnread,
     RateWritten,
     Transition,
     row_to_write,
@@ -194,7 +195,7 @@ class BrokerRates:
     def _state(self, key: RateKey) -> RateState:
         return self._states.get(key) or RateState(self._started_at)
 
-    def _next(self, key: RateKey, event: RateWritten | RateRead) -> Transition:
+    def _next(self, key: RateKey, event: RateWritten | RateUnread | RateRead) -> Transition:
         found = transition(self._state(key), event, self._monotonic())
         self._states[key] = found.state
         return found
@@ -238,6 +239,8 @@ class BrokerRates:
         found = await self._admin.broker_configs(brokers, RATE_NAMES) if brokers else {}
         for broker in brokers:
             self._note_answer(broker, None if broker in found else "throttle rate not read yet: no answer")
+            for name in RATE_NAMES if broker not in found else ():
+                self._next((broker, name), RateUnread())
         return {broker: values for broker, values in found.items() if broker in brokers}
 
     async def _alter(self, changes: Changes, *, restoring: bool) -> None:
@@ -248,7 +251,8 @@ class BrokerRates:
             self._note_answer(broker, None if problem is None else what)
             self._not_allowed.pop(broker, None)
             if problem is not None and any(code in problem for code in _NOT_ALLOWED):
-                self._not_allowed[broker] = problem
+                self._not_allowed[broker] = problem  # nothing was written, and nothing will be
+                continue
             for change in sent:
                 rate = None if restoring else int(change.value)
                 self._next((broker, change.name), RateWritten(rate, accepted=problem is None))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from kafka_rebalance.execution.ledger import (
@@ -26,6 +26,7 @@ from kafka_rebalance.execution.ledger import (
 )
 from kafka_rebalance.execution.list_budget import LONGEST_BYTES, ListKey, StoredList, batches, longest_part
 from kafka_rebalance.execution.list_state import WILDCARD, ListState
+from kafka_rebalance.execution.rate_state import LATE_SECONDS
 from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, Entries
 from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, ConfigSource, ConfigValue, KafkaAdmin
 from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache, originals
@@ -65,6 +66,11 @@ class TopicLists:
         self._monotonic = monotonic
         self._states: dict[ListKey, ListState] = {}
         self._readings: dict[str, _Reading] = {}
+        self._started_at = monotonic()
+        self._unanswered_at: dict[str, float] = {}
+        """When a change of a topic's lists last got no answer. Without an entry the start of the process counts."""
+        self._restored: set[str] = set()
+        """Topics whose restoring change was accepted after that."""
         self._absent: Counter[str] = Counter()
         """How many readings in a row did not show a topic that is to be restored."""
 
@@ -110,7 +116,10 @@ class TopicLists:
                     self._states[topic, name] = replace(state, listed=items)  # the wildcard covers them
                 elif missing:
                     changes.setdefault(topic, []).append(_change(name, ConfigOp.APPEND, missing))
-        for topic in await self._alter(changes, "listed"):
+        self._restored -= changes.keys()
+        accepted = await self._alter(changes, "listed")
+        self._note_unanswered(changes.keys() - set(accepted))
+        for topic in accepted:
             for change in changes[topic]:
                 key = (topic, change.name)
                 self._states[key] = self._state(key).after_append(split(change.value))
@@ -147,7 +156,7 @@ class TopicLists:
             return
         seen = await self._read(sorted(over))
         changes = {topic: found for topic in over if (found := self._to_restore(topic, seen.get(topic, {})))}
-        await self._alter(changes, "restored")
+        self._restored |= set(await self._alter(changes, "restored"))
         self._states = {key: state for key, state in self._states.items() if key[0] not in over}
         self._absent = Counter({topic: self._absent[topic] + 1 for topic in over - set(seen)})
         deleted = {topic for topic, readings in self._absent.items() if readings >= _DELETED_AFTER_READINGS}
@@ -156,6 +165,7 @@ class TopicLists:
         if clean := deleted | {topic for topic in over if topic in seen and topic not in changes}:
             for topic in clean:
                 self._absent.pop(topic, None)
+                self._restored.discard(topic)
                 self._cache.solved(f"topic {topic}")
             await self._cache.save(strike_topics(self._cache.ledger, clean))
 
@@ -191,9 +201,23 @@ class TopicLists:
             for topic, wanted in changes.items()
         }
         answers: dict[str, str | None] = {}
-        for batch in batches(sizes):
-            answers |= await self._admin.alter_topic_configs({topic: changes[topic] for topic in batch})
+        try:
+            for batch in batches(sizes):
+                answers |= await self._admin.alter_topic_configs({topic: changes[topic] for topic in batch})
+        except BaseException:
+            self._note_unanswered(changes)
+            raise
         return answers
+
+    def _note_unanswered(self, topics: Iterable[str]) -> None:
+        unanswered = dict.fromkeys(topics, self._monotonic())
+        self._unanswered_at |= unanswered
+        self._restored -= unanswered.keys()
+
+    def _may_still_change(self, topic: str) -> bool:
+        """Whether an append that got no answer may still be carried out, here or by a controller that hangs."""
+        since = self._unanswered_at.get(topic, self._started_at)
+        return topic not in self._restored and self._monotonic() - since < LATE_SECONDS
 
     async def _alter(self, changes: Changes, done: str) -> list[str]:
         """Send these changes; the topics whose changes were accepted."""
@@ -229,11 +253,14 @@ class TopicLists:
             mine = self._state((topic, name)).listed
             if value is None or WILDCARD in split(value.value) or before.value == WILDCARD:
                 continue
+            ours = self._cache.ledger.listed(topic, name)
+            if self._may_still_change(topic):
+                mine |= ours
             if value.source is not ConfigSource.DYNAMIC_TOPIC and not mine:
                 continue
-            # Entries that this process appended may be there although the reading does not show them yet.
+            # Entries that we appended may be there although the reading does not show them yet.
             listed = ",".join(filter(None, [value.value, *sorted(mine - split(value.value))]))
-            left = remaining_after(before, listed, self._cache.ledger.listed(topic, name))
+            left = remaining_after(before, listed, ours)
             if left is None:
                 changes.append(ConfigChange(name, ConfigOp.DELETE))
             elif gone := split(listed) - split(left):

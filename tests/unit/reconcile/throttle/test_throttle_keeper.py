@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from tests.fakes.throttled_cluster import ALIVE, ONE, TWO, Cluster, claim, sides
 
-from kafka_rebalance.errors import Permanent
+from kafka_rebalance.errors import Permanent, Transient
 from kafka_rebalance.execution.ledger_json import ledger_from_json
 from kafka_rebalance.execution.reassignment_throttle import (
     FOLLOWER_LIST,
@@ -252,6 +252,59 @@ class TestLateWrites:
         hanging.goes_on()
         assert hanging.kafka.rates(ONE) == (None, None)
         assert hanging.keeper.ledger_empty
+
+    def test_a_hang_of_minutes(self, hanging):
+        """Nothing that the broker was sent has taken effect while it hangs: it is undone when it answers again."""
+        hanging.tick(claim())
+        hanging.kafka.silent = {ONE}
+        hanging.ticks({}, count=90)
+        hanging.kafka.silent = set()
+        hanging.ticks({}, count=40)
+        hanging.goes_on()
+        assert hanging.kafka.rates(ONE) == (None, None)
+        assert hanging.keeper.ledger_empty
+
+    def test_a_list_is_undone_although_it_reads_as_before(self, cluster):
+        """The controller hangs with the append; everything ends, and then it carries it out."""
+        cluster.kafka.hung = True
+        with pytest.raises(Transient):
+            cluster.tick(claim())
+        for _ in range(30):
+            with pytest.raises(Transient):
+                cluster.tick({})
+        assert not cluster.keeper.ledger_empty
+        cluster.kafka.resume()
+        cluster.ticks({})
+        assert cluster.kafka.values == {}
+        assert cluster.keeper.ledger_empty
+
+    def test_a_list_that_a_killed_operator_was_appending(self, cluster):
+        """The one that starts then saw no answer either."""
+        cluster.kafka.hung = True
+        with pytest.raises(Transient):
+            cluster.tick(claim())
+        late, carry_out = cluster.kafka.pending, cluster.kafka._apply
+        cluster.kafka.hung = False
+        cluster.restart()
+
+        def apply(where, operations):
+            while where == "t" and late:
+                carry_out("t", late.pop()["t"])
+            return carry_out(where, operations)
+
+        cluster.kafka._apply = apply
+        cluster.ticks({})
+        cluster.kafka.resume()
+        assert cluster.kafka.values == {}
+        assert cluster.keeper.ledger_empty
+
+    def test_a_list_that_we_may_not_change_holds_nobody_up_for_long(self, cluster):
+        """A refusal to append or to restore is an answer; half a minute after it nothing arrives any more."""
+        carry_out = cluster.kafka._apply
+        cluster.kafka._apply = lambda w, ops: "TOPIC_AUTHORIZATION_FAILED" if w == "t" else carry_out(w, ops)
+        cluster.ticks(claim())
+        cluster.ticks({}, count=20)
+        assert cluster.keeper.ledger_empty
 
     def test_brokers_that_take_nothing_hold_nobody_up_for_long(self, cluster):
         """A rate that never arrived need not be undone: after half a minute it will not arrive any more."""
