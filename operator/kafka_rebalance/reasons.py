@@ -171,6 +171,7 @@ class Reason(StrEnum):
     NOT_SUCCEEDED = "NotSucceeded", "the run has not succeeded"
     NOT_CONFIRMED = "NotConfirmed", "the user did not confirm"
     INTERRUPTED = "Interrupted", "the command was interrupted; run it again to continue"
+    LEFTOVER_THROTTLE = "LeftoverThrottle", "a replication throttle is set that no reassignment needs any more"
     OPERATOR_RUNS = "OperatorRuns", "an operator is still running"
     UNDER_WAY = "UnderWay", "rebalances are in progress"
     REASSIGNMENT_IN_PROGRESS = "ReassignmentInProgress", "a partition is being reassigned"
