@@ -216,7 +216,8 @@ class ThrottleKeeper:
             return ""
         some = ", ".join(str(broker) for broker in list(found)[:_NAMED])
         more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-        return f"broker {some}{more} does not allow to set a throttle rate ({next(iter(found.values()))})"
+        who = f"broker {some} does" if len(found) == 1 else f"brokers {some}{more} do"
+        return f"{who} not allow to set a throttle rate ({next(iter(found.values()))})"
 
     def _to_list(self) -> Entries:
         """The wanted entries on brokers whose side has a rate."""
