@@ -262,6 +262,18 @@ RULES = (
         ("tests/unit/kube/test_lease.py::TestHolding::test_counts_from_before_the_renewal_was_sent",),
     ),
     BrokenRule(
+        "list-budget",
+        "No append makes a list of throttled replicas longer than its budget.",
+        "execution/list_budget.py",
+        "return bytes_of(set(items) - self.counted) <= self.free",
+        "return True",
+        (
+            "tests/property/test_list_budget.py::TestFitting::test_no_append_exceeds_the_budget",
+            "tests/unit/execution/test_list_budget.py::TestWhatFits::test_a_thousand_partitions_of_four_digit_brokers",
+            "tests/unit/reconcile/test_engine_throttled_lists.py::TestRebalance::test_a_large_topic_moves_completely",
+        ),
+    ),
+    BrokenRule(
         "throttle-before-copy",
         "No copy starts before its throttle is in place.",
         "reconcile/act/submitting.py",

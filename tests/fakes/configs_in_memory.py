@@ -1,7 +1,11 @@
 """Throttle configs with the recorded behaviour of brokers, which other tools may change too, and a ledger store."""
 
+from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, RATE_NAMES
 from kafka_rebalance.kafka.ports import ConfigOp, ConfigSource, ConfigValue
+
+LONGEST_BYTES = 32_767
+RECORDS_BYTES = 8 * 2**20
 
 
 class Records:
@@ -28,8 +32,8 @@ class Configs:
     """Dynamic configs by topic or broker and name; ``files`` are those from the brokers' files.
 
     ``calls_left``: the process is killed after this many calls, of which the last is still executed. ``silent`` brokers
-    do not answer, ``refusing`` ones answer with an error. ``asked``: the brokers of each call, in order. ``late``:
-    stale values to return for these keys.
+    do not answer, ``refusing`` ones answer with ``refusal``. ``asked``: the brokers of each call, in order. ``late``:
+    stale values to return for these keys. A ``hung`` controller answers no change; ``resume`` carries them out.
     """
 
     def __init__(self, before=None, files=None):
@@ -37,6 +41,8 @@ class Configs:
         self.files = dict(files or {})
         self.calls_left = None
         self.silent, self.refusing, self.late = set(), set(), {}
+        self.refusal = "_TIMED_OUT"
+        self.hung, self.pending = False, []
         self.asked = []
 
     async def topic_configs(self, topics, names):
@@ -50,14 +56,30 @@ class Configs:
         return {b: {n: self._read((b, n), ConfigSource.DYNAMIC_BROKER, None) for n in names} for b in there}
 
     async def alter_topic_configs(self, changes):
+        """One string above 32,767 bytes, and the broker drops the connection; 8 MiB of records fail as a whole."""
         self._count()
+        if any(len(change.value) > LONGEST_BYTES for wanted in changes.values() for change in wanted):
+            raise Transient("KafkaUnreachable", "Broker transport failure")
+        if self.hung:
+            self.pending.append(changes)
+            raise Transient("KafkaUnreachable", "_TIMED_OUT")
+        lists = [(topic, change) for topic, wanted in changes.items() for change in wanted]
+        if sum(len(self.values.get((topic, c.name), "")) + len(c.value) for topic, c in lists) > RECORDS_BYTES:
+            return dict.fromkeys(changes, "UNKNOWN")
         return {topic: self._apply(topic, operations) for topic, operations in changes.items()}
 
     async def alter_broker_configs(self, changes):
         self._count()
         self.asked.append(tuple(changes))
-        deaf = self.silent | self.refusing
-        return {b: "_TIMED_OUT" if b in deaf else self._apply(b, ops) for b, ops in changes.items()}
+        answers = dict.fromkeys(self.silent, "_TIMED_OUT") | dict.fromkeys(self.refusing, self.refusal)
+        return {b: answers[b] if b in answers else self._apply(b, ops) for b, ops in changes.items()}
+
+    def resume(self):
+        """The controller carries out what it was sent while it hung, in order."""
+        self.hung = False
+        for topic, operations in [item for changes in self.pending for item in changes.items()]:
+            self._apply(topic, operations)
+        self.pending = []
 
     def rates(self, broker):
         """Both rates of the broker, leader first."""
@@ -94,7 +116,10 @@ class Configs:
             elif change.op is ConfigOp.APPEND and "*" in now:
                 return "INVALID_CONFIG"
             elif change.op is ConfigOp.APPEND:
-                self.values[key] = ",".join([*now, *(item for item in mine if item not in now)])
+                longer = ",".join([*now, *(item for item in mine if item not in now)])
+                if len(longer) > LONGEST_BYTES:
+                    return "INVALID_CONFIG"
+                self.values[key] = longer
             else:
                 self.values[key] = ",".join(item for item in now if item not in mine)
         return None

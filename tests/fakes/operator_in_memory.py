@@ -45,8 +45,9 @@ class OperatorInMemory:
         keeper = ThrottleKeeper("c", self.kafka, self.records, self.clock.monotonic)
         resources = Resources(self.kube, self.clock.now)
         self.engine = ClusterEngine(self.kafka.info, self.kafka, resources, stores, keeper, self._loads, self.clock)
-        for body in self.kube.resources.values():
-            self._see(body)
+        for (plural, _, _), body in self.kube.resources.items():
+            if plural == REBALANCES:
+                self._see(body)
 
     def apply(self, **spec):
         metadata = {"name": "r", "namespace": "kafka", "uid": "u-1", "creationTimestamp": NOON.isoformat()}

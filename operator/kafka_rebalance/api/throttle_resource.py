@@ -48,6 +48,7 @@ class WhenReplicationThrottled(StrEnum):
 
     ADDITIVE = "Additive"
     SEPARATE = "Separate"
+    LOWEST = "Lowest"
 
 
 class BrokerRateOverride(ApiModel):
@@ -111,8 +112,8 @@ class KafkaReassignmentThrottleSpec(ApiModel):
     when_replication_throttled: WhenReplicationThrottled = Field(
         default=WhenReplicationThrottled.ADDITIVE,
         description="How the rates combine with an existing replication throttle of a broker (KIP-542). Additive: the "
-        "sum of both rates limits replicated and reassigning replicas together. Separate: the lower of the two rates "
-        "does. A reassignment rate above the replication rate is refused in both cases.",
+        "sum of both rates limits replicated and reassigning replicas together. Separate: the reassignment rate does. "
+        "Both refuse a reassignment rate above the replication rate. Lowest: the lower of the two rates applies.",
     )
     limits: ClusterLimits = Field(
         default=ClusterLimits(), description="Limits for all rebalances of the cluster together. Absent: no limits."

@@ -12,7 +12,12 @@ from kafka_rebalance.execution.ledger import Before, EmergencyBrake, RateRecord
 from kafka_rebalance.execution.reassignment_throttle import RequestedRate
 
 LATE_SECONDS = 30.0
-"""How long an unanswered write may still take effect: a broker that hung carries out what it was sent."""
+"""How long an unanswered write may still take effect: a broker that hung carries out what it was sent.
+
+Counted from the first answer of the broker after that: while it hangs, however long, nothing has taken effect yet.
+"""
+SILENT = float("inf")
+"""``unanswered_at`` of a rate whose broker has not answered since."""
 
 
 class RatePhase(StrEnum):
@@ -47,8 +52,9 @@ class Doubt:
 class RateState:
     """Rates in bytes per second, times in seconds of a monotonic clock.
 
-    ``rate``: what is set on the broker; None: not known. ``unanswered_at``: when a write of ours last got no answer;
-    the start of the process before the first one, since a process before it may have been killed while writing.
+    ``rate``: what is set on the broker; None: not known. ``unanswered_at``: when the broker first answered after a call
+    of ours that got no answer, ``SILENT`` until it does; the start of the process before the first such call, since a
+    process before it may have been killed while writing.
     """
 
     unanswered_at: float
@@ -74,6 +80,11 @@ class RateWritten:
 
 
 @dataclass(frozen=True, slots=True)
+class RateUnread:
+    """The broker did not answer when we asked."""
+
+
+@dataclass(frozen=True, slots=True)
 class RateRead:
     """We read the value that is set on this very broker (None: none is).
 
@@ -94,14 +105,15 @@ class Transition:
     row: RateRecord | None = None
 
 
-def transition(state: RateState, event: RateWritten | RateRead, now: float) -> Transition:
+def transition(state: RateState, event: RateWritten | RateUnread | RateRead, now: float) -> Transition:
     """The state after an event, and the action that follows from it.
 
     ============================ ===================================== ======================= ============
     State                        Event                                 Next state              Action
     ============================ ===================================== ======================= ============
     any                          write accepted                        WRITTEN                 NOTHING
-    any                          write not accepted                    UNKNOWN                 NOTHING
+    any                          write not accepted                    UNKNOWN, silent         NOTHING
+    any                          read not answered                     the same, silent        NOTHING
     RESTORED                     claimed: expected rate read           RESTORED, rate unknown  NOTHING
     any other                    claimed: expected rate read           IN_PLACE                NOTHING
     any                          claimed: another value, first time    the same, with a doubt  NOTHING
@@ -127,7 +139,11 @@ def transition(state: RateState, event: RateWritten | RateRead, now: float) -> T
         case RateWritten(rate, accepted=True):
             return Transition(RateState(state.unanswered_at, RatePhase.WRITTEN, rate))
         case RateWritten():
-            return Transition(RateState(now))
+            return Transition(RateState(SILENT))
+        case RateUnread():
+            return Transition(replace(state, unanswered_at=SILENT))
+        case RateRead() if state.unanswered_at == SILENT:
+            return transition(replace(state, unanswered_at=now), event, now)
         case RateRead() if event.asked:
             return _read_claimed(state, event.value, event.row, event.asked)
         case RateRead():

@@ -17,7 +17,11 @@ LEADER_LIST = "leader.replication.throttled.replicas"
 FOLLOWER_LIST = "follower.replication.throttled.replicas"
 RATE_NAMES = (LEADER_RATE, FOLLOWER_RATE)
 LIST_NAMES = (LEADER_LIST, FOLLOWER_LIST)
+REPLICATION_THROTTLE = "the replication throttle of the broker"
+"""What binds where it is lower than every claim."""
 RATE_OF = {LEADER_LIST: LEADER_RATE, FOLLOWER_LIST: FOLLOWER_RATE}
+
+_NAMED = 3
 
 Entries = Mapping[str, Mapping[str, frozenset[str]]]
 """Topic -> list config -> ``partition:broker``."""
@@ -35,6 +39,7 @@ class Mode(StrEnum):
 
     ADDITIVE = "Additive"
     SEPARATE = "Separate"
+    LOWEST = "Lowest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +122,26 @@ class WantedThrottle:
 
 
 @dataclass(frozen=True, slots=True)
+class Refusal:
+    """KIP-542's configuration error: the ``rate`` that ``claim`` asks for is above the ``replication`` throttle."""
+
+    rate: int
+    claim: str
+    replication: int
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """The throttle that one side of one broker should have.
 
     ``rate``: bytes per second to write; None: none. ``listed``: whether moving replicas are listed. ``claim``: the one
-    that binds. ``refused``: why nothing may be applied; empty if it may.
+    that binds. ``refused``: why nothing may be applied; None if it may.
     """
 
     rate: int | None = None
     listed: bool = False
     claim: str = ""
-    refused: str = ""
+    refused: Refusal | None = None
 
 
 def combine(claims: Mapping[str, Claim]) -> WantedThrottle:
@@ -157,7 +171,8 @@ def target_of(replication: int | None, asked: Mapping[str, RequestedRate], mode:
     """KIP-542's table for one side of one broker; ``replication``: the rate before us, or None.
 
     The lowest claim binds. A rate above the replication rate is a configuration error; a default rate is lowered to it
-    instead. Its claim has the name that it would have with a rate in the spec, and is shown as "the default of" it.
+    instead, and with ``LOWEST`` any rate. The claim of a default has the name that it would have with a rate in the
+    spec, and is shown as "the default of" it.
     """
     if not asked:
         return Target(listed=replication is not None)
@@ -165,10 +180,29 @@ def target_of(replication: int | None, asked: Mapping[str, RequestedRate], mode:
     rate, claim = least.rate, claim if least.explicit else f"the default of {claim}"
     if replication is None:
         return Target(rate, listed=True, claim=claim)
+    if mode is Mode.LOWEST:
+        return Target(min(rate, replication), listed=True, claim=claim if rate <= replication else REPLICATION_THROTTLE)
     if rate > replication and least.explicit:
-        return Target(listed=True, claim=claim, refused=f"{rate} B/s ({claim}) is above the {replication} B/s")
+        return Target(listed=True, claim=claim, refused=Refusal(rate, claim, replication))
     rate = min(rate, replication)
     return Target(replication + rate if mode is Mode.ADDITIVE else rate, listed=True, claim=claim)
+
+
+def refusals_told(refusals: Mapping[tuple[BrokerId, str], Refusal]) -> list[str]:
+    """A sentence for each error, with all brokers that have it; ``refusals``: by broker and rate."""
+    found: dict[Refusal, dict[BrokerId, set[str]]] = {}
+    for (broker, name), refusal in sorted(refusals.items()):
+        found.setdefault(refusal, {}).setdefault(broker, set()).add(name)
+    return [_told(refusal, rows) for refusal, rows in found.items()]
+
+
+def _told(refusal: Refusal, rows: Mapping[BrokerId, set[str]]) -> str:
+    names = ", ".join(sorted(set().union(*rows.values())))
+    some = ", ".join(str(broker) for broker in list(rows)[:_NAMED])
+    more = f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
+    whose = f"broker {some} already has" if len(rows) == 1 else f"{len(rows)} brokers ({some}{more}) already have"
+    has = f"a replication throttle of {refusal.replication} B/s ({names})"
+    return f"{whose} {has}, below the {refusal.rate} B/s of {refusal.claim}"
 
 
 def rate_in(value: str | None) -> int | None:

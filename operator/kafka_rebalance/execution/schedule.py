@@ -7,6 +7,7 @@ Order within a rebalance: partitions already begun, then new ones; internal topi
 most KIP-435's L) before the rest; calls that copy nothing before copies, which ``execution.copy_order`` orders.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -14,11 +15,13 @@ from operator import itemgetter
 from types import MappingProxyType
 
 from kafka_rebalance.execution.copy_order import Pipes, Traffic
+from kafka_rebalance.execution.list_budget import ListBudget, ListRoom
 from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatus
 from kafka_rebalance.execution.progress import ReplicaBytes
 from kafka_rebalance.execution.steps import Alter, Elect
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 
+_EMPTY_LISTS = ListBudget()
 _INTERNAL_LEADERS = 1
 """Leader movements of internal topics at the same time, cluster-wide."""
 
@@ -65,13 +68,15 @@ class RebalanceShare:
 class Orders:
     """The calls to send. ``cancels`` may always be sent; ``alters`` only after their throttle entries are in place.
 
-    ``no_room``: partitions that only a full disk holds back, with its broker.
+    ``no_room``: partitions that only a full disk holds back, with its broker; ``list_full``: those that only a list of
+    throttled replicas holds back, which has no room for their entries.
     """
 
     cancels: tuple[TopicPartition, ...] = ()
     alters: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
     elections: tuple[TopicPartition, ...] = ()
     no_room: Mapping[TopicPartition, BrokerId] = field(default_factory=dict)
+    list_full: frozenset[TopicPartition] = frozenset()
 
 
 def schedule(
@@ -80,16 +85,17 @@ def schedule(
     ceilings: Ceilings,
     free_bytes: Mapping[BrokerId, int] = MappingProxyType({}),
     replica_bytes: ReplicaBytes = MappingProxyType({}),
+    list_budget: ListBudget = _EMPTY_LISTS,
 ) -> list[Orders]:
     """The calls of each share, in the order of ``shares``, which is the order of precedence.
 
     ``free_bytes``: usable bytes of the fullest log dir of each broker (absent: unknown, no limit); the bytes that
     copies in flight still lack, and all bytes of those chosen, must fit, because old and new copies coexist.
-    ``replica_bytes``: sizes on disk. Partitions of ``cluster`` in flight that are in no share count towards the
-    cluster-wide limits. A step that alone exceeds a cap on copies may run alone, or it would never start; a full disk
-    is never exceeded. Cancels are never held back.
+    ``replica_bytes``: sizes on disk. ``list_budget``: what the lists of throttled replicas hold already. Partitions of
+    ``cluster`` in flight that are in no share count towards the cluster-wide limits. A step that alone exceeds a cap on
+    copies may run alone, or it would never start; a full disk is never exceeded. Cancels are never held back.
     """
-    usage = _Usage(ceilings, free_bytes)
+    usage = _Usage(ceilings, free_bytes, ListRoom(list_budget))
     turns = [_Turn(share, cluster, usage) for share in shares]
     for tp, state in cluster.partitions.items():
         if state.adding or state.removing:
@@ -115,6 +121,12 @@ class _Budget:
         return not leads or most is None or self.leader_movements < most
 
     @property
+    def partitions_left(self) -> int | None:
+        """How many more partitions may be in flight; None: any number."""
+        most = self.caps.parallel_partitions
+        return max(0, most - self.partitions) if most is not None else None
+
+    @property
     def most_copies(self) -> int | None:
         """How many copies a step may make now; None: any number, even above the cap, because nothing else is copied."""
         most = self.caps.max_concurrent_replicas
@@ -124,8 +136,9 @@ class _Budget:
 class _Usage:
     """What is in flight in the cluster or was chosen; it only grows."""
 
-    def __init__(self, ceilings: Ceilings, free_bytes: Mapping[BrokerId, int]) -> None:
+    def __init__(self, ceilings: Ceilings, free_bytes: Mapping[BrokerId, int], lists: ListRoom) -> None:
         self.budget = _Budget(ceilings)
+        self.lists = lists
         self.traffic = Traffic(free_bytes)
         self.internal_leaders = 0
 
@@ -151,8 +164,7 @@ class _Ready:
     internal: bool = False
     leads: bool = False
     at_once: list[TopicPartition] = field(default_factory=list)
-    copying: list[TopicPartition] = field(default_factory=list)
-    destinations: list[Replicas] = field(default_factory=list)
+    copying: dict[TopicPartition, Alter] = field(default_factory=dict)
 
 
 class _Turn:
@@ -163,9 +175,11 @@ class _Turn:
         self._cluster = cluster
         self._usage = usage
         self._budget = _Budget(share.limits)
+        self._budgets = (self._budget, usage.budget)
         self._alters: dict[TopicPartition, Replicas] = {}
         self._elections: list[TopicPartition] = []
         self._no_room: dict[TopicPartition, BrokerId] = {}
+        self._list_full: set[TopicPartition] = set()
         self._cancels: list[TopicPartition] = []
         for tp, status in share.statuses.items():
             if status.phase is MovePhase.IN_FLIGHT:
@@ -187,7 +201,8 @@ class _Turn:
             for ready in self._ready():
                 self._take_at_once(ready)
                 self._take_copying(ready)
-        return Orders(tuple(sorted(self._cancels)), self._alters, tuple(self._elections), self._no_room)
+        held_back = self._no_room, frozenset(self._list_full)
+        return Orders(tuple(sorted(self._cancels)), self._alters, tuple(self._elections), *held_back)
 
     def _ready(self) -> list[_Ready]:
         """Ready calls by class, in the order of precedence; sorted by partition within a class."""
@@ -203,8 +218,7 @@ class _Turn:
             if not isinstance(call, Alter) or not call.until_in_sync:
                 ready.at_once.append(tp)
             elif call.until_in_sync[0] not in shut:
-                ready.copying.append(tp)
-                ready.destinations.append(call.until_in_sync)
+                ready.copying[tp] = call
         return classes
 
     def _take_at_once(self, ready: _Ready) -> None:
@@ -216,12 +230,35 @@ class _Turn:
             self._send(tp)
 
     def _take_copying(self, ready: _Ready) -> None:
-        if not ready.copying or not self._admits_partition(ready) or self._most_copies() == 0:
-            return
+        waiting = ready.copying
+        while waiting and self._admits_partition(ready) and self._most_copies() != 0:
+            fit = self._fit_the_lists(waiting)
+            if not fit:
+                self._list_full |= waiting.keys()
+                return
+            self._take_from_pipes(ready, fit)
+            waiting = {tp: call for tp, call in waiting.items() if tp not in fit}
+
+    def _fit_the_lists(self, waiting: Mapping[TopicPartition, Alter]) -> Mapping[TopicPartition, Alter]:
+        """The first of these calls whose entries fit into the lists of throttled replicas together."""
+        counts = Counter(tp.topic for tp in waiting)
+        lefts = [left for budget in self._budgets if (left := budget.partitions_left) is not None]
+        most = min(lefts, default=len(waiting))
+        tight = {topic for topic, n in counts.items() if not self._usage.lists.surely_admits(topic, min(n, most))}
+        if not tight:
+            return waiting
+        trial, states = self._usage.lists.copy(), self._cluster.partitions
+        return {
+            tp: call
+            for tp, call in waiting.items()
+            if tp.topic not in tight or tp not in states or trial.admits_step(states[tp], call.replicas)
+        }
+
+    def _take_from_pipes(self, ready: _Ready, calls: Mapping[TopicPartition, Alter]) -> None:
         limits = self.share.limits
         pipes = Pipes(
-            ready.copying,
-            ready.destinations,
+            list(calls),
+            [call.until_in_sync for call in calls.values()],
             self.share.sizes,
             self._cluster.partitions,
             self._usage.traffic,
@@ -241,12 +278,14 @@ class _Turn:
         if isinstance(status.call, Alter):
             self._alters[tp] = status.call.replicas
             copies = len(status.call.until_in_sync)
+            if copies and tp in self._cluster.partitions:
+                self._usage.lists.admits_step(self._cluster.partitions[tp], status.call.replicas)
         elif isinstance(status.call, Elect):
             self._elections.append(tp)
         self._count(tp, leads=status.leader_movement, copies=copies)
 
     def _count(self, tp: TopicPartition, *, leads: bool, copies: int = 0) -> None:
-        for budget in (self._budget, self._usage.budget):
+        for budget in self._budgets:
             budget.partitions += 1
             budget.leader_movements += leads
             budget.replicas += copies
@@ -255,11 +294,11 @@ class _Turn:
     def _admits_partition(self, ready: _Ready) -> bool:
         if ready.internal and ready.leads and self._usage.internal_leaders >= _INTERNAL_LEADERS:
             return False
-        return all(budget.admits_partition(leads=ready.leads) for budget in (self._budget, self._usage.budget))
+        return all(budget.admits_partition(leads=ready.leads) for budget in self._budgets)
 
     def _most_copies(self) -> int | None:
         """How many new replicas the next step may add; None: any number."""
-        found = [most for budget in (self._budget, self._usage.budget) if (most := budget.most_copies) is not None]
+        found = [most for budget in self._budgets if (most := budget.most_copies) is not None]
         return min(found, default=None)
 
 

@@ -105,7 +105,7 @@ class Rounds:
             sent = await self._act(running, orders, look, info)
             await self._report_running(running, look.observation.cluster)
         else:
-            await self._limit_others(info)
+            await self._keep_throttle(info)
         await self.throttle.restore_unclaimed(info)
         await self._close(running, info)
         for rebalance in rebalances:
@@ -196,9 +196,11 @@ class Rounds:
                 rebalance.assessment = replace(rebalance.assessment, replanning=replanning)
                 self._judge(rebalance, direction_of(rebalance), look.observation, look.changes)
         free, on_disk, ruling = self._observer.free_bytes, self._observer.replica_bytes, self.throttle.ruling
-        orders = orders_for(running, look.observation.cluster, ruling, free, on_disk)
+        lists = self.throttle.list_budget
+        orders = orders_for(running, look.observation.cluster, ruling, free, on_disk, lists)
         for rebalance in running:
-            rebalance.assessment = replace(rebalance.assessment, no_room=orders[rebalance.uid].no_room)
+            found = orders[rebalance.uid]
+            rebalance.assessment = replace(rebalance.assessment, no_room=found.no_room, list_full=found.list_full)
         return orders
 
     def _judge(self, rebalance: Rebalance, direction: Direction | None, seen: Observation, changes: Changes) -> None:
@@ -266,17 +268,26 @@ class Rounds:
         submitted = {uid: order.alters for uid, order in orders.items()}
         extended = await self.throttle.apply_claims(opened, cluster, submitted)
         for rebalance in opened:
-            throttle = extended.findings[rebalance.uid]
-            rebalance.assessment = replace(rebalance.assessment, throttle=throttle)
+            throttle, full = extended.findings[rebalance.uid], rebalance.assessment.list_full
+            full |= extended.left_out & submitted.get(rebalance.uid, {}).keys()
+            rebalance.assessment = replace(rebalance.assessment, throttle=throttle, list_full=full)
         return extended.uncovered
 
-    async def _limit_others(self, info: ClusterInfo) -> None:
-        """While no rebalance runs: the throttle of what other tools reassign."""
-        cluster = ClusterState(self._cluster_id, info.brokers)
-        await self.throttle.look((), cluster)
+    async def _keep_throttle(self, info: ClusterInfo) -> None:
+        """While no rebalance runs: the throttle of what other tools reassign, and of runs that wait after a problem.
+
+        Copies of these go on, and a changed rate applies to them too.
+        """
+        opened = [r for r in self.rebalances.values() if r.record.loaded_run is not None]
+        topics = {tp.topic for rebalance in opened for tp in partitions_to_read(rebalance.assessment)}
+        partitions = await self._admin.describe_partitions(topics) if topics else {}
+        cluster = ClusterState(self._cluster_id, info.brokers, partitions)
+        await self.throttle.look(opened, cluster)
         if self.throttle.foreign:
             await self._observer.read_sizes(self.throttle.foreign, info)
-        await self.throttle.apply_claims((), cluster, {})
+        applied = await self.throttle.apply_claims(opened, cluster, {})
+        for rebalance in opened:
+            rebalance.assessment = replace(rebalance.assessment, throttle=applied.findings[rebalance.uid])
 
     async def _report_running(self, running: list[Rebalance], cluster: ClusterState) -> None:
         """Write the status of what runs, before it may be closed: a closed run has no numbers any more."""

@@ -13,7 +13,12 @@ from kafka_rebalance.reasons import Reason
 ROOT = Path(__file__).parents[3]
 RECONCILE = ROOT / "operator" / "kafka_rebalance" / "reconcile"
 
-PROBLEMS = {Reason.INVALID_SPEC, Reason.REPLICATION_THROTTLE_LOWER, Reason.STALLED}
+PROBLEMS = {
+    Reason.INVALID_SPEC,
+    Reason.REPLICATION_THROTTLE_LOWER,
+    Reason.STALLED,
+    Reason.THROTTLE_NOT_ALLOWED,
+}
 """Problems that the operator finds when it computes the state, not when something fails."""
 PARTS_OF_MESSAGES = {
     Reason.BUDGET_REACHED,
@@ -23,6 +28,7 @@ PARTS_OF_MESSAGES = {
     Reason.NOT_DRAINED,
     Reason.NO_LEADER,
     Reason.PAUSED,
+    Reason.THROTTLE_LIST_FULL,
 }
 
 

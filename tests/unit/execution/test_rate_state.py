@@ -7,11 +7,13 @@ import pytest
 from kafka_rebalance.execution.ledger import Before, EmergencyBrake, RateRecord
 from kafka_rebalance.execution.rate_state import (
     LATE_SECONDS,
+    SILENT,
     Doubt,
     RateAction,
     RatePhase,
     RateRead,
     RateState,
+    RateUnread,
     RateWritten,
     Transition,
     row_to_write,
@@ -57,8 +59,8 @@ class TestWritten:
 
     @EVERY
     def test_an_unanswered_write(self, state):
-        """The write may have reached the broker, or may still do so."""
-        assert transition(state, RateWritten(60, accepted=False), NOW) == Transition(RateState(NOW))
+        """The write may have reached the broker, or may still do so; from when on is known at the next answer."""
+        assert transition(state, RateWritten(60, accepted=False), NOW) == Transition(RateState(SILENT))
 
 
 class TestReadWhileClaimed:
@@ -184,6 +186,18 @@ class TestReadUnclaimed:
     def test_after_a_restore_the_original_value_ends_it(self):
         """Also if a claim returned meanwhile and our rate was read late."""
         assert read(read(RESTORED, 50).state, None, asked={}).action is RateAction.FORGET
+
+    @EVERY
+    def test_a_broker_that_hangs_has_not_carried_out_anything_yet(self, state):
+        """However long it hangs: half a minute counts from its first answer."""
+        silent = transition(state, RateUnread(), NOW).state
+        assert silent == replace(state, unanswered_at=SILENT)
+        back = read(silent, 20, asked={}, now=NOW + 100).state
+        assert back.unanswered_at == NOW + 100
+        if state is not RESTORED:
+            late = replace(back, rate=None)
+            assert read(late, None, asked={}, now=NOW + 129).action is RateAction.RESTORE
+            assert read(late, None, asked={}, now=NOW + 131).action is RateAction.FORGET
 
 
 class TestRestored:

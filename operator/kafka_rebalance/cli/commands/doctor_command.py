@@ -10,12 +10,18 @@ import sys
 
 import click
 
+from kafka_rebalance.cli.commands.leftover_throttles import leftover_throttles
 from kafka_rebalance.cli.commands.wedged_reassignments import wedged_reassignments
 from kafka_rebalance.cli.options.connection_options import kafka_connection
 from kafka_rebalance.cli.tables.console import print_document
 from kafka_rebalance.cli.tables.findings_table import Finding, document, print_findings
+from kafka_rebalance.errors import Permanent
+from kafka_rebalance.execution.ledger import Ledger
+from kafka_rebalance.execution.ledger_json import ledger_from_json
 from kafka_rebalance.kafka.admin import connect
+from kafka_rebalance.kafka.ports import KafkaAdmin
 from kafka_rebalance.kafka.settings import ConnectionSettings
+from kafka_rebalance.reasons import Reason
 
 EXIT_FOUND = 1
 
@@ -23,28 +29,76 @@ EXIT_FOUND = 1
 @click.command("doctor")
 @kafka_connection
 @click.option("--cancel-wedged", is_flag=True, help="Cancel the stuck reassignments and no others.")
+@click.option("--throttles", is_flag=True, help="Look for replication throttles that no reassignment needs any more.")
+@click.option("--clear-throttles", is_flag=True, help="Remove these throttles, also those that others have set.")
+@click.option(
+    "--operator-namespace",
+    metavar="NAMESPACE",
+    help="Namespace of the operator's records: throttles that it has set are left to it. "
+    "[default: kafka-rebalance; in a Pod, the Pod's]",
+)
+@click.option("--no-operator", is_flag=True, help="No operator works on this cluster: no records are read.")
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
-def doctor(connection: ConnectionSettings, *, cancel_wedged: bool, output: str) -> None:
+def doctor(
+    connection: ConnectionSettings,
+    *,
+    cancel_wedged: bool,
+    throttles: bool,
+    clear_throttles: bool,
+    operator_namespace: str | None,
+    no_operator: bool,
+    output: str,
+) -> None:
     """Find problems that a Kafka cluster does not recover from. Exits with 1 if any is left.
 
-    Finds stuck reassignments: those that add and remove the same broker, which Kafka 4.3 never completes.
+    Finds stuck reassignments: those that add and remove the same broker, which Kafka 4.3 never completes. With
+    --throttles it also finds replication throttles that no reassignment needs any more.
     """
-    findings = asyncio.run(_examine(connection, cancel_wedged=cancel_wedged))
+
+    async def examine() -> list[Finding]:
+        admin = connect(connection)
+        try:
+            found = await wedged_reassignments(admin, cancel=cancel_wedged)  # add and remove the same broker
+            if throttles or clear_throttles:
+
+                async def ledger() -> Ledger:
+                    return Ledger() if no_operator else await _ledger_of(admin, operator_namespace)
+
+                found += await leftover_throttles(admin, ledger, clear=clear_throttles)
+            return found
+        finally:
+            await admin.close()
+
+    findings = asyncio.run(examine())
     if output == "json":
         print_document(document(findings), output)
     elif findings:
         print_findings(findings)
     else:
-        click.echo("no problems found: no reassignment is stuck")
+        more = ", and no throttle is left behind" if throttles or clear_throttles else ""
+        click.echo(f"no problems found: no reassignment is stuck{more}")
     if not all(found.mended for found in findings):
         sys.exit(EXIT_FOUND)
 
 
-async def _examine(connection: ConnectionSettings, *, cancel_wedged: bool) -> list[Finding]:
-    admin = connect(connection)
+async def _ledger_of(admin: KafkaAdmin, operator_namespace: str | None) -> Ledger:
+    """What the operator has set in this cluster, by its own record."""
+    # Most calls of this command need no API server, and its client takes a while to import.
+    from kafka_rebalance.cli.options.resource_lookup import connected
+    from kafka_rebalance.kube.store import LedgerStore
+
+    cluster_id = (await admin.describe_cluster()).cluster_id
+    async with connected(operator_namespace) as kube:
+        data = await LedgerStore(kube).load(cluster_id)
+        if data is None:
+            raise Permanent(
+                Reason.THROTTLE_LEDGER_MISSING,
+                f"namespace {kube.namespace} has no throttle ledger of cluster {cluster_id}: name the namespace of the "
+                "operator's records with --operator-namespace, or use --no-operator if no operator works on it",
+            )
     try:
-        return [
-            *await wedged_reassignments(admin, cancel=cancel_wedged),  # add and remove the same broker
-        ]
-    finally:
-        await admin.close()
+        return ledger_from_json(data)
+    except (KeyError, TypeError, ValueError) as error:
+        raise Permanent(
+            Reason.THROTTLE_LEDGER_DAMAGED, f"the throttle ledger of cluster {cluster_id} cannot be read: {error}"
+        ) from error

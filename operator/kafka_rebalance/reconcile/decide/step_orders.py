@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from kafka_rebalance.api.throttle_resource import ClusterLimits
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
+from kafka_rebalance.execution.list_budget import ListBudget
 from kafka_rebalance.execution.partition_status import PartitionStatus
 from kafka_rebalance.execution.progress import ReplicaBytes
 from kafka_rebalance.execution.schedule import Ceilings, Orders, RebalanceShare, schedule
@@ -19,6 +20,7 @@ def orders_for(
     ruling: KafkaReassignmentThrottle | None,
     free_bytes: Mapping[BrokerId, int],
     replica_bytes: ReplicaBytes,
+    list_budget: ListBudget,
 ) -> dict[str, Orders]:
     """By uid: within each rebalance's own limits, and within those of the throttle resource over all of them.
 
@@ -35,7 +37,7 @@ def orders_for(
         )
         for r in first
     ]
-    chosen = schedule(shares, cluster, ceilings, free_bytes, replica_bytes)
+    chosen = schedule(shares, cluster, ceilings, free_bytes, replica_bytes, list_budget)
     return {rebalance.desired.uid: orders for rebalance, orders in zip(first, chosen, strict=True)}
 
 

@@ -6,16 +6,22 @@ from kafka_rebalance.api.conditions import ConditionType, ReadySummary
 from kafka_rebalance.api.rebalance_states import summary_of
 from kafka_rebalance.api.resource_status import ResourceStatus
 from kafka_rebalance.errors import RebalanceError, Transient
+from kafka_rebalance.execution.list_budget import MOST_BYTES
 from kafka_rebalance.execution.partition_status import Direction, MovePhase
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import at_rest, going_back
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.decide.replanning import already_done, wants_plan
+from kafka_rebalance.reconcile.report.throttle_report import NOT_ALLOWED_ADVICE, REFUSED_ADVICE
 from kafka_rebalance.reconcile.state.assessment import Assessment, Replanning, RollbackBarrier
 from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 from kafka_rebalance.units import format_bytes
+
+_LIST_FULL = (
+    f"the lists of throttled replicas of its topic hold at most {MOST_BYTES} bytes; it starts when listed ones arrive"
+)
 
 
 def ready_of(rebalance: RebalanceView, problem: RebalanceError | None) -> tuple[ReadySummary, str, str]:
@@ -36,11 +42,12 @@ def ready_of(rebalance: RebalanceView, problem: RebalanceError | None) -> tuple[
     if throttle.problem is not None:
         return _problem(throttle.problem.reason, throttle.problem.message)
     if throttle.refused and not desired.deleting:
-        then = "; no new copy starts there: lower the rate, or raise that throttle"
-        return _problem(Reason.REPLICATION_THROTTLE_LOWER, throttle.refused + then)
+        return _problem(Reason.REPLICATION_THROTTLE_LOWER, f"{throttle.refused}; {REFUSED_ADVICE}")
+    if throttle.not_allowed and not desired.deleting:
+        return _problem(Reason.THROTTLE_NOT_ALLOWED, f"{throttle.not_allowed}; {NOT_ALLOWED_ADVICE}")
     if advance.stalled:
         return _problem(Reason.STALLED, advance.stalled)
-    waits = waiting_summary(assessment) or throttle.refused or throttle.trouble
+    waits = waiting_summary(assessment) or throttle.refused or throttle.not_allowed or throttle.trouble
     if desired.deleting:
         return _state_of_teardown(rebalance, waits)
     if assessment.replanning is not None:
@@ -78,6 +85,7 @@ def waiting_summary(assessment: Assessment) -> str:
     reasons = [(s.reason, tp, s.message) for tp, s in waiting if s.reason not in {"", Reason.PAUSED}]
     full = sorted(assessment.no_room.items())
     reasons += [(Reason.DISK_FULL, tp, f"broker {broker} has no room for it") for tp, broker in full]
+    reasons += [(Reason.THROTTLE_LIST_FULL, tp, _LIST_FULL) for tp in sorted(assessment.list_full)]
     counts = Counter(reason for reason, _, _ in reasons)
     examples: dict[str, str] = {}
     for reason, tp, message in reasons:

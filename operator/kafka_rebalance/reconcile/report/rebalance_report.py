@@ -105,10 +105,14 @@ def _conditions(
 
 
 def _throttle_condition(throttle: ThrottleFindings, put: Callable[[ConditionType, bool, str, str], None]) -> None:
-    if throttle.rates.unlimited and not throttle.brokers:
+    if not throttle.source:
+        put(ConditionType.THROTTLE_APPLIED, False, Reason.PENDING, "it is not known yet which throttle applies")
+    elif throttle.rates.unlimited and not throttle.brokers:
         put(ConditionType.THROTTLE_APPLIED, False, Reason.UNLIMITED, "the spec asks for full speed")
     elif throttle.refused:
         put(ConditionType.THROTTLE_APPLIED, False, Reason.REPLICATION_THROTTLE_LOWER, throttle.refused)
+    elif throttle.not_allowed:
+        put(ConditionType.THROTTLE_APPLIED, False, Reason.THROTTLE_NOT_ALLOWED, throttle.not_allowed)
     elif throttle.brokers_pending and not throttle.rates.unlimited:
         total = throttle.brokers + throttle.brokers_pending
         text = f"{_rates(throttle)} from {throttle.source}: set on {throttle.brokers} of {total} brokers"
@@ -117,7 +121,9 @@ def _throttle_condition(throttle: ThrottleFindings, put: Callable[[ConditionType
         bound = f"; on some brokers less, by {throttle.bound_by}" if throttle.bound_by else ""
         relieved = f"; {throttle.relieved} partitions only where they arrive: a replica is out of the ISR"
         relieved = relieved if throttle.relieved else ""
-        text = f"{_rates(throttle)} from {throttle.source}{bound}{relieved}"
+        left_out = f"; {throttle.left_out} partitions not at both ends: the lists of throttled replicas are full"
+        left_out = left_out if throttle.left_out else ""
+        text = f"{_rates(throttle)} from {throttle.source}{bound}{relieved}{left_out}"
         put(ConditionType.THROTTLE_APPLIED, True, Reason.APPLIED, text)
     else:
         put(ConditionType.THROTTLE_APPLIED, False, Reason.PENDING, "no replica is being copied yet")
@@ -216,7 +222,7 @@ def _display(advance: Advance, throttle: ThrottleFindings) -> shown.Display:
 def _rates(throttle: ThrottleFindings) -> str:
     leader, follower = throttle.rates.general.leader, throttle.rates.general.follower
     if leader is None and follower is None:
-        return "unlimited"
+        return "unlimited" if throttle.source else "-"
     if leader == follower and leader is not None:
         return format_rate(leader)
     sides: Mapping[str, int | None] = {"leader": leader, "follower": follower}

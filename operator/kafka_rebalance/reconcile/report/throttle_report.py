@@ -9,12 +9,23 @@ from kafka_rebalance.api.conditions import ReadySummary, summarise
 from kafka_rebalance.api.resource_status import Condition
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.errors import RebalanceError, Transient
+from kafka_rebalance.execution.list_budget import MOST_BYTES
 from kafka_rebalance.execution.reassignment_throttle import Rates
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.units import format_bytes, format_rate
 
 State = tuple[ReadySummary, str, str]
+REFUSED_ADVICE = (
+    "no new copy starts there, and the previous rate stays: remove what another tool has left (kafka-rebalance doctor "
+    "--clear-throttles), lower the rate, raise that throttle, or set whenReplicationThrottled: Lowest in a "
+    "KafkaReassignmentThrottle to move at the lower of both"
+)
+NOT_ALLOWED_ADVICE = (
+    "no copy starts without its throttle: allow ALTER_CONFIGS on the cluster; where that is not possible, remove "
+    "the rates of KafkaReassignmentThrottle, set spec.throttle of the KafkaRebalance to {unlimited: true}, and limit "
+    "with spec.execution how much moves at once"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +55,9 @@ class ThrottleView:
 
     ``replicas``: throttled replicas; ``foreign``: partitions that other tools reassign; ``reverts``: how often somebody
     undid the throttle. ``refused``: brokers whose replication throttle is below the rate asked for, with both values;
-    ``contested``: who may keep undoing the throttle; ``trouble``: what could not be read or written lately;
+    ``not_allowed``: brokers that do not let us set a rate;
+    ``contested``: who may keep undoing the throttle; ``unlisted``: reassignments of other tools for which a list of
+    throttled replicas has no room; ``trouble``: what could not be read or written lately;
     ``ceilings``: lower rates that somebody set and that are kept.
     """
 
@@ -53,7 +66,9 @@ class ThrottleView:
     foreign: int = 0
     reverts: int = 0
     refused: str = ""
+    not_allowed: str = ""
     contested: str = ""
+    unlisted: str = ""
     trouble: str = ""
     ceilings: str = ""
 
@@ -130,11 +145,17 @@ def _state_of_the_ruling(spec: throttle_resource.KafkaReassignmentThrottleSpec, 
     if not spec.sets_rates:
         return ReadySummary.DONE, Reason.APPLIED, "sets no rate; its limits hold for all rebalances of the cluster"
     if view.refused:
-        then = "the previous rate stays and no new copy starts there: lower the rate or raise the replication throttle"
-        text = _sentences(view.refused, then, view.contested, view.ceilings, view.trouble)
+        text = _sentences(view.refused, REFUSED_ADVICE, view.contested, view.ceilings, view.trouble)
         return ReadySummary.STUCK, Reason.REPLICATION_THROTTLE_LOWER, text
+    if view.not_allowed:
+        text = _sentences(view.not_allowed, NOT_ALLOWED_ADVICE, view.ceilings)
+        return ReadySummary.STUCK, Reason.THROTTLE_NOT_ALLOWED, text
     if view.contested:
         return ReadySummary.STUCK, Reason.CONTESTED, _sentences(view.contested, view.ceilings, view.trouble)
+    if view.unlisted:
+        full = f"the lists of throttled replicas hold at most {MOST_BYTES} bytes per topic and side"
+        text = _sentences(view.unlisted, f"{full}; more are listed as listed ones arrive", view.ceilings, view.trouble)
+        return ReadySummary.IN_PROGRESS, Reason.THROTTLE_LIST_FULL, text
     if view.trouble:
         return ReadySummary.IN_PROGRESS, Reason.PENDING, _sentences(view.trouble, view.ceilings)
     if not (view.rows or view.replicas or view.foreign):

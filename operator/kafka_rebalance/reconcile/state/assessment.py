@@ -122,9 +122,10 @@ class ThrottleFindings:
     """The throttle of a rebalance: wanted rates and their source, on how many brokers they are set, what is wrong.
 
     ``brokers_pending``: live brokers that have not accepted their rate yet. ``bound_by``: whose lower rate binds on
-    some brokers. ``relieved``: partitions that are throttled at their destinations only. ``refused``: brokers with a
-    replication throttle below the wanted rate. ``trouble``: what could not be written. ``problem``: why nothing can be
-    throttled.
+    some brokers. ``relieved``: partitions that are throttled at their destinations only. ``left_out``: partitions in
+    flight that are not throttled, or only there, because a list of throttled replicas has no room. ``refused``: brokers
+    with a replication throttle below the wanted rate. ``not_allowed``: brokers that do not let us set a rate.
+    ``trouble``: what could not be written. ``problem``: why nothing can be throttled.
     """
 
     rates: ClusterRates = field(default_factory=ClusterRates)
@@ -133,8 +134,10 @@ class ThrottleFindings:
     brokers: int = 0
     brokers_pending: int = 0
     relieved: int = 0
+    left_out: int = 0
     trouble: str = ""
     refused: str = ""
+    not_allowed: str = ""
     problem: RebalanceError | None = None
 
 
@@ -151,7 +154,7 @@ class Assessment:
     """All of it. ``run``: the open run that it is about.
 
     ``sent``: partitions for which the last round has sent an order. ``no_room``: partitions held back by nothing but
-    the disk of the broker named.
+    the disk of the broker named; ``list_full``: by nothing but a list of throttled replicas without room for them.
     """
 
     run: LoadedRun | None = None
@@ -163,6 +166,7 @@ class Assessment:
     judgement: Judgement = field(default_factory=Judgement)
     sent: frozenset[TopicPartition] = frozenset()
     no_room: Mapping[TopicPartition, BrokerId] = field(default_factory=dict)
+    list_full: frozenset[TopicPartition] = frozenset()
     advance: Advance = Advance()
     throttle: ThrottleFindings = field(default_factory=ThrottleFindings)
     drain: Drain | None = None
@@ -180,7 +184,8 @@ class Assessment:
         if run is self.run:
             return self
         teardown = replace(self.teardown, barrier=None)
-        kept = replace(self, run=run, replanning=None, teardown=teardown, step_block=None, sent=frozenset())
+        none = frozenset[TopicPartition]()
+        kept = replace(self, run=run, replanning=None, teardown=teardown, step_block=None, sent=none, list_full=none)
         if run is not None:
             return replace(kept, judgement=Judgement(), no_room={}, advance=Advance(), drain=None)
         return replace(

@@ -15,12 +15,21 @@ from kafka_rebalance.execution.rate_state import (
     RateAction,
     RateRead,
     RateState,
+    RateUnread,
     RateWritten,
     Transition,
     row_to_write,
     transition,
 )
-from kafka_rebalance.execution.reassignment_throttle import RATE_NAMES, Mode, Target, WantedThrottle, rate_in, target_of
+from kafka_rebalance.execution.reassignment_throttle import (
+    RATE_NAMES,
+    Mode,
+    Refusal,
+    Target,
+    WantedThrottle,
+    rate_in,
+    target_of,
+)
 from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, ConfigSource, ConfigValue, KafkaAdmin
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile.throttle.backoff import Backoff
@@ -32,6 +41,10 @@ log = logging.getLogger(__name__)
 RateKey = tuple[BrokerId, str]
 """Broker and config name."""
 Changes = dict[BrokerId, list[ConfigChange]]
+UNCLAIMED = "reassignments in flight that no resource claims yet"
+"""What binds where a rate is not raised, because copies of a resource not seen yet may depend on it."""
+_NOT_ALLOWED = ("AUTHORIZATION_FAILED", "POLICY_VIOLATION")
+"""What is in the answer of a broker that does not let us change its configs."""
 _ORIGINALS_SECONDS = 30.0
 """How long the rates of a broker without a ledger row are taken as read."""
 
@@ -51,6 +64,8 @@ class BrokerRates:
         """What was read of brokers before they had a ledger row, and when."""
         self._states: dict[RateKey, RateState] = {}
         self._started_at = monotonic()
+        self._not_allowed: dict[BrokerId, str] = {}
+        """The answers of brokers that refuse any change of their rates."""
 
     async def set_targets(
         self, wanted: WantedThrottle, alive: Collection[BrokerId], mode: Mode, kept: Collection[BrokerId] = ()
@@ -67,8 +82,9 @@ class BrokerRates:
                     continue
                 replication = row.replication if row is not None else rate_in(before.value if before else None)
                 target = target_of(replication, wanted.asked(broker, name), mode)
-                if broker in kept and row is not None and row.intended is not None and target.rate is not None:
-                    target = replace(target, rate=min(target.rate, row.intended))
+                intended = row.intended if row is not None and broker in kept else None
+                if intended is not None and target.rate is not None and intended < target.rate:
+                    target = replace(target, rate=intended, claim=UNCLAIMED)
                 self.targets[broker, name] = target
 
     def is_listed(self, key: RateKey) -> bool:
@@ -158,9 +174,14 @@ class BrokerRates:
         target = self.targets.get(key)
         return target is not None and not target.refused and not self._lacks(key)
 
-    def refusals(self) -> dict[RateKey, Target]:
+    def refusals(self) -> dict[RateKey, Refusal]:
         """KIP-542's configuration errors."""
-        return {key: target for key, target in sorted(self.targets.items()) if target.refused}
+        return {key: target.refused for key, target in self.targets.items() if target.refused is not None}
+
+    def not_allowed(self) -> dict[BrokerId, str]:
+        """The answers of brokers that refuse to set a rate which a claim asks for."""
+        asked = {broker for broker, rates in self._wanted.rates.items() if rates}
+        return {broker: answer for broker, answer in sorted(self._not_allowed.items()) if broker in asked}
 
     def ceilings(self) -> dict[RateKey, int]:
         """Rates that somebody set below ours, which hold."""
@@ -174,7 +195,7 @@ class BrokerRates:
     def _state(self, key: RateKey) -> RateState:
         return self._states.get(key) or RateState(self._started_at)
 
-    def _next(self, key: RateKey, event: RateWritten | RateRead) -> Transition:
+    def _next(self, key: RateKey, event: RateWritten | RateUnread | RateRead) -> Transition:
         found = transition(self._state(key), event, self._monotonic())
         self._states[key] = found.state
         return found
@@ -218,6 +239,8 @@ class BrokerRates:
         found = await self._admin.broker_configs(brokers, RATE_NAMES) if brokers else {}
         for broker in brokers:
             self._note_answer(broker, None if broker in found else "throttle rate not read yet: no answer")
+            for name in RATE_NAMES if broker not in found else ():
+                self._next((broker, name), RateUnread())
         return {broker: values for broker, values in found.items() if broker in brokers}
 
     async def _alter(self, changes: Changes, *, restoring: bool) -> None:
@@ -226,6 +249,10 @@ class BrokerRates:
             problem = answers.get(broker, "no answer")
             what = f"throttle rate not {'restored' if restoring else 'set'} yet: {problem}"
             self._note_answer(broker, None if problem is None else what)
+            self._not_allowed.pop(broker, None)
+            if problem is not None and any(code in problem for code in _NOT_ALLOWED):
+                self._not_allowed[broker] = problem  # nothing was written, and nothing will be
+                continue
             for change in sent:
                 rate = None if restoring else int(change.value)
                 self._next((broker, change.name), RateWritten(rate, accepted=problem is None))

@@ -14,6 +14,7 @@ from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS
 from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, KafkaReassignmentThrottle
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import Permanent, RebalanceError
+from kafka_rebalance.execution.list_budget import ListBudget
 from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_RATE, LEADER_RATE, Claim, Mode, Side
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
@@ -37,6 +38,7 @@ from kafka_rebalance.reconcile.throttle.throttle_lifecycle import ThrottleLifecy
 
 log = logging.getLogger(__name__)
 
+_NAMED = 3
 GHOST_SECONDS = 60.0
 """How often to check that resources without our finalizer still exist: a watch can miss their deletion."""
 
@@ -46,10 +48,11 @@ class ThrottleRound:
     """What applying the claims came to. ``findings``: of each rebalance, by uid.
 
     ``uncovered``: replicas not yet throttled, as topic and ``partition:broker``; None: nothing may be copied now,
-    because the ledger cannot be trusted.
+    because the ledger cannot be trusted. ``left_out``: partitions for which a list of throttled replicas has no room.
     """
 
     uncovered: frozenset[tuple[str, str]] | None
+    left_out: frozenset[TopicPartition] = frozenset()
     findings: Mapping[str, ThrottleFindings] = field(default_factory=dict)
 
 
@@ -97,6 +100,11 @@ class ClusterThrottle:
     def limits_others(self) -> bool:
         """Whether a resource sets rates for the reassignments of other tools."""
         return self.ruling is not None and self.ruling.spec.sets_rates
+
+    @property
+    def list_budget(self) -> ListBudget:
+        """What is in the lists of throttled replicas."""
+        return self._keeper.list_budget
 
     @property
     def foreign(self) -> Mapping[TopicPartition, PartitionState]:
@@ -161,7 +169,7 @@ class ClusterThrottle:
             before = rebalance.assessment.throttle
             found[rebalance.uid] = replace(before, rates=rates, source=source, problem=self.problem)
         if self.problem is not None:
-            return ThrottleRound(None, found)
+            return ThrottleRound(None, findings=found)
         foreign = self._others.foreign
         claims = claims_of(rebalances, ruling, cluster, submitted, foreign)
         self._claims = claims.by_name
@@ -181,10 +189,12 @@ class ClusterThrottle:
                 brokers_pending=0 if finished else self._keeper.brokers_pending(brokers, cluster.brokers),
                 bound_by=self._bound_by(rebalance.desired, wanted.source, brokers),
                 relieved=claims.relieved.get(rebalance.uid, 0),
+                left_out=self._left_out(rebalance, cluster),
                 refused=self._keeper.refusals(brokers),
+                not_allowed="" if wanted.rates.unlimited else self._keeper.not_allowed(brokers),
                 trouble=self._keeper.trouble or self._keeper.contested,
             )
-        return ThrottleRound(uncovered, found)
+        return ThrottleRound(uncovered, self._keeper.left_out.partitions, found)
 
     async def restore_unclaimed(self, info: ClusterInfo) -> None:
         """Restore what is no longer claimed, except for unclaimed partitions in flight; then release resources."""
@@ -249,10 +259,30 @@ class ClusterThrottle:
             foreign=len(self.foreign),
             reverts=self._keeper.reverts,
             refused=self._keeper.refusals(),
+            not_allowed=self._keeper.not_allowed(),
             contested=self._keeper.contested,
+            unlisted=self._unlisted(),
             trouble=self._keeper.trouble or self._others.unreadable,
             ceilings=self._keeper.ceilings,
         )
+
+    def _left_out(self, rebalance: Rebalance, cluster: ClusterState) -> int:
+        """How many of its partitions in flight are not throttled at both ends, for lack of room in a list."""
+        run, states = rebalance.record.loaded_run, cluster.partitions
+        mine = run.move_of if run is not None else {}
+        return sum(tp in mine and tp in states and states[tp].in_flight for tp in self._keeper.left_out.partitions)
+
+    def _unlisted(self) -> str:
+        """Which of the reassignments of other tools are not throttled, for lack of room in a list; empty: all are."""
+        found = [
+            f"{len(left)} {what}, of topic {', '.join(sorted({tp.topic for tp in left})[:_NAMED])}"
+            for left, what in (
+                (self._keeper.left_out.wholly & self.foreign.keys(), "at full speed"),
+                (self._keeper.left_out.leader_side & self.foreign.keys(), "only where they arrive"),
+            )
+            if left
+        ]
+        return f"partitions that other tools move: {'; '.join(found)}" if found else ""
 
     def _row(self, broker: BrokerId, traffic: Mapping[tuple[BrokerId, Side], int]) -> BrokerThrottleRow | None:
         found = self._keeper.in_place(broker)

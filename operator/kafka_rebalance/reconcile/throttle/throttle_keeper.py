@@ -10,7 +10,15 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from kafka_rebalance.errors import Permanent
-from kafka_rebalance.execution.ledger import finished_rates, finished_topics, protected, stale_entries, with_foreign
+from kafka_rebalance.execution.ledger import (
+    Ledger,
+    finished_rates,
+    finished_topics,
+    protected,
+    stale_entries,
+    with_foreign,
+)
+from kafka_rebalance.execution.list_budget import LeftOut, ListBudget, fitting
 from kafka_rebalance.execution.reassignment_throttle import (
     RATE_NAMES,
     RATE_OF,
@@ -20,6 +28,7 @@ from kafka_rebalance.execution.reassignment_throttle import (
     WantedThrottle,
     broker_of,
     combine,
+    refusals_told,
 )
 from kafka_rebalance.kafka.ports import KafkaAdmin
 from kafka_rebalance.kube.store import LedgerStore
@@ -49,6 +58,8 @@ class ThrottleKeeper:
         self._lists = TopicLists(admin, self._cache, self._reverts, monotonic)
         self._wanted = WantedThrottle()
         self._entries: Entries = {}
+        self.left_out = LeftOut()
+        """Partitions of the last ``apply_claims`` that are not throttled, because a list has no room for them."""
         self._unclaimed: Mapping[TopicPartition, Replicas] = {}
         self._rates_read_at = float("-inf")
         self._lists_read_at = float("-inf")
@@ -74,13 +85,15 @@ class ThrottleKeeper:
         self._wanted = combine(claims)
         _, kept = protected({}, self._cache.ledger, unclaimed or {})
         await self._rates.set_targets(self._wanted, alive, mode, kept)
-        self._entries = self._to_list()
-        await self._read_back(alive)
-        ledger = await self._lists.ledger_to_append(self._rates.ledger_to_write(), self._entries)
+        wanted = self._to_list()
+        await self._read_back(alive, wanted)
+        await self._lists.read_first(wanted)
+        self._entries, self.left_out = fitting(wanted, self.list_budget, foreign)
+        ledger = self._lists.ledger_to_append(self._rates.ledger_to_write(), self._entries)
         await self._cache.save(with_foreign(ledger, self._entries, foreign))
         await self._rates.write(alive)
         await self._lists.append(self._entries)
-        return frozenset(self._uncovered(alive))
+        return frozenset(self._uncovered(wanted, alive))
 
     async def restore_unclaimed(
         self,
@@ -118,6 +131,12 @@ class ThrottleKeeper:
                 "restore the ledger, or delete these configs and set your own values again later",
             )
         await self._cache.establish()
+
+    @property
+    def list_budget(self) -> ListBudget:
+        """What is in the lists, and on which brokers and sides replicas are listed."""
+        ledger = Ledger() if self._cache.empty else self._cache.ledger
+        return ListBudget(self._lists.stored, ledger, lambda broker, rate: self._rates.is_listed((broker, rate)))
 
     @property
     def trouble(self) -> str:
@@ -186,12 +205,19 @@ class ThrottleKeeper:
 
     def refusals(self, brokers: Collection[BrokerId] | None = None) -> str:
         """KIP-542's configuration errors, on these brokers or on all; empty where there are none."""
-        found = [
-            f"broker {broker}: {target.refused} of its {name}"
-            for (broker, name), target in self._rates.refusals().items()
-            if brokers is None or broker in brokers
-        ]
-        return _some(found)
+        found = self._rates.refusals()
+        return _some(refusals_told({key: row for key, row in found.items() if brokers is None or key[0] in brokers}))
+
+    def not_allowed(self, brokers: Collection[BrokerId] | None = None) -> str:
+        """Which of the brokers, or of all, do not let us set a rate; empty: all do."""
+        answers = self._rates.not_allowed()
+        found = {b: answer for b, answer in answers.items() if brokers is None or b in brokers}
+        if not found:
+            return ""
+        some = ", ".join(str(broker) for broker in list(found)[:_NAMED])
+        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        who = f"broker {some} does" if len(found) == 1 else f"brokers {some}{more} do"
+        return f"{who} not allow to set a throttle rate ({next(iter(found.values()))})"
 
     def _to_list(self) -> Entries:
         """The wanted entries on brokers whose side has a rate."""
@@ -203,8 +229,8 @@ class ThrottleKeeper:
                     found.setdefault(topic, {})[name] = listed
         return found
 
-    def _uncovered(self, alive: Collection[BrokerId]) -> Iterable[tuple[str, str]]:
-        for topic, lists in self._entries.items():
+    def _uncovered(self, wanted: Entries, alive: Collection[BrokerId]) -> Iterable[tuple[str, str]]:
+        for topic, lists in wanted.items():
             for name, items in lists.items():
                 for item in items:
                     key = (broker_of(item), RATE_OF[name])
@@ -213,7 +239,7 @@ class ThrottleKeeper:
                     if unready or not self._lists.has(topic, name, item):
                         yield topic, item
 
-    async def _read_back(self, alive: Collection[BrokerId]) -> None:
+    async def _read_back(self, alive: Collection[BrokerId], wanted: Entries) -> None:
         now = self._monotonic()
         if self._cache.empty:
             return
@@ -224,7 +250,7 @@ class ThrottleKeeper:
         await self._rates.read_back(alive, all_brokers=all_brokers)
         if now - self._lists_read_at >= READ_BACK_SECONDS:
             self._lists_read_at = now
-            await self._lists.read_back(self._entries)
+            await self._lists.read_back(wanted)
 
 
 def _some(found: Sequence[str]) -> str:

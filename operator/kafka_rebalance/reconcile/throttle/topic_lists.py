@@ -1,14 +1,15 @@
 """The lists of throttled replicas of the topics: appends our entries, reads them back, takes them out again.
 
-``execution.list_state`` decides what a reading means. Entries of others stay. The ledger is saved before each append.
+``execution.list_state`` decides what a reading means, ``execution.list_budget`` how many entries fit. Entries of others
+stay. The ledger is saved before each append.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from kafka_rebalance.execution.ledger import (
     Before,
@@ -23,7 +24,9 @@ from kafka_rebalance.execution.ledger import (
     with_entries,
     with_list,
 )
+from kafka_rebalance.execution.list_budget import LONGEST_BYTES, ListKey, StoredList, batches, longest_part
 from kafka_rebalance.execution.list_state import WILDCARD, ListState
+from kafka_rebalance.execution.rate_state import LATE_SECONDS
 from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, Entries
 from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, ConfigSource, ConfigValue, KafkaAdmin
 from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache, originals
@@ -31,10 +34,26 @@ from kafka_rebalance.reconcile.throttle.reverts import Reverts
 
 log = logging.getLogger(__name__)
 
-ListKey = tuple[str, str]
-"""Topic and config name."""
 Changes = dict[str, list[ConfigChange]]
 _DELETED_AFTER_READINGS = 5
+_FRESH_SECONDS = 1.0
+"""How old the reading may be that an append is measured by; it is the pause between two readings of what is listed."""
+_KNOWN_SECONDS = 5.0
+"""How old the reading may be that new copies are chosen by. After that, a full list is tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """The lists of one topic, and when they were read."""
+
+    at: float
+    values: Mapping[str, ConfigValue]
+    stored: Mapping[str, StoredList]
+
+    @classmethod
+    def of(cls, at: float, values: Mapping[str, ConfigValue]) -> _Reading:
+        """This reading."""
+        return cls(at, values, {name: StoredList.of(read.value) for name, read in values.items()})
 
 
 class TopicLists:
@@ -46,6 +65,12 @@ class TopicLists:
         self._reverts = reverts
         self._monotonic = monotonic
         self._states: dict[ListKey, ListState] = {}
+        self._readings: dict[str, _Reading] = {}
+        self._started_at = monotonic()
+        self._unanswered_at: dict[str, float] = {}
+        """When a change of a topic's lists last got no answer. Without an entry the start of the process counts."""
+        self._restored: set[str] = set()
+        """Topics whose restoring change was accepted after that."""
         self._absent: Counter[str] = Counter()
         """How many readings in a row did not show a topic that is to be restored."""
 
@@ -53,12 +78,30 @@ class TopicLists:
         """Whether the entry is listed."""
         return entry in self._state((topic, name)).listed
 
-    async def ledger_to_append(self, ledger: Ledger, entries: Entries) -> Ledger:
-        """The ledger that covers these entries too."""
+    @property
+    def stored(self) -> dict[ListKey, StoredList]:
+        """The lists that were read lately."""
+        now = self._monotonic()
+        return {
+            (topic, name): found
+            for topic, reading in self._readings.items()
+            if now - reading.at <= _KNOWN_SECONDS
+            for name, found in reading.stored.items()
+        }
+
+    async def read_first(self, entries: Entries) -> None:
+        """Read the lists that entries may be added to: those not read a moment ago, and those not on record yet."""
+        now, recorded = self._monotonic(), self._cache.ledger.topics
+        fresh = {topic for topic, reading in self._readings.items() if now - reading.at <= _FRESH_SECONDS}
+        new = [t for t, lists in entries.items() if t not in fresh or not set(lists) <= set(recorded.get(t, {}))]
+        await self._read(new)
+
+    def ledger_to_append(self, ledger: Ledger, entries: Entries) -> Ledger:
+        """The ledger that covers these entries too. Their lists were read before."""
         if covers_entries(ledger, entries):
             return ledger
         new = [topic for topic, lists in entries.items() if not set(lists) <= set(ledger.topics.get(topic, {}))]
-        found = await self._read(new)
+        found = {topic: self._readings[topic].values for topic in new if topic in self._readings}
         before = {topic: originals(lists, ConfigSource.DYNAMIC_TOPIC) for topic, lists in found.items()}
         return with_entries(ledger, entries, before)
 
@@ -73,7 +116,10 @@ class TopicLists:
                     self._states[topic, name] = replace(state, listed=items)  # the wildcard covers them
                 elif missing:
                     changes.setdefault(topic, []).append(_change(name, ConfigOp.APPEND, missing))
-        for topic in await self._alter(changes, "listed"):
+        self._restored -= changes.keys()
+        accepted = await self._alter(changes, "listed")
+        self._note_unanswered(changes.keys() - set(accepted))
+        for topic in accepted:
             for change in changes[topic]:
                 key = (topic, change.name)
                 self._states[key] = self._state(key).after_append(split(change.value))
@@ -87,12 +133,16 @@ class TopicLists:
     async def subtract(self, keep: Entries) -> None:
         """Take out what is no longer wanted, from the lists of topics that still have wanted entries."""
         stale = stale_entries(self._cache.ledger, keep)
-        still_used = {t: lists for t, lists in stale.items() if any(keep.get(t, {}).values())}
+        still_used = {
+            topic: {name: longest_part(items) for name, items in lists.items()}
+            for topic, lists in stale.items()
+            if any(keep.get(topic, {}).values())
+        }
         changes = {
             topic: [_change(name, ConfigOp.SUBTRACT, items) for name, items in lists.items()]
             for topic, lists in still_used.items()
         }
-        answers = await self._admin.alter_topic_configs(changes) if changes else {}
+        answers = await self._send(changes)
         done = {topic: still_used[topic] for topic in changes if answers.get(topic, "no answer") is None}
         for topic, lists in done.items():
             for name, items in lists.items():
@@ -106,7 +156,7 @@ class TopicLists:
             return
         seen = await self._read(sorted(over))
         changes = {topic: found for topic in over if (found := self._to_restore(topic, seen.get(topic, {})))}
-        await self._alter(changes, "restored")
+        self._restored |= set(await self._alter(changes, "restored"))
         self._states = {key: state for key, state in self._states.items() if key[0] not in over}
         self._absent = Counter({topic: self._absent[topic] + 1 for topic in over - set(seen)})
         deleted = {topic for topic, readings in self._absent.items() if readings >= _DELETED_AFTER_READINGS}
@@ -115,6 +165,7 @@ class TopicLists:
         if clean := deleted | {topic for topic in over if topic in seen and topic not in changes}:
             for topic in clean:
                 self._absent.pop(topic, None)
+                self._restored.discard(topic)
                 self._cache.solved(f"topic {topic}")
             await self._cache.save(strike_topics(self._cache.ledger, clean))
 
@@ -131,11 +182,46 @@ class TopicLists:
         return self._states.get(key, ListState())
 
     async def _read(self, topics: Collection[str]) -> Mapping[str, Mapping[str, ConfigValue]]:
-        return await self._admin.topic_configs(topics, LIST_NAMES) if topics else {}
+        if not topics:
+            return {}
+        now = self._monotonic()
+        found = await self._admin.topic_configs(topics, LIST_NAMES)
+        self._readings = {t: r for t, r in self._readings.items() if t not in topics and now - r.at <= _KNOWN_SECONDS}
+        self._readings |= {topic: _Reading.of(now, values) for topic, values in found.items()}
+        return found
+
+    async def _send(self, changes: Changes) -> dict[str, str | None]:
+        """Alter the lists, in requests that the controller can write: it writes each list as a whole."""
+        stored = self.stored
+        sizes = {
+            topic: sum(
+                len(change.value) + (found.length if (found := stored.get((topic, change.name))) else LONGEST_BYTES)
+                for change in wanted
+            )
+            for topic, wanted in changes.items()
+        }
+        answers: dict[str, str | None] = {}
+        try:
+            for batch in batches(sizes):
+                answers |= await self._admin.alter_topic_configs({topic: changes[topic] for topic in batch})
+        except BaseException:
+            self._note_unanswered(changes)
+            raise
+        return answers
+
+    def _note_unanswered(self, topics: Iterable[str]) -> None:
+        unanswered = dict.fromkeys(topics, self._monotonic())
+        self._unanswered_at |= unanswered
+        self._restored -= unanswered.keys()
+
+    def _may_still_change(self, topic: str) -> bool:
+        """Whether an append that got no answer may still be carried out, here or by a controller that hangs."""
+        since = self._unanswered_at.get(topic, self._started_at)
+        return topic not in self._restored and self._monotonic() - since < LATE_SECONDS
 
     async def _alter(self, changes: Changes, done: str) -> list[str]:
         """Send these changes; the topics whose changes were accepted."""
-        answers = await self._admin.alter_topic_configs(changes) if changes else {}
+        answers = await self._send(changes)
         accepted = []
         for topic in changes:
             problem = answers.get(topic, "no answer")
@@ -167,15 +253,18 @@ class TopicLists:
             mine = self._state((topic, name)).listed
             if value is None or WILDCARD in split(value.value) or before.value == WILDCARD:
                 continue
+            ours = self._cache.ledger.listed(topic, name)
+            if self._may_still_change(topic):
+                mine |= ours
             if value.source is not ConfigSource.DYNAMIC_TOPIC and not mine:
                 continue
-            # Entries that this process appended may be there although the reading does not show them yet.
+            # Entries that we appended may be there although the reading does not show them yet.
             listed = ",".join(filter(None, [value.value, *sorted(mine - split(value.value))]))
-            left = remaining_after(before, listed, self._cache.ledger.listed(topic, name))
+            left = remaining_after(before, listed, ours)
             if left is None:
                 changes.append(ConfigChange(name, ConfigOp.DELETE))
             elif gone := split(listed) - split(left):
-                changes.append(_change(name, ConfigOp.SUBTRACT, gone))
+                changes.append(_change(name, ConfigOp.SUBTRACT, longest_part(gone)))
         return changes
 
 

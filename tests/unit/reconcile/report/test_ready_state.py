@@ -40,6 +40,21 @@ class TestState:
         """Only success is Ready."""
         assert statuses(rebalance(opened=False, closed=outcome))[0] == "False"
 
+    def test_brokers_that_do_not_allow_a_rate(self):
+        """A state of its own, with the way out, because the copies would wait for ever. A deletion goes on."""
+        mine = rebalance()
+        found(mine, not_allowed="broker 4 does not allow to set a throttle rate (POLICY_VIOLATION: no)")
+        reason, message = said(mine)
+        assert reason == "ThrottleNotAllowed"
+        assert message.startswith(
+            "broker 4 does not allow to set a throttle rate (POLICY_VIOLATION: no); no copy starts"
+        )
+        assert "{unlimited: true}" in message
+        applied = find_condition(status_of(mine).conditions, ConditionType.THROTTLE_APPLIED)
+        assert (applied.status, applied.reason) == ("False", "ThrottleNotAllowed")
+        mine.see({**BODY, "metadata": {**BODY["metadata"], "deletionTimestamp": NOW.isoformat()}})
+        assert said(mine)[0] != "ThrottleNotAllowed"
+
     def test_queued_names_the_holder(self):
         """A queued rebalance names the one that it waits for."""
         mine = rebalance(opened=False)

@@ -132,6 +132,21 @@ class TestNumbers:
         assert (applied.status, applied.reason) == expected
         assert (f"set on {brokers} of {brokers + pending} brokers" in applied.message) is bool(pending)
 
+    def test_a_throttle_that_no_round_has_found_out_is_not_unlimited(self):
+        """The first round may fail before it does."""
+        mine = rebalance()
+        found(mine, rates=ClusterRates(), source="", brokers=0)
+        applied = find_condition(status_of(mine).conditions, ConditionType.THROTTLE_APPLIED)
+        assert (applied.status, applied.reason) == ("False", "Pending")
+        assert status_of(mine).display.throttle == "-"
+
+    def test_copies_that_are_not_throttled_at_both_ends_are_counted(self):
+        """The lists of throttled replicas may have no room for them."""
+        mine = rebalance()
+        found(mine, left_out=7)
+        applied = find_condition(status_of(mine).conditions, ConditionType.THROTTLE_APPLIED)
+        assert applied.message.endswith("; 7 partitions not at both ends: the lists of throttled replicas are full")
+
     def test_skipped_by_the_plan_or_since_is_listed_once(self):
         """With the later reason."""
         mine = rebalance(skipped=[SkippedPartition(tp(7), "NoLeader"), SkippedPartition(tp(0), "NoLeader")])

@@ -120,8 +120,25 @@ class TestState:
         """The brokers, both values, what applies meanwhile, and what to do."""
         reason, message, true = said(status_of(throttle(**RATES), ThrottleView(refused="broker 4: 50 above 30")))
         assert (reason, true) == ("ReplicationThrottleLower", "Stalled")
-        assert message.startswith("broker 4: 50 above 30; the previous rate stays")
-        assert "raise" in message
+        assert message.startswith("broker 4: 50 above 30; no new copy starts there, and the previous rate stays")
+        assert all(
+            word in message for word in ("raise", "doctor --clear-throttles", "whenReplicationThrottled: Lowest")
+        )
+
+    def test_brokers_that_do_not_allow_a_rate(self) -> None:
+        """A state of its own, with the answer and the way out."""
+        reason, message, true = said(status_of(throttle(**RATES), ThrottleView(not_allowed="broker 4 does not")))
+        assert (reason, true) == ("ThrottleNotAllowed", "Stalled")
+        assert message.startswith("broker 4 does not; no copy starts without its throttle: allow ALTER_CONFIGS")
+        assert "{unlimited: true}" in message
+
+    def test_reassignments_that_the_lists_have_no_room_for(self) -> None:
+        """What is not throttled, the limit, and what will happen."""
+        view = ThrottleView(BUSY.rows, unlisted="partitions that other tools move: 7 at full speed, of topic t")
+        reason, message, true = said(status_of(throttle(**RATES), view))
+        assert (reason, true) == ("ThrottleListFull", "Reconciling")
+        assert message.startswith("partitions that other tools move: 7 at full speed, of topic t; the lists")
+        assert "30000 bytes" in message
 
     def test_what_a_person_must_act_on_comes_first(self) -> None:
         """A refusal, then a contest, then retries; none hides the others."""

@@ -13,6 +13,7 @@ import kafka_rebalance.reconcile
 from kafka_rebalance.api.v1alpha1 import FINALIZER
 from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.execution.health_gate import Vitals
+from kafka_rebalance.execution.list_budget import ListBudget
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionStatus
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Run
@@ -162,7 +163,7 @@ class TestDecisions:
             successors_of(both, selected),
             teardown_of(mine, seen.cluster, NOON),
             step_block_for(mine, block_inputs),
-            orders_for(both, seen.cluster, None, {}, {}),
+            orders_for(both, seen.cluster, None, {}, {}, ListBudget()),
             copies_of(mine, states, ALIVE),
             claims_of(both, None, seen.cluster, {}, {}),
             rates_of(mine.desired, None),

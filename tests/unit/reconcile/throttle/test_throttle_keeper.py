@@ -5,19 +5,21 @@ import asyncio
 import pytest
 from tests.fakes.throttled_cluster import ALIVE, ONE, TWO, Cluster, claim, sides
 
-from kafka_rebalance.errors import Permanent
+from kafka_rebalance.errors import Permanent, Transient
 from kafka_rebalance.execution.ledger_json import ledger_from_json
 from kafka_rebalance.execution.reassignment_throttle import (
     FOLLOWER_LIST,
     FOLLOWER_RATE,
     LEADER_LIST,
     LEADER_RATE,
+    REPLICATION_THROTTLE,
     Claim,
     Mode,
     Rates,
 )
 from kafka_rebalance.kafka.ports import ConfigOp
 from kafka_rebalance.model.topology import TopicPartition, replicas_of
+from kafka_rebalance.reconcile.throttle.broker_rates import UNCLAIMED
 
 
 @pytest.fixture
@@ -87,6 +89,28 @@ class TestInPlace:
         cluster.tick({})
         assert cluster.kafka.values == {(TWO, FOLLOWER_RATE): "45"}
 
+    def test_the_lower_of_both_where_it_is_asked_for(self):
+        """Nothing is refused, the replication throttle is named where it binds, and it is there at the end."""
+        before = {(TWO, FOLLOWER_RATE): "30", (TWO, LEADER_RATE): "900"}
+        cluster = Cluster(before)
+        assert cluster.ticks(claim(), mode=Mode.LOWEST) == frozenset()
+        assert cluster.kafka.rates(TWO) == ("50", "30")
+        assert cluster.keeper.in_place(TWO) == {LEADER_RATE: (50, "a"), FOLLOWER_RATE: (30, REPLICATION_THROTTLE)}
+        assert cluster.keeper.refusals() == ""
+        cluster.tick(claim(), mode=Mode.SEPARATE)
+        assert "already has a replication throttle of 30 B/s" in cluster.keeper.refusals()
+        cluster.ticks({})
+        assert cluster.kafka.values == before
+
+    def test_a_rate_that_is_not_raised_names_what_holds_it_down(self, cluster):
+        """Copies of a resource that was not seen yet go on at the rate that they had."""
+        cluster.tick(claim())
+        cluster.restart()
+        cluster.ticks(
+            {"b": Claim(Rates(80, 80), frozenset(ALIVE))}, elsewhere={TopicPartition("t", 0): replicas_of(1, 2)}
+        )
+        assert cluster.keeper.in_place(ONE) == {LEADER_RATE: (50, UNCLAIMED), FOLLOWER_RATE: (40, UNCLAIMED)}
+
     def test_the_next_claim_binds_when_the_lowest_ends(self, cluster):
         """The first rate returns when the last claim ends."""
         low = {"b": Claim(Rates(5, 5), frozenset({ONE}))}
@@ -114,6 +138,28 @@ class TestInPlace:
         assert cluster.kafka.lists("t") == ({"0:1"}, {"0:2"})
         cluster.tick({})
         assert cluster.kafka.values == {}
+
+
+class TestNotAllowed:
+    """Brokers whose configs we may not alter, as with most providers of managed Kafka."""
+
+    @pytest.mark.parametrize("code", ["CLUSTER_AUTHORIZATION_FAILED: no", "POLICY_VIOLATION: not here"])
+    def test_it_is_told_with_the_answer(self, cluster, code):
+        """Until the right is there; a broker that does not answer is something else."""
+        cluster.kafka.refusing, cluster.kafka.refusal = {ONE}, code
+        assert cluster.ticks(claim()) == {("t", "0:1")}
+        assert cluster.keeper.not_allowed() == f"broker 1 does not allow to set a throttle rate ({code})"
+        assert cluster.keeper.not_allowed({TWO}) == ""
+        cluster.kafka.refusal = "_TIMED_OUT"
+        cluster.ticks(claim(), count=20)
+        assert cluster.keeper.not_allowed() == ""
+
+    def test_at_full_speed_it_does_not_matter(self, cluster):
+        """The way out: nothing has to be set, and the copy may start."""
+        cluster.kafka.refusing, cluster.kafka.refusal = {ONE, TWO}, "CLUSTER_AUTHORIZATION_FAILED: no"
+        cluster.ticks(claim())
+        assert cluster.ticks(claim(None, None)) == frozenset()
+        assert cluster.keeper.not_allowed() == ""
 
 
 class TestSilentBrokers:
@@ -206,6 +252,59 @@ class TestLateWrites:
         hanging.goes_on()
         assert hanging.kafka.rates(ONE) == (None, None)
         assert hanging.keeper.ledger_empty
+
+    def test_a_hang_of_minutes(self, hanging):
+        """Nothing that the broker was sent has taken effect while it hangs: it is undone when it answers again."""
+        hanging.tick(claim())
+        hanging.kafka.silent = {ONE}
+        hanging.ticks({}, count=90)
+        hanging.kafka.silent = set()
+        hanging.ticks({}, count=40)
+        hanging.goes_on()
+        assert hanging.kafka.rates(ONE) == (None, None)
+        assert hanging.keeper.ledger_empty
+
+    def test_a_list_is_undone_although_it_reads_as_before(self, cluster):
+        """The controller hangs with the append; everything ends, and then it carries it out."""
+        cluster.kafka.hung = True
+        with pytest.raises(Transient):
+            cluster.tick(claim())
+        for _ in range(30):
+            with pytest.raises(Transient):
+                cluster.tick({})
+        assert not cluster.keeper.ledger_empty
+        cluster.kafka.resume()
+        cluster.ticks({})
+        assert cluster.kafka.values == {}
+        assert cluster.keeper.ledger_empty
+
+    def test_a_list_that_a_killed_operator_was_appending(self, cluster):
+        """The one that starts then saw no answer either."""
+        cluster.kafka.hung = True
+        with pytest.raises(Transient):
+            cluster.tick(claim())
+        late, carry_out = cluster.kafka.pending, cluster.kafka._apply
+        cluster.kafka.hung = False
+        cluster.restart()
+
+        def apply(where, operations):
+            while where == "t" and late:
+                carry_out("t", late.pop()["t"])
+            return carry_out(where, operations)
+
+        cluster.kafka._apply = apply
+        cluster.ticks({})
+        cluster.kafka.resume()
+        assert cluster.kafka.values == {}
+        assert cluster.keeper.ledger_empty
+
+    def test_a_list_that_we_may_not_change_holds_nobody_up_for_long(self, cluster):
+        """A refusal to append or to restore is an answer; half a minute after it nothing arrives any more."""
+        carry_out = cluster.kafka._apply
+        cluster.kafka._apply = lambda w, ops: "TOPIC_AUTHORIZATION_FAILED" if w == "t" else carry_out(w, ops)
+        cluster.ticks(claim())
+        cluster.ticks({}, count=20)
+        assert cluster.keeper.ledger_empty
 
     def test_brokers_that_take_nothing_hold_nobody_up_for_long(self, cluster):
         """A rate that never arrived need not be undone: after half a minute it will not arrive any more."""
