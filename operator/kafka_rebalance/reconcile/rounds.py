@@ -1,9 +1,10 @@
 """One round of an engine: observe, decide, act, report.
 
-The order within a round is the safety argument: finalizer seen on the object, plan and origins stored, run opened,
-brokers cordoned, orders confirmed by a second look, the start recorded before the first order, throttle ledger written,
-throttle set, and only then a copy is submitted. If the operator is killed between any two of these, the next round
-finds the same resource, stores and Kafka, and goes on from there.
+The order within a round is the safety argument: finalizer seen on the object, plan stored, run opened, brokers
+cordoned, orders confirmed by a second look, the start recorded before the first order, throttle ledger written,
+throttle set, the origin of each partition recorded before its first order, and only then a copy is submitted. If the
+operator is killed between any two of these, the next round finds the same resource, stores and Kafka, and goes on from
+there.
 
 This module alone replaces the ``assessment`` of a rebalance, with what the deciding functions return.
 """
@@ -138,6 +139,7 @@ class Rounds:
         rebalance.assessment = rebalance.assessment.about(rebalance.record.loaded_run)
         if not rebalance.memory.blocked(self._clock.monotonic()):
             rebalance.assessment = replace(rebalance.assessment, replanning=replanning_for_spec(rebalance))
+        self._turn(rebalance, direction_of(rebalance))
 
     async def _plan(self, rebalances: list[Rebalance], info: ClusterInfo) -> None:
         """Collect finished plans, assign the places in the queue, and begin the plans whose turn it is."""
@@ -186,6 +188,7 @@ class Rounds:
         moving = frozenset(tp for r in opened for tp in in_motion(r, look.observation.cluster.partitions))
         block_inputs = BlockInputs(now, vitals, moving, self.throttle.throttles, self._windows)
         for rebalance in running:
+            self._turn(rebalance, direction_of(rebalance))
             teardown = teardown_of(rebalance, look.observation.cluster, now)
             rebalance.assessment = replace(rebalance.assessment, teardown=teardown)
             rebalance.assessment = replace(rebalance.assessment, step_block=step_block_for(rebalance, block_inputs))
@@ -205,6 +208,7 @@ class Rounds:
         return orders
 
     def _judge(self, rebalance: Rebalance, direction: Direction | None, seen: Observation, changes: Changes) -> None:
+        self._turn(rebalance, direction)
         run = rebalance.record.loaded_run
         if run is None or direction is None:
             return
@@ -213,6 +217,12 @@ class Rounds:
         inputs = judge_inputs(rebalance, run, direction, seen, restarting, ahead)
         judgement = judge_again(rebalance.assessment.judgement, inputs, seen, changes, self._clock.now())
         rebalance.assessment = replace(rebalance.assessment, judgement=judgement)
+
+    def _turn(self, rebalance: Rebalance, direction: Direction | None) -> None:
+        """On the way back the run is about what it has sent. What was found out about it stays."""
+        if direction is not None:
+            self._lifecycle.turn(rebalance, back=direction is not Direction.FORWARD)
+            rebalance.assessment = replace(rebalance.assessment, run=rebalance.record.loaded_run)
 
     async def _act(self, running: list[Rebalance], orders: dict[str, Orders], look: Look, info: ClusterInfo) -> bool:
         """Cordon and send; whether anything was sent.
@@ -226,10 +236,12 @@ class Rounds:
                 await self._cordons.keep(rebalance, info.brokers)
         orders = await self._confirm_by_second_look(running, orders, look)
         for rebalance in running:
-            sent |= await submit(self._admin, rebalance.name, at_once(orders[rebalance.uid], cluster), cluster)
+            ready = await self._lifecycle.record_origins(rebalance, at_once(orders[rebalance.uid], cluster), cluster)
+            sent |= await submit(self._admin, rebalance.name, ready, cluster)
         uncovered = await self._throttle_before_copies(orders, cluster)
         for rebalance in running:
-            ready = copies(orders[rebalance.uid], cluster, uncovered)
+            covered = copies(orders[rebalance.uid], cluster, uncovered)
+            ready = await self._lifecycle.record_origins(rebalance, covered, cluster)
             sent |= await submit(self._admin, rebalance.name, ready, cluster)
         return sent
 
