@@ -42,12 +42,12 @@ from kafka_rebalance.reconcile.decide.replanning import (
 from kafka_rebalance.reconcile.decide.requeue import requeue_after
 from kafka_rebalance.reconcile.decide.step_blocks import BlockInputs, in_motion, step_block_for
 from kafka_rebalance.reconcile.decide.step_orders import named_by, orders_for, unchanged_orders
-from kafka_rebalance.reconcile.decide.teardown import successors_of, teardown_of
+from kafka_rebalance.reconcile.decide.teardown import awaited_by, renamed_from, successors_of, teardown_of
 from kafka_rebalance.reconcile.observe.observer import Changes, Look, Observer
 from kafka_rebalance.reconcile.observe.selected_partitions import SelectedPartitions
 from kafka_rebalance.reconcile.report.progress_tracking import advance_of
 from kafka_rebalance.reconcile.runs.opening import LoadModels, Runs
-from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView
 from kafka_rebalance.reconcile.state.record import Stores
 from kafka_rebalance.reconcile.throttle.cluster_throttle import ClusterThrottle
 from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
@@ -84,6 +84,7 @@ class Rounds:
         self._cordons = Cordons(admin, stores)
         self._selected = SelectedPartitions()
         self._windows = WindowClock()
+        self._awaited: dict[str, str] = {}
 
     async def next_round(self) -> float:
         """Prepare what is stored; observe, decide, act and report what runs; then close what has ended.
@@ -150,19 +151,24 @@ class Rounds:
                 rebalance.assessment = rebalance.assessment.about(rebalance.record.loaded_run)
                 rebalance.assessment = replace(rebalance.assessment, replanning=replanning_for_spec(rebalance))
             await self._runs.load_expected_rates(rebalance, info.cluster_id)
+        terminating: dict[str, list[RebalanceView]] = {}
+        self._awaited = {}
         if any(r.record.loaded_run is not None or wants_plan(r) for r in rebalances):
             everything = await self._observer.everything()
             selected = self._selected.of([r for r in rebalances if may_plan(r)], everything)
-            successors = successors_of(rebalances, selected)
+            successors = successors_of(rebalances)
             for rebalance in rebalances:
                 successor = successors.get(rebalance.uid)
                 rebalance.assessment = replace(rebalance.assessment, successor=successor)
+                terminating[rebalance.uid] = renamed_from(rebalance, rebalances, selected)
+                name = awaited_by(rebalance, rebalances, selected, self._clock.now())
+                self._awaited[rebalance.uid] = name
             places = places_of(rebalances, selected, self._clock.now(), self._clock.monotonic())
             for rebalance in rebalances:
                 queue = places.get(rebalance.uid, rebalance.assessment.queue)
                 rebalance.assessment = replace(rebalance.assessment, queue=queue)
         for rebalance in rebalances:
-            queue = await self._runs.start_planning(rebalance, info, rebalances)
+            queue = await self._runs.start_planning(rebalance, info, rebalances, terminating.get(rebalance.uid, ()))
             rebalance.assessment = replace(rebalance.assessment, queue=queue)
 
     async def _observe(self, running: list[Rebalance], info: ClusterInfo) -> Look:
@@ -186,7 +192,7 @@ class Rounds:
         now = self._clock.now()
         opened = [r for r in self.rebalances.values() if r.record.loaded_run is not None]
         moving = frozenset(tp for r in opened for tp in in_motion(r, look.observation.cluster.partitions))
-        block_inputs = BlockInputs(now, vitals, moving, self.throttle.throttles, self._windows)
+        block_inputs = BlockInputs(now, vitals, moving, self.throttle.throttles, self._awaited, self._windows)
         for rebalance in running:
             self._turn(rebalance, direction_of(rebalance))
             teardown = teardown_of(rebalance, look.observation.cluster, now)
@@ -310,6 +316,10 @@ class Rounds:
             if only_kept_copies_in_flight(rebalance) or arrived:
                 assessment = await self._closing.finish(rebalance, info)
                 rebalance.assessment = assessment.about(rebalance.record.loaded_run)
+                closed = rebalance.record.run
+                successor = self.rebalances.get((closed.successor if closed is not None else None) or "")
+                if successor is not None:
+                    self._lifecycle.void_plan(successor)
 
     async def _report(self, rebalance: Rebalance, cluster: ClusterState, problem: RebalanceError | None = None) -> None:
         """Write the status. An API server that does not answer holds up neither this rebalance nor the others."""

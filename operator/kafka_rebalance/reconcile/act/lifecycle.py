@@ -67,6 +67,9 @@ class Lifecycle:
                 await self._stop_planning(rebalance)
             if not rebalance.record.was_read:
                 run = await self._stores.runs.load(rebalance.uid)
+                unsent = run is not None and run.open and run.started_at is None
+                if unsent and await self._taken_over_by(rebalance.uid):
+                    run = None  # its plan was made before it was known what it inherits
                 rebalance.record = replace(rebalance.record, run=run, was_read=True)
             if rebalance.desired.deleting:
                 await self._tear_down(rebalance, connected=connected)
@@ -216,6 +219,11 @@ class Lifecycle:
         except RebalanceError as error:
             log.warning("%s: older plans are still stored: %s", rebalance.name, error.message)
 
+    def void_plan(self, rebalance: Rebalance) -> None:
+        """A run was handed over to this resource, whose own has sent nothing: it plans again, with those origins."""
+        self._put_plan_away(rebalance)
+        rebalance.record = replace(rebalance.record, run=None, was_read=False)
+
     def turn(self, rebalance: Rebalance, *, back: bool) -> None:
         """Have the moves of the open run be those of the plan, or on the way back those of what was sent."""
         record = rebalance.record
@@ -312,9 +320,13 @@ class Lifecycle:
             return True
         return rebalance.desired.timed_out(now if not connected else now - _CANCEL_TIME)
 
+    async def _taken_over_by(self, uid: str) -> list[Run]:
+        """The runs that this resource has taken over, the oldest first."""
+        return [run for run in await self._stores.runs.list_all() if run.successor == uid]
+
     async def _rebuild_taken_over_run(self, rebalance: Rebalance) -> Run | None:
         """A new resource took runs over and is deleted before it has a plan: what those moved is rolled back."""
-        taken = [run for run in await self._stores.runs.list_all() if run.successor == rebalance.uid]
+        taken = await self._taken_over_by(rebalance.uid)
         partitions: dict[TopicPartition, PlannedPartition] = {}
         origins: list[Origin] = []
         for run in taken:

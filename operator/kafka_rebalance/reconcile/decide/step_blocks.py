@@ -27,12 +27,14 @@ _UNSETTLED = (MovePhase.IN_FLIGHT, MovePhase.READY, MovePhase.WAITING)
 
 @dataclass(frozen=True, slots=True)
 class BlockInputs:
-    """What the checks look at beside the resource itself. ``in_motion``: of all open runs."""
+    """What the checks look at beside the resource itself. ``in_motion``: of all open runs.
+    ``awaited``: by uid of a rollback, the resource that takes over from it if its plan says so."""
 
     now: datetime
     vitals: Vitals | None = None
     in_motion: Collection[TopicPartition] = ()
     throttles: Mapping[str, KafkaReassignmentThrottle] = field(default_factory=dict)
+    awaited: Mapping[str, str] = field(default_factory=dict)
     windows: WindowClock = field(default_factory=WindowClock)
 
 
@@ -86,6 +88,13 @@ def _queued(rebalance: RebalanceView, _: BlockInputs) -> StepBlock | None:
     return StepBlock(Reason.QUEUED, queue.message)
 
 
+def _may_be_taken_over(rebalance: RebalanceView, inputs: BlockInputs) -> StepBlock | None:
+    name = inputs.awaited.get(rebalance.desired.uid)
+    if not name:
+        return None
+    return StepBlock(Reason.PLANNING, f"waits for the plan of {name}, which takes over if it moves the same partitions")
+
+
 def _unapproved(rebalance: RebalanceView, _: BlockInputs) -> StepBlock | None:
     approval, opened = rebalance.desired.spec.approval, rebalance.record.loaded_run
     if approval.policy is not ApprovalPolicy.MANUAL or going_back(rebalance) or opened is None:
@@ -127,5 +136,6 @@ _CHAIN: tuple[Callable[[RebalanceView, BlockInputs], StepBlock | None], ...] = (
     _unapproved,
     _outside_window,
     _queued,
+    _may_be_taken_over,
     _unhealthy,
 )

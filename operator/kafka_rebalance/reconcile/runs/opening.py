@@ -29,6 +29,7 @@ from kafka_rebalance.reconcile.decide.budget_used import spent_by
 from kafka_rebalance.reconcile.decide.disk_capacity import refuse_overfull
 from kafka_rebalance.reconcile.decide.replanning import wants_plan
 from kafka_rebalance.reconcile.decide.superseding import as_if_cancelled, continued_copies, copies_of
+from kafka_rebalance.reconcile.decide.teardown import as_rolled_back, moved_back
 from kafka_rebalance.reconcile.report.progress_tracking import expected_rates
 from kafka_rebalance.reconcile.runs.assignment_lists import AssignmentLists, lists_for, read_assignment
 from kafka_rebalance.reconcile.runs.plan_request import (
@@ -78,16 +79,23 @@ class Runs:
         self._wake = wake
 
     async def start_planning(
-        self, rebalance: Rebalance, info: ClusterInfo, rebalances: Collection[Rebalance]
+        self,
+        rebalance: Rebalance,
+        info: ClusterInfo,
+        rebalances: Collection[Rebalance],
+        terminating: Collection[RebalanceView],
     ) -> QueuePlace:
-        """Begin to plan if a plan is wanted and the queue allows it. Returns the place in the queue."""
+        """Begin to plan if a plan is wanted and the queue allows it. Returns the place in the queue.
+
+        ``terminating``: rollbacks that this one may take over. Only its plan says so, thus it does not wait for them.
+        """
         queue = rebalance.assessment.queue
         if not wants_plan(rebalance):
             return _without_unseen(rebalance)
         if queue.unseen:
             queue = replace(queue, place=Place(runs=False, behind=queue.unseen, position=1))
         due = self._clock.monotonic() >= rebalance.memory.retry_at
-        if not due or (queue.waits and not queue.unseen):
+        if not due or (queue.waits and not queue.unseen and not terminating):
             return queue
         predecessor = next(
             (r for r in rebalances if r.record.loaded_run is not None and _hands_over(r, rebalance)), None
@@ -103,7 +111,8 @@ class Runs:
             self._lifecycle.retry_in(rebalance, _QUEUE_SECONDS)
         elif problem is None or problem.stage != "queue":
             # The spec is read once: an edit that comes in while we plan supersedes this plan.
-            task = asyncio.create_task(self._plan(rebalance, rebalance.desired.spec, info))
+            back = [move for old in terminating for move in moved_back(old).values()]
+            task = asyncio.create_task(self._plan(rebalance, rebalance.desired.spec, info, back))
             task.add_done_callback(lambda _: self._wake())
             self._lifecycle.planning_begins(rebalance, task)
         return queue
@@ -147,14 +156,19 @@ class Runs:
                 return f"{run.namespace}/{run.name}"
         return None
 
-    async def _plan(self, rebalance: Rebalance, spec: KafkaRebalanceSpec, info: ClusterInfo) -> Planned | KeptCopies:
+    async def _plan(
+        self, rebalance: Rebalance, spec: KafkaRebalanceSpec, info: ClusterInfo, back: Collection[PartitionMove]
+    ) -> Planned | KeptCopies:
         """Plan from what the cluster is now, and store the plan. The round that takes it opens the run.
+
+        What a rollback is moving ``back`` is planned from where that leads to.
 
         Nothing is stored while copies are in flight that the plan does not go on with: they are cancelled first.
         """
         partitions = await self._admin.describe_partitions()
         flying = copies_of(rebalance, partitions, info.brokers)
         partitions = {**partitions, **{tp: as_if_cancelled(state) for tp, state in flying.items()}}
+        partitions = {**partitions, **as_rolled_back(back, partitions)}
         selected = select(spec, partitions)
         before, opened = rebalance.record.open_run, rebalance.record.loaded_run
         # What has sent nothing has nothing to take back: a new plan is a new run.
@@ -179,7 +193,7 @@ class Runs:
         kept = await self._continued_copies(rebalance, spec, info, plan, flying)
         if kept != flying.keys():
             return KeptCopies(planning_hash(spec), kept)
-        await self._refuse_overfull(plan, info, kept)
+        await self._refuse_overfull(plan, info, kept | {move.tp for move in back})
         await asyncio.to_thread(lambda: (plan.hash, plan.broker_changes))  # computed once, off the event loop
         run = Run(
             uid=rebalance.uid,
