@@ -31,7 +31,7 @@ from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.act.submitting import at_once, copies, submit
 from kafka_rebalance.reconcile.decide.direction import direction_of
-from kafka_rebalance.reconcile.decide.judging import judge_again, judge_inputs, partitions_to_read
+from kafka_rebalance.reconcile.decide.judging import in_motion, judge_again, judge_inputs, partitions_to_read
 from kafka_rebalance.reconcile.decide.queue_places import ahead_of, may_plan, places_of
 from kafka_rebalance.reconcile.decide.replanning import (
     only_kept_copies_in_flight,
@@ -40,7 +40,7 @@ from kafka_rebalance.reconcile.decide.replanning import (
     wants_plan,
 )
 from kafka_rebalance.reconcile.decide.requeue import requeue_after
-from kafka_rebalance.reconcile.decide.step_blocks import BlockInputs, in_motion, step_block_for
+from kafka_rebalance.reconcile.decide.step_blocks import BlockInputs, step_block_for
 from kafka_rebalance.reconcile.decide.step_orders import named_by, orders_for, unchanged_orders
 from kafka_rebalance.reconcile.decide.teardown import awaited_by, renamed_from, successors_of, teardown_of
 from kafka_rebalance.reconcile.observe.observer import Changes, Look, Observer

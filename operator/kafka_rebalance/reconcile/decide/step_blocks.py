@@ -6,7 +6,7 @@ to rest. A rebalance that rests because of its own resource gives up its place i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -14,15 +14,12 @@ from kafka_rebalance.api.execution_spec import ApprovalPolicy
 from kafka_rebalance.api.fields import format_time
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.execution.health_gate import Tolerance, Vitals, gate
-from kafka_rebalance.execution.partition_status import MovePhase
 from kafka_rebalance.execution.windows import Shut, WindowClock
-from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import going_back
 from kafka_rebalance.reconcile.state.assessment import StepBlock
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
-
-_UNSETTLED = (MovePhase.IN_FLIGHT, MovePhase.READY, MovePhase.WAITING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,25 +33,6 @@ class BlockInputs:
     throttles: Mapping[str, KafkaReassignmentThrottle] = field(default_factory=dict)
     awaited: Mapping[str, str] = field(default_factory=dict)
     windows: WindowClock = field(default_factory=WindowClock)
-
-
-def in_motion(
-    rebalance: RebalanceView, partitions: Mapping[TopicPartition, PartitionState]
-) -> Iterator[TopicPartition]:
-    """What the health gate does not ask about: partitions of the run in flight or above their replication factor.
-
-    And those that the plan left alone because they had no leader: spec.offlinePolicy Skip asks for that.
-    """
-    run = rebalance.record.loaded_run
-    if run is None:
-        return
-    for tp, status in rebalance.assessment.statuses.within(*_UNSETTLED).items():
-        state, move = partitions.get(tp), run.move_of.get(tp)
-        if not status.started or state is None or move is None:
-            continue
-        if state.in_flight or len(state.replicas) > max(len(move.origin), len(move.target)):
-            yield tp
-    yield from (row.tp for row in run.plan.skipped if row.reason == Reason.NO_LEADER)
 
 
 def step_block_for(rebalance: RebalanceView, inputs: BlockInputs) -> StepBlock | None:
