@@ -136,6 +136,9 @@ class KubeInMemory:
     async def replace_config_map(self, name, body):
         if name not in self.config_maps:
             raise NotFound(f"ConfigMap {name} not found")
+        seen = body["metadata"].get("resourceVersion")
+        if seen not in {None, self.config_maps[name]["metadata"]["resourceVersion"]}:
+            raise Conflict(f"ConfigMap {name} has been modified")
         return self._put(name, body)
 
     async def delete_config_map(self, name):

@@ -200,6 +200,14 @@ class KafkaRebalanceSpec(ApiModel):
         "one yields when its partitions complete their steps. Among waiting ones, each full hour of waiting adds 1.",
     )
 
+    takes_over: ObjectName | None = Field(
+        default=None,
+        description="Name of a KafkaRebalance in this namespace. If that is deleted while it runs, its partitions are "
+        "not moved back: this one continues from where they are, and its own deletion moves them back to where they "
+        "were before both. Has no effect once this one has submitted a step. Absent: only a resource that was created "
+        "within five minutes of the deletion and plans to move all these partitions takes over.",
+    )
+
     @model_validator(mode="after")
     def _fields_of_the_strategy(self) -> Self:
         goals, strategy = self.goals, self.strategy

@@ -115,16 +115,23 @@ def judge(
         return _skip(Reason.TOPIC_RECREATED, "the topic was deleted and created again after the plan was made")
     if state.in_flight:
         return _judge_in_flight(move, state, seen, direction)
-    replicas = list(state.replicas)
-    if not move.known.issuperset(replicas):
-        return _skip(Reason.DRIFTED, f"another tool changed its replicas: {replicas} are neither original nor planned")
-    if len(replicas) < move.fewest:
-        return _skip(Reason.DRIFTED, f"another tool removed replicas: {replicas} are fewer than any step leaves")
+    if by_others := drift(move, state.replicas):
+        return _skip(Reason.DRIFTED, by_others)
     if direction is Direction.FORWARD and move.elects and state.replicas != move.target:
-        return _skip(Reason.DRIFTED, f"another tool changed its replicas: {replicas} is not the list planned from")
+        message = f"another tool changed its replicas: {list(state.replicas)} is not the list planned from"
+        return _skip(Reason.DRIFTED, message)
     if direction is Direction.FORWARD and not move.elects and move.origin == move.planned_from == move.target:
         return PartitionStatus(MovePhase.DONE)  # an earlier plan named it, and no step was sent
     return _judge_at_rest(move, state, seen, direction, parallel_replicas, paused=paused)
+
+
+def drift(move: PartitionMove, replicas: Replicas) -> str:
+    """Why another tool must have changed the partition, which has these replicas at rest; empty: it need not have."""
+    if not move.known.issuperset(replicas):
+        return f"another tool changed its replicas: {list(replicas)} are neither original nor planned"
+    if len(replicas) < move.fewest:
+        return f"another tool removed replicas: {list(replicas)} are fewer than any step leaves"
+    return ""
 
 
 def _judge_in_flight(

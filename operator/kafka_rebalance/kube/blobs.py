@@ -10,7 +10,7 @@ import asyncio
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,16 +27,19 @@ _BLOB_LABEL = f"{_PREFIX}/blob"
 _CONTENT_LABEL = f"{_PREFIX}/content"
 _INDEX = "index.json"
 _PAYLOAD = "payload"
+_CONTENT = ("data", "binaryData")
 
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """A blob as it was read. ``attributes`` are those that it was written with."""
+    """A blob as it was read. ``attributes`` are those that it was written with; ``pieces``: the payload by shard."""
 
     name: str
     payload: bytes
     attributes: Mapping[str, str]
     resource_version: str
+    shards: tuple[str, ...] = ()
+    pieces: tuple[bytes, ...] = ()
 
 
 class BlobStore:
@@ -68,12 +71,52 @@ class BlobStore:
         labels = self._labels(uid, content)
         for shard, piece in zip(shards, pieces, strict=bool(shards)):
             await self._write_shard(shard, piece, {**labels, KIND_LABEL: f"{self._kind}-shard", _BLOB_LABEL: name})
-        described = json.dumps({"sha256": content, "shards": shards, "attributes": dict(attributes)})
-        index = config_map(name, labels, data={_INDEX: described})
+        index = _index(name, labels, content, shards, attributes)
         if not shards:
             index["binaryData"] = {_PAYLOAD: _encode(payload)}
         await self._put(index, expected)
         await self._sweep({KIND_LABEL: f"{self._kind}-shard", _BLOB_LABEL: name}, keep=set(shards))
+
+    async def extend(
+        self,
+        name: str,
+        uid: str,
+        shards: Sequence[str],
+        pieces: Sequence[bytes],
+        content: str,
+        attributes: Mapping[str, str],
+        *,
+        expected: str,
+    ) -> tuple[tuple[str, ...], str]:
+        """Make the content these shards, which are stored already, and new pieces; read the new ones back.
+
+        ``content``: the SHA-256 of all of it; ``expected``: as for ``write``. Shards that are named no more are left to
+        ``drop``. Returns the shards, none if the payload is in the index, and the resource version.
+        """
+        labels = self._labels(uid, hashlib.sha256(name.encode()).hexdigest())  # the same for all shards of the blob
+        inline = not shards and len(pieces) == 1
+        named = {f"{name}-{hashlib.sha256(piece).hexdigest()[:24]}": piece for piece in pieces} if not inline else {}
+        for shard, piece in named.items():
+            await self._write_shard(shard, piece, {**labels, KIND_LABEL: f"{self._kind}-shard", _BLOB_LABEL: name})
+        everything = (*shards, *named)
+        index = _index(name, labels, content, everything, attributes)
+        if inline:
+            index["binaryData"] = {_PAYLOAD: _encode(pieces[0])}
+        await self._put(index, expected)
+        written, *found = await asyncio.gather(*map(self._kube.get_config_map, (name, *named)))
+        same = written is not None and all(written.get(part) == index[part] for part in _CONTENT if part in index)
+        if written is None or not same or [_decode(shard) for shard in found] != list(named.values()):
+            raise Conflict(
+                f"ConfigMap {self._kube.namespace}/{name} is not what was written: is there another operator?"
+            )
+        return everything, written["metadata"]["resourceVersion"]
+
+    async def drop(self, name: str, shards: Collection[str] | None = None, *, keep: Collection[str] = ()) -> None:
+        """Delete these shards of the blob; None: all but those to ``keep``."""
+        if shards is None:
+            await self._sweep({KIND_LABEL: f"{self._kind}-shard", _BLOB_LABEL: name}, keep=set(keep))
+        for shard in shards or ():
+            await self._kube.delete_config_map(shard)
 
     async def read(self, name: str) -> Blob | None:
         """None if there is none; StoredStateCorrupt if it is incomplete or not as it was written."""
@@ -90,11 +133,12 @@ class BlobStore:
                 f"ConfigMap {self._kube.namespace}/{name} was not written by the operator"
             ) from error
         sources = await asyncio.gather(*map(self._kube.get_config_map, shards)) if shards else [index]
-        payload = b"".join(_decode(source) for source in sources)
+        pieces = tuple(_decode(source) for source in sources)
+        payload = b"".join(pieces)
         if hashlib.sha256(payload).hexdigest() != expected:
             where = f"ConfigMap {self._kube.namespace}/{name} and its {len(shards)} shards"
             raise StoredStateCorrupt(f"{where} do not have the content that was written")
-        return Blob(name, payload, attributes, index["metadata"]["resourceVersion"])
+        return Blob(name, payload, attributes, index["metadata"]["resourceVersion"], tuple(shards), pieces)
 
     async def delete(self, name: str) -> None:
         """Delete the blob with its shards; no error if there is none."""
@@ -172,6 +216,13 @@ def object_name(kind: str, *key: str) -> str:
 def cut(payload: bytes, size: int) -> Sequence[bytes]:
     """Pieces of at most ``size`` bytes; at least one, which may be empty."""
     return [payload[start : start + size] for start in range(0, len(payload), size)] or [b""]
+
+
+def _index(
+    name: str, labels: Mapping[str, str], content: str, shards: Sequence[str], attributes: Mapping[str, str]
+) -> Json:
+    described = json.dumps({"sha256": content, "shards": [*shards], "attributes": dict(attributes)})
+    return config_map(name, labels, data={_INDEX: described})
 
 
 def _shard_of(metadata: Mapping[str, Any]) -> tuple[str, str]:

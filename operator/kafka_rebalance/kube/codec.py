@@ -31,7 +31,14 @@ _RUN = TypeAdapter(Run)
 
 def pack(value: Any) -> bytes:
     """JSON, gzip'd, without a time stamp."""
-    text = json.dumps(value, separators=(",", ":"), sort_keys=True)
+    return _zipped(_text(value))
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), sort_keys=True)
+
+
+def _zipped(text: str) -> bytes:
     return gzip.compress(text.encode(), _LEVEL, mtime=0)
 
 
@@ -122,26 +129,37 @@ def _spread(numbers: list[int] | None) -> Spread | None:
 
 
 @without_collector()
-def encode_origins(origins: Iterable[Origin]) -> bytes:
-    """Origins in the order in which they were recorded, topic by topic."""
+def encode_origins(origins: Iterable[Origin], *, first: bool = True, last: bool = True) -> bytes:
+    """One piece of a record of origins, sorted by topic. All pieces joined are the record, for any version.
+
+    gzip allows members to be joined, and the texts of the pieces are one JSON document when they are.
+    """
     topics = []
-    for (topic, topic_id), group in groupby(origins, key=lambda o: (o.tp.topic, o.topic_id)):
+    # Stable: of a topic that was created anew the newer id stays behind the older one.
+    for (topic, topic_id), group in groupby(sorted(origins, key=_topic), key=lambda o: (o.tp.topic, o.topic_id)):
         rows = list(group)
         topics.append(
-            {
-                "topic": topic,
-                "id": topic_id,
-                "partitions": [o.tp.partition for o in rows],
-                "replicas": _joined([o.replicas for o in rows]),
-                "leaders": [o.leader for o in rows],
-            }
+            _text(
+                {
+                    "topic": topic,
+                    "id": topic_id,
+                    "partitions": [o.tp.partition for o in rows],
+                    "replicas": _joined([o.replicas for o in rows]),
+                    "leaders": [o.leader for o in rows],
+                }
+            )
         )
-    return pack({"format": _FORMAT, "topics": topics})
+    opening = f'{{"format":{_FORMAT},"topics":[' if first else "," if topics else ""
+    return _zipped(opening + ",".join(topics) + ("]}" if last else ""))
+
+
+def _topic(origin: Origin) -> str:
+    return origin.tp.topic
 
 
 @without_collector()
 def decode_origins(payload: bytes) -> list[Origin]:
-    """In the order in which they were recorded; StoredStateCorrupt where it is not a record of ours."""
+    """Piece by piece; StoredStateCorrupt where it is not a record of ours."""
     with _corrupt_unless_ours("record of origins"):
         origins = []
         for group in _known(unpack(payload))["topics"]:

@@ -6,21 +6,27 @@ Assumes one writer, the leader.
 """
 
 import asyncio
+import hashlib
 import logging
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar
 
 from kafka_rebalance.kube import codec
-from kafka_rebalance.kube.api_errors import Conflict, NotFound, StoredStateCorrupt
-from kafka_rebalance.kube.blobs import KIND_LABEL, UID_LABEL, BlobStore, config_map, object_name
+from kafka_rebalance.kube.api_errors import NotFound, StoredStateCorrupt
+from kafka_rebalance.kube.blobs import KIND_LABEL, UID_LABEL, Blob, BlobStore, config_map, object_name
 from kafka_rebalance.kube.client import Json, KubeClient
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import TopicPartition
 
 _log = logging.getLogger(__name__)
+
+PIECE_BYTES = 32 * 1024
+"""Of a record of origins. Each time some are added, at most this much is written again: a few thousand partitions."""
+_IN_PIECES = "inPieces"
+_REMEMBERED_LOGS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,35 +87,83 @@ class PlanStore(_ResourceStore):
         return StoredPlan(plan, name, about["clusterId"], datetime.fromisoformat(about["createdAt"]))
 
 
+@dataclass(frozen=True, slots=True)
+class _OriginLog:
+    """What is stored of a run's origins: sealed pieces, which are never written again, and the last piece.
+
+    ``sealed`` are their shards, ``digest`` the hash of their bytes, ``tail`` the origins of the last piece. ``version``
+    is the index's resource version, empty if there is none. ``swept``: nothing of an earlier writer is left behind.
+    """
+
+    recorded: Mapping[TopicPartition, Origin] = field(default_factory=dict)
+    sealed: tuple[str, ...] = ()
+    digest: Any = field(default_factory=hashlib.sha256)
+    tail: tuple[Origin, ...] = ()
+    last: tuple[str, ...] = ()
+    version: str = ""
+    swept: bool = False
+
+
 class OriginStore(_ResourceStore):
-    """Each partition as it was before a run first changed it. The first record of a topic id and partition wins."""
+    """Each partition as it was before a run first changed it. The first record of a topic id and partition wins.
+
+    Origins are recorded a few at a time, just before these partitions are altered. So only the last piece of the record
+    is written again, and nothing is read: what the store has last written is remembered, and checked by its version.
+    """
 
     _KIND = "origins"
 
-    async def append(self, uid: str, run_id: str, origins: Iterable[Origin]) -> dict[TopicPartition, Origin]:
+    def __init__(self, kube: KubeClient) -> None:
+        super().__init__(kube)
+        self._logs: dict[str, _OriginLog] = {}
+
+    async def append(self, uid: str, run_id: str, origins: Iterable[Origin]) -> Mapping[TopicPartition, Origin]:
         """Record those that are not recorded yet, read them back and return all origins of the run.
 
-        When this returns, the partitions may be altered. Each call that adds an origin writes the whole set: append
-        many at a time. Conflict if there is another writer.
+        When this returns, the partitions may be altered. Conflict if there is another writer; the next call reads
+        what that has recorded, which wins.
         """
         name = self._blobs.name(uid, run_id)
-        blob = await self._blobs.read(name)
-        recorded, payload = await asyncio.to_thread(_with_new, blob.payload if blob else None, origins)
-        if payload is not None:
-            expected = blob.resource_version if blob else ""
-            await self._blobs.write(name, uid, payload, {"runId": run_id}, expected=expected)
-            written = await self._blobs.read(name)
-            if written is None or written.payload != payload:
-                raise Conflict(f"origins of run {run_id} are not what was just written: another operator is writing")
-        return recorded
+        log = self._logs.pop(name, None) or await self._read(name)
+        new = [origin for origin in origins if not _known(origin, log.recorded)]
+        if new:
+            log = await self._write(name, uid, run_id, log, new)
+        while len(self._logs) >= _REMEMBERED_LOGS:
+            del self._logs[next(iter(self._logs))]
+        self._logs[name] = log
+        return log.recorded
 
-    async def load(self, uid: str, run_id: str) -> dict[TopicPartition, Origin]:
+    async def replace(self, uid: str, run_id: str, origins: Iterable[Origin]) -> Mapping[TopicPartition, Origin]:
+        """Record these and no others, in one write: the others are the run's no more. Conflict: as for ``append``."""
+        name = self._blobs.name(uid, run_id)
+        self._logs.pop(name, None)
+        blob = await self._blobs.read(name)
+        empty = _OriginLog(version=blob.resource_version if blob else "")
+        return (await self._write(name, uid, run_id, empty, list(origins))).recorded
+
+    async def load(self, uid: str, run_id: str) -> Mapping[TopicPartition, Origin]:
         """Empty if nothing was recorded. Of a topic that was re-created within the run, those of the newer id."""
-        blob = await self._blobs.read(self._blobs.name(uid, run_id))
-        if blob is None:
-            return {}
-        payload = blob.payload
-        return await asyncio.to_thread(lambda: _by_partition(codec.decode_origins(payload)))
+        return (await self._read(self._blobs.name(uid, run_id))).recorded
+
+    async def delete(self, uid: str, *, keep: str | None = None) -> None:
+        """Those of all runs of the resource, except the one with the id ``keep``."""
+        self._logs.clear()
+        await super().delete(uid, keep=keep)
+
+    async def _read(self, name: str) -> _OriginLog:
+        blob = await self._blobs.read(name)
+        return _OriginLog() if blob is None else await asyncio.to_thread(_log_of, blob)
+
+    async def _write(self, name: str, uid: str, run_id: str, log: _OriginLog, new: Sequence[Origin]) -> _OriginLog:
+        pieces, tail, digest, content = await asyncio.to_thread(_pieces_with, log, new)
+        attributes = {"runId": run_id, _IN_PIECES: "true"}
+        shards, version = await self._blobs.extend(
+            name, uid, log.sealed, pieces, content, attributes, expected=log.version
+        )
+        # The first write after a start removes whatever a killed writer has left.
+        await self._blobs.drop(name, sorted({*log.last} - {*shards}) if log.swept else None, keep=shards)
+        recorded = {**log.recorded, **{origin.tp: origin for origin in new}}
+        return _OriginLog(recorded, shards[:-1], digest, tail, shards[-1:], version, swept=True)
 
 
 class RunStore:
@@ -207,15 +261,44 @@ def _decode_with_hash(payload: bytes) -> tuple[Plan, str]:
     return plan, plan.hash
 
 
-def _with_new(payload: bytes | None, origins: Iterable[Origin]) -> tuple[dict[TopicPartition, Origin], bytes | None]:
-    """All origins with these added, and the payload to write: None if nothing is new."""
-    known = codec.decode_origins(payload) if payload is not None else []
-    merged = {(origin.topic_id, origin.tp.partition): origin for origin in known}
-    before = len(merged)
-    for origin in origins:
-        merged.setdefault((origin.topic_id, origin.tp.partition), origin)
-    return _by_partition(merged.values()), codec.encode_origins(merged.values()) if len(merged) > before else None
+def _known(origin: Origin, recorded: Mapping[TopicPartition, Origin]) -> bool:
+    before = recorded.get(origin.tp)
+    return before is not None and before.topic_id == origin.topic_id
 
 
-def _by_partition(origins: Iterable[Origin]) -> dict[TopicPartition, Origin]:
-    return {origin.tp: origin for origin in origins}
+def _log_of(blob: Blob) -> _OriginLog:
+    origins = codec.decode_origins(blob.payload)
+    recorded = {origin.tp: origin for origin in origins}
+    if _IN_PIECES not in blob.attributes:
+        # Of an earlier version: cut anywhere. It is written anew, as a whole.
+        return _OriginLog(recorded, tail=tuple(recorded.values()), version=blob.resource_version)
+    sealed = b"".join(blob.pieces[:-1])
+    before = len(codec.decode_origins(sealed + codec.encode_origins((), first=False))) if sealed else 0
+    digest, tail = hashlib.sha256(sealed), tuple(origins[before:])
+    return _OriginLog(recorded, blob.shards[:-1], digest, tail, blob.shards[-1:], blob.resource_version)
+
+
+def _pieces_with(log: _OriginLog, new: Sequence[Origin]) -> tuple[list[bytes], tuple[Origin, ...], Any, str]:
+    """The pieces that follow the sealed ones, the origins of the last, the hash of all others, and that of all."""
+    tail = (*log.tail, *new)
+    pieces = [codec.encode_origins(tail, first=not log.sealed)]
+    digest = log.digest.copy()
+    if len(pieces[0]) > PIECE_BYTES:
+        sealed = list(_sealed(tail, first=not log.sealed))
+        for piece in sealed:
+            digest.update(piece)
+        tail, pieces = (), [*sealed, codec.encode_origins((), first=False)]
+    whole = digest.copy()
+    whole.update(pieces[-1])
+    return pieces, tail, digest, whole.hexdigest()
+
+
+def _sealed(origins: Sequence[Origin], *, first: bool) -> Iterator[bytes]:
+    """In pieces of at most that many bytes: halved until they are."""
+    piece = codec.encode_origins(origins, first=first, last=False)
+    if len(piece) <= PIECE_BYTES or len(origins) == 1:
+        yield piece
+        return
+    middle = len(origins) // 2
+    yield from _sealed(origins[:middle], first=first)
+    yield from _sealed(origins[middle:], first=False)

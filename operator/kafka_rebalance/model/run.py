@@ -1,7 +1,8 @@
-"""What is stored beside the plan: the run, and each partition as it was before the run.
+"""What is stored beside the plan: the run, and each partition as it was before the run first changed it.
 
 A *run* opens when its plan is stored, and starts when its first order is about to be sent. It closes at success, after
-a rollback or undo, when abandoned, or when taken over. Superseding the plan within a run keeps its origins.
+a rollback or undo, when abandoned, or when taken over. A new plan within a run that has started keeps the origins of
+what was sent; before that it is a new run.
 """
 
 from dataclasses import dataclass, field

@@ -1,9 +1,10 @@
 """One round of an engine: observe, decide, act, report.
 
-The order within a round is the safety argument: finalizer seen on the object, plan and origins stored, run opened,
-brokers cordoned, orders confirmed by a second look, the start recorded before the first order, throttle ledger written,
-throttle set, and only then a copy is submitted. If the operator is killed between any two of these, the next round
-finds the same resource, stores and Kafka, and goes on from there.
+The order within a round is the safety argument: finalizer seen on the object, plan stored, run opened, brokers
+cordoned, orders confirmed by a second look, the start recorded before the first order, throttle ledger written,
+throttle set, the origin of each partition recorded before its first order, and only then a copy is submitted. If the
+operator is killed between any two of these, the next round finds the same resource, stores and Kafka, and goes on from
+there.
 
 This module alone replaces the ``assessment`` of a rebalance, with what the deciding functions return.
 """
@@ -28,7 +29,7 @@ from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.act.submitting import at_once, copies, submit
 from kafka_rebalance.reconcile.decide.direction import direction_of
-from kafka_rebalance.reconcile.decide.judging import judge_again, judge_inputs, partitions_to_read
+from kafka_rebalance.reconcile.decide.judging import in_motion, judge_again, judge_inputs, partitions_to_read
 from kafka_rebalance.reconcile.decide.queue_places import ahead_of, may_plan, places_of
 from kafka_rebalance.reconcile.decide.replanning import (
     only_kept_copies_in_flight,
@@ -37,14 +38,14 @@ from kafka_rebalance.reconcile.decide.replanning import (
     wants_plan,
 )
 from kafka_rebalance.reconcile.decide.requeue import requeue_after
-from kafka_rebalance.reconcile.decide.step_blocks import BlockInputs, in_motion, step_block_for
+from kafka_rebalance.reconcile.decide.step_blocks import BlockInputs, step_block_for
 from kafka_rebalance.reconcile.decide.step_orders import named_by, orders_for, unchanged_orders
-from kafka_rebalance.reconcile.decide.teardown import successors_of, teardown_of
+from kafka_rebalance.reconcile.decide.teardown import awaited_by, renamed_from, successors_of, teardown_of
 from kafka_rebalance.reconcile.observe.observer import Changes, Look, Observer
 from kafka_rebalance.reconcile.observe.selected_partitions import SelectedPartitions
 from kafka_rebalance.reconcile.report.progress_tracking import advance_of
 from kafka_rebalance.reconcile.runs.opening import LoadModels, Runs
-from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView
 from kafka_rebalance.reconcile.state.record import Stores
 from kafka_rebalance.reconcile.throttle.cluster_throttle import ClusterThrottle
 from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
@@ -81,6 +82,7 @@ class Rounds:
         self._cordons = Cordons(admin, stores)
         self._selected = SelectedPartitions()
         self._windows = WindowClock()
+        self._awaited: dict[str, str] = {}
 
     async def next_round(self) -> float:
         """Prepare what is stored; observe, decide, act and report what runs; then close what has ended.
@@ -135,6 +137,7 @@ class Rounds:
         rebalance.assessment = rebalance.assessment.about(rebalance.record.loaded_run)
         if not rebalance.memory.blocked(self._clock.monotonic()):
             rebalance.assessment = replace(rebalance.assessment, replanning=replanning_for_spec(rebalance))
+        self._turn(rebalance, direction_of(rebalance))
 
     async def _plan(self, rebalances: list[Rebalance], info: ClusterInfo) -> None:
         """Collect finished plans, assign the places in the queue, and begin the plans whose turn it is."""
@@ -145,19 +148,24 @@ class Rounds:
                 rebalance.assessment = rebalance.assessment.about(rebalance.record.loaded_run)
                 rebalance.assessment = replace(rebalance.assessment, replanning=replanning_for_spec(rebalance))
             await self._runs.load_expected_rates(rebalance, info.cluster_id)
+        terminating: dict[str, list[RebalanceView]] = {}
+        self._awaited = {}
         if any(r.record.loaded_run is not None or wants_plan(r) for r in rebalances):
             everything = await self._observer.everything()
             selected = self._selected.of([r for r in rebalances if may_plan(r)], everything)
-            successors = successors_of(rebalances, selected)
+            successors = successors_of(rebalances)
             for rebalance in rebalances:
                 successor = successors.get(rebalance.uid)
                 rebalance.assessment = replace(rebalance.assessment, successor=successor)
+                terminating[rebalance.uid] = renamed_from(rebalance, rebalances, selected)
+                name = awaited_by(rebalance, rebalances, selected, self._clock.now())
+                self._awaited[rebalance.uid] = name
             places = places_of(rebalances, selected, self._clock.now(), self._clock.monotonic())
             for rebalance in rebalances:
                 queue = places.get(rebalance.uid, rebalance.assessment.queue)
                 rebalance.assessment = replace(rebalance.assessment, queue=queue)
         for rebalance in rebalances:
-            queue = await self._runs.start_planning(rebalance, info, rebalances)
+            queue = await self._runs.start_planning(rebalance, info, rebalances, terminating.get(rebalance.uid, ()))
             rebalance.assessment = replace(rebalance.assessment, queue=queue)
 
     async def _observe(self, running: list[Rebalance], info: ClusterInfo) -> Look:
@@ -181,8 +189,9 @@ class Rounds:
         now = self._clock.now()
         opened = [r for r in self.rebalances.values() if r.record.loaded_run is not None]
         moving = frozenset(tp for r in opened for tp in in_motion(r, look.observation.cluster.partitions))
-        block_inputs = BlockInputs(now, vitals, moving, self.throttle.throttles, self._windows)
+        block_inputs = BlockInputs(now, vitals, moving, self.throttle.throttles, self._awaited, self._windows)
         for rebalance in running:
+            self._turn(rebalance, direction_of(rebalance))
             teardown = teardown_of(rebalance, look.observation.cluster, now)
             rebalance.assessment = replace(rebalance.assessment, teardown=teardown)
             rebalance.assessment = replace(rebalance.assessment, step_block=step_block_for(rebalance, block_inputs))
@@ -204,6 +213,7 @@ class Rounds:
         return orders
 
     def _judge(self, rebalance: Rebalance, direction: Direction | None, seen: Observation, changes: Changes) -> None:
+        self._turn(rebalance, direction)
         run = rebalance.record.loaded_run
         if run is None or direction is None:
             return
@@ -212,6 +222,12 @@ class Rounds:
         inputs = judge_inputs(rebalance, run, direction, seen, restarting, ahead)
         judgement = judge_again(rebalance.assessment.judgement, inputs, seen, changes, self._clock.now())
         rebalance.assessment = replace(rebalance.assessment, judgement=judgement)
+
+    def _turn(self, rebalance: Rebalance, direction: Direction | None) -> None:
+        """On the way back the run is about what it has sent. What was found out about it stays."""
+        if direction is not None:
+            self._lifecycle.turn(rebalance, back=direction is not Direction.FORWARD)
+            rebalance.assessment = replace(rebalance.assessment, run=rebalance.record.loaded_run)
 
     async def _act(self, running: list[Rebalance], orders: dict[str, Orders], look: Look, info: ClusterInfo) -> bool:
         """Cordon and send; whether anything was sent.
@@ -225,10 +241,12 @@ class Rounds:
                 await self._cordons.keep(rebalance, info.brokers)
         orders = await self._confirm_by_second_look(running, orders, look)
         for rebalance in running:
-            sent |= await submit(self._admin, rebalance.name, at_once(orders[rebalance.uid], cluster), cluster)
+            ready = await self._lifecycle.record_origins(rebalance, at_once(orders[rebalance.uid], cluster), cluster)
+            sent |= await submit(self._admin, rebalance.name, ready, cluster)
         uncovered = await self._throttle_before_copies(orders, cluster)
         for rebalance in running:
-            ready = copies(orders[rebalance.uid], cluster, uncovered)
+            covered = copies(orders[rebalance.uid], cluster, uncovered)
+            ready = await self._lifecycle.record_origins(rebalance, covered, cluster)
             sent |= await submit(self._admin, rebalance.name, ready, cluster)
         return sent
 
@@ -306,6 +324,10 @@ class Rounds:
             if only_kept_copies_in_flight(rebalance) or arrived:
                 assessment = await self._closing.finish(rebalance, info)
                 rebalance.assessment = assessment.about(rebalance.record.loaded_run)
+                closed = rebalance.record.run
+                successor = self.rebalances.get((closed.successor if closed is not None else None) or "")
+                if successor is not None:
+                    self._lifecycle.void_plan(successor)
 
     async def _report(self, rebalance: Rebalance, cluster: ClusterState, problem: RebalanceError | None = None) -> None:
         """Write the status. An API server that does not answer holds up neither this rebalance nor the others."""

@@ -303,9 +303,9 @@ async def a_rollback_too_large():
     await operator.until_gone()
 
 
-@walk("Planning", "Rebalancing", "TakenOver")
+@walk("Planning", "Rebalancing", "RollingBack", "TakenOver")
 async def a_successor():
-    """A new resource covers the same partitions."""
+    """A new resource moves the same partitions: the rollback waits for its plan."""
     operator = await flying()
     operator.delete()
     operator.apply_other()

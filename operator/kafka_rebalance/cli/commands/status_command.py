@@ -16,6 +16,7 @@ from kafka_rebalance.cli.tables.console import print_document
 from kafka_rebalance.cli.tables.current_batch import Batch, batch_of, direction_of, response
 from kafka_rebalance.cli.tables.status_table import print_batch, print_summary
 from kafka_rebalance.errors import Permanent, RebalanceError
+from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.execution.progress import ReplicaBytes
 from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kafka.ports import KafkaReader
@@ -99,10 +100,12 @@ async def _ask_kafka(
                 f"{kafka.bootstrap_servers} connects to cluster {info.cluster_id} from here, but the "
                 f"plan is for {opened.run.cluster_id}",
             )
-        partitions = await admin.describe_partitions({move.tp.topic for move in opened.moves})
+        direction = direction_of(rebalance, opened.run)
+        moves = opened.turned(opened.origins, back=direction is not Direction.FORWARD).moves
+        partitions = await admin.describe_partitions({move.tp.topic for move in moves})
         cluster = ClusterState(info.cluster_id, info.brokers, partitions)
         replicas = rebalance.spec.execution.parallel_replica_count
-        batch = batch_of(opened.moves, cluster, direction_of(rebalance, opened.run), replicas)
+        batch = batch_of(moves, cluster, direction, replicas)
         return batch, await _on_disk(admin, batch) if sizes else {}
     finally:
         await admin.close()

@@ -162,7 +162,7 @@ async def _load(kube: KubeClient, run: Run) -> LoadedRun:
     name = f"{run.namespace}/{run.name}"
     if stored is None or (stored.plan.partitions and not origins):
         raise _expired(name, kube.namespace)
-    done = loaded_run_of(run, stored.plan, stored.ref, origins)
+    done = loaded_run_of(run, stored.plan, stored.ref, origins, back=True)
     if all(move.origin == move.target for move in done.moves):
         raise Refused(Reason.NOTHING_TO_UNDO, f"the run of {name} moved nothing")
     if not run.started:

@@ -17,9 +17,10 @@ from datetime import timedelta
 from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
+from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
-from kafka_rebalance.model.topology import TopicPartition
+from kafka_rebalance.model.topology import ClusterState, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.decide.direction import direction_of
@@ -29,7 +30,7 @@ from kafka_rebalance.reconcile.report.progress_tracking import expected_rates
 from kafka_rebalance.reconcile.state.assessment import KeptCopies
 from kafka_rebalance.reconcile.state.memory import Planned, Problem
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
-from kafka_rebalance.reconcile.state.record import EndedRun, Stores, load_open_run
+from kafka_rebalance.reconcile.state.record import EndedRun, Stores, load_open_run, loaded_run_of, on_record
 
 log = logging.getLogger(__name__)
 
@@ -82,6 +83,9 @@ class Lifecycle:
     async def _read(self, rebalance: Rebalance) -> None:
         if not rebalance.record.was_read:
             run = await self._stores.runs.load(rebalance.uid)
+            unsent = run is not None and run.open and run.started_at is None
+            if unsent and await self._taken_over_by(rebalance.uid):
+                run = None  # its plan was made before it was known what it inherits
             rebalance.record = replace(rebalance.record, run=run, was_read=True)
 
     @asynccontextmanager
@@ -124,9 +128,36 @@ class Lifecycle:
             return True
         run = replace(before, started_at=self._clock.now())
         async with self.problems_of(rebalance, "record the start"):
+            if rebalance.record.origins:
+                # An earlier version recorded them when it planned: others may have moved the partitions since.
+                await self._stores.origins.delete(rebalance.uid)
+                rebalance.record = replace(rebalance.record, origins={})
             await self._stores.runs.save(run)
             rebalance.record = replace(rebalance.record, run=run)
         return rebalance.record.run is run
+
+    async def record_origins(self, rebalance: Rebalance, orders: Orders, cluster: ClusterState) -> Orders:
+        """Record what each partition is that is sent something for the first time; the orders that may be sent.
+
+        Those are for partitions with an origin on record. A null may not be for any other: what is in flight there was
+        sent by another tool. If the operator is killed after the record and before the order, the record is true still.
+        """
+        first = [tp for tp in (*orders.alters, *orders.elections) if not self._touched(rebalance, tp, cluster)]
+        run, states = rebalance.record.run, cluster.partitions
+        if first and run is not None:
+            found = [Origin(tp, states[tp].topic_id, states[tp].replicas, states[tp].leader) for tp in first]
+            async with self.problems_of(rebalance, "record the origins"):
+                origins = await self._stores.origins.append(rebalance.uid, run.run_id, found)
+                rebalance.record = replace(rebalance.record, origins=origins)
+        return replace(
+            orders,
+            cancels=tuple(tp for tp in orders.cancels if self._touched(rebalance, tp, cluster)),
+            alters={tp: to for tp, to in orders.alters.items() if self._touched(rebalance, tp, cluster)},
+            elections=tuple(tp for tp in orders.elections if self._touched(rebalance, tp, cluster)),
+        )
+
+    def _touched(self, rebalance: Rebalance, tp: TopicPartition, cluster: ClusterState) -> bool:
+        return on_record(tp, cluster.partitions[tp].topic_id, rebalance.record.origins) is not None
 
     async def close(self, rebalance: Rebalance, outcome: RunOutcome, successor: str | None = None) -> None:
         """End the run; nothing of it is in flight."""
@@ -168,12 +199,46 @@ class Lifecycle:
         rebalance.memory = replace(rebalance.memory, planning=None)
         return task
 
-    def begin(self, rebalance: Rebalance, planned: Planned) -> None:
-        """Carry out this plan, in place of an earlier one of the same run. Plan, origins and run are stored already."""
+    async def begin(self, rebalance: Rebalance, planned: Planned) -> None:
+        """Open the run of this plan, or go on with it in an open run. The plan is stored already.
+
+        The record of the run goes last. Its cordons are those of now: the plan was made beside the rounds.
+        """
+        before, uid = rebalance.record.run, rebalance.uid
+        run = replace(planned.run, cordoned=before.cordoned if before is not None else ())
+        same = before is not None and before.run_id == run.run_id
+        origins: Mapping[TopicPartition, Origin] = rebalance.record.origins if same else {}
+        if planned.origins.keys() != origins.keys():
+            origins = await self._stores.origins.replace(uid, run.run_id, planned.origins.values())
+        await self._stores.runs.save(run)
+        await self._forget_older(rebalance, run)
+        if before is not None and before.open and before.undo:
+            await self._resources.clear_undo(rebalance)
         self._put_plan_away(rebalance)
-        opened = planned.opened
-        rebalance.record = replace(rebalance.record, run=opened.run, loaded_run=opened)
+        opened = loaded_run_of(run, planned.plan, planned.ref, origins)
+        rebalance.record = replace(rebalance.record, run=run, loaded_run=opened, origins=origins)
         self.expect(rebalance, expected_rates(opened, planned.loads))
+
+    async def _forget_older(self, rebalance: Rebalance, run: Run) -> None:
+        """Plans and origins of the resource that no record names any more. Left behind, they go with the next."""
+        try:
+            await self._stores.plans.delete(rebalance.uid, keep=run.plan_hash)
+            await self._stores.origins.delete(rebalance.uid, keep=run.run_id)
+        except RebalanceError as error:
+            log.warning("%s: older plans are still stored: %s", rebalance.name, error.message)
+
+    def void_plan(self, rebalance: Rebalance) -> None:
+        """A run was handed over to this resource, whose own has sent nothing: it plans again, with those origins."""
+        self._put_plan_away(rebalance)
+        rebalance.record = replace(rebalance.record, run=None, was_read=False)
+
+    def turn(self, rebalance: Rebalance, *, back: bool) -> None:
+        """Have the moves of the open run be those of the plan, or on the way back those of what was sent."""
+        record = rebalance.record
+        if record.loaded_run is not None:
+            turned = record.loaded_run.turned(record.origins, back=back)
+            if turned is not record.loaded_run:
+                rebalance.record = replace(record, loaded_run=turned)
 
     def expect(self, rebalance: Rebalance, rates: Mapping[TopicPartition, float]) -> None:
         """Remember what is produced to the partitions of the open run."""
@@ -185,7 +250,7 @@ class Lifecycle:
         if opened is not None:
             budget_reached = Reason.BUDGET_REACHED if opened.plan.imbalance is not None else ""
             ended = EndedRun(opened.plan.reason or budget_reached, len(skipped_partitions(rebalance)))
-            rebalance.record = replace(rebalance.record, loaded_run=None, ended=ended)
+            rebalance.record = replace(rebalance.record, loaded_run=None, origins={}, ended=ended)
         rebalance.memory = replace(
             rebalance.memory, cordons_done=frozenset(), expected_rates=None, empty_since=None, uncordoning_since=None
         )
@@ -193,7 +258,7 @@ class Lifecycle:
     async def _load_plan(self, rebalance: Rebalance, run: Run) -> None:
         if rebalance.record.loaded_run is None:
             opened = await load_open_run(self._stores, run)
-            rebalance.record = replace(rebalance.record, loaded_run=opened)
+            rebalance.record = replace(rebalance.record, loaded_run=opened, origins=opened.origins)
 
     async def _reopen(self, rebalance: Rebalance) -> None:
         """Undo: the run that had succeeded goes back to its origins, with the same engine and limits."""
@@ -211,7 +276,7 @@ class Lifecycle:
         run = replace(before, closed_at=None, outcome=None, undo=True)
         opened = await load_open_run(self._stores, run)
         await self._stores.runs.save(run)
-        rebalance.record = replace(rebalance.record, run=run, loaded_run=opened)
+        rebalance.record = replace(rebalance.record, run=run, loaded_run=opened, origins=opened.origins)
 
     async def _stop_planning(self, rebalance: Rebalance) -> None:
         """A deletion does not wait for a plan. What the task may have stored is read again."""
@@ -263,9 +328,13 @@ class Lifecycle:
             return True
         return rebalance.desired.timed_out(now if not connected else now - _CANCEL_TIME)
 
+    async def _taken_over_by(self, uid: str) -> list[Run]:
+        """The runs that this resource has taken over, the oldest first."""
+        return [run for run in await self._stores.runs.list_all() if run.successor == uid]
+
     async def _rebuild_taken_over_run(self, rebalance: Rebalance) -> Run | None:
         """A new resource took runs over and is deleted before it has a plan: what those moved is rolled back."""
-        taken = [run for run in await self._stores.runs.list_all() if run.successor == rebalance.uid]
+        taken = await self._taken_over_by(rebalance.uid)
         partitions: dict[TopicPartition, PlannedPartition] = {}
         origins: list[Origin] = []
         for run in taken:

@@ -41,8 +41,10 @@ def copies_to_keep(rebalance: RebalanceView) -> CopiesToKeep:
 
 
 def at_rest(rebalance: RebalanceView) -> bool:
-    """Whether nothing was in flight or above its replication factor when the cluster was last read."""
-    assessment = rebalance.assessment
+    """Whether nothing of ours was in flight or above its replication factor when the cluster was last read."""
+    assessment, run = rebalance.assessment, rebalance.record.open_run
+    if run is not None and run.started_at is None and rebalance.memory.planning is None:
+        return True
     progress = assessment.advance.progress
     if rebalance.memory.planning is not None or progress is None:
         return False

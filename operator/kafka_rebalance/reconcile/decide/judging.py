@@ -4,7 +4,7 @@ The judgement itself is ``execution.partition_status.judge``, which looks at the
 the partition and ``JudgeInputs`` are unchanged: of 200,000 planned partitions a few hundred move. Pure.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from kafka_rebalance.execution.partition_status import (
@@ -15,7 +15,7 @@ from kafka_rebalance.execution.partition_status import (
     PartitionStatus,
     judge,
 )
-from kafka_rebalance.model.topology import BrokerId, ClusterState, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import copies_to_keep
 from kafka_rebalance.reconcile.observe.observer import Changes
@@ -24,10 +24,12 @@ from kafka_rebalance.reconcile.state.judgement import JudgeInputs, Judgement, St
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 from kafka_rebalance.reconcile.state.record import LoadedRun
 
+_UNSETTLED = (MovePhase.IN_FLIGHT, MovePhase.READY, MovePhase.WAITING)
+
 
 def partitions_to_read(assessment: Assessment) -> set[TopicPartition]:
     """What has to be read in every round: partitions that move or have begun to, and those missing from metadata."""
-    unsettled = assessment.statuses.within(MovePhase.IN_FLIGHT, MovePhase.READY, MovePhase.WAITING)
+    unsettled = assessment.statuses.within(*_UNSETTLED)
     return {
         tp
         for tp, status in unsettled.items()
@@ -41,6 +43,25 @@ def skipped_partitions(rebalance: RebalanceView) -> dict[TopicPartition, Partiti
     for row in rebalance.record.loaded_run.plan.skipped if rebalance.record.loaded_run else ():
         found.setdefault(row.tp, PartitionStatus(MovePhase.SKIPPED, row.reason))
     return dict(sorted(found.items()))
+
+
+def in_motion(
+    rebalance: RebalanceView, partitions: Mapping[TopicPartition, PartitionState]
+) -> Iterator[TopicPartition]:
+    """What the health gate does not ask about: partitions of the run in flight or above their replication factor.
+
+    And those that the plan left alone because they had no leader: spec.offlinePolicy Skip asks for that.
+    """
+    run = rebalance.record.loaded_run
+    if run is None:
+        return
+    for tp, status in rebalance.assessment.statuses.within(*_UNSETTLED).items():
+        state, move = partitions.get(tp), run.move_of.get(tp)
+        if not status.started or state is None or move is None:
+            continue
+        if state.in_flight or len(state.replicas) > max(len(move.origin), len(move.target)):
+            yield tp
+    yield from (row.tp for row in run.plan.skipped if row.reason == Reason.NO_LEADER)
 
 
 def judge_inputs(

@@ -4,7 +4,7 @@ A step block never stops a null, a drop of a replica above the replication facto
 to rest. A rebalance that rests because of its own resource gives up its place in the queue.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -12,45 +12,25 @@ from kafka_rebalance.api.execution_spec import ApprovalPolicy
 from kafka_rebalance.api.fields import format_time
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.execution.health_gate import Tolerance, Vitals, gate
-from kafka_rebalance.execution.partition_status import MovePhase
 from kafka_rebalance.execution.windows import Shut, WindowClock
-from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import going_back
 from kafka_rebalance.reconcile.state.assessment import StepBlock
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 
-_UNSETTLED = (MovePhase.IN_FLIGHT, MovePhase.READY, MovePhase.WAITING)
-
 
 @dataclass(frozen=True, slots=True)
 class BlockInputs:
-    """What the checks look at beside the resource itself. ``in_motion``: of all open runs."""
+    """What the checks look at beside the resource itself. ``in_motion``: of all open runs.
+    ``awaited``: by uid of a rollback, the resource that takes over from it if its plan says so."""
 
     now: datetime
     vitals: Vitals | None = None
     in_motion: Collection[TopicPartition] = ()
     throttles: Mapping[str, KafkaReassignmentThrottle] = field(default_factory=dict)
+    awaited: Mapping[str, str] = field(default_factory=dict)
     windows: WindowClock = field(default_factory=WindowClock)
-
-
-def in_motion(
-    rebalance: RebalanceView, partitions: Mapping[TopicPartition, PartitionState]
-) -> Iterator[TopicPartition]:
-    """What the health gate does not ask about: partitions of the run in flight or above their replication factor.
-
-    And those that the plan left alone because they had no leader: spec.offlinePolicy Skip asks for that.
-    """
-    run = rebalance.record.loaded_run
-    if run is None:
-        return
-    for tp, status in rebalance.assessment.statuses.within(*_UNSETTLED).items():
-        state, move = partitions.get(tp), run.move_of.get(tp)
-        if not status.started or state is None or move is None:
-            continue
-        if state.in_flight or len(state.replicas) > max(len(move.origin), len(move.target)):
-            yield tp
-    yield from (row.tp for row in run.plan.skipped if row.reason == Reason.NO_LEADER)
 
 
 def step_block_for(rebalance: RebalanceView, inputs: BlockInputs) -> StepBlock | None:
@@ -84,6 +64,13 @@ def _queued(rebalance: RebalanceView, _: BlockInputs) -> StepBlock | None:
     if queue.place.yields:
         return StepBlock(Reason.YIELDING, f"{queue.place.behind} goes first and wants the same partitions")
     return StepBlock(Reason.QUEUED, queue.message)
+
+
+def _may_be_taken_over(rebalance: RebalanceView, inputs: BlockInputs) -> StepBlock | None:
+    name = inputs.awaited.get(rebalance.desired.uid)
+    if not name:
+        return None
+    return StepBlock(Reason.PLANNING, f"waits for the plan of {name}, which takes over if it moves the same partitions")
 
 
 def _unapproved(rebalance: RebalanceView, _: BlockInputs) -> StepBlock | None:
@@ -121,4 +108,13 @@ def _unhealthy(rebalance: RebalanceView, inputs: BlockInputs) -> StepBlock | Non
     return None if closed is None else StepBlock(Reason.CLUSTER_UNHEALTHY, f"{closed.check}: {closed.message}")
 
 
-_CHAIN = (_refused, _frozen, _suspended, _unapproved, _outside_window, _queued, _unhealthy)
+_CHAIN = (
+    _refused,
+    _frozen,
+    _suspended,
+    _unapproved,
+    _outside_window,
+    _queued,
+    _may_be_taken_over,
+    _unhealthy,
+)

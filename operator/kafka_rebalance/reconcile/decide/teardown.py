@@ -1,13 +1,14 @@
 """How a deletion ends: which resource takes over, and what prevents that everything is moved back. Pure."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from kafka_rebalance.api.execution_spec import DeletionPolicy
-from kafka_rebalance.execution.partition_status import Direction
+from kafka_rebalance.execution.partition_status import Direction, PartitionMove
 from kafka_rebalance.execution.progress import bytes_to_move_back
 from kafka_rebalance.model.run import RunOutcome
-from kafka_rebalance.model.topology import ClusterState, TopicPartition
+from kafka_rebalance.model.topology import ClusterState, PartitionState, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import going_back
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
@@ -17,37 +18,113 @@ from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 
 _RENAMED_WITHIN = timedelta(minutes=5)
-"""Between the creation under the new name and the deletion under the old one, where the creation comes first."""
+"""Between the deletion under the old name and the creation under the new one, whichever comes first."""
 
 
-def successors_of(
-    rebalances: Collection[RebalanceView], selected: Mapping[str, frozenset[TopicPartition]]
-) -> dict[str, Successor]:
-    """By uid of a rebalance that is being rolled back: the new resource that wants all of its partitions.
+def successors_of(rebalances: Collection[RebalanceView]) -> dict[str, Successor]:
+    """By uid of a rebalance that is being deleted: the resource that goes on instead of a rollback.
 
-    A resource that was renamed in Git must not move everything back first, only to move it forth again. New is a
-    resource of the same namespace that was created about when the other was deleted, and that can be planned: one that
-    has waited for longer waits for the rollback too. ``selected``: as for ``places_of``.
+    That is one of the same namespace that has sent nothing yet: one that names it in spec.takesOver, or one that was
+    created about when it was deleted and whose stored plan moves every partition that a rollback would. A resource that
+    was renamed in Git must not move everything back first, only to move it forth again. Others wait for the rollback.
     """
-    newcomers = [r for r in rebalances if wants_plan(r) and r.record.run is None and r.memory.problem is None]
     found = {}
     for old in rebalances:
         if old.record.loaded_run is None or not old.desired.deleting:
             continue
-        moved = {move.tp for move in old.record.moves} - skipped_partitions(old).keys()
-        able = (n.desired for n in newcomers if _replaces(n.desired, old.desired) and moved <= selected[n.desired.uid])
-        oldest = min(able, key=lambda new: new.age_key, default=None) if moved else None
-        if oldest is not None:
-            found[old.desired.uid] = Successor(oldest.uid, oldest.name)
+        chosen = old.assessment.successor
+        able = [new for new in rebalances if _may_begin(new) and (_names(new, old) or _moves_the_same(new, old))]
+        # What a cancellation has left in place does not change the choice.
+        able += [new for new in rebalances if chosen is not None and new.desired.uid == chosen.uid and _may_begin(new)]
+        if able:
+            first = min(able, key=lambda new: (not _names(new, old), new.desired.age_key)).desired
+            found[old.desired.uid] = Successor(first.uid, first.name)
     return found
 
 
-def _replaces(new: Desired, old: Desired) -> bool:
-    """Whether one can be the other under a new name."""
-    created, deleted = new.metadata.creation_timestamp, old.metadata.deletion_timestamp
-    if created is None or deleted is None or new.metadata.namespace != old.metadata.namespace:
+def renamed_from(
+    new: RebalanceView, rebalances: Iterable[RebalanceView], selected: Mapping[str, frozenset[TopicPartition]]
+) -> list[RebalanceView]:
+    """The rollbacks that this one may take over if its plan moves what they move back: it may plan beside them.
+
+    ``selected``: as for ``places_of``.
+    """
+    wanted = selected.get(new.desired.uid)
+    if wanted is None or not _may_begin(new):
+        return []
+    return [old for old in rebalances if _renamed(new.desired, old) and moved_back(old).keys() <= wanted]
+
+
+def awaited_by(
+    old: RebalanceView,
+    rebalances: Iterable[RebalanceView],
+    selected: Mapping[str, frozenset[TopicPartition]],
+    now: datetime,
+) -> str:
+    """The name of the resource whose plan the rollback waits for before its first step; empty: none.
+
+    It waits no longer than a resource may be created after the deletion: nobody holds a rollback up for long.
+    """
+    deleted = old.desired.metadata.deletion_timestamp
+    if deleted is None or now - deleted > _RENAMED_WITHIN or old.assessment.successor is not None:
+        return ""
+    planning = (new for new in rebalances if new.memory.planning is not None or wants_plan(new))
+    return next((new.desired.name for new in planning if old in renamed_from(new, [old], selected)), "")
+
+
+def as_rolled_back(
+    moves: Iterable[PartitionMove], partitions: Mapping[TopicPartition, PartitionState]
+) -> dict[TopicPartition, PartitionState]:
+    """These partitions as a rollback would leave them."""
+    return {
+        move.tp: replace(
+            partitions[move.tp],
+            replicas=move.origin,
+            isr=frozenset(move.origin),
+            leader=move.origin_leader if move.origin_leader in move.origin else move.origin[0],
+            adding=(),
+            removing=(),
+        )
+        for move in moves
+        if move.tp in partitions
+    }
+
+
+def moved_back(old: RebalanceView) -> dict[TopicPartition, PartitionMove]:
+    """What a rollback moves: the partitions that the run has sent something, but for those left alone."""
+    skipped = skipped_partitions(old)
+    return {move.tp: move for move in old.record.moves if move.tp not in skipped}
+
+
+def _may_begin(new: RebalanceView) -> bool:
+    """Whether it has sent nothing and could: with origins of its own it could not inherit any."""
+    record, replanning = new.record, new.assessment.replanning
+    if new.desired.deleting or new.memory.problem is not None or not new.desired.has_finalizer:
         return False
-    return created >= deleted - _RENAMED_WITHIN
+    if record.run is None:
+        return record.was_read
+    return record.run.open and record.run.started_at is None and (replanning is None or replanning.ready)
+
+
+def _names(new: RebalanceView, old: RebalanceView) -> bool:
+    mine, other = new.desired, old.desired
+    return mine.spec.takes_over == other.metadata.name and mine.metadata.namespace == other.metadata.namespace
+
+
+def _moves_the_same(new: RebalanceView, old: RebalanceView) -> bool:
+    planned, moves = new.record.loaded_run, moved_back(old)
+    if planned is None or new.assessment.replanning is not None or not moves or not _renamed(new.desired, old):
+        return False
+    return moves.keys() <= {p.tp for p in planned.plan.partitions if p.current != p.target or p.elects}
+
+
+def _renamed(new: Desired, old: RebalanceView) -> bool:
+    """Whether one can be the other under a new name, instead of a rollback."""
+    created, deleted = new.metadata.creation_timestamp, old.desired.metadata.deletion_timestamp
+    if created is None or deleted is None or new.metadata.namespace != old.desired.metadata.namespace:
+        return False
+    rolls_back = old.desired.spec.deletion_policy is DeletionPolicy.ROLLBACK
+    return rolls_back and old.record.loaded_run is not None and abs(created - deleted) <= _RENAMED_WITHIN
 
 
 def teardown_of(rebalance: RebalanceView, cluster: ClusterState, now: datetime) -> Teardown:

@@ -66,7 +66,7 @@ def lists_for(
             skipped.append(SkippedPartition(row.tp, Reason.TOPIC_RECREATED))
         elif state.in_flight or _made_for(row, state, move):
             wanted[row.tp] = row.replicas
-        elif again and move is not None:
+        elif again and (move is not None or row.tp in known):
             skipped.append(SkippedPartition(row.tp, Reason.DRIFTED))
         else:
             raise Refused(

@@ -1,4 +1,4 @@
-"""Opening a run: queue, plan, origins, run record. How it ends well is in ``reconcile.act.closing``.
+"""Opening a run: queue and plan. ``reconcile.act.lifecycle`` stores it, ``reconcile.act.closing`` ends it.
 
 Touches Kafka only to read.
 """
@@ -29,12 +29,14 @@ from kafka_rebalance.reconcile.decide.budget_used import spent_by
 from kafka_rebalance.reconcile.decide.disk_capacity import refuse_overfull
 from kafka_rebalance.reconcile.decide.replanning import wants_plan
 from kafka_rebalance.reconcile.decide.superseding import as_if_cancelled, continued_copies, copies_of
+from kafka_rebalance.reconcile.decide.teardown import as_rolled_back, moved_back
 from kafka_rebalance.reconcile.report.progress_tracking import expected_rates
 from kafka_rebalance.reconcile.runs.assignment_lists import AssignmentLists, lists_for, read_assignment
 from kafka_rebalance.reconcile.runs.plan_request import (
     PlanInputs,
     known_loads,
     make_plan,
+    moved_by_others,
     refuse_stale,
     refuse_unknown_sizes,
     with_earlier_moves,
@@ -77,16 +79,23 @@ class Runs:
         self._wake = wake
 
     async def start_planning(
-        self, rebalance: Rebalance, info: ClusterInfo, rebalances: Collection[Rebalance]
+        self,
+        rebalance: Rebalance,
+        info: ClusterInfo,
+        rebalances: Collection[Rebalance],
+        terminating: Collection[RebalanceView],
     ) -> QueuePlace:
-        """Begin to plan if a plan is wanted and the queue allows it. Returns the place in the queue."""
+        """Begin to plan if a plan is wanted and the queue allows it. Returns the place in the queue.
+
+        ``terminating``: rollbacks that this one may take over. Only its plan says so, thus it does not wait for them.
+        """
         queue = rebalance.assessment.queue
         if not wants_plan(rebalance):
             return _without_unseen(rebalance)
         if queue.unseen:
             queue = replace(queue, place=Place(runs=False, behind=queue.unseen, position=1))
         due = self._clock.monotonic() >= rebalance.memory.retry_at
-        if not due or (queue.waits and not queue.unseen):
+        if not due or (queue.waits and not queue.unseen and not terminating):
             return queue
         predecessor = next(
             (r for r in rebalances if r.record.loaded_run is not None and _hands_over(r, rebalance)), None
@@ -102,7 +111,8 @@ class Runs:
             self._lifecycle.retry_in(rebalance, _QUEUE_SECONDS)
         elif problem is None or problem.stage != "queue":
             # The spec is read once: an edit that comes in while we plan supersedes this plan.
-            task = asyncio.create_task(self._plan(rebalance, rebalance.desired.spec, info))
+            back = [move for old in terminating for move in moved_back(old).values()]
+            task = asyncio.create_task(self._plan(rebalance, rebalance.desired.spec, info, back))
             task.add_done_callback(lambda _: self._wake())
             self._lifecycle.planning_begins(rebalance, task)
         return queue
@@ -119,8 +129,8 @@ class Runs:
         async with self._lifecycle.problems_of(rebalance, "start"):
             made = await task
             if isinstance(made, Planned):
-                self._lifecycle.begin(rebalance, made)
-                plan = made.opened.plan
+                await self._lifecycle.begin(rebalance, made)
+                plan = made.plan
                 log.info(
                     "%s: planned %d partitions, %d replica moves (lower bound %d)",
                     rebalance.name,
@@ -146,56 +156,59 @@ class Runs:
                 return f"{run.namespace}/{run.name}"
         return None
 
-    async def _plan(self, rebalance: Rebalance, spec: KafkaRebalanceSpec, info: ClusterInfo) -> Planned | KeptCopies:
-        """Plan from what the cluster is now; store plan and origins, then open the run, in this order.
+    async def _plan(
+        self, rebalance: Rebalance, spec: KafkaRebalanceSpec, info: ClusterInfo, back: Collection[PartitionMove]
+    ) -> Planned | KeptCopies:
+        """Plan from what the cluster is now, and store the plan. The round that takes it opens the run.
+
+        What a rollback is moving ``back`` is planned from where that leads to.
 
         Nothing is stored while copies are in flight that the plan does not go on with: they are cancelled first.
         """
         partitions = await self._admin.describe_partitions()
         flying = copies_of(rebalance, partitions, info.brokers)
         partitions = {**partitions, **{tp: as_if_cancelled(state) for tp, state in flying.items()}}
+        partitions = {**partitions, **as_rolled_back(back, partitions)}
         selected = select(spec, partitions)
-        before = rebalance.record.open_run
-        inherited = await self._inherited(rebalance)
-        earlier = (*rebalance.record.moves, *_moves_of(inherited.values()))
+        before, opened = rebalance.record.open_run, rebalance.record.loaded_run
+        # What has sent nothing has nothing to take back: a new plan is a new run.
+        begun = before if before is not None and before.started_at is not None else None
+        inherited = await self._inherited(rebalance) if begun is None else {}
+        origins = inherited if begun is None else rebalance.record.origins
+        sent = opened.turned(origins, back=True).moves if opened is not None and begun is not None else ()
+        theirs = moved_by_others(sent, partitions)
+        origins = {tp: origin for tp, origin in origins.items() if tp not in theirs}
+        earlier = (*(move for move in sent if move.tp not in theirs), *_moves_of(inherited.values()))
         refuse_stale(earlier, partitions)
         await self._refuse_unseen({move.tp for move in earlier} - partitions.keys())
         load = await known_loads(await self._load_models(info.cluster_id), self._admin, info, selected)
         refuse_unknown_sizes(spec.goals, load, selected)
-        opened = rebalance.record.loaded_run
+        known = opened.turned(origins, back=False).moves if opened is not None else ()
         named = opened.named if opened is not None else None
-        lists = await self._lists(rebalance.desired, spec, partitions, earlier, named)
+        lists = await self._lists(rebalance.desired, spec, partitions, (*known, *_moves_of(inherited.values())), named)
         min_insync = await self._min_insync(spec, selected)
-        inputs = PlanInputs(lists, min_insync, spent_by(before, rebalance.record.moves, partitions))
+        inputs = PlanInputs(lists, min_insync, spent_by(begun, sent, partitions))
         made = await make_plan(spec, info, selected, load, inputs)
         plan = replace(with_earlier_moves(made, earlier, partitions), data_source=load.source)
         kept = await self._continued_copies(rebalance, spec, info, plan, flying)
         if kept != flying.keys():
             return KeptCopies(planning_hash(spec), kept)
-        await self._refuse_overfull(plan, info, kept)
+        await self._refuse_overfull(plan, info, kept | {move.tp for move in back})
         await asyncio.to_thread(lambda: (plan.hash, plan.broker_changes))  # computed once, off the event loop
-        uid, run = rebalance.uid, rebalance.record.run
         run = Run(
-            uid=uid,
+            uid=rebalance.uid,
             namespace=rebalance.desired.metadata.namespace,
             name=rebalance.desired.metadata.name,
             cluster_id=info.cluster_id,
-            run_id=before.run_id if before else uuid.uuid4().hex,
+            run_id=begun.run_id if begun else uuid.uuid4().hex,
             planning_hash=planning_hash(spec),
             plan_hash=plan.hash,
-            opened_at=before.opened_at if before else self._clock.now(),
-            cordoned=run.cordoned if run else (),
+            opened_at=begun.opened_at if begun else self._clock.now(),
             spent=inputs.spent,
-            started_at=before.started_at if before else self._clock.now() if inherited else None,
+            started_at=begun.started_at if begun else self._clock.now() if inherited else None,
         )
-        ref = await self._stores.plans.save(uid, plan.hash, info.cluster_id, plan, self._clock.now())
-        found = (Origin(p.tp, p.topic_id, p.current, partitions[p.tp].leader) for p in plan.partitions)
-        stored = await self._stores.origins.append(uid, run.run_id, [*inherited.values(), *found])
-        await self._stores.runs.save(run)
-        await self._forget_older(rebalance, run)
-        if before is not None and before.undo:
-            await self._resources.clear_undo(rebalance)
-        return Planned(loaded_run_of(run, plan, ref, stored), load)
+        ref = await self._stores.plans.save(run.uid, plan.hash, info.cluster_id, plan, self._clock.now())
+        return Planned(run, plan, ref, origins, load)
 
     async def load_expected_rates(self, rebalance: Rebalance, cluster_id: str) -> None:
         """After a restart, read what is produced to the partitions from the load model: plans are stored without it."""
@@ -248,7 +261,7 @@ class Runs:
         if not copies or opened is None:
             return frozenset()
         part = replace(plan, partitions=tuple(p for p in plan.partitions if p.tp in copies))
-        moves = loaded_run_of(opened.run, part, "", opened.origins).moves
+        moves = loaded_run_of(opened.run, part, "", rebalance.record.origins).moves
         min_insync = await self._read_min_insync({tp.topic for tp in copies})
         return continued_copies(moves, copies, info.brokers, min_insync, spec.execution.parallel_replica_count)
 
@@ -275,14 +288,6 @@ class Runs:
         configs = await self._admin.topic_configs(set(topics), [_MIN_INSYNC])
         return {topic: int(found[_MIN_INSYNC].value or 1) for topic, found in configs.items()}
 
-    async def _forget_older(self, rebalance: Rebalance, run: Run) -> None:
-        """Plans and origins of the resource that no record names any more. Left behind, they go with the next."""
-        try:
-            await self._stores.plans.delete(rebalance.uid, keep=run.plan_hash)
-            await self._stores.origins.delete(rebalance.uid, keep=run.run_id)
-        except RebalanceError as error:
-            log.warning("%s: older plans are still stored: %s", rebalance.name, error.message)
-
     async def _inherited(self, rebalance: Rebalance) -> dict[TopicPartition, Origin]:
         """The origins of runs that this new resource has taken over: a deletion leads back to before them."""
         if rebalance.record.run is not None:
@@ -291,7 +296,7 @@ class Runs:
         for run in await self._stores.runs.list_all():
             if run.successor == rebalance.uid:
                 # The older run was there first.
-                found = await self._stores.origins.load(run.uid, run.run_id) | found
+                found = {**await self._stores.origins.load(run.uid, run.run_id), **found}
         return found
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from kafka_rebalance.api.rebalance_spec import GoalsSpec, KafkaRebalanceSpec, OfflinePolicy
 from kafka_rebalance.api.topic_patterns import TopicFilter
 from kafka_rebalance.errors import Refused, Transient
-from kafka_rebalance.execution.partition_status import PartitionMove
+from kafka_rebalance.execution.partition_status import PartitionMove, drift
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader
 from kafka_rebalance.model.goals import Strategy
 from kafka_rebalance.model.load import LoadModel, PartitionLoad
@@ -18,6 +18,7 @@ from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartit
 from kafka_rebalance.planning.problem.request import Goals, PartitionInput, PlanRequest, eligible_brokers
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.budget_used import what_is_left
+from kafka_rebalance.reconcile.decide.superseding import as_if_cancelled
 from kafka_rebalance.reconcile.runs.assignment_lists import AssignmentLists
 from kafka_rebalance.reconcile.runs.solving import run_planner
 
@@ -156,19 +157,30 @@ def refuse_stale(earlier: Iterable[PartitionMove], partitions: Mapping[TopicPart
             raise Transient(Reason.METADATA_STALE, f"{move.tp} still shows {list(state.replicas)}; reading again", 1.0)
 
 
+def moved_by_others(
+    sent: Iterable[PartitionMove], partitions: Mapping[TopicPartition, PartitionState]
+) -> frozenset[TopicPartition]:
+    """The partitions that the run has moved and others have moved elsewhere since: they are not the run's any more."""
+    found = ((move, partitions.get(move.tp)) for move in sent)
+    return frozenset(
+        move.tp for move, state in found if state is not None and drift(move, as_if_cancelled(state).replicas)
+    )
+
+
 def with_earlier_moves(
     made: Plan, earlier: Iterable[PartitionMove], partitions: Mapping[TopicPartition, PartitionState]
 ) -> Plan:
     """The plan plus the partitions that an earlier plan of the same run touched and this one leaves where they are.
 
     Those that others have moved keep the list that they were on before the run: wherever it goes, they stay out of it.
+    One that others are moving keeps what they found: where that leads to is theirs.
     """
     planned = {p.tp for p in made.partitions}
     drifted = {row.tp for row in made.skipped if row.reason == Reason.DRIFTED}
     left = []
     for e in earlier:
         if e.tp not in planned and e.tp in partitions:
-            stays = e.origin if e.tp in drifted else partitions[e.tp].replicas
+            stays = e.origin if e.tp in drifted else as_if_cancelled(partitions[e.tp]).replicas
             left.append(PlannedPartition(e.tp, stays, stays, e.topic_id, e.size_bytes))
     return replace(made, partitions=tuple(sorted((*made.partitions, *left)))) if left else made
 

@@ -7,16 +7,23 @@ from dataclasses import dataclass
 from kafka_rebalance.api.resource_status import KafkaRebalanceStatus
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.model.load import LoadModel
+from kafka_rebalance.model.plan import Plan
+from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.reconcile.state.assessment import KeptCopies
-from kafka_rebalance.reconcile.state.record import LoadedRun
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan that is stored and whose run is open, and the loads that it was made with."""
+    """A plan that is stored, the run that is to be opened with it, and the loads that it was made with.
 
-    opened: LoadedRun
+    ``origins``: those that the run begins with, of what it or a run that it has taken over has sent.
+    """
+
+    run: Run
+    plan: Plan
+    ref: str
+    origins: Mapping[TopicPartition, Origin]
     loads: LoadModel
 
 

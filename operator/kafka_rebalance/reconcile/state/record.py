@@ -1,7 +1,7 @@
 """What is stored of one rebalance: its run with plan and origins, and the partition moves that follow from them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.partition_status import PartitionMove
@@ -30,7 +30,11 @@ class Stores:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadedRun:
-    """A run with its plan, origins and partition moves; compared by identity. ``ref``: the plan's first ConfigMap."""
+    """A run with its plan, origins and partition moves; compared by identity. ``ref``: the plan's first ConfigMap.
+
+    On the way forward the moves are those of the plan. On the way back (``back``) they are those of partitions that the
+    run has sent something, which are those with an origin: what others did to the rest is theirs.
+    """
 
     run: Run
     plan: Plan
@@ -41,6 +45,13 @@ class LoadedRun:
     topics: frozenset[str]
     brokers: frozenset[BrokerId] = frozenset()
     """The brokers that it copies from or to."""
+    back: bool = False
+
+    def turned(self, origins: Mapping[TopicPartition, Origin], *, back: bool) -> "LoadedRun":
+        """The same run on its way back or forward, with the origins recorded since; itself if nothing changes."""
+        if self.back is back and (not back or self.origins is origins):
+            return self
+        return loaded_run_of(self.run, self.plan, self.ref, origins, back=back)
 
     @property
     def named(self) -> frozenset[TopicPartition]:
@@ -61,12 +72,15 @@ class Record:
     """What is stored of one resource, as last read or written. ``was_read``: whether the store has been read.
 
     ``run`` is the newest version of the run's record; that in ``loaded_run`` is as it was when the run was loaded.
+    ``origins``: what each partition of the open run was before it was first sent something; ``loaded_run`` has those of
+    when it was loaded or turned.
     ``ended`` is of the last run that this process has closed.
     """
 
     run: Run | None = None
     was_read: bool = False
     loaded_run: LoadedRun | None = None
+    origins: Mapping[TopicPartition, Origin] = field(default_factory=dict)
     ended: EndedRun | None = None
 
     @property
@@ -103,20 +117,32 @@ async def load_open_run(stores: Stores, run: Run) -> LoadedRun:
     return loaded_run_of(run, stored.plan, stored.ref, origins)
 
 
-def loaded_run_of(run: Run, plan: Plan, ref: str, origins: Mapping[TopicPartition, Origin]) -> LoadedRun:
-    """The run with its partition moves."""
+def on_record(tp: TopicPartition, topic_id: str, origins: Mapping[TopicPartition, Origin]) -> Origin | None:
+    """The origin of a partition; None: the run has sent nothing for this partition of this topic."""
+    origin = origins.get(tp)
+    if origin is None or (origin.topic_id and topic_id and origin.topic_id != topic_id):
+        return None
+    return origin
+
+
+def loaded_run_of(
+    run: Run, plan: Plan, ref: str, origins: Mapping[TopicPartition, Origin], *, back: bool = False
+) -> LoadedRun:
+    """The run with its partition moves; on its way ``back`` with those of which there is an origin."""
+    found = ((p, on_record(p.tp, p.topic_id, origins)) for p in plan.partitions)
     moves = tuple(
         PartitionMove(
             tp=p.tp,
             topic_id=p.topic_id,
-            origin=origins[p.tp].replicas if p.tp in origins else p.current,
+            origin=origin.replicas if origin is not None else p.current,
             planned_from=p.current,
             target=p.target,
             size_bytes=p.size_bytes,
-            origin_leader=origins[p.tp].leader if p.tp in origins else None,
+            origin_leader=origin.leader if origin is not None else None,
             elects=p.elects,
         )
-        for p in plan.partitions
+        for p, origin in found
+        if origin is not None or not back
     )
     brokers = {moving_brokers((*m.origin, *m.planned_from), m.target) for m in moves}
     return LoadedRun(
@@ -128,4 +154,5 @@ def loaded_run_of(run: Run, plan: Plan, ref: str, origins: Mapping[TopicPartitio
         {m.tp: m for m in moves},
         frozenset(m.tp.topic for m in moves),
         frozenset[BrokerId]().union(*brokers),
+        back,
     )

@@ -10,12 +10,12 @@ from tests.fakes.found_by_rounds import found, recorded
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionStatus
 from kafka_rebalance.execution.progress import measure
 from kafka_rebalance.execution.queue_order import Place
-from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
+from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition, SkippedPartition
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import at_rest
-from kafka_rebalance.reconcile.decide.judging import judge_again, judge_inputs, partitions_to_read
+from kafka_rebalance.reconcile.decide.judging import in_motion, judge_again, judge_inputs, partitions_to_read
 from kafka_rebalance.reconcile.observe.observer import Changes
 from kafka_rebalance.reconcile.state.assessment import KeptCopies, Replanning, StepBlock
 from kafka_rebalance.reconcile.state.judgement import CopiesToKeep, JudgeInputs
@@ -213,3 +213,31 @@ class TestMoving:
         }
         mine = found(rebalance(), statuses=statuses, sent=frozenset({tp(7)}))
         assert partitions_to_read(mine.assessment) == {tp(0), tp(1), tp(2), tp(3), tp(7)}
+
+
+class TestInMotion:
+    """What the health gate does not ask about."""
+
+    @pytest.mark.parametrize(
+        ("replicas", "adding", "started", "exempt"),
+        [
+            ((3, 1, 2), (3,), True, True),  # in flight
+            ((3, 1, 2), (), True, True),  # above its replication factor: the drop follows
+            ((3, 2), (), True, False),  # between two steps
+            ((1, 2), (), False, False),  # the plan has not touched it
+            ((1, 2, 4), (4,), False, False),  # another tool moves it
+        ],
+    )
+    def test_in_flight_or_above_the_replication_factor(self, replicas, adding, started, exempt):
+        """A broker that dies must stop the rest of a plan over all partitions."""
+        mine = found(rebalance(), statuses={tp(0): PartitionStatus(MovePhase.WAITING, started=started)})
+        state = PartitionState(tp(0), "", replicas_of(*replicas), frozenset(), None, replicas_of(*adding))
+        assert set(in_motion(mine, {tp(0): state})) == ({tp(0)} if exempt else set())
+
+    def test_what_the_plan_skipped_without_a_leader(self):
+        """spec.offlinePolicy Skip: it would close the gate for as long as it is offline."""
+        mine = rebalance()
+        run = mine.record.loaded_run
+        skipped = (SkippedPartition(tp(7), Reason.NO_LEADER), SkippedPartition(tp(0), Reason.PINNED))
+        recorded(mine, loaded_run=replace(run, plan=replace(run.plan, skipped=skipped)))
+        assert set(in_motion(mine, {})) == {tp(7)}

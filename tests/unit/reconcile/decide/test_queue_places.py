@@ -43,7 +43,7 @@ def resource(name, *, created="2026-03-04T10:00:00Z", deleting=False, annotation
 def running(name, status=FLYING, progress=AT_REST, **more):
     mine = resource(name, **more)
     plan = Plan((PlannedPartition(TP, replicas_of(1, 2), replicas_of(3, 2)),), Certificate(1, optimal=True))
-    run = Run(name, "kafka", name, "c", "run-1", mine.desired.planning_hash, plan.hash, NOON)
+    run = Run(name, "kafka", name, "c", "run-1", mine.desired.planning_hash, plan.hash, NOON, started_at=NOON)
     recorded(mine, run=run, loaded_run=loaded_run_of(run, plan, "ref", {}))
     return found(mine, statuses={TP: status}, progress=progress)
 

@@ -41,7 +41,7 @@ def rebalance():
 def running(phase):
     mine = rebalance()
     plan = Plan((PlannedPartition(TP, replicas_of(1, 2), replicas_of(3, 2)),), Certificate(1, optimal=True))
-    run = Run("u", "kafka", "r", "c", "run-1", mine.desired.planning_hash, plan.hash, NOON)
+    run = Run("u", "kafka", "r", "c", "run-1", mine.desired.planning_hash, plan.hash, NOON, started_at=NOON)
     recorded(mine, run=run, loaded_run=loaded_run_of(run, plan, "plan-0", {}))
     statuses = {TP: PartitionStatus(phase)}
     progress = measure(mine.record.moves, statuses, ClusterState("c", {}), {}, Direction.FORWARD)

@@ -1,6 +1,5 @@
 """Why a rebalance starts no new step: each check by itself, and which one is shown if several apply."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -8,13 +7,12 @@ from tests.fakes.found_by_rounds import found, recorded
 
 from kafka_rebalance.api.v1alpha1 import parse_throttle
 from kafka_rebalance.execution.health_gate import Change, Vitals
-from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatus
 from kafka_rebalance.execution.queue_order import Place
-from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition, SkippedPartition
+from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.decide.step_blocks import BlockInputs, in_motion, step_block_for
+from kafka_rebalance.reconcile.decide.step_blocks import BlockInputs, step_block_for
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import loaded_run_of
 
@@ -147,31 +145,3 @@ class TestWhichIsShown:
         mine = rebalance(execution={"suspend": True, "windows": [NIGHT]})
         assert why(mine, throttles=frozen(), seen=vitals(1))[0] is Reason.FROZEN
         assert why(mine, seen=vitals(1))[0] is Reason.SUSPENDED
-
-
-class TestInMotion:
-    """What the health gate does not ask about."""
-
-    @pytest.mark.parametrize(
-        ("replicas", "adding", "started", "exempt"),
-        [
-            ((3, 1, 2), (3,), True, True),  # in flight
-            ((3, 1, 2), (), True, True),  # above its replication factor: the drop follows
-            ((3, 2), (), True, False),  # between two steps
-            ((1, 2), (), False, False),  # the plan has not touched it
-            ((1, 2, 4), (4,), False, False),  # another tool moves it
-        ],
-    )
-    def test_in_flight_or_above_the_replication_factor(self, replicas, adding, started, exempt):
-        """A broker that dies must stop the rest of a plan over all partitions."""
-        mine = found(rebalance(), statuses={TP: PartitionStatus(MovePhase.WAITING, started=started)})
-        state = PartitionState(TP, "", replicas_of(*replicas), frozenset(), None, replicas_of(*adding))
-        assert set(in_motion(mine, {TP: state})) == ({TP} if exempt else set())
-
-    def test_what_the_plan_skipped_without_a_leader(self):
-        """spec.offlinePolicy Skip: it would close the gate for as long as it is offline."""
-        mine = rebalance()
-        run = mine.record.loaded_run
-        skipped = (SkippedPartition(FOREIGN, Reason.NO_LEADER), SkippedPartition(TP, Reason.PINNED))
-        recorded(mine, loaded_run=replace(run, plan=replace(run.plan, skipped=skipped)))
-        assert set(in_motion(mine, {})) == {FOREIGN}

@@ -11,7 +11,14 @@ from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatu
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
-from kafka_rebalance.reconcile.decide.teardown import successors_of, teardown_of
+from kafka_rebalance.reconcile.decide.teardown import (
+    as_rolled_back,
+    awaited_by,
+    moved_back,
+    renamed_from,
+    successors_of,
+    teardown_of,
+)
 from kafka_rebalance.reconcile.observe.selected_partitions import SelectedPartitions
 from kafka_rebalance.reconcile.state.assessment import RollbackBarrier, Successor
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
@@ -59,56 +66,132 @@ def barrier_of(old, seen, now=NOON):
 
 def successor_of(old, *others):
     """As a round finds it: the successor is set on the rebalance that it replaces."""
-    everybody = [old, *others]
-    successor = successors_of(everybody, SelectedPartitions().of(everybody, EVERYTHING)).get(old.uid)
+    successor = successors_of([old, *others]).get(old.uid)
     found(old, successor=successor)
     return successor
 
 
+def planned(name, *numbers, started=None, **given):
+    """A new resource whose stored plan moves these partitions."""
+    mine = resource(name, **given)
+    rows = tuple(PlannedPartition(tp(n), replicas_of(1, 2), replicas_of(3, 2)) for n in numbers)
+    plan = Plan(rows, Certificate(len(rows), optimal=True))
+    run = Run(mine.uid, "kafka", name, "c", "run-2", mine.desired.planning_hash, plan.hash, NOON, started_at=started)
+    return recorded(mine, run=run, loaded_run=loaded_run_of(run, plan, "ref", {}))
+
+
+def created(minutes):
+    return {"creationTimestamp": (NOON + timedelta(minutes=minutes)).isoformat()}
+
+
 class TestSuccessors:
-    def test_a_new_resource_that_wants_all_its_partitions_takes_over(self):
+    @pytest.mark.parametrize("minutes", [-5, 0, 5])
+    def test_a_new_resource_that_moves_all_its_partitions_takes_over(self, minutes):
         """Renamed in Git: its partitions are not moved back only to be moved again."""
-        old, new = dying(0, 1), resource("new", topics={"include": ["orders"]})
+        old, new = dying(0, 1), planned("new", 0, 1, 2, metadata=created(minutes))
         assert successor_of(old, new) == Successor(new.uid, "kafka/new")
         assert barrier_of(old, cluster(3, 4)) is RollbackBarrier.SUCCESSOR
 
-    def test_one_that_lacks_a_partition_does_not(self):
-        """Partitions that it does not cover would stay where no spec wants them."""
-        old, new = dying(0, 1), resource("new", topics={"include": ["other"]})
-        assert successor_of(old, new) is None
+    @pytest.mark.parametrize("minutes", [-6, 6, 240])
+    def test_one_that_was_created_at_another_time_does_not(self, minutes):
+        """Somebody applies another rebalance of the same topics, hours into the rollback that was asked for."""
+        assert successor_of(dying(0), planned("new", 0, metadata=created(minutes))) is None
+
+    def test_one_whose_plan_leaves_a_partition_does_not(self):
+        """It would stay where no spec wants it: PreferredLeaders of all topics, for instance."""
+        assert successor_of(dying(0, 1), planned("new", 0)) is None
+
+    def test_one_without_a_plan_does_not_yet(self):
+        """What it wants is known from its plan, not from its topics."""
+        assert successor_of(dying(0), resource("new", topics={"include": ["orders"]})) is None
 
     def test_partitions_that_were_left_alone_need_no_successor(self):
         """They are not moved back either."""
-        old, new = dying(0, 7), resource("new", topics={"include": ["orders"]})
+        old, new = dying(0, 7), planned("new", 0)
         found(old, statuses={tp(7): PartitionStatus(MovePhase.SKIPPED, "TopicDeleted")})
         assert successor_of(old, new).uid == new.uid
 
     @pytest.mark.parametrize(
-        "change",
-        [
-            {"problem": Refused("UnknownBroker", "7")},
-            {"metadata": {"namespace": "other"}},
-            {"metadata": {"creationTimestamp": (NOON - timedelta(hours=1)).isoformat()}},
-        ],
+        "change", [{"problem": Refused("UnknownBroker", "7")}, {"metadata": {"namespace": "other"}}]
     )
-    def test_one_that_cannot_be_the_same_under_a_new_name_does_not(self, change):
-        """Refused by planning, in another namespace, or created long before: the rollback was requested."""
-        old, new = dying(0), resource("new", metadata=change.get("metadata"))
+    @pytest.mark.parametrize("spec", [{}, {"takesOver": "old"}])
+    def test_one_that_cannot_go_on_does_not(self, change, spec):
+        """Refused by planning, or in another namespace: the rollback was requested."""
+        old, new = dying(0), planned("new", 0, metadata=change.get("metadata"), **spec)
         remembered(new, problem=change.get("problem"))
         assert successor_of(old, new) is None
 
-    def test_one_with_a_past_of_its_own_or_on_its_way_out_does_not(self):
+    @pytest.mark.parametrize("spec", [{}, {"takesOver": "old"}])
+    def test_one_with_a_past_of_its_own_or_on_its_way_out_does_not(self, spec):
         """Its own origins would be mixed with the inherited ones."""
-        old, used, leaving = dying(0), resource("used"), resource("leaving", deleting=True)
-        recorded(used, run=old.record.run)
-        assert successor_of(old, used, leaving) is None
+        old = dying(0)
+        assert successor_of(old, planned("used", 0, started=NOON, **spec)) is None
+        assert successor_of(old, planned("leaving", 0, deleting=True, **spec)) is None
+
+    @pytest.mark.parametrize("minutes", [-600, 600])
+    def test_one_that_names_it_needs_neither_the_time_nor_a_plan(self, minutes):
+        """spec.takesOver says what is meant."""
+        old, other = dying(0), planned("other", 0)
+        named = resource("new", metadata=created(minutes), takesOver="old")
+        assert successor_of(old, other, named).uid == named.uid
+        assert successor_of(dying(0), resource("new", takesOver="another")) is None
 
     def test_a_successor_that_goes_away_is_none(self):
         """The rollback continues."""
         old = dying(0)
-        assert successor_of(old, resource("new"))
+        assert successor_of(old, planned("new", 0))
         assert successor_of(old) is None
         assert barrier_of(old, cluster(3, 4)) is None
+
+    def test_what_the_cancellation_leaves_in_place_changes_nothing(self):
+        """Then nothing is left to move back; it still waits for its throttle to go."""
+        old, new = dying(0), planned("new", 0)
+        assert successor_of(old, new)
+        found(old, statuses={tp(0): PartitionStatus(MovePhase.SKIPPED, "LeftInPlace")})
+        assert successor_of(old, new).uid == new.uid
+
+    def test_nothing_is_handed_over_that_is_not_rolled_back(self):
+        """With deletionPolicy Revert it ends in a moment."""
+        assert successor_of(dying(0, deletionPolicy="Revert"), planned("new", 0)) is None
+
+
+class TestRenamed:
+    """A new resource is planned beside the rollback, as if that had ended: its plan tells whether it takes over."""
+
+    @staticmethod
+    def waits(old, new, minutes=0):
+        selected = SelectedPartitions().of([new], EVERYTHING)
+        assert (renamed_from(new, [old, new], selected) == [old]) is bool(awaited_by(old, [old, new], selected, NOON))
+        return awaited_by(old, [old, new], selected, NOON + timedelta(minutes=minutes))
+
+    def test_the_rollback_waits_for_the_plan(self):
+        """Else a part would be moved back only to be moved again."""
+        assert self.waits(dying(0, 1), resource("new")) == "kafka/new"
+
+    @pytest.mark.parametrize(
+        "new",
+        [
+            resource("new", topics={"include": ["other"]}),
+            resource("new", metadata=created(-6)),
+            resource("new", metadata={"namespace": "other"}),
+            remembered(resource("new"), problem=Refused("UnknownBroker", "7")),
+            resource("new", deleting=True),
+        ],
+    )
+    def test_not_for_one_that_cannot_take_over(self, new):
+        """Nobody else holds a rollback up."""
+        assert self.waits(dying(0, 1), new) == ""
+
+    def test_not_for_longer_than_one_may_be_created(self):
+        """A plan that takes hours does not hold it up either."""
+        assert self.waits(dying(0), resource("new"), minutes=5) == "kafka/new"
+        assert self.waits(dying(0), resource("new"), minutes=6) == ""
+
+    def test_planned_from_where_the_rollback_leads_to(self):
+        """A copy in flight is cancelled, the replicas and their order are back."""
+        old, seen = dying(0, 1), cluster(3, 1, 2, adding=(3,)).partitions
+        left = as_rolled_back(moved_back(old).values(), seen)
+        assert left == {tp(0): PartitionState(tp(0), "", replicas_of(1, 2), frozenset({1, 2}), BrokerId(1))}
 
 
 class TestBarriers:

@@ -38,7 +38,7 @@ from kafka_rebalance.reconcile.decide.requeue import requeue_after
 from kafka_rebalance.reconcile.decide.step_blocks import BlockInputs, step_block_for
 from kafka_rebalance.reconcile.decide.step_orders import orders_for
 from kafka_rebalance.reconcile.decide.superseding import copies_of
-from kafka_rebalance.reconcile.decide.teardown import outcome_of, successors_of, teardown_of
+from kafka_rebalance.reconcile.decide.teardown import awaited_by, outcome_of, renamed_from, successors_of, teardown_of
 from kafka_rebalance.reconcile.decide.throttle_claims import claims_of, rates_of
 from kafka_rebalance.reconcile.observe.observer import Changes
 from kafka_rebalance.reconcile.report.progress_tracking import advance_of
@@ -160,7 +160,9 @@ class TestDecisions:
             judge_again(mine.assessment.judgement, inputs, seen, Changes(frozenset(TPS), 0, 1), NOON),
             places_of(both, selected, NOON, 0.0),
             ahead_of(mine, both),
-            successors_of(both, selected),
+            successors_of(both),
+            renamed_from(mine, both, selected),
+            awaited_by(mine, both, selected, NOON),
             teardown_of(mine, seen.cluster, NOON),
             step_block_for(mine, block_inputs),
             orders_for(both, seen.cluster, None, {}, {}, ListBudget()),

@@ -1,0 +1,166 @@
+"""Origins are recorded a few at a time: bounded writes, one record for any version, nothing lost."""
+
+import gzip
+import json
+
+import pytest
+from tests.fakes.kube_in_memory import KubeInMemory
+
+from kafka_rebalance.kube.api_errors import Conflict
+from kafka_rebalance.kube.blobs import BlobStore
+from kafka_rebalance.kube.codec import encode_origins
+from kafka_rebalance.kube.store import OriginStore
+from kafka_rebalance.model.run import Origin
+from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
+
+
+class Killed(Exception):
+    """The operator died between two writes."""
+
+
+class MortalKube(KubeInMemory):
+    """Killed after so many writes; ``largest`` is the most text in one ConfigMap."""
+
+    def __init__(self):
+        super().__init__()
+        self.left = 10**9
+        self.largest = 0
+
+    def _put(self, name, body):
+        self._spend()
+        self.largest = max(self.largest, len(json.dumps(body)))
+        return super()._put(name, body)
+
+    async def delete_config_map(self, name):
+        self._spend()
+        return await super().delete_config_map(name)
+
+    def _spend(self):
+        if not self.left:
+            raise Killed
+        self.left -= 1
+
+
+def origins(count, start=0):
+    """Lists that compress badly, so that few of them fill a piece."""
+    return [
+        Origin(TopicPartition(f"t{n % 7}", n), f"id-{n % 7}", replicas_of(*((n * k) % 9973 for k in range(1, 40))))
+        for n in range(start, start + count)
+    ]
+
+
+def by_partition(rows):
+    return {row.tp: row for row in rows}
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch):
+    monkeypatch.setattr("kafka_rebalance.kube.store.PIECE_BYTES", 4096)
+
+
+class TestAppending:
+    async def test_no_write_grows_with_what_is_stored(self):
+        """200,000 partitions are recorded in thousands of batches."""
+        kube, rows = MortalKube(), origins(600)
+        store = OriginStore(kube)
+        for start in range(0, len(rows), 10):
+            await store.append("u", "r", rows[start : start + 10])
+        assert len(kube.config_maps) > 5
+        assert kube.largest < 4 * 4096
+        assert await OriginStore(kube).load("u", "r") == by_partition(rows)
+
+    async def test_a_batch_of_any_size(self):
+        """A take-over records all at once."""
+        kube, rows = MortalKube(), origins(600)
+        assert await OriginStore(kube).append("u", "r", rows) == by_partition(rows)
+        assert kube.largest < 4 * 4096
+        assert await OriginStore(kube).load("u", "r") == by_partition(rows)
+
+    async def test_it_reads_as_one_document(self):
+        """An earlier version joins the shards, unpacks them and reads one JSON document."""
+        kube, rows = MortalKube(), origins(300)
+        store = OriginStore(kube)
+        for start in range(0, len(rows), 50):
+            await store.append("u", "r", rows[start : start + 50])
+            blob = await BlobStore(kube, "origins").read(next(n for n in kube.config_maps if n.count("-") == 1))
+            read = json.loads(gzip.decompress(blob.payload))
+            assert read["format"] == 2
+            assert sum(len(group["partitions"]) for group in read["topics"]) == start + 50
+
+    async def test_an_earlier_version_does_not_take_the_shards_for_garbage(self):
+        """It compares the label of each shard with that of its index."""
+        kube = MortalKube()
+        store = OriginStore(kube)
+        await store.append("u", "r", origins(300))
+        await store.append("u", "r", origins(300, 300))
+        labels = {found["metadata"]["labels"]["kafkarebalance.dev/content"] for found in kube.config_maps.values()}
+        assert len(labels) == 1
+        assert await store.clean() == 0
+
+    @pytest.mark.parametrize("count", [3, 300])
+    async def test_what_an_earlier_version_stored(self, count):
+        """One payload, cut anywhere: it is read, and added to."""
+        kube, rows, more = MortalKube(), origins(count), origins(5, count)
+        blobs = BlobStore(kube, "origins")
+        await blobs.write(blobs.name("u", "r"), "u", encode_origins(rows), {"runId": "r"})
+        store = OriginStore(kube)
+        assert await store.load("u", "r") == by_partition(rows)
+        assert await store.append("u", "r", more) == by_partition([*rows, *more])
+        assert await OriginStore(kube).load("u", "r") == by_partition([*rows, *more])
+
+    async def test_killed_at_any_write(self):
+        """All of a batch is recorded or nothing, what was recorded stays, and nothing is left behind for good."""
+        rows, more, last = origins(90), origins(90, 90), origins(1, 500)
+        for writes in range(100):
+            kube = MortalKube()
+            await OriginStore(kube).append("u", "r", rows)
+            kube.left = writes
+            try:
+                await OriginStore(kube).append("u", "r", more)
+            except Killed:
+                assert await OriginStore(kube).load("u", "r") in (by_partition(rows), by_partition([*rows, *more]))
+            else:
+                assert writes > 3
+                break
+            kube.left = 10**9
+            await OriginStore(kube).append("u", "r", [*more, *last])
+            assert await OriginStore(kube).load("u", "r") == by_partition([*rows, *more, *last])
+            index = await BlobStore(kube, "origins").read(next(n for n in kube.config_maps if n.count("-") == 1))
+            assert len(kube.config_maps) == 1 + len(index.shards)
+
+    async def test_after_another_writer(self):
+        """Whoever was first is right: the next attempt reads what the other one has recorded."""
+        kube, (mine, theirs) = MortalKube(), origins(2)
+        store = OriginStore(kube)
+        await store.append("u", "r", [mine])
+        await OriginStore(kube).append("u", "r", [theirs])
+        anew = Origin(theirs.tp, theirs.topic_id, replicas_of(1, 2), BrokerId(1))
+        with pytest.raises(Conflict):
+            await store.append("u", "r", [anew])
+        assert await store.append("u", "r", [anew]) == by_partition([mine, theirs])
+
+    async def test_what_was_not_written_is_noticed(self):
+        """The origins are read back before a partition is altered."""
+        kube, (mine,) = MortalKube(), origins(1)
+        get = kube.get_config_map
+
+        async def another(name):
+            found = await get(name)
+            return found and {**found, "data": {}}
+
+        kube.get_config_map = another
+        with pytest.raises(Conflict):
+            await OriginStore(kube).append("u", "r", [mine])
+
+
+class TestReplacing:
+    async def test_the_others_are_gone(self):
+        """What others have moved since is theirs: its origin is the run's no more, and may be recorded again."""
+        kube, rows = MortalKube(), origins(300)
+        store = OriginStore(kube)
+        await store.append("u", "r", rows)
+        assert await store.replace("u", "r", rows[:2]) == by_partition(rows[:2])
+        assert await OriginStore(kube).load("u", "r") == by_partition(rows[:2])
+        assert len(kube.config_maps) == 1
+        anew = Origin(rows[5].tp, rows[5].topic_id, replicas_of(1, 2), BrokerId(1))
+        assert (await store.append("u", "r", [anew]))[anew.tp] == anew

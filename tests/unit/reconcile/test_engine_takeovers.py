@@ -1,0 +1,151 @@
+"""A rollback that was asked for is carried out, unless a resource takes over that is the same under another name."""
+
+from datetime import timedelta
+
+import pytest
+from tests.fakes.kafka_in_memory import KafkaInMemory
+from tests.fakes.operator_in_memory import OperatorInMemory
+
+from kafka_rebalance.api.v1alpha1 import REBALANCES
+
+FAST = {"unlimited": True}
+SPEC = {"throttle": FAST, "brokers": {"include": [4, 5, 6]}, "execution": {"parallelPartitionCount": 2}}
+BEFORE = [[1, 2, 3]] * 6
+
+
+class Renamed(OperatorInMemory):
+    """``r`` and a second resource."""
+
+    def apply_another(self, name="new", **spec):
+        created = self.clock.at.isoformat()
+        metadata = {"name": name, "namespace": "kafka", "uid": f"u-{name}", "creationTimestamp": created}
+        spec = {"kafka": {"bootstrapServers": "kafka:9092"}, **spec}
+        self._see(self.kube.create(REBALANCES, {"metadata": metadata, "spec": spec}))
+
+    def delete_another(self, name="new"):
+        self._see(self.kube.delete(REBALANCES, "kafka", name, self.clock.at.isoformat()))
+
+    def state_of(self, name="new"):
+        body = self.kube.resources.get((REBALANCES, "kafka", name), {})
+        conditions = body.get("status", {}).get("conditions", ())
+        return next((c["reason"] for c in conditions if c["type"] == "Ready"), None)
+
+    @property
+    def ends(self):
+        """Each has an event for the status and one for the end."""
+        return list(dict.fromkeys(reason for reason, _ in self.kube.events if reason in {"TakenOver", "RolledBack"}))
+
+    def exists(self, name):
+        return (REBALANCES, "kafka", name) in self.kube.resources
+
+
+@pytest.fixture
+async def half_moved():
+    """Some partitions have arrived, two are in flight."""
+    kafka = KafkaInMemory(range(1, 7), t=BEFORE)
+    operator = Renamed(kafka)
+    operator.apply(**SPEC)
+    await operator.until_true(lambda: sum(set(held) == {4, 5, 6} for held in kafka.lists("t")) >= 2)
+    kafka.slow = {4, 5, 6}
+    await operator.until_true(lambda: len(kafka.flying) == 2)
+    return operator
+
+
+def arrived(kafka):
+    return [n for n, held in enumerate(kafka.lists("t")) if set(held) == {4, 5, 6}]
+
+
+class TestRename:
+    @pytest.mark.parametrize("first", ["applied", "deleted"])
+    async def test_goes_on(self, half_moved, first):
+        """Nothing is moved back; the deletion of the new one leads to before the old one."""
+        operator, kafka = half_moved, half_moved.kafka
+        there = arrived(kafka)
+        if first == "applied":
+            operator.apply_another(**SPEC)
+            await operator.round()
+        operator.delete()
+        if first == "deleted":
+            operator.apply_another(**SPEC)
+        sent = len(kafka.altered)
+        await operator.until_true(lambda: not operator.exists("r"))
+        kafka.arrive()
+        await operator.until_true(lambda: operator.state_of() == "Succeeded")
+        assert operator.ends == ["TakenOver"]
+        assert not {f"t-{n}" for n in there} & {tp for tp, to in kafka.altered[sent:]}
+        operator.delete_another()
+        await operator.until_true(lambda: not operator.exists("new"))
+        assert all(set(held) == {4, 5, 6} for held in kafka.lists("t"))  # it had succeeded
+
+    async def test_deleting_the_new_one_leads_to_before_the_old_one(self, half_moved):
+        """While it runs, or before it has a plan of its own."""
+        operator, kafka = half_moved, half_moved.kafka
+        operator.delete()
+        operator.apply_another(**SPEC)
+        await operator.until_true(lambda: not operator.exists("r"))
+        kafka.arrive()
+        await operator.until_true(lambda: operator.state_of() == "Rebalancing")
+        operator.delete_another()
+        await operator.until_true(lambda: not operator.exists("new"))
+        assert operator.ends == ["TakenOver", "RolledBack"]
+        assert kafka.lists("t") == BEFORE
+
+    @pytest.mark.parametrize("then", ["goes on", "deleted"])
+    async def test_killed_when_the_old_run_was_handed_over(self, half_moved, then):
+        """The plan that the new one had made before is not carried out without the origins that it inherits."""
+        operator, kafka = half_moved, half_moved.kafka
+        operator.delete()
+        operator.apply_another(**SPEC)
+        await operator.until_true(lambda: not operator.exists("r"))
+        operator.restart()
+        kafka.arrive()
+        if then == "goes on":
+            await operator.until_true(lambda: operator.state_of() == "Rebalancing")
+        operator.delete_another()
+        await operator.until_true(lambda: not operator.exists("new"))
+        assert kafka.lists("t") == BEFORE
+
+
+class TestOthers:
+    async def test_hours_later_nobody_takes_over(self, half_moved):
+        """The nightly job is applied four hours into the rollback."""
+        operator, kafka = half_moved, half_moved.kafka
+        kafka.slow = {1, 2, 3}
+        operator.delete()
+        for _ in range(8):
+            await operator.round()
+        operator.clock.at += timedelta(hours=4)
+        operator.apply_another(strategy="PreferredLeaders")
+        for _ in range(3):
+            await operator.round()
+        assert operator.state_of() == "Queued"
+        assert operator.exists("r")
+        kafka.arrive()
+        await operator.until_true(lambda: not operator.exists("r"))
+        assert operator.ends == ["RolledBack"]
+        assert kafka.lists("t") == BEFORE
+
+    async def test_one_that_plans_something_else(self, half_moved):
+        """Created in the same minute, for the same topics: its plan leaves the partitions where a rollback leads to."""
+        operator, kafka = half_moved, half_moved.kafka
+        operator.delete()
+        operator.apply_another(strategy="PreferredLeaders")
+        kafka.arrive()
+        await operator.until_true(lambda: not operator.exists("r"))
+        assert operator.ends == ["RolledBack"]
+        assert [sorted(held) for held in kafka.lists("t")] == BEFORE
+
+    async def test_one_that_names_it(self, half_moved):
+        """At any time before the rollback has ended."""
+        operator, kafka = half_moved, half_moved.kafka
+        kafka.slow = {1, 2, 3}
+        operator.delete()
+        for _ in range(8):
+            await operator.round()
+        operator.clock.at += timedelta(hours=4)
+        operator.apply_another(**SPEC, takesOver="r")
+        await operator.until_true(lambda: not operator.exists("r"))
+        kafka.arrive()
+        await operator.until_true(lambda: operator.state_of() == "Succeeded")
+        assert operator.ends == ["TakenOver"]
+        assert all(set(held) == {4, 5, 6} for held in kafka.lists("t"))
