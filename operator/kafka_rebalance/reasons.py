@@ -54,7 +54,7 @@ class Reason(StrEnum):
     RESTORED = "Restored", "the throttle was removed and what was there before is back"
     DRAINED = "Drained", "the decommissioned brokers hold no replica"
     NOT_DRAINED = "NotDrained", "a decommissioned broker still holds replicas"
-    CONFLICTED = "Conflicted", "an older KafkaReassignmentThrottle of the same cluster is in force instead"
+    CONFLICTED = "Conflicted", "an older resource of the same kind and cluster is in force instead"
     NOTHING_TO_THROTTLE = "NothingToThrottle", "nothing is being reassigned, so no broker has a rate of ours"
     REPLICATION_THROTTLE_LOWER = "ReplicationThrottleLower", "a rate exceeds the replication throttle of a broker"
     CONTESTED = "Contested", "the throttle is reverted repeatedly by another actor; the message names likely ones"
@@ -130,7 +130,28 @@ class Reason(StrEnum):
 
     # Kafka clients and their settings
     KAFKA_SETTINGS_INVALID = "KafkaSettingsInvalid", "the connection settings cannot be used"
-    CLUSTER_ID_COLLISION = "ClusterIdCollision", "the same cluster id is reported at unrelated endpoints"
+    CLUSTER_ID_COLLISION = (
+        "ClusterIdCollision",
+        "a server reports the id of a cluster in which there is work, but has other brokers or topics",
+    )
+    CLUSTER_OWNED_ELSEWHERE = (
+        "ClusterOwnedElsewhere",
+        "the Kafka cluster belongs to a KafkaConnection, or is in use by the connections of another namespace",
+    )
+    CLUSTER_CHANGED = (
+        "ClusterChanged",
+        "the KafkaConnection leads to another cluster than before, in which there is still work",
+    )
+    CONNECTED = "Connected", "the brokers answer, and the cluster belongs to this KafkaConnection"
+    CONNECTION_NOT_FOUND = "ConnectionNotFound", "the KafkaConnection that the spec names does not exist"
+    CONNECTION_NOT_PERMITTED = (
+        "ConnectionNotPermitted",
+        "the KafkaConnection that the spec names does not permit this namespace",
+    )
+    INLINE_CONNECTION_REFUSED = (
+        "InlineConnectionRefused",
+        "this operator takes connections from KafkaConnections only (--require-connections)",
+    )
     SECRET_FORBIDDEN = "SecretForbidden", "the operator may not read a Secret that the spec names"
     SECRET_INVALID = "SecretInvalid", "a Secret holds a value that cannot be used"
     CONFIG_MAP_NOT_FOUND = "ConfigMapNotFound", "a ConfigMap that the spec names, or a key in it, is missing"

@@ -7,7 +7,10 @@
   resources: [kafkarebalances, kafkareassignmentthrottles]
   verbs: [get, list, watch, patch]
 - apiGroups: [kafkarebalance.dev]
-  resources: [kafkarebalances/status, kafkareassignmentthrottles/status]
+  resources: [kafkaconnections]
+  verbs: [get, list, watch]
+- apiGroups: [kafkarebalance.dev]
+  resources: [kafkaconnections/status, kafkarebalances/status, kafkareassignmentthrottles/status]
   verbs: [patch]
 - apiGroups: [""]
   resources: [events]
@@ -20,7 +23,7 @@
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [get]
-# To see whether the namespace is being deleted, and our resources with it.
+# To see whether the namespace is being deleted, and its labels, for spec.allowedNamespaces of a KafkaConnection.
 - apiGroups: [""]
   resources: [namespaces]
   verbs: [get]

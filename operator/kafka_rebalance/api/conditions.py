@@ -33,6 +33,8 @@ class ConditionType(StrEnum):
     """Reports that spec.approval.planHash is the hash of the stored plan."""
     DRAINED = "Drained"
     """Reports that the brokers to decommission were read back without a replica."""
+    REACHABLE = "Reachable"
+    """Reports that the brokers of a KafkaConnection answer with its credentials."""
 
 
 NO_CONNECTION_REASONS = frozenset(
@@ -41,6 +43,7 @@ NO_CONNECTION_REASONS = frozenset(
         Reason.KAFKA_AUTHENTICATION_FAILED,
         Reason.TOKEN_UNAVAILABLE,
         Reason.SECRET_NOT_FOUND,
+        Reason.CONNECTION_NOT_FOUND,
     }
 )
 """Problems that prevent any request to Kafka, as opposed to a request that failed."""

@@ -1,4 +1,4 @@
-"""The connection to a Kafka cluster, which both resources share.
+"""The connection to a Kafka cluster, which all resources share: written inline, or the name of a KafkaConnection.
 
 It refers to Secrets and never contains them. Nothing here opens a connection.
 """
@@ -13,6 +13,7 @@ from pydantic import ConfigDict, Field, model_validator
 from kafka_rebalance.api.fields import ApiModel, ObjectName, SecretKey, rule, rules
 
 _ADDRESS = r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}"
+BootstrapServers = Annotated[str, Field(min_length=3, max_length=4096, pattern=f"^{_ADDRESS}(,{_ADDRESS})*$")]
 
 
 class SaslMechanism(StrEnum):
@@ -172,35 +173,92 @@ class Sasl(ApiModel):
         return self
 
 
+_SECRETS_ENCRYPTED = rule(
+    "!has(self.sasl) || has(self.tls) || !(self.sasl.mechanism in ['PLAIN', 'OAUTHBEARER'])"
+    " || self.sasl.allowPlaintextCredentials",
+    _TLS,
+)
+
+
+def _check_encrypted(tls: Tls | None, sasl: Sasl | None) -> None:
+    if sasl and not tls and sasl.mechanism.sends_secret and not sasl.allow_plaintext_credentials:
+        raise ValueError(_TLS)
+
+
 class Kafka(ApiModel):
-    """The connection to one Kafka cluster. Immutable, because a plan belongs to the cluster that it was made for."""
+    """The connection to one Kafka cluster."""
 
-    model_config = ConfigDict(
-        json_schema_extra=rules(
-            rule(
-                "self == oldSelf", "cannot be changed: create a new resource for another cluster or other credentials"
-            ),
-            rule(
-                "!has(self.sasl) || has(self.tls) || !(self.sasl.mechanism in ['PLAIN', 'OAUTHBEARER'])"
-                " || self.sasl.allowPlaintextCredentials",
-                _TLS,
-            ),
-        )
-    )
+    model_config = ConfigDict(json_schema_extra=rules(_SECRETS_ENCRYPTED))
 
-    bootstrap_servers: Annotated[str, Field(min_length=3, max_length=4096, pattern=f"^{_ADDRESS}(,{_ADDRESS})*$")] = (
-        Field(description="Bootstrap brokers as host:port, separated by commas.")
-    )
+    bootstrap_servers: BootstrapServers = Field(description="Bootstrap brokers as host:port, separated by commas.")
     tls: Tls | None = Field(default=None, description="TLS settings. Absent: connect without TLS.")
     sasl: Sasl | None = Field(default=None, description="SASL settings. Absent: connect without authentication.")
 
     @model_validator(mode="after")
     def _secrets_encrypted(self) -> Self:
-        if (
-            self.sasl
-            and not self.tls
-            and self.sasl.mechanism.sends_secret
-            and not self.sasl.allow_plaintext_credentials
-        ):
-            raise ValueError(_TLS)
+        _check_encrypted(self.tls, self.sasl)
         return self
+
+
+class ConnectionRef(ApiModel):
+    """Names a KafkaConnection."""
+
+    name: ObjectName = Field(description="Name of a KafkaConnection.")
+    namespace: ObjectName | None = Field(
+        default=None,
+        description="Namespace of the KafkaConnection; its allowedNamespaces must permit the namespace of this "
+        "resource. Absent: the namespace of this resource.",
+    )
+
+
+_ONE_OF_TWO = "requires either connectionRef, or bootstrapServers with tls and sasl as needed"
+
+
+class KafkaSource(ApiModel):
+    """The connection to one Kafka cluster: a KafkaConnection, or inline.
+
+    Immutable, because a plan belongs to the cluster that it was made for; but an inline connection may be replaced by a
+    connectionRef, for which the operator requires the same cluster while a run is open.
+    """
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule(
+                "has(self.connectionRef) ? !has(self.bootstrapServers) && !has(self.tls) && !has(self.sasl) : "
+                "has(self.bootstrapServers)",
+                _ONE_OF_TWO,
+            ),
+            rule(
+                "self == oldSelf || (has(self.connectionRef) && !has(oldSelf.connectionRef))",
+                "cannot be changed: create a new resource for another cluster or other credentials; only an inline "
+                "connection can be replaced, by a connectionRef",
+            ),
+            _SECRETS_ENCRYPTED,
+        )
+    )
+
+    connection_ref: ConnectionRef | None = Field(
+        default=None, description="The KafkaConnection to use. Excludes bootstrapServers, tls and sasl."
+    )
+    bootstrap_servers: BootstrapServers | None = Field(
+        default=None, description="Inline connection: bootstrap brokers as host:port, separated by commas."
+    )
+    tls: Tls | None = Field(default=None, description="Inline connection: TLS settings. Absent: connect without TLS.")
+    sasl: Sasl | None = Field(
+        default=None, description="Inline connection: SASL settings. Absent: connect without authentication."
+    )
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        inline = self.bootstrap_servers is not None
+        if inline == (self.connection_ref is not None) or not (inline or (self.tls is None and self.sasl is None)):
+            raise ValueError(_ONE_OF_TWO)
+        _check_encrypted(self.tls, self.sasl)
+        return self
+
+    @property
+    def named(self) -> Kafka | ConnectionRef:
+        """The inline connection, or the name of a KafkaConnection."""
+        if self.bootstrap_servers is None and self.connection_ref is not None:
+            return self.connection_ref
+        return Kafka(bootstrap_servers=self.bootstrap_servers or "", tls=self.tls, sasl=self.sasl)

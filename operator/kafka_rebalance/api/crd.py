@@ -15,11 +15,22 @@ from kafka_rebalance.api import v1alpha1
 Schema = dict[str, Any]
 
 _KEPT = frozenset(
-    {"anyOf", "description", "enum", "format", "items", "pattern", "properties", "required", "type"}
-    | {"minimum", "maximum", "minItems", "maxItems", "minLength", "maxLength"}
+    {
+        "additionalProperties",
+        "anyOf",
+        "description",
+        "enum",
+        "format",
+        "items",
+        "pattern",
+        "properties",
+        "required",
+        "type",
+    }
+    | {"minimum", "maximum", "minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"}
     | {"x-kubernetes-int-or-string", "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-validations"}
 )
-_DROPPED = frozenset({"$defs", "additionalProperties", "const", "default", "title"})
+_DROPPED = frozenset({"$defs", "const", "default", "title"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +47,18 @@ _STATE = '.status.conditions[?(@.type=="Ready")].reason'
 _AGE = ("Age", "date", ".metadata.creationTimestamp", "Time since the resource was created.")
 
 _RESOURCES = (
+    _Resource(
+        model=v1alpha1.KafkaConnection,
+        plural=v1alpha1.CONNECTIONS,
+        singular="kafkaconnection",
+        short_name="krc",
+        columns=(
+            ("State", "string", _STATE, "Reason of the Ready condition."),
+            ("Cluster", "string", ".status.clusterId", "Id of the Kafka cluster."),
+            ("Brokers", "integer", ".status.brokers.live", "Number of live brokers."),
+            _AGE,
+        ),
+    ),
     _Resource(
         model=v1alpha1.KafkaRebalance,
         plural=v1alpha1.REBALANCES,
@@ -135,6 +158,9 @@ def structural(schema: Schema, definitions_: dict[str, Schema]) -> Schema:
     result = {key: merged[key] for key in merged if key in _KEPT}
     if "const" in merged:
         result["enum"] = [merged["const"]]
+    values = result.pop("additionalProperties", None)
+    if isinstance(values, dict):
+        result["additionalProperties"] = structural(values, definitions_)
     if "properties" in result:
         result["properties"] = {name: structural(part, definitions_) for name, part in result["properties"].items()}
     if "items" in result:
@@ -166,7 +192,7 @@ def _with_default(result: Schema, merged: Schema) -> Schema:
     """Keeps defaults of plain values. An object gets ``{}`` if a field of it has a default; a list gets none."""
     default = merged.get("default")
     if result.get("type") == "object":
-        if "default" in merged and any("default" in part for part in result["properties"].values()):
+        if "default" in merged and any("default" in part for part in result.get("properties", {}).values()):
             result["default"] = {}
     elif default is not None and result.get("type") != "array":
         result["default"] = default

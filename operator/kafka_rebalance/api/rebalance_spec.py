@@ -8,7 +8,7 @@ from typing import Annotated, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from kafka_rebalance.api.connection import Kafka
+from kafka_rebalance.api.connection import KafkaSource
 from kafka_rebalance.api.execution_spec import Approval, DeletionPolicy, Execution, Rollback, Throttle
 from kafka_rebalance.api.fields import (
     MAX_INT32,
@@ -154,7 +154,7 @@ class KafkaRebalanceSpec(ApiModel):
         )
     )
 
-    kafka: Kafka = Field(description="Connection to the Kafka cluster. Immutable.")
+    kafka: KafkaSource = Field(description="Connection to the Kafka cluster. Immutable.")
     strategy: Strategy = Field(
         default=Strategy.MINIMAL_MOVEMENT,
         description="How targets are chosen. MinimalMovement: the balanced assignment that moves the fewest replicas. "

@@ -6,7 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
-from kafka_rebalance.api.connection import Kafka
+from kafka_rebalance.api.connection import KafkaSource
 from kafka_rebalance.api.fields import (
     UNSET,
     ApiModel,
@@ -94,7 +94,7 @@ BrokerOverrides = Annotated[
 class KafkaReassignmentThrottleSpec(ApiModel):
     """Limits of all reassignment traffic of one Kafka cluster."""
 
-    kafka: Kafka = Field(description="Connection to the Kafka cluster. Immutable.")
+    kafka: KafkaSource = Field(description="Connection to the Kafka cluster. Immutable.")
     leader_rate: RateOrUnset = Field(
         default=None,
         description="Bytes per second that each broker may send to reassigning replicas (KIP-542 "

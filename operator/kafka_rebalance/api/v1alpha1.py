@@ -1,4 +1,4 @@
-"""The two resources of kafkarebalance.dev/v1alpha1, and how to parse what the API server sends.
+"""The resources of kafkarebalance.dev/v1alpha1, and how to parse what the API server sends.
 
 Nothing here talks to the API server.
 """
@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from kafka_rebalance.api.connection import Kafka
+from kafka_rebalance.api.connection import KafkaSource
+from kafka_rebalance.api.connection_resource import KafkaConnectionSpec, KafkaConnectionStatus
 from kafka_rebalance.api.fields import ApiModel, Timestamp
 from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec
 from kafka_rebalance.api.resource_status import Condition, KafkaRebalanceStatus, ResourceStatus
@@ -21,6 +22,7 @@ GROUP = "kafkarebalance.dev"
 VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
 REBALANCES = "kafkarebalances"
+CONNECTIONS = "kafkaconnections"
 REASSIGNMENT_THROTTLES = "kafkareassignmentthrottles"
 FINALIZER = f"{GROUP}/rollback"
 """The operator's own. It must differ from the finalizer of kopf, which kopf removes where it does not need it."""
@@ -59,6 +61,18 @@ class ObjectMeta(ApiModel):
     def let_go_ordered(self) -> bool:
         """Whether a person ordered the deletion to complete at once."""
         return self.annotations.get(LET_GO_ANNOTATION) == "true"
+
+
+class KafkaConnection(ApiModel):
+    """A Kafka cluster: how to connect, and which namespaces may."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    metadata: ObjectMeta
+    spec: KafkaConnectionSpec = Field(description="How to connect, and which namespaces may use the connection.")
+    status: KafkaConnectionStatus = Field(default=KafkaConnectionStatus(), description="Status of the connection.")
+    unread: str = ""
+    """Why the newest spec is invalid; ``spec`` is then the last valid one. Empty: ``spec`` is the newest."""
 
 
 class KafkaRebalance(ApiModel):
@@ -112,6 +126,15 @@ def parse_spec(spec: Any) -> KafkaRebalanceSpec:
     return validate(KafkaRebalanceSpec, spec, "spec")
 
 
+def parse_connection(body: Mapping[str, Any]) -> KafkaConnection:
+    """A KafkaConnection as the API server sends it. Refused("InvalidSpec") names the field."""
+    return KafkaConnection(
+        metadata=parse_metadata(body),
+        spec=validate(KafkaConnectionSpec, body.get("spec", {}), "spec"),
+        status=_lenient(KafkaConnectionStatus, body.get("status")),
+    )
+
+
 def parse_throttle(body: Mapping[str, Any]) -> KafkaReassignmentThrottle:
     """A KafkaReassignmentThrottle as the API server sends it. Refused("InvalidSpec") names the field."""
     return KafkaReassignmentThrottle(
@@ -126,7 +149,7 @@ def parse_deleted_throttle(body: Mapping[str, Any]) -> KafkaReassignmentThrottle
 
     Refused("InvalidSpec") where that is invalid.
     """
-    kafka = validate(Kafka, body.get("spec", {}).get("kafka", {}), "spec.kafka")
+    kafka = validate(KafkaSource, body.get("spec", {}).get("kafka", {}), "spec.kafka")
     return KafkaReassignmentThrottle(
         metadata=parse_metadata(body),
         spec=KafkaReassignmentThrottleSpec(kafka=kafka),

@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.app.health import ProcessState, Stage
 from kafka_rebalance.app.load_model_files import LoadModelFiles
 from kafka_rebalance.app.probes import served
@@ -56,6 +55,7 @@ class Settings:
     """The options of the command line.
 
     ``namespaces`` empty: watch all; ``own_namespace`` None: where it runs; ``health_port`` 0: serve no probes.
+    ``require_connections``: refuse inline connections.
     """
 
     identity: str
@@ -64,6 +64,7 @@ class Settings:
     load_model_dir: Path | None = None
     lease_seconds: int = DURATION_SECONDS
     health_port: int = 0
+    require_connections: bool = False
 
 
 @dataclass
@@ -128,16 +129,16 @@ async def _lead(settings: Settings, parts: _Parts, clock: SystemClock, stop: asy
         lambda connection: connect(connection, fence),
         LoadModelFiles(settings.load_model_dir, clock.now),
         clock,
+        inline=not settings.require_connections,
     )
 
     def seen(plural: str, body: dict[str, Any], deleted: bool) -> None:
-        note = supervisor.rebalance_seen if plural == REBALANCES else supervisor.throttle_seen
-        note(body, deleted=deleted)
+        supervisor.seen(plural, body, deleted=deleted)
 
     watch = Watch(settings.namespaces, seen)
     parts.stage = Stage.LEADING
     await supervisor.start()
-    await _first_of(_listed(kube, settings.namespaces, supervisor), stop.wait(), _ended(keeping))
+    await _first_of(_listed(settings.namespaces, supervisor), stop.wait(), _ended(keeping))
     if not stop.is_set() and not keeping.done():
         parts.watch = watch
         watch.start()
@@ -161,19 +162,16 @@ async def _lead(settings: Settings, parts: _Parts, clock: SystemClock, stop: asy
     return lost or Permanent(Reason.WATCH_ENDED, "the API server can no longer be watched; see the log above")
 
 
-async def _listed(kube: KubeClient, namespaces: Sequence[str], supervisor: Supervisor) -> None:
-    """Wait until both kinds can be listed in each namespace, and let the supervisor know the throttle resources.
+async def _listed(namespaces: Sequence[str], supervisor: Supervisor) -> None:
+    """Wait until every kind can be listed in each namespace, and let the supervisor know all resources.
 
     kopf reports that it is ready before its first request, and without the permission to list CRDs it does not notice
-    kinds that are installed later. The throttle resources come first, because the watch delivers both kinds in any
-    order, and nothing may move before its limits are known.
+    kinds that are installed later. The watch delivers the kinds in any order, one resource after another.
     """
     logged = ""
     while True:
         try:
-            for namespace in namespaces or (None,):
-                await kube.check_listed(REBALANCES, namespace)
-            await supervisor.know_throttles(namespaces)
+            await supervisor.know(namespaces)
         except RebalanceError as error:
             if error.message != logged:
                 log.warning("not watching yet: %s: %s", error.reason, error.message)

@@ -1,4 +1,4 @@
-"""Watches both resources with kopf and passes their events on. kopf never writes to the objects.
+"""Watches our resources with kopf and passes their events on. kopf never writes to the objects.
 
 Only ``on.event`` handlers: timers and change handlers run concurrently with a deletion, add a finalizer and annotations
 of their own and react seconds later. kopf runs in a thread with its own loop: in ours it would replace the signal
@@ -16,7 +16,7 @@ from typing import Any
 
 import kopf
 
-from kafka_rebalance.api.v1alpha1 import GROUP, REASSIGNMENT_THROTTLES, REBALANCES, VERSION
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS, GROUP, REASSIGNMENT_THROTTLES, REBALANCES, VERSION
 
 log = logging.getLogger(__name__)
 
@@ -100,7 +100,7 @@ class Watch:
         registry = kopf.OperatorRegistry()
 
         kopf.on.login(registry=registry)(login)
-        for plural in (REBALANCES, REASSIGNMENT_THROTTLES):
+        for plural in (CONNECTIONS, REASSIGNMENT_THROTTLES, REBALANCES):
             kopf.on.event(GROUP, VERSION, plural, registry=registry)(self._handler(plural))
         return registry
 

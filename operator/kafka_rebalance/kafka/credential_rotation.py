@@ -1,11 +1,9 @@
 """Replace the client of a Kafka cluster when the brokers no longer accept its credentials.
 
 A working client is left alone: Secrets may be deleted with their namespace while a rebalance still needs the cluster.
-They are read again only after a call that failed to connect or to authenticate.
-
-- No answer: retry with the Secrets that the client was made from, if they changed. Those of other resources that name
-  the cluster may have other rights, and the brokers may come back.
-- Authentication failure: retry with the client's own Secrets, then with those of the other resources.
+They are read again only after a call that failed to connect or to authenticate: with the settings that the client was
+made from, if they changed or were refused, then with those of other connections of the same owner to the cluster, as
+after a listener has moved.
 
 A new client replaces the old one only if it reaches the same cluster.
 """
@@ -19,7 +17,7 @@ from typing import Any, cast
 
 from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS
 from kafka_rebalance.errors import RebalanceError
-from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
+from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin, KafkaReader
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.reasons import Reason
 
@@ -30,14 +28,21 @@ Source = tuple[str, str]
 """Namespace of the resources that name the cluster, and their ``spec.kafka``: together they say which Secrets."""
 Used = tuple[Source, ConnectionSettings]
 CurrentSettings = Callable[[], Awaitable[Mapping[Source, ConnectionSettings]]]
-"""The settings of every resource that names the cluster, from the Secrets as they are now; missing Secrets left out."""
+"""The settings of the owner's connections to the cluster, from the Secrets as they are now; missing ones left out."""
+Recognise = Callable[[ClusterInfo, KafkaReader], Awaitable[None]]
+"""Raises a RebalanceError if the server is not the cluster whose id it answers with."""
 
 
 def rotating(
-    admin: KafkaAdmin, used: Used, cluster_id: str, connect: Connect, current_settings: CurrentSettings
+    admin: KafkaAdmin,
+    used: Used,
+    cluster_id: str,
+    connect: Connect,
+    current_settings: CurrentSettings,
+    recognise: Recognise,
 ) -> KafkaAdmin:
     """The same cluster through a client that is replaced when its credentials stop working."""
-    return cast("KafkaAdmin", _RotatingAdmin(admin, used, cluster_id, connect, current_settings))
+    return cast("KafkaAdmin", _RotatingAdmin(admin, used, cluster_id, connect, current_settings, recognise))
 
 
 class _RotatingAdmin:
@@ -48,13 +53,20 @@ class _RotatingAdmin:
     """
 
     def __init__(
-        self, admin: KafkaAdmin, used: Used, cluster_id: str, connect: Connect, current_settings: CurrentSettings
+        self,
+        admin: KafkaAdmin,
+        used: Used,
+        cluster_id: str,
+        connect: Connect,
+        current_settings: CurrentSettings,
+        recognise: Recognise,
     ) -> None:
         self._admin = admin
         self._used = used
         self._cluster_id = cluster_id
         self._connect = connect
         self._current_settings = current_settings
+        self._recognise = recognise
         self._failures: set[str] = set()
 
     async def describe_cluster(self) -> ClusterInfo:
@@ -90,7 +102,7 @@ class _RotatingAdmin:
     def _candidates(self, current: Mapping[Source, ConnectionSettings], *, refused: bool) -> list[Used]:
         own, settings = self._used
         first = [(own, current[own])] if own in current and (refused or current[own] != settings) else []
-        return first + [row for row in current.items() if row[0] != own] if refused else first
+        return first + [row for row in current.items() if row[0] != own]
 
     async def _reached_by(self, settings: ConnectionSettings) -> KafkaAdmin | None:
         """A client that reaches this very cluster with these settings, or None."""
@@ -100,7 +112,9 @@ class _RotatingAdmin:
             log.warning("cluster %s: %s: %s", self._cluster_id, error.reason, error.message)
             return None
         try:
-            if (await admin.describe_cluster()).cluster_id == self._cluster_id:
+            info = await admin.describe_cluster()
+            if info.cluster_id == self._cluster_id:
+                await self._recognise(info, admin)
                 return admin
         except RebalanceError as error:
             log.warning("cluster %s: %s: %s", self._cluster_id, error.reason, error.message)

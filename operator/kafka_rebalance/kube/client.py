@@ -92,10 +92,6 @@ class KubeClient:
         items: list[Json] = (await self._json("GET", _resource(plural, namespace)))["items"]
         return items
 
-    async def check_listed(self, plural: str, namespace: str | None = None) -> None:
-        """Raise what listing raises: the kind does not exist, a permission is missing, no answer."""
-        await self._json("GET", _resource(plural, namespace) + "?limit=1")
-
     async def patch_status(self, plural: str, namespace: str, name: str, patch: Mapping[str, Any]) -> bool:
         """Merge into the status (``{"status": {...}}``; null removes). False if the resource is gone."""
         path = f"{_resource(plural, namespace, name)}/status"
@@ -138,6 +134,11 @@ class KubeClient:
             if found is None or "deletionTimestamp" in found["metadata"]:
                 return True
         return False
+
+    async def namespace_labels(self, namespace: str) -> dict[str, str]:
+        """The labels of a namespace. NotFound if it does not exist."""
+        found = await self._json("GET", f"/api/v1/namespaces/{quote(namespace)}")
+        return found["metadata"].get("labels") or {}
 
     async def read_config_map(self, namespace: str, name: str) -> dict[str, str]:
         """The data of any ConfigMap. Transient("ConfigMapNotFound"): it may be applied a moment later."""

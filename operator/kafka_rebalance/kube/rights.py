@@ -6,7 +6,7 @@ The manifests in ``deploy/`` and the chart grant exactly these; tests compare th
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kafka_rebalance.api.v1alpha1 import GROUP, REASSIGNMENT_THROTTLES, REBALANCES
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS, GROUP, REASSIGNMENT_THROTTLES, REBALANCES
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,12 @@ _EVENTS = Rule("", ("events",), ("create",))
 
 WATCHED: tuple[Rule, ...] = (
     Rule(GROUP, (REBALANCES, REASSIGNMENT_THROTTLES), ("get", "list", "watch", "patch")),  # patch: our finalizer
-    Rule(GROUP, (f"{REBALANCES}/status", f"{REASSIGNMENT_THROTTLES}/status"), ("patch",)),
+    Rule(GROUP, (CONNECTIONS,), ("get", "list", "watch")),
+    Rule(GROUP, tuple(f"{plural}/status" for plural in (CONNECTIONS, REBALANCES, REASSIGNMENT_THROTTLES)), ("patch",)),
     _EVENTS,
     Rule("", ("secrets",), ("get",)),  # those that a resource names; users choose the names
     Rule("", ("configmaps",), ("get",)),  # likewise, for the strategy Assignment
-    Rule("", ("namespaces",), ("get",)),  # whether one is being deleted, with our resources in it
+    Rule("", ("namespaces",), ("get",)),  # whether one is being deleted, and its labels, for spec.allowedNamespaces
 )
 """In each namespace that is watched."""
 

@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.clock import Clock
-from kafka_rebalance.errors import RebalanceError, Refused, Transient
+from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.decide.requeue import IDLE_SECONDS, UNSETTLED_SECONDS
-from kafka_rebalance.reconcile.rounds import Rounds, endpoints_of
+from kafka_rebalance.reconcile.rounds import Rounds
 from kafka_rebalance.reconcile.runs.opening import LoadModels
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import Stores
@@ -46,11 +46,20 @@ class ClusterEngine:
         self._woken = asyncio.Event()
         self._failures = 0
         self._round_began: float | None = None
+        self.retired = False
+        """Whether it ends after this round, whatever is left: another engine goes on."""
+        self.problem: RebalanceError | None = None
+        """Why the last round has failed."""
 
     @property
     def round_seconds(self) -> float | None:
         """How long the present round has taken so far; None between two rounds."""
         return None if self._round_began is None else self._clock.monotonic() - self._round_began
+
+    @property
+    def info(self) -> ClusterInfo:
+        """The cluster as last read."""
+        return self._rounds.info
 
     @property
     def rebalances(self) -> dict[str, Rebalance]:
@@ -66,19 +75,14 @@ class ClusterEngine:
         """Take in throttle resources of this cluster, by uid."""
         self._rounds.throttle.see(throttles)
 
-    def check_same_cluster(self, info: ClusterInfo) -> None:
-        """Refused("ClusterIdCollision") if entirely other endpoints answer with the same id: a copied disk, say."""
-        known, found = self._rounds.endpoints, endpoints_of(info)
-        if info.brokers and not known & found:
-            here, there = (", ".join(sorted(ends)[:3]) for ends in (known, found))
-            message = f"brokers at {there} answer with cluster id {self.cluster_id}, which is known from {here}"
-            raise Refused(
-                Reason.CLUSTER_ID_COLLISION, f"{message}; use the same listener, or give one of them another id"
-            )
-
     def wake(self) -> None:
         """Something changed: begin the next round now."""
         self._woken.set()
+
+    def retire(self) -> None:
+        """End after the present round."""
+        self.retired = True
+        self.wake()
 
     async def run(self, named: Callable[[], bool]) -> None:
         """Tick until cancelled; or until no resource names the cluster (``named``) and nothing of ours is left there.
@@ -86,7 +90,7 @@ class ClusterEngine:
         There is no await between the last ``named()`` and the return: the caller sees what that call saw.
         """
         try:
-            while named() or not await self._nothing_left() or named():
+            while not self.retired and (named() or not await self._nothing_left() or named()):
                 self._woken.clear()
                 self._round_began = self._clock.monotonic()
                 pause = await self.tick()
@@ -123,6 +127,7 @@ class ClusterEngine:
             pause = await self._rounds.next_round()
         except RebalanceError as error:
             self._failures += 1
+            self.problem = error
             log.warning("cluster %s: %s: %s", self.cluster_id, error.reason, error.message)
             if not isinstance(error, Transient) or self._failures >= _FAILURES_BEFORE_REPORT:
                 await self._rounds.report_problem(error)
@@ -134,5 +139,5 @@ class ClusterEngine:
                 Transient(Reason.INTERNAL_ERROR, "unexpected error, see the operator's log")
             )
             return UNSETTLED_SECONDS
-        self._failures = 0
+        self._failures, self.problem = 0, None
         return pause

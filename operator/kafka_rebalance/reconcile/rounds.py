@@ -68,8 +68,8 @@ class Rounds:
     ) -> None:
         self.rebalances: dict[str, Rebalance] = {}
         self.throttle = ClusterThrottle(info.cluster_id, admin, keeper, resources, clock)
-        self.endpoints = endpoints_of(info)
-        """Where brokers of the cluster have been seen."""
+        self.info = info
+        """The cluster as last read."""
         self._cluster_id = info.cluster_id
         self._admin = admin
         self._resources = resources
@@ -124,9 +124,8 @@ class Rounds:
         """Finalizers, records and the throttle ledger are in place before anything is planned or sent."""
         for rebalance in rebalances:
             await self._prepare(rebalance)
-        info = await self._admin.describe_cluster()
+        info = self.info = await self._admin.describe_cluster()
         await self.throttle.load(rebalances, info)
-        self.endpoints |= endpoints_of(info)
         self._observer.note_members(info)
         return info
 
@@ -334,8 +333,3 @@ def _deleted_meanwhile(running: list[Rebalance]) -> list[Rebalance]:
     (Abandon) ends when it is prepared.
     """
     return [r for r in running if direction_of(r) is None or r.desired.deleted_since(r.memory.prepared)]
-
-
-def endpoints_of(info: ClusterInfo) -> frozenset[str]:
-    """Host and port of each broker."""
-    return frozenset(f"{broker.host}:{broker.port}" for broker in info.brokers.values())

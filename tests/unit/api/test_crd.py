@@ -73,7 +73,7 @@ class TestSchema:
 
     def test_short_names_leave_strimzis_alone(self) -> None:
         names = [definition["spec"]["names"] for definition in definitions().values()]
-        assert [name["shortNames"] for name in names] == [["krb"], ["krt"]]
+        assert [name["shortNames"] for name in names] == [["krc"], ["krb"], ["krt"]]
 
 
 class TestStructural:

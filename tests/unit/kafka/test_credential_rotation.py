@@ -9,7 +9,7 @@ from tests.fakes.kube_in_memory import KubeInMemory
 from tests.fakes.stopped_clock import StoppedClock
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES
-from kafka_rebalance.errors import Permanent, Transient
+from kafka_rebalance.errors import Permanent, Refused, Transient
 from kafka_rebalance.kafka.credential_rotation import rotating
 from kafka_rebalance.kafka.ports import KafkaReader, KafkaWriter
 from kafka_rebalance.kafka.settings import ConnectionSettings
@@ -18,7 +18,7 @@ from kafka_rebalance.reconcile.supervisor import Supervisor
 OLD = ConnectionSettings("kafka:9092", username="u", password="old")
 NEW = replace(OLD, password="new")
 ELSEWHERE = replace(OLD, bootstrap_servers="elsewhere:9092")
-MINE, THEIRS = ("kafka", "{}"), ("team", "{}")
+MINE, THEIRS = ("kafka", "{}"), ("kafka", "{other}")
 
 
 class Brokers:
@@ -62,13 +62,17 @@ async def no_model(_cluster_id):
     return None
 
 
+async def same(_info, _reader):
+    """It is the cluster that it claims to be."""
+
+
 class World:
-    """``secrets`` made the client, ``theirs`` belong to another resource of the cluster."""
+    """``secrets`` made the client, ``theirs`` belong to another connection of the same owner."""
 
     def __init__(self, secrets=None, theirs=None):
         self.brokers, self.asked = Brokers(), 0
         self.secrets = {MINE: secrets, THEIRS: theirs}
-        self.admin = rotating(self.brokers.connect(OLD), (MINE, OLD), "c", self.brokers.connect, self.now)
+        self.admin = rotating(self.brokers.connect(OLD), (MINE, OLD), "c", self.brokers.connect, self.now, same)
 
     async def now(self):
         self.asked += 1
@@ -109,7 +113,7 @@ class Echo:
 @pytest.mark.parametrize("name", [n for port in (KafkaReader, KafkaWriter) for n in vars(port) if n[0] != "_"])
 class TestEveryCall:
     async def test_goes_to_the_client_as_it_is(self, name):
-        admin = rotating(Echo(), (MINE, OLD), "c", None, None)
+        admin = rotating(Echo(), (MINE, OLD), "c", None, None, same)
         given = ((), {}) if name == "describe_cluster" else ((1,), {"two": 2})
         assert await getattr(admin, name)(*given[0], **given[1]) == (name, *given)
 
@@ -121,7 +125,7 @@ class TestEveryCall:
             reads.append(name)
             return {}
 
-        admin = rotating(kafka, (MINE, OLD), "c", None, secrets)
+        admin = rotating(kafka, (MINE, OLD), "c", None, secrets, same)
         kafka.failure = Transient("KafkaUnreachable", "no broker answered")
         with pytest.raises(Transient):
             await getattr(admin, name)()
@@ -140,7 +144,7 @@ class TestAdmin:
 
     @pytest.mark.parametrize("secrets", [{"secrets": NEW}, {"secrets": OLD, "theirs": NEW}, {"theirs": NEW}])
     async def test_brokers_that_no_longer_let_us_in(self, secrets):
-        """From the next round on; the old client is closed. Credentials of another resource work, too."""
+        """From the next round on; the old client is closed. Another connection of the owner works, too."""
         world = World(**secrets)
         world.brokers.password = "new"
         assert await world.rounds(1) == "KafkaAuthenticationFailed"
@@ -166,12 +170,24 @@ class TestAdmin:
 
     @pytest.mark.parametrize("mine", [OLD, None])
     async def test_brokers_that_are_away(self, mine):
-        """No reason to use credentials of another resource, which may have other permissions: the brokers return."""
+        """A listener may have moved: another connection of the owner is used if it reaches them."""
         world = World(mine, replace(OLD, username="other"))
         world.brokers.away = True
         await world.rounds(1)
+        assert world.clients == [OLD]
         world.brokers.away = False
-        assert (await world.rounds(1), world.clients) == ("served", [OLD])
+        assert (await world.rounds(1), world.clients) == ("served", [replace(OLD, username="other")])
+
+    async def test_a_server_that_only_claims_the_id(self):
+        """It is not used: its brokers or topics are others."""
+        world = World(NEW)
+
+        async def other(_info, _reader):
+            raise Refused("ClusterIdCollision", "other brokers")
+
+        world.admin = rotating(world.brokers.connected[0], (MINE, OLD), "c", world.brokers.connect, world.now, other)
+        world.brokers.password = "new"
+        assert (await world.rounds(3), world.clients) == ("KafkaAuthenticationFailed", [OLD])
 
     async def test_a_certificate_that_has_run_out(self):
         """Client libraries cannot tell it from brokers that are down: retry with the client's own Secret."""
@@ -202,7 +218,7 @@ class TestOperator:
         supervisor.rebalance_seen(kube.create(REBALANCES, {"metadata": metadata, "spec": spec}), deleted=False)
         for _ in range(1000):
             await asyncio.sleep(0)
-        ((engine, _),) = supervisor._engines.values()
+        engine = supervisor._engines.get("c").engine
         brokers.password = "new"
         await engine.tick()
         assert await engine.tick() == 30

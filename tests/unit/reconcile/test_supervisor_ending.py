@@ -32,6 +32,9 @@ class Brokers:
             raise Transient("KafkaUnreachable", "nobody answers", retry_after=0.001)
         return ClusterInfo("c", {})
 
+    async def describe_partitions(self, topics=None):
+        return {}
+
     async def close(self):
         self.closed += 1
 
@@ -95,7 +98,8 @@ class World:
 
     @property
     def engine(self):
-        return self.supervisor._engines.get("c", (None,))[0]
+        running = self.supervisor._engines.get("c")
+        return running.engine if running is not None else None
 
 
 async def until(holds):
@@ -120,7 +124,7 @@ class TestNobodyNamesIt:
         assert world.engine is engine
         world.gone(second)
         await world.ended()
-        assert world.supervisor._connections == {}
+        assert list(world.supervisor._book) == []
         assert world.supervisor.rounds() == {}
         assert world.brokers[0].closed == 1
 
@@ -203,7 +207,7 @@ class TestSomebodyComesMeanwhile:
         known = asyncio.Event()
         world.supervisor._limits_known = known.wait
         world.applied("s", server="other:9092")
-        await until(lambda: len(world.brokers) == 2 and world.brokers[1].closed)
+        await until(lambda: len(world.brokers) > 1 and world.brokers[1].closed)
         world.gone(mine)
         await world.rounds()
         assert (world.engine, engine.rebalances) == (engine, {})

@@ -32,10 +32,10 @@ class World:
         self.kube, self.engine = KubeInMemory(), Engine()
         self.answers = {name: asyncio.get_running_loop().create_future() for name in ("limits", "moves")}
         self.supervisor = Supervisor(self.kube, None, None, StoppedClock())
-        self.supervisor._engine = self.connect
+        self.supervisor._engines.reached_by = self.connect
 
     async def connect(self, connection):
-        return await asyncio.shield(self.answers[connection.namespace])
+        return await asyncio.shield(self.answers[connection.owner.namespace])
 
     def throttle(self):
         return self._applied(REASSIGNMENT_THROTTLES, "limits", freeze=True)
@@ -107,7 +107,7 @@ async def test_a_throttle_of_a_cluster_that_hangs(world, monkeypatch):
 async def test_throttles_are_asked_for_before_anything_is_watched(world, namespaces):
     """The watch may deliver rebalances first."""
     world.throttle()
-    await world.supervisor.know_throttles(namespaces)
+    await world.supervisor.know(namespaces)
     world.see_rebalance()
     for answer in world.answers.values():
         answer.set_result(world.engine)

@@ -21,6 +21,8 @@ class Engine:
     def __init__(self):
         self.rebalances, self.throttles, self.woken = {}, {}, 0
 
+    cluster_id = "c"
+
     def wake(self):
         self.woken += 1
 
@@ -33,7 +35,7 @@ class World:
         self.kube, self.clock, self.engine, self.attempts = KubeInMemory(), StoppedClock(), Engine(), 0
         self.reachable = True
         self.supervisor = Supervisor(self.kube, None, None, self.clock)
-        self.supervisor._engine = self.connect
+        self.supervisor._engines.reached_by = self.connect
 
     async def connect(self, connection):
         self.attempts += 1
@@ -151,7 +153,7 @@ class TestNeverRead:
         world.kube.resources[WHERE]["metadata"]["finalizers"] = ["example.com/theirs"]
         world.seen(world.deletion())
         world.seen(world.kube.resources[WHERE], deleted=True)
-        assert world.supervisor._connections == {}
+        assert list(world.supervisor._book) == []
 
 
 class TestUnreachable:
@@ -173,12 +175,12 @@ class TestUnreachable:
         lost.clock.at = NOON + timedelta(seconds=120)
         await until(lambda: WHERE not in lost.kube.resources)
         assert lost.kube.events[-1][0] == "Abandoned"
-        await until(lambda: lost.supervisor._connections == {})
+        await until(lambda: list(lost.supervisor._book) == [])
 
     async def test_a_deletion_that_nobody_saw(self, lost):
         """The operator must not retry for ever for a resource that is gone, or was replaced under the same name."""
         lost.kube.resources[WHERE]["metadata"]["uid"] = "k-2"
-        await until(lambda: lost.supervisor._connections == {})
+        await until(lambda: list(lost.supervisor._book) == [])
 
     async def test_it_comes_back(self, lost):
         """Then the engine handles the deletion."""
@@ -195,4 +197,4 @@ class TestUnreachable:
         await until(lambda: world.attempts > 3)
         assert world.deletion() is None
         world.seen(body, deleted=True)
-        await until(lambda: world.supervisor._connections == {})
+        await until(lambda: list(world.supervisor._book) == [])

@@ -54,6 +54,11 @@ def _own_name() -> str:
     show_default="0: none",
     help="Port for GET /livez and GET /readyz, which answer 200, or 503 with the reasons.",
 )
+@click.option(
+    "--require-connections",
+    is_flag=True,
+    help="Accept connections from KafkaConnections only: a resource with an inline connection is refused.",
+)
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning"]), default="info", show_default=True)
 def operator(
     namespaces: tuple[str, ...],
@@ -62,6 +67,7 @@ def operator(
     lease_seconds: int,
     load_models: Path | None,
     health_port: int,
+    require_connections: bool,
     log_level: str,
 ) -> None:
     """Run the operator with the current kubeconfig, or the service account of the Pod."""
@@ -70,4 +76,7 @@ def operator(
     configure_logging(log_level)
     from kafka_rebalance.app.process import Settings, run_operator
 
-    asyncio.run(run_operator(Settings(identity, namespaces, own_namespace, load_models, lease_seconds, health_port)))
+    settings = Settings(
+        identity, namespaces, own_namespace, load_models, lease_seconds, health_port, require_connections
+    )
+    asyncio.run(run_operator(settings))

@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 
 import click
 
-from kafka_rebalance.api.connection import Kafka
+from kafka_rebalance.api.connection import KafkaSource
 from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec
 from kafka_rebalance.api.topic_patterns import TopicFilter
 from kafka_rebalance.cli.commands.steps_command import BROKER_LIST
@@ -30,7 +30,7 @@ from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.runs.plan_request import planning_goals
 from kafka_rebalance.units import parse_quantity
 
-_NO_SPEC = KafkaRebalanceSpec(kafka=Kafka(bootstrap_servers="unused:9092"))
+_NO_SPEC = KafkaRebalanceSpec(kafka=KafkaSource(bootstrap_servers="unused:9092"))
 """Without --rebalance, its defaults apply."""
 
 

@@ -22,7 +22,7 @@ from kafka_rebalance.kafka.ports import KafkaReader
 from kafka_rebalance.kube.client import Json, KubeClient
 from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.observe.connections import resolve
+from kafka_rebalance.reconcile.observe.connections import connection_of, resolve
 from kafka_rebalance.reconcile.state.record import LoadedRun, load_open_run
 
 
@@ -89,13 +89,14 @@ async def _open_run(kube: KubeClient, rebalance: KafkaRebalance) -> LoadedRun | 
 async def _ask_kafka(
     kube: KubeClient, rebalance: KafkaRebalance, opened: LoadedRun, *, sizes: bool
 ) -> tuple[Batch, ReplicaBytes]:
-    admin = connect(await resolve(rebalance.spec.kafka, rebalance.metadata.namespace, kube))
+    kafka, namespace = await connection_of(rebalance.spec.kafka, rebalance.metadata.namespace, kube)
+    admin = connect(await resolve(kafka, namespace, kube))
     try:
         info = await admin.describe_cluster()
         if info.cluster_id != opened.run.cluster_id:
             raise Permanent(
                 Reason.OTHER_CLUSTER,
-                f"{rebalance.spec.kafka.bootstrap_servers} connects to cluster {info.cluster_id} from here, but the "
+                f"{kafka.bootstrap_servers} connects to cluster {info.cluster_id} from here, but the "
                 f"plan is for {opened.run.cluster_id}",
             )
         partitions = await admin.describe_partitions({move.tp.topic for move in opened.moves})

@@ -24,7 +24,7 @@ from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.decide.direction import direction_of
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
-from kafka_rebalance.reconcile.decide.replanning import undo_ordered
+from kafka_rebalance.reconcile.decide.replanning import already_done, undo_ordered
 from kafka_rebalance.reconcile.report.progress_tracking import expected_rates
 from kafka_rebalance.reconcile.state.assessment import KeptCopies
 from kafka_rebalance.reconcile.state.memory import Planned, Problem
@@ -64,9 +64,7 @@ class Lifecycle:
         async with self.problems_of(rebalance, "prepare"):
             if rebalance.desired.deleting and rebalance.memory.planning is not None:
                 await self._stop_planning(rebalance)
-            if not rebalance.record.was_read:
-                run = await self._stores.runs.load(rebalance.uid)
-                rebalance.record = replace(rebalance.record, run=run, was_read=True)
+            await self._read(rebalance)
             if rebalance.desired.deleting:
                 await self._tear_down(rebalance, connected=connected)
             elif not rebalance.desired.has_finalizer:
@@ -75,6 +73,16 @@ class Lifecycle:
                 await self._load_plan(rebalance, rebalance.record.open_run)
             elif undo_ordered(rebalance):
                 await self._reopen(rebalance)
+
+    async def ended(self, rebalance: Rebalance) -> bool:
+        """Whether its run has ended well: what happens to the cluster now does not concern it."""
+        await self._read(rebalance)
+        return already_done(rebalance) and not rebalance.desired.deleting
+
+    async def _read(self, rebalance: Rebalance) -> None:
+        if not rebalance.record.was_read:
+            run = await self._stores.runs.load(rebalance.uid)
+            rebalance.record = replace(rebalance.record, run=run, was_read=True)
 
     @asynccontextmanager
     async def problems_of(self, rebalance: Rebalance, stage: str) -> AsyncIterator[None]:

@@ -7,13 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from kafka_rebalance.api.connection_resource import KafkaConnectionStatus
 from kafka_rebalance.api.resource_status import ResourceStatus
 from kafka_rebalance.api.throttle_resource import KafkaReassignmentThrottleStatus
 from kafka_rebalance.api.v1alpha1 import (
+    CONNECTIONS,
     FINALIZER,
     REASSIGNMENT_THROTTLES,
     REBALANCES,
     UNDO_ANNOTATION,
+    KafkaConnection,
     KafkaReassignmentThrottle,
     ObjectMeta,
     parse_metadata,
@@ -26,6 +29,7 @@ from kafka_rebalance.model.run import RunOutcome
 from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
+from kafka_rebalance.reconcile.report.connection_report import ConnectionState, build_connection_status
 from kafka_rebalance.reconcile.report.ready_state import ready_reason
 from kafka_rebalance.reconcile.report.rebalance_report import build_status
 from kafka_rebalance.reconcile.report.throttle_report import NOTHING_IN_FORCE, ThrottleView, build_throttle_status
@@ -35,6 +39,7 @@ log = logging.getLogger(__name__)
 
 KIND = "KafkaRebalance"
 THROTTLE_KIND = "KafkaReassignmentThrottle"
+CONNECTION_KIND = "KafkaConnection"
 _NORMAL = {
     Reason.PLANNING,
     Reason.QUEUED,
@@ -55,6 +60,7 @@ _NORMAL = {
     Reason.APPLIED,
     Reason.NOTHING_TO_THROTTLE,
     Reason.RESTORING,
+    Reason.CONNECTED,
 }
 """Transitions that are reported as normal events, not as warnings."""
 _ATTEMPTS = 5
@@ -80,6 +86,7 @@ class Resources:
     def __init__(self, kube: KubeClient, now: Callable[[], datetime]) -> None:
         self._kube = kube
         self._now = now
+        self._connections_written: dict[str, KafkaConnectionStatus] = {}
         self._throttles_written: dict[str, KafkaReassignmentThrottleStatus] = {}
 
     async def add_finalizer(self, rebalance: Rebalance) -> None:
@@ -181,6 +188,21 @@ class Resources:
         self._throttles_written[metadata.uid] = status
         await self._tell_transition(THROTTLE_KIND, metadata, before, status)
         return True
+
+    async def report_connection(self, connection: KafkaConnection, state: ConnectionState) -> None:
+        """Write the status of a KafkaConnection if it says anything new, and an event if Ready's reason changed."""
+        metadata = connection.metadata
+        written = self._connections_written.get(metadata.uid)
+        before = written or connection.status
+        connection = connection.model_copy(update={"status": before})
+        status = build_connection_status(connection, state, now=self._now())
+        if written is not None and status == before:
+            return
+        if await self._kube.patch_status(CONNECTIONS, metadata.namespace, metadata.name, status.as_patch()):
+            self._connections_written[metadata.uid] = status
+            await self._tell_transition(CONNECTION_KIND, metadata, before, status)
+        else:
+            self._connections_written.pop(metadata.uid, None)
 
     async def _tell_transition(
         self, kind: str, about: ObjectMeta, before: ResourceStatus, after: ResourceStatus

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kafka_rebalance.api.conditions import ReadySummary, summarise
-from kafka_rebalance.api.resource_status import Condition, KafkaRebalanceStatus
+from kafka_rebalance.api.connection_resource import KafkaConnectionStatus
+from kafka_rebalance.api.resource_status import Condition, KafkaRebalanceStatus, ResourceStatus
 from kafka_rebalance.api.throttle_resource import KafkaReassignmentThrottleStatus
 from kafka_rebalance.api.v1alpha1 import (
+    CONNECTIONS,
     REASSIGNMENT_THROTTLES,
     REBALANCES,
     ObjectMeta,
@@ -23,6 +25,13 @@ from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.state.record import Stores
 
 log = logging.getLogger(__name__)
+
+
+_STATUSES: Mapping[str, type[ResourceStatus]] = {
+    CONNECTIONS: KafkaConnectionStatus,
+    REASSIGNMENT_THROTTLES: KafkaReassignmentThrottleStatus,
+    REBALANCES: KafkaRebalanceStatus,
+}
 
 
 class UnreadableResources:
@@ -56,6 +65,10 @@ class UnreadableResources:
         except RebalanceError as failed:
             log.warning("finalizer of an unreadable throttle not removed: %s", failed.message)
 
+    async def connection(self, body: Mapping[str, Any], error: Refused) -> None:
+        """Never read before: no cluster is connected to for it."""
+        await self._say_invalid(CONNECTIONS, body, error)
+
     async def _say_invalid(self, plural: str, body: Mapping[str, Any], error: Refused) -> None:
         try:
             metadata = parse_metadata(body)
@@ -75,8 +88,7 @@ class UnreadableResources:
             generation=metadata.generation,
             now=self._clock.now(),
         )
-        model = KafkaRebalanceStatus if plural == REBALANCES else KafkaReassignmentThrottleStatus
-        status = model(observed_generation=metadata.generation, conditions=conditions)
+        status = _STATUSES[plural](observed_generation=metadata.generation, conditions=conditions)
         if tuple(before) == conditions:
             return  # our own write comes back as a change
         try:

@@ -45,6 +45,8 @@ def replanning_for_drift(rebalance: RebalanceView) -> Replanning | None:
 def wants_plan(rebalance: RebalanceView) -> bool:
     """Whether a plan is to be made: none was made for this spec, or the present one has been put aside."""
     desired, record = rebalance.desired, rebalance.record
+    if rebalance.refusal is not None:
+        return False
     if not desired.has_finalizer or not record.was_read or desired.deleting or rebalance.memory.planning is not None:
         return False
     if record.loaded_run is not None:

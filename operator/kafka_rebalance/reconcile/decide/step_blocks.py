@@ -58,6 +58,11 @@ def step_block_for(rebalance: RebalanceView, inputs: BlockInputs) -> StepBlock |
     return next((block for check in _CHAIN if (block := check(rebalance, inputs)) is not None), None)
 
 
+def _refused(rebalance: RebalanceView, _: BlockInputs) -> StepBlock | None:
+    refusal = rebalance.refusal
+    return None if refusal is None else StepBlock(Reason(refusal.reason), refusal.message, gives_up_place=True)
+
+
 def _frozen(_: RebalanceView, inputs: BlockInputs) -> StepBlock | None:
     frozen = [t for t in inputs.throttles.values() if t.spec.freeze and not t.metadata.deleting]
     if not frozen:
@@ -116,4 +121,4 @@ def _unhealthy(rebalance: RebalanceView, inputs: BlockInputs) -> StepBlock | Non
     return None if closed is None else StepBlock(Reason.CLUSTER_UNHEALTHY, f"{closed.check}: {closed.message}")
 
 
-_CHAIN = (_frozen, _suspended, _unapproved, _outside_window, _queued, _unhealthy)
+_CHAIN = (_refused, _frozen, _suspended, _unapproved, _outside_window, _queued, _unhealthy)

@@ -59,6 +59,8 @@ def teardown_of(rebalance: RebalanceView, cluster: ClusterState, now: datetime) 
     most = desired.spec.rollback.max_data
     if rebalance.assessment.successor is not None:
         return Teardown(RollbackBarrier.SUCCESSOR, back)
+    if rebalance.refusal is not None:
+        return Teardown(RollbackBarrier.REFUSED, back)
     if rebalance.memory.terminating:
         return Teardown(RollbackBarrier.TERMINATING, back)
     if desired.timed_out(now):

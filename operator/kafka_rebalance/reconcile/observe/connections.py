@@ -1,10 +1,11 @@
-"""The settings of the Kafka clients, from spec.kafka and the Secrets that it names."""
+"""The settings of the Kafka clients, from a connection and the Secrets that it names."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kafka_rebalance.api.connection import Kafka, Sasl
+from kafka_rebalance.api.connection import Kafka, KafkaSource, Sasl
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS, parse_connection
 from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.kafka.jaas import parse_login
 from kafka_rebalance.kafka.settings import ConnectionSettings, OAuthClient
@@ -12,6 +13,22 @@ from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.reasons import Reason
 
 _JAAS = "sasl.jaas.config"
+
+
+async def connection_of(source: KafkaSource, namespace: str, kube: KubeClient) -> tuple[Kafka, str]:
+    """The connection that a resource of the namespace names, and the namespace of its Secrets.
+
+    Refused("ConnectionNotFound") if it names a KafkaConnection that does not exist.
+    """
+    named = source.named
+    if isinstance(named, Kafka):
+        return named, namespace
+    where = named.namespace or namespace
+    body = await kube.get(CONNECTIONS, where, named.name)
+    if body is None:
+        message = f"KafkaConnection {where}/{named.name} does not exist: create it, or name another one"
+        raise Refused(Reason.CONNECTION_NOT_FOUND, message)
+    return parse_connection(body).spec, where
 
 
 async def resolve(kafka: Kafka, namespace: str, kube: KubeClient) -> ConnectionSettings:

@@ -27,6 +27,9 @@ def ready_of(rebalance: RebalanceView, problem: RebalanceError | None) -> tuple[
     if desired.spec_problem is not None and not desired.deleting:
         unread = f"{desired.spec_problem.message}; what was asked for before still holds"
         return _problem(desired.spec_problem.reason, unread)
+    refusal = rebalance.refusal
+    if refusal is not None and not desired.deleting and (opened is not None or not already_done(rebalance)):
+        return _problem(refusal.reason, refusal.message + (f"; {_draining(rebalance)}" if opened is not None else ""))
     if opened is None:
         return _state_without_run(rebalance)
     throttle, advance, block = assessment.throttle, assessment.advance, assessment.step_block

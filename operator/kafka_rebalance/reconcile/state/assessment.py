@@ -32,6 +32,7 @@ class RollbackBarrier(StrEnum):
     """Why a deletion with the policy Rollback only cancels what is in flight."""
 
     SUCCESSOR = "Successor"  # a new resource goes on with the same partitions
+    REFUSED = "Refused"  # its connection may not be used for anything new, see ``Rebalance.refusal``
     TERMINATING = "Terminating"  # the namespace or the CRD is deleted too: a finalizer must not hold it up
     TIMED_OUT = "TimedOut"  # spec.rollback.timeout
     TOO_LARGE = "TooLarge"  # spec.rollback.maxData: requires a change of the spec

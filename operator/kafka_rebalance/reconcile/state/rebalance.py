@@ -1,14 +1,15 @@
-"""One KafkaRebalance as the engine holds it: four values, each replaced as a whole and by one package.
+"""One KafkaRebalance as the engine holds it: five values, each replaced as a whole and by one package.
 
 ``desired`` is replaced where the API server has sent the resource (``Rebalance.see``), ``record`` and ``memory`` in
-``reconcile.act``, ``assessment`` in ``reconcile.rounds``. A watch event may replace ``desired`` during any await: what
-must belong together is read from it without an await in between.
+``reconcile.act``, ``assessment`` in ``reconcile.rounds``, ``refusal`` in ``reconcile.connection_book``. A watch event
+may replace ``desired`` during any await: what must belong together is read from it without an await in between.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
+from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.reconcile.state.assessment import Assessment
 from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.memory import Memory
@@ -34,6 +35,10 @@ class RebalanceView(Protocol):
     def memory(self) -> Memory:
         """What may be forgotten."""
 
+    @property
+    def refusal(self) -> RebalanceError | None:
+        """Why its connection may not be used for anything new; what is in flight comes to rest. None: it may."""
+
 
 @dataclass(eq=False)
 class Rebalance:
@@ -43,6 +48,7 @@ class Rebalance:
     record: Record = field(default_factory=Record)
     assessment: Assessment = field(default_factory=Assessment)
     memory: Memory = field(default_factory=Memory)
+    refusal: RebalanceError | None = None
 
     @classmethod
     def of(cls, body: Mapping[str, Any]) -> Self:

@@ -69,7 +69,7 @@ class World:
     def __init__(self):
         self.kube, self.engine = KubeInMemory(), Engine()
         self.supervisor = Supervisor(self.kube, None, None, StoppedClock())
-        self.supervisor._engine = self.connect
+        self.supervisor._engines.reached_by = self.connect
 
     async def connect(self, _connection):
         return self.engine

@@ -1,4 +1,4 @@
-"""The state of a rebalance: four values, each replaced by one package; readers cannot change any of them."""
+"""The state of a rebalance: five values, each replaced by one package; readers cannot change any of them."""
 
 import ast
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from tests.fakes.found_by_rounds import found, recorded, remembered
 
 import kafka_rebalance.reconcile
 from kafka_rebalance.api.v1alpha1 import FINALIZER
-from kafka_rebalance.errors import Transient
+from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.execution.health_gate import Vitals
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionStatus
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
@@ -53,7 +53,13 @@ NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 ROOM = Path(kafka_rebalance.reconcile.__file__).parent
 TPS = [TopicPartition("t", number) for number in range(2)]
 ALIVE = {BrokerId(b): Broker(BrokerId(b)) for b in (1, 2, 3)}
-WRITERS = {"desired": {"state"}, "record": {"act"}, "memory": {"act"}, "assessment": {"rounds.py"}}
+WRITERS = {
+    "desired": {"state"},
+    "record": {"act"},
+    "memory": {"act"},
+    "assessment": {"rounds.py"},
+    "refusal": {"connection_book.py"},
+}
 """The packages, or modules, that replace each value."""
 
 
@@ -65,6 +71,7 @@ class View:
     record: Record
     assessment: Assessment
     memory: Memory
+    refusal: RebalanceError | None
 
 
 def rebalance(name="r", *, deleting=False):
@@ -84,7 +91,7 @@ def running(name="r", *, deleting=False):
 
 
 def view(mine):
-    return View(mine.desired, mine.record, mine.assessment, mine.memory)
+    return View(mine.desired, mine.record, mine.assessment, mine.memory, mine.refusal)
 
 
 def _assigned() -> Iterator[tuple[str, str, Path]]:
@@ -110,7 +117,7 @@ class TestOneWriter:
     def test_nothing_else_of_a_rebalance_is_assigned(self):
         """Neither a field of one of the values nor any other attribute."""
         names = {name for owner, name, _ in ASSIGNED if owner in {"rebalance", "old", "new", "other", "r"}}
-        assert names == {"record", "memory", "assessment"}
+        assert names == {"record", "memory", "assessment", "refusal"}
 
     @pytest.mark.parametrize("kind", [Desired, Record, Assessment, Memory, Judgement])
     def test_the_values_are_frozen(self, kind):

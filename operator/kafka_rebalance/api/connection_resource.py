@@ -1,0 +1,101 @@
+"""spec and status of KafkaConnection: a Kafka cluster, its credentials, and the namespaces that may use them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from kafka_rebalance.api.connection import Kafka
+from kafka_rebalance.api.fields import ApiModel, ObjectName, rule, rules
+from kafka_rebalance.api.resource_status import Count, ResourceStatus
+
+_ONE_OF_THREE = "requires exactly one of from, names and selector"
+
+LabelValue = Annotated[str, Field(max_length=63, pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$")]
+"""The value of a Kubernetes label."""
+
+
+NamespaceNames = Annotated[
+    tuple[ObjectName, ...], Field(max_length=200, json_schema_extra={"x-kubernetes-list-type": "set"})
+]
+
+
+class NamespacesFrom(StrEnum):
+    """The namespaces that are permitted without naming them."""
+
+    SAME = "Same"
+    ALL = "All"
+
+
+class LabelSelector(ApiModel):
+    """Selects namespaces by their labels."""
+
+    match_labels: Annotated[dict[str, LabelValue], Field(min_length=1, max_length=20)] = Field(
+        description="Labels that a namespace must have, all of them."
+    )
+
+
+class AllowedNamespaces(ApiModel):
+    """The namespaces whose resources may use the connection. The namespace of the KafkaConnection always may."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule(
+                "[has(self.from), has(self.names), has(self.selector)].filter(given, given).size() == 1", _ONE_OF_THREE
+            )
+        )
+    )
+
+    from_: NamespacesFrom | None = Field(
+        default=None,
+        alias="from",
+        description="Same: only the namespace of the KafkaConnection. All: all namespaces that the operator watches.",
+    )
+    names: NamespaceNames | None = Field(default=None, description="Names of namespaces.")
+    selector: LabelSelector | None = Field(
+        default=None,
+        description="Selects namespaces by their labels. Whoever may label a namespace may permit it. A change of "
+        "labels takes effect within a minute.",
+    )
+
+    @model_validator(mode="after")
+    def _one_of_three(self) -> Self:
+        if sum(part is not None for part in (self.from_, self.names, self.selector)) != 1:
+            raise ValueError(_ONE_OF_THREE)
+        return self
+
+    def permit(self, own: str, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Whether resources of the namespace, which has these labels, may use a connection in the namespace ``own``."""
+        if namespace == own or self.from_ is NamespacesFrom.ALL:
+            return True
+        if self.selector is not None:
+            return self.selector.match_labels.items() <= labels.items()
+        return namespace in (self.names or ())
+
+
+class KafkaConnectionSpec(Kafka):
+    """A Kafka cluster, its credentials, and the namespaces that may use them.
+
+    Secrets are read from the namespace of the KafkaConnection.
+    """
+
+    allowed_namespaces: AllowedNamespaces = Field(
+        default=AllowedNamespaces.model_validate({"from": NamespacesFrom.SAME}),
+        description="The namespaces whose KafkaRebalances and KafkaReassignmentThrottles may name this connection. "
+        "Absent: only its own.",
+    )
+
+
+class ConnectionBrokers(ApiModel):
+    """The brokers of the cluster."""
+
+    live: Count = Field(description="Number of brokers that are registered and not fenced.")
+
+
+class KafkaConnectionStatus(ResourceStatus):
+    """Status of the connection."""
+
+    brokers: ConnectionBrokers | None = Field(default=None, description="The brokers of the cluster, as last read.")

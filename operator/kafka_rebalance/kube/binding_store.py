@@ -1,0 +1,66 @@
+"""The owners of the Kafka clusters, in the operator's own namespace: one ConfigMap for each cluster id.
+
+What is on record is read again for each decision, so that a restart of the operator makes no difference.
+"""
+
+from __future__ import annotations
+
+from pydantic import TypeAdapter, ValidationError
+
+from kafka_rebalance.kube.api_errors import NotFound, StoredStateCorrupt
+from kafka_rebalance.kube.blobs import KIND_LABEL, config_map, object_name
+from kafka_rebalance.kube.client import Json, KubeClient
+from kafka_rebalance.model.ownership import Binding
+
+_BINDING = TypeAdapter(Binding)
+_KIND = "binding"
+_KEY = "binding.json"
+
+
+class BindingStore:
+    """The binding of each cluster id. Assumes one writer, the leader."""
+
+    def __init__(self, kube: KubeClient) -> None:
+        self._kube = kube
+
+    async def load(self, cluster_id: str) -> Binding | None:
+        """None if the cluster has no owner. StoredStateCorrupt if the record cannot be read: nothing is guessed."""
+        found = await self._kube.get_config_map(object_name(_KIND, cluster_id))
+        return None if found is None else self._read(found)
+
+    async def load_all(self) -> list[Binding]:
+        """All that can be read, by cluster id."""
+        bindings = []
+        for found in await self._kube.list_config_maps({KIND_LABEL: _KIND}):
+            try:
+                bindings.append(self._read(found))
+            except StoredStateCorrupt:
+                continue  # said where the cluster is connected to
+        return sorted(bindings, key=lambda binding: binding.cluster_id)
+
+    async def save(self, binding: Binding) -> None:
+        """Create or replace in one write."""
+        name = object_name(_KIND, binding.cluster_id)
+        body = config_map(name, {KIND_LABEL: _KIND}, data={_KEY: _BINDING.dump_json(binding).decode()})
+        try:
+            await self._kube.replace_config_map(name, body)
+        except NotFound:
+            await self._kube.create_config_map(body)
+
+    async def delete(self, cluster_id: str) -> None:
+        """No error if there is none."""
+        await self._kube.delete_config_map(object_name(_KIND, cluster_id))
+
+    def where(self, cluster_id: str) -> str:
+        """The ConfigMap, for messages."""
+        return f"ConfigMap {self._kube.namespace}/{object_name(_KIND, cluster_id)}"
+
+    def _read(self, found: Json) -> Binding:
+        try:
+            return _BINDING.validate_json(found["data"][_KEY])
+        except (KeyError, TypeError, ValidationError) as error:
+            name = f"{self._kube.namespace}/{found['metadata']['name']}"
+            raise StoredStateCorrupt(
+                f"ConfigMap {name} does not say whose Kafka cluster it is; restore it, or delete it if the connections "
+                "that you have now lead to the right cluster"
+            ) from error

@@ -1,0 +1,34 @@
+"""Whose Kafka cluster it is: the owner, with whose client everything is done there, and the record of that.
+
+A cluster id is only what a server claims. The record says by what else the cluster was known when it was bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kafka_rebalance.model.topology import BrokerId
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Owner:
+    """A KafkaConnection, or all inline connections of one namespace (``connection`` empty)."""
+
+    namespace: str
+    connection: str = ""
+
+    def __str__(self) -> str:
+        if self.connection:
+            return f"KafkaConnection {self.namespace}/{self.connection}"
+        return f"the inline connections of namespace {self.namespace}"
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """The owner of a cluster on record. ``topics``: ids of a few topics by name; empty: none was known."""
+
+    cluster_id: str
+    owner: Owner
+    brokers: frozenset[BrokerId] = frozenset()
+    topics: Mapping[str, str] = field(default_factory=dict)

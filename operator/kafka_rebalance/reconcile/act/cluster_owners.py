@@ -1,0 +1,148 @@
+"""Binds each Kafka cluster to its owner, on record before anything is done there, and checks that it is the same one.
+
+The caller lets only one claim of a cluster id in at a time.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kafka_rebalance.errors import Refused
+from kafka_rebalance.execution.ledger_json import ledger_from_json
+from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader
+from kafka_rebalance.kube.api_errors import StoredStateCorrupt
+from kafka_rebalance.kube.binding_store import BindingStore
+from kafka_rebalance.kube.client import KubeClient
+from kafka_rebalance.kube.store import LedgerStore
+from kafka_rebalance.model.ownership import Binding, Owner
+from kafka_rebalance.model.run import Run
+from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.decide.cluster_identity import SAMPLE_TOPICS, contradiction, renewed, topic_ids
+from kafka_rebalance.reconcile.decide.cluster_ownership import Standing, may_have
+from kafka_rebalance.reconcile.state.record import Stores
+
+log = logging.getLogger(__name__)
+
+StandingOf = Callable[[Owner, str], Standing]
+"""What the operator knows of an owner with respect to a cluster id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is not ended in a cluster. ``throttled``: the ledger is not empty, or cannot be read."""
+
+    open_runs: tuple[Run, ...]
+    throttled: bool
+
+    def __bool__(self) -> bool:
+        return bool(self.open_runs) or self.throttled
+
+    def __str__(self) -> str:
+        names = ", ".join(f"{run.namespace}/{run.name}" for run in self.open_runs[:3])
+        more = f" and {len(self.open_runs) - 3} more" if len(self.open_runs) > 3 else ""
+        return f"runs are open ({names}{more})" if self.open_runs else "throttles are in place"
+
+
+class ClusterOwners:
+    """The bindings on record."""
+
+    def __init__(self, kube: KubeClient, stores: Stores) -> None:
+        self._bindings = BindingStore(kube)
+        self._stores = stores
+        self._ledgers = LedgerStore(kube)
+
+    async def claim(
+        self, claimant: Standing, info: ClusterInfo, reader: KafkaReader, standing_of: StandingOf, *, running: bool
+    ) -> Owner | None:
+        """Bind the cluster to the claimant; returns its owner before, None: there was none.
+
+        ``running``: an engine works there already. Refused("ClusterOwnedElsewhere" or "Conflicted") if it belongs to
+        another owner, Refused("ClusterIdCollision") if this server is not the cluster in which there is work.
+        """
+        work = await self.work_in(info.cluster_id)
+        binding = await self._binding(info.cluster_id, work)
+        if binding is not None:
+            holder = standing_of(binding.owner, info.cluster_id)
+            refusal = may_have(claimant, binding, holder, work=bool(work) or running)
+            if refusal is not None:
+                await self._keep(binding)
+                raise refusal
+        mine = Binding(info.cluster_id, claimant.owner)
+        if binding is not None and (work or running):
+            await self._compare(binding, info, reader)
+            mine = Binding(info.cluster_id, claimant.owner, binding.brokers, binding.topics)
+        await self._bindings.save(await self._renewed(mine, info, reader))
+        return None if binding is None else binding.owner
+
+    async def recognise(self, info: ClusterInfo, reader: KafkaReader) -> None:
+        """Refused("ClusterIdCollision") if this server is not the cluster on record."""
+        binding = await self._bindings.load(info.cluster_id)
+        if binding is not None:
+            await self._compare(binding, info, reader)
+
+    async def remember(self, info: ClusterInfo, reader: KafkaReader) -> None:
+        """Renew by what the cluster is known, as brokers and topics come and go."""
+        await self.recognise(info, reader)
+        binding = await self._bindings.load(info.cluster_id)
+        if binding is not None:
+            await self._keep(await self._renewed(binding, info, reader))
+
+    async def end_unless(self, cluster_id: str, named: Callable[[Owner], bool]) -> None:
+        """End the binding if nothing names the cluster for its owner, and there is no work of ours."""
+        binding = await self._bindings.load(cluster_id)
+        if binding is not None and not named(binding.owner) and not await self.work_in(cluster_id):
+            await self._bindings.delete(cluster_id)
+            log.info("cluster %s: no longer bound to %s", cluster_id, binding.owner)
+
+    async def bound(self) -> list[Binding]:
+        """All that is on record."""
+        return await self._bindings.load_all()
+
+    async def work_in(self, cluster_id: str) -> Work:
+        """The open runs and throttles of ours in a cluster."""
+        runs = [run for run in await self._stores.runs.list_all() if run.open and run.cluster_id == cluster_id]
+        return Work(tuple(runs), await self._throttled(cluster_id))
+
+    async def _throttled(self, cluster_id: str) -> bool:
+        try:
+            data = await self._ledgers.load(cluster_id)
+            return data is not None and not ledger_from_json(data).empty
+        except (KeyError, TypeError, ValueError, StoredStateCorrupt):
+            return True  # what is in it is not known
+
+    async def _binding(self, cluster_id: str, work: Work) -> Binding | None:
+        """As on record; of an operator before there were records, whose run is open, or whose was the last one."""
+        binding = await self._bindings.load(cluster_id)
+        if binding is not None or not work:
+            return binding
+        last = [run for run in await self._stores.runs.list_all() if run.cluster_id == cluster_id][-1:]
+        return next((Binding(cluster_id, Owner(run.namespace)) for run in (*work.open_runs, *last)), None)
+
+    async def _renewed(self, binding: Binding, info: ClusterInfo, reader: KafkaReader) -> Binding:
+        """With brokers and topics as they are now. All topics are read only where many of those known are gone."""
+        brokers = frozenset(info.brokers)
+        after = renewed(binding, brokers, await _seen_again(binding, reader))
+        if len(after.topics) < SAMPLE_TOPICS // 2:
+            after = renewed(binding, brokers, topic_ids((await reader.describe_partitions()).values()))
+        return after
+
+    async def _compare(self, binding: Binding, info: ClusterInfo, reader: KafkaReader) -> None:
+        differs = contradiction(binding, frozenset(info.brokers), await _seen_again(binding, reader))
+        if differs:
+            raise Refused(
+                Reason.CLUSTER_ID_COLLISION,
+                f"this server answers with the id of Kafka cluster {binding.cluster_id}, in which the operator has "
+                f"work, but is another cluster: {differs}. Correct bootstrapServers, or give one of the clusters "
+                f"another id; if it is the same cluster after all, delete {self._bindings.where(binding.cluster_id)}",
+            )
+
+    async def _keep(self, binding: Binding) -> None:
+        if await self._bindings.load(binding.cluster_id) != binding:
+            await self._bindings.save(binding)
+
+
+async def _seen_again(binding: Binding, reader: KafkaReader) -> dict[str, str]:
+    """The ids that the topics on record have there."""
+    return topic_ids((await reader.describe_partitions(binding.topics)).values()) if binding.topics else {}

@@ -1,0 +1,57 @@
+"""Who may use a connection: the permissions of a KafkaConnection, and whether inline connections are accepted."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from kafka_rebalance.api.connection import Kafka
+from kafka_rebalance.api.v1alpha1 import KafkaConnection
+from kafka_rebalance.errors import RebalanceError, Refused
+from kafka_rebalance.kube.client import KubeClient
+from kafka_rebalance.model.ownership import Owner
+from kafka_rebalance.reasons import Reason
+
+log = logging.getLogger(__name__)
+
+
+class Permissions:
+    """``inline``: whether inline connections are accepted."""
+
+    def __init__(self, kube: KubeClient, *, inline: bool) -> None:
+        self._kube = kube
+        self._inline = inline
+        self._labels: dict[str, Mapping[str, str]] = {}
+
+    def check_inline(self, kafka: Kafka | None) -> None:
+        """Refused("InlineConnectionRefused") if this is an inline connection and none is accepted."""
+        if kafka is not None and not self._inline:
+            raise Refused(
+                Reason.INLINE_CONNECTION_REFUSED,
+                "this operator runs with --require-connections: name a KafkaConnection in spec.kafka.connectionRef "
+                "instead of bootstrapServers, or have an administrator create one",
+            )
+
+    async def denied(self, owner: Owner, connection: KafkaConnection | None, namespace: str) -> Refused | None:
+        """Why resources of the namespace may not use the KafkaConnection; None: they may."""
+        if connection is None:
+            return Refused(
+                Reason.CONNECTION_NOT_FOUND,
+                f"{owner} does not exist or cannot be read: create it, or name another one in spec.kafka.connectionRef",
+            )
+        allowed = connection.spec.allowed_namespaces
+        labels = await self._labels_of(namespace) if allowed.selector is not None else {}
+        if allowed.permit(owner.namespace, namespace, labels):
+            return None
+        return Refused(
+            Reason.CONNECTION_NOT_PERMITTED,
+            f"{owner} does not permit namespace {namespace}: have its spec.allowedNamespaces extended",
+        )
+
+    async def _labels_of(self, namespace: str) -> Mapping[str, str]:
+        """As they are now; if the API server does not tell, as they were."""
+        try:
+            self._labels[namespace] = await self._kube.namespace_labels(namespace)
+        except RebalanceError as error:
+            log.warning("labels of namespace %s not read: %s", namespace, error.message)
+        return self._labels.get(namespace, {})

@@ -1,0 +1,189 @@
+"""The connections that resources name, and what each of them is in use for. Nothing here connects.
+
+All resources of a namespace with the same inline connection share one, and so do all that name the same
+KafkaConnection. A connection belongs to an owner, and leads to an engine of that owner only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from kafka_rebalance.api.connection import Kafka, KafkaSource
+from kafka_rebalance.api.v1alpha1 import KafkaConnection, KafkaReassignmentThrottle
+from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.kafka.credential_rotation import Source
+from kafka_rebalance.model.ownership import Owner
+from kafka_rebalance.reconcile.decide.cluster_ownership import Standing
+from kafka_rebalance.reconcile.engine import ClusterEngine
+from kafka_rebalance.reconcile.report.connection_report import ConnectionState
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
+
+
+@dataclass(eq=False)
+class NamedConnection:
+    """One connection.
+
+    ``inline``: None for a KafkaConnection; ``resource``: that one, None: it does not exist. ``verified``: what led to
+    the engine when it was last connected. ``cluster_id``: what its server claims; empty: it never answered. ``tried``:
+    its throttles have been handed to their engine, or could not be. ``may_move``: so have those of all others, and its
+    rebalances may be handed over. ``engine``: the one that it leads to. ``placed``: by uid, the engine that has a
+    resource; that of a rebalance which may not use the connection any more is the one that ends its open run.
+    """
+
+    owner: Owner
+    inline: Kafka | None = None
+    resource: KafkaConnection | None = None
+    rebalances: dict[str, Rebalance] = field(default_factory=dict)
+    throttles: dict[str, KafkaReassignmentThrottle] = field(default_factory=dict)
+    placed: dict[str, ClusterEngine] = field(default_factory=dict)
+    verified: Kafka | None = None
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    tried: asyncio.Event = field(default_factory=asyncio.Event)
+    may_move: bool = False
+    cluster_id: str = ""
+    engine: ClusterEngine | None = None
+    task: asyncio.Task[None] | None = None
+
+    @property
+    def kafka(self) -> Kafka | None:
+        """How to connect; None: a KafkaConnection that does not exist."""
+        return self.inline if self.resource is None else self.resource.spec
+
+    @property
+    def source(self) -> Source:
+        """Namespace (Secrets are read there), and what is named."""
+        if self.inline is None:
+            return self.owner.namespace, self.owner.connection
+        return self.owner.namespace, self.inline.model_dump_json(by_alias=True)
+
+    @property
+    def name(self) -> str:
+        """For the log."""
+        return str(self.owner) if self.inline is None else self.inline.bootstrap_servers
+
+    @property
+    def named(self) -> bool:
+        """Whether there is a reason to keep it."""
+        return self.resource is not None or bool(self.rebalances or self.throttles)
+
+    @property
+    def engines(self) -> set[ClusterEngine]:
+        """Those that have a resource of this connection."""
+        return {engine for engine in (self.engine, *self.placed.values()) if engine is not None}
+
+    def place(self, rebalance: Rebalance, engine: ClusterEngine, refusal: RebalanceError | None = None) -> None:
+        """Give the rebalance to this engine, and take it away from the one that had it.
+
+        ``refusal``: why nothing of it may start there, only end.
+        """
+        new = self.placed.get(rebalance.uid) is not engine
+        if new or (rebalance.refusal is None) is not (refusal is None):
+            engine.wake()
+        if new:
+            self.leave(rebalance.uid)
+        rebalance.refusal = refusal
+        engine.rebalances[rebalance.uid] = rebalance
+        self.placed[rebalance.uid] = engine
+
+    def place_throttles(self, throttles: Mapping[str, KafkaReassignmentThrottle], engine: ClusterEngine) -> None:
+        """Give the throttle resources to this engine."""
+        for uid in throttles:
+            if self.placed.get(uid) is not engine:
+                self.leave(uid)
+            self.placed[uid] = engine
+        if throttles:
+            engine.see_throttles(throttles)
+
+    def leave(self, uid: str) -> None:
+        """No engine has this resource any more."""
+        engine = self.placed.pop(uid, None)
+        if engine is not None:
+            engine.rebalances.pop(uid, None)
+            engine.throttles.pop(uid, None)
+            engine.wake()
+
+    def forget(self, uid: str) -> None:
+        """This resource has the connection no more."""
+        self.leave(uid)
+        self.rebalances.pop(uid, None)
+        self.throttles.pop(uid, None)
+        self.changed.set()
+
+    def wake(self) -> None:
+        """Something changed for a resource of this connection."""
+        self.changed.set()
+        for engine in self.engines:
+            engine.wake()
+
+    def state(self, problem: RebalanceError | None) -> ConnectionState:
+        """For the status of the KafkaConnection."""
+        engine = self.engine
+        if engine is None:
+            return ConnectionState(self.cluster_id, None, problem)
+        return ConnectionState(engine.cluster_id, len(engine.info.brokers), problem or engine.problem)
+
+    def begin_anew(self) -> None:
+        """As after a restart: what engines knew of the resources is forgotten."""
+        for uid in list(self.placed):
+            self.leave(uid)
+        self.rebalances = {uid: Rebalance(rebalance.desired) for uid, rebalance in self.rebalances.items()}
+        self.engine, self.verified, self.may_move = None, None, False
+        self.changed.set()
+
+
+class ConnectionBook:
+    """All connections."""
+
+    def __init__(self) -> None:
+        self._connections: dict[Source, NamedConnection] = {}
+
+    def __iter__(self) -> Iterator[NamedConnection]:
+        return iter(list(self._connections.values()))
+
+    def of(self, source: KafkaSource, namespace: str) -> NamedConnection:
+        """What a resource of this namespace names; entered if it is new."""
+        named = source.named
+        if isinstance(named, Kafka):
+            return self._entered(NamedConnection(Owner(namespace), named))
+        return self.of_owner(Owner(named.namespace or namespace, named.name))
+
+    def of_owner(self, owner: Owner) -> NamedConnection:
+        """That of a KafkaConnection, which may not exist."""
+        return self._entered(NamedConnection(owner))
+
+    def with_rebalance(self, uid: str) -> NamedConnection | None:
+        """The connection of a rebalance that is known."""
+        return next((known for known in self if uid in known.rebalances), None)
+
+    def with_throttle(self, uid: str) -> NamedConnection | None:
+        """The connection of a throttle resource that is known."""
+        return next((known for known in self if uid in known.throttles), None)
+
+    def strike(self, connection: NamedConnection) -> None:
+        """Nothing has the connection any more; the next resource that does starts anew."""
+        if self._connections.get(connection.source) is connection:
+            del self._connections[connection.source]
+
+    def standing(self, owner: Owner, cluster_id: str) -> Standing:
+        """Whether anything names the cluster for this owner, or may: its server has not answered yet."""
+        found = [known for known in self if known.owner == owner]
+        if owner.connection:
+            resource = next((known.resource for known in found), None)
+            created = resource.metadata.creation_timestamp if resource is not None else None
+            return Standing(owner, resource is not None, created)
+        return Standing(owner, any(known.named and known.cluster_id in {"", cluster_id} for known in found))
+
+    def names_for(self, cluster_id: str, owner: Owner) -> bool:
+        """Whether anything names the cluster for this owner, or may."""
+        return self.standing(owner, cluster_id).named
+
+    def names(self, engine: ClusterEngine) -> bool:
+        """Whether anything names the engine's cluster, resources that are not handed over yet included."""
+        if engine.rebalances or engine.throttles:
+            return True
+        return any(c.engine is engine and (c.resource is not None or not c.may_move) for c in self)
+
+    def _entered(self, connection: NamedConnection) -> NamedConnection:
+        return self._connections.setdefault(connection.source, connection)

@@ -1,0 +1,63 @@
+"""Whether a server is the Kafka cluster that is on record, by what cannot differ between two listeners of one. Pure.
+
+Addresses and ports differ between listeners. Broker ids and topic ids do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from kafka_rebalance.model.ownership import Binding
+from kafka_rebalance.model.topology import BrokerId, PartitionState
+
+SAMPLE_TOPICS = 20
+"""How many topics are on record."""
+_MANY_BROKERS = 1000
+_NAMED = 3
+
+
+def topic_ids(states: Iterable[PartitionState]) -> dict[str, str]:
+    """The id of each topic by name, where brokers tell it."""
+    return {state.tp.topic: state.topic_id for state in states if state.topic_id}
+
+
+def contradiction(binding: Binding, brokers: frozenset[BrokerId], topics: Mapping[str, str]) -> str:
+    """Why this cannot be the cluster on record; empty: it can.
+
+    One broker and one topic seen again are enough: brokers may be down or replaced, and topics deleted.
+    """
+    if binding.brokers and brokers and not binding.brokers & brokers:
+        return f"its brokers are {_ids(brokers)}, those on record are {_ids(binding.brokers)}"
+    if binding.topics and not _seen_again(binding, topics):
+        return f"none of the topics on record ({_some(sorted(binding.topics))}) is there with the id that it had"
+    return ""
+
+
+def renewed(binding: Binding, brokers: frozenset[BrokerId], topics: Mapping[str, str]) -> Binding:
+    """What is on record from now on: brokers that were ever seen, and a few topics, those seen again first.
+
+    Kafka's internal topics come before others, since nobody deletes them.
+    """
+    known = brokers | binding.brokers
+    kept = _seen_again(binding, topics)
+    more = sorted(topics.keys() - kept.keys(), key=lambda name: (not name.startswith("__"), name))
+    sample = {**kept, **{name: topics[name] for name in more}}
+    names = list(sample)[:SAMPLE_TOPICS]
+    return Binding(
+        binding.cluster_id,
+        binding.owner,
+        known if len(known) <= _MANY_BROKERS else brokers,
+        {name: sample[name] for name in sorted(names)},
+    )
+
+
+def _seen_again(binding: Binding, topics: Mapping[str, str]) -> dict[str, str]:
+    return {name: topic_id for name, topic_id in binding.topics.items() if topics.get(name) == topic_id}
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+
+
+def _ids(brokers: frozenset[BrokerId]) -> str:
+    return _some([str(broker) for broker in sorted(brokers)])

@@ -1,0 +1,248 @@
+"""The engine of each Kafka cluster, which works with the client of the cluster's owner.
+
+Claims of one cluster id are let in one after the other, because what is on record and who has the engine must agree.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+from collections import defaultdict
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, NamedTuple
+
+from kafka_rebalance.clock import Clock
+from kafka_rebalance.errors import Permanent, RebalanceError, Refused
+from kafka_rebalance.kafka.credential_rotation import Connect, Source, rotating
+from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
+from kafka_rebalance.kafka.settings import ConnectionSettings
+from kafka_rebalance.kube.client import KubeClient
+from kafka_rebalance.kube.store import LedgerStore
+from kafka_rebalance.model.ownership import Owner
+from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.act.cluster_owners import ClusterOwners
+from kafka_rebalance.reconcile.act.resources import Resources
+from kafka_rebalance.reconcile.connection_book import ConnectionBook, NamedConnection
+from kafka_rebalance.reconcile.engine import ClusterEngine
+from kafka_rebalance.reconcile.observe.connections import resolve
+from kafka_rebalance.reconcile.runs.opening import LoadModels
+from kafka_rebalance.reconcile.state.record import Stores
+from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
+
+log = logging.getLogger(__name__)
+
+_REMEMBER_SECONDS = 3600.0
+
+
+class Running(NamedTuple):
+    """An engine with its task, the owner of its cluster, and the client."""
+
+    engine: ClusterEngine
+    task: asyncio.Task[None]
+    owner: Owner
+    admin: KafkaAdmin
+
+
+class Engines:
+    """All engines. ``evicted`` is called for each connection whose engine was ended for an owner that outranks it."""
+
+    def __init__(
+        self,
+        kube: KubeClient,
+        connect: Connect,
+        resources: Resources,
+        stores: Stores,
+        load_models: LoadModels,
+        clock: Clock,
+        book: ConnectionBook,
+        evicted: Callable[[NamedConnection], None],
+    ) -> None:
+        self._kube = kube
+        self._connect = connect
+        self._resources = resources
+        self._stores = stores
+        self._load_models = load_models
+        self._clock = clock
+        self._book = book
+        self._evicted = evicted
+        self._owners = ClusterOwners(kube, stores)
+        self._running: dict[str, Running] = {}
+        self._claims: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def get(self, cluster_id: str) -> Running | None:
+        """The engine of the cluster, if it runs."""
+        return self._running.get(cluster_id)
+
+    def rounds(self) -> dict[str, float]:
+        """By cluster id, how many seconds its engine's present round has taken; infinite: the engine has ended."""
+        found = {
+            key: math.inf if running.task.done() else running.engine.round_seconds
+            for key, running in self._running.items()
+        }
+        return {key: seconds for key, seconds in found.items() if seconds is not None}
+
+    async def stop(self) -> None:
+        """End all engines at a safe point: between two calls."""
+        tasks = [*(running.task for running in self._running.values()), *self._closing]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def close_clients(self) -> None:
+        """Close the clients of all engines, when no order is under way any more."""
+        await asyncio.gather(*(_close(running.engine) for running in self._running.values()))
+
+    async def reached_by(self, connection: NamedConnection) -> ClusterEngine:
+        """The engine of the cluster that the connection leads to, which is bound to the connection's owner.
+
+        Raises why it cannot be reached, Refused if the cluster belongs to another owner or is another one.
+        """
+        settings = await self._settings(connection)
+        admin = self._connect(settings)
+        try:
+            info = await admin.describe_cluster()
+            await self._let_go_of_others(connection, info.cluster_id)
+            connection.cluster_id = info.cluster_id
+            async with self._claims[info.cluster_id]:
+                running = self._running.get(info.cluster_id)
+                claimant = self._book.standing(connection.owner, info.cluster_id)
+                await self._owners.claim(claimant, info, admin, self._book.standing, running=running is not None)
+                if running is not None and running.owner != connection.owner:
+                    await self._evict(running)
+                running = self._running.get(info.cluster_id)
+                if running is None:
+                    connection.engine = self._begin(connection, settings, info, admin)
+                    return connection.engine
+                connection.engine = running.engine
+        except BaseException:
+            await admin.close()
+            raise
+        await admin.close()
+        return running.engine
+
+    async def end_bindings(self, owner: Owner | None = None) -> None:
+        """End the bindings (of one owner) whose cluster nothing names any more, and in which there is no work of ours.
+
+        What cannot be read or written now stays as it is.
+        """
+        try:
+            for binding in await self._owners.bound():
+                if owner is None or binding.owner == owner:
+                    async with self._claims[binding.cluster_id]:
+                        if binding.cluster_id not in self._running:
+                            named = partial(self._book.names_for, binding.cluster_id)
+                            await self._owners.end_unless(binding.cluster_id, named)
+        except RebalanceError as error:
+            log.warning("bindings of clusters stay on record: %s", error.message)
+
+    async def keep_remembering(self) -> None:
+        """Renew by what each cluster is known, as its brokers and topics come and go."""
+        while True:
+            await asyncio.sleep(_REMEMBER_SECONDS)
+            for cluster_id, running in list(self._running.items()):
+                try:
+                    async with self._claims[cluster_id]:
+                        await self._owners.remember(await running.admin.describe_cluster(), running.admin)
+                except RebalanceError as error:
+                    log.warning("cluster %s: what it is known by is not renewed: %s", cluster_id, error.message)
+                except Exception:
+                    log.exception("cluster %s: what it is known by is not renewed", cluster_id)
+
+    async def _let_go_of_others(self, connection: NamedConnection, cluster_id: str) -> None:
+        """A KafkaConnection that was edited leads to another cluster: refused while there is work in the former one."""
+        if not connection.owner.connection:
+            return
+        for binding in await self._owners.bound():
+            if binding.owner != connection.owner or binding.cluster_id == cluster_id:
+                continue
+            work = await self._owners.work_in(binding.cluster_id)
+            if work:
+                raise Refused(
+                    Reason.CLUSTER_CHANGED,
+                    f"leads to Kafka cluster {cluster_id}, but {work} in cluster {binding.cluster_id}, which it led to "
+                    "before: set spec back, or end these first. Until then the former connection is used, as long as "
+                    "this operator runs",
+                )
+            async with self._claims[binding.cluster_id]:
+                running = self._running.get(binding.cluster_id)
+                if running is not None:
+                    await self._evict(running)
+                await self._owners.end_unless(binding.cluster_id, lambda _: False)
+
+    def _begin(
+        self, connection: NamedConnection, settings: ConnectionSettings, info: ClusterInfo, admin: KafkaAdmin
+    ) -> ClusterEngine:
+        admin = rotating(
+            admin,
+            (connection.source, settings),
+            info.cluster_id,
+            self._connect,
+            lambda: self._settings_now(connection.owner, info.cluster_id),
+            self._owners.recognise,
+        )
+        keeper = ThrottleKeeper(info.cluster_id, admin, LedgerStore(self._kube))
+        engine = ClusterEngine(info, admin, self._resources, self._stores, keeper, self._load_models, self._clock)
+        task = asyncio.create_task(self._keep(engine))
+        self._running[info.cluster_id] = Running(engine, task, connection.owner, admin)
+        log.info("cluster %s: connected at %s", info.cluster_id, settings.bootstrap_servers)
+        return engine
+
+    async def _keep(self, engine: ClusterEngine) -> None:
+        """Run it for as long as it is needed, then forget it; a later resource that names the cluster starts anew.
+
+        There is no await between the last look at the resources and forgetting the engine.
+        """
+        await engine.run(lambda: self._book.names(engine))
+        self._running.pop(engine.cluster_id, None)
+        if not engine.retired:
+            for connection in self._book:
+                if connection.engine is engine:
+                    connection.engine = None
+                    if connection.inline is not None:
+                        self._book.strike(connection)
+            log.info("cluster %s: nothing names it any more, and nothing of ours is left there", engine.cluster_id)
+            self._in_background(self.end_bindings())
+        self._in_background(_close(engine))
+
+    async def _evict(self, running: Running) -> None:
+        """End an engine between two rounds. What is begun goes on in the engine of the new owner."""
+        log.info("cluster %s: no longer operated with %s", running.engine.cluster_id, running.owner)
+        connections = [known for known in self._book if running.engine in known.engines]
+        running.engine.retire()
+        await asyncio.wait([running.task])
+        self._running.pop(running.engine.cluster_id, None)
+        for connection in connections:
+            self._evicted(connection)
+
+    async def _settings(self, connection: NamedConnection) -> ConnectionSettings:
+        if connection.kafka is None:
+            raise Permanent(
+                Reason.CONNECTION_NOT_FOUND, f"{connection.owner} does not exist: create it, or name another"
+            )
+        return await resolve(connection.kafka, connection.owner.namespace, self._kube)
+
+    async def _settings_now(self, owner: Owner, cluster_id: str) -> dict[Source, ConnectionSettings]:
+        """The present settings of the owner's connections to the cluster; those whose Secrets are gone are left out."""
+        found = {}
+        for connection in self._book:
+            here = connection.engine is not None and connection.engine.cluster_id == cluster_id
+            if connection.owner == owner and here and connection.named:
+                with contextlib.suppress(RebalanceError):
+                    found[connection.source] = await self._settings(connection)
+        return found
+
+    def _in_background(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(coroutine)
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+
+async def _close(engine: ClusterEngine) -> None:
+    try:
+        await engine.close()
+    except RebalanceError as error:
+        log.warning("cluster %s: its client was not closed: %s", engine.cluster_id, error.message)

@@ -1,0 +1,54 @@
+"""The status of a KafkaConnection: whether brokers answer, and whether the cluster is its own. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS, ConditionType, ReadySummary, set_condition, summarise
+from kafka_rebalance.api.connection_resource import ConnectionBrokers, KafkaConnectionStatus
+from kafka_rebalance.api.v1alpha1 import KafkaConnection
+from kafka_rebalance.errors import RebalanceError, Transient
+from kafka_rebalance.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionState:
+    """``live_brokers`` None: none answered lately. ``problem``: why the connection cannot be used as it is."""
+
+    cluster_id: str
+    live_brokers: int | None
+    problem: RebalanceError | None
+
+
+def build_connection_status(
+    connection: KafkaConnection, state: ConnectionState, *, now: datetime
+) -> KafkaConnectionStatus:
+    """The whole status."""
+    before, generation, problem = connection.status, connection.metadata.generation, state.problem
+    if problem is not None:
+        again = "; trying again" if isinstance(problem, Transient) else ""
+        ready = (ReadySummary.STUCK, problem.reason, problem.message + again)
+    elif connection.unread:
+        ready = (ReadySummary.STUCK, str(Reason.INVALID_SPEC), f"{connection.unread}; the last valid spec still holds")
+    else:
+        live = f"{state.live_brokers} brokers answer"
+        ready = (ReadySummary.DONE, str(Reason.CONNECTED), f"{live}; Kafka cluster {state.cluster_id} is its own")
+    conditions = summarise(before.conditions, *ready, generation=generation, now=now)
+    reachable = problem is None or problem.reason not in NO_CONNECTION_REASONS
+    conditions = set_condition(
+        conditions,
+        ConditionType.REACHABLE,
+        reachable,
+        Reason.CONNECTED if problem is None else problem.reason,
+        "brokers answer" if problem is None else problem.message,
+        generation=generation,
+        now=now,
+    )
+    live_brokers = ConnectionBrokers(live=state.live_brokers) if state.live_brokers is not None else before.brokers
+    return KafkaConnectionStatus(
+        observed_generation=generation,
+        cluster_id=state.cluster_id or before.cluster_id,
+        conditions=conditions,
+        brokers=live_brokers,
+    )

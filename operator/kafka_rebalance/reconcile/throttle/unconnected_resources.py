@@ -1,0 +1,75 @@
+"""Resources that no engine has: their status says why, and those that need nothing from their cluster may end."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, MutableMapping
+
+from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS
+from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, REBALANCES
+from kafka_rebalance.clock import Clock
+from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.model.topology import ClusterState
+from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
+from kafka_rebalance.reconcile.act.resources import Resources
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.throttle.throttle_lifecycle import ThrottleLifecycle, Throttles
+
+log = logging.getLogger(__name__)
+
+
+class UnconnectedResources:
+    """Reports on them. Those that are gone are removed from the mappings it is given.
+
+    A deletion that was missed would otherwise keep the attempts to connect going for ever.
+    """
+
+    def __init__(self, resources: Resources, lifecycle: Lifecycle, clock: Clock) -> None:
+        self._resources = resources
+        self._lifecycle = lifecycle
+        self._throttle_lifecycle = ThrottleLifecycle(resources, clock)
+
+    async def report(
+        self,
+        rebalances: MutableMapping[str, Rebalance],
+        throttles: Throttles,
+        why: Mapping[str, RebalanceError],
+    ) -> None:
+        """Say why, by uid; remove finalizers of deleted ones that need nothing from Kafka."""
+        for uid in [uid for uid in rebalances if uid in why]:
+            await self._report_rebalance(rebalances, uid, why[uid])
+        ours = {uid: throttle for uid, throttle in throttles.items() if uid in why}
+        await self._throttle_lifecycle.remove_finalizers(ours, connected=False)
+        for uid in [uid for uid in throttles if uid in why]:
+            await self._report_throttle(throttles, uid, why[uid], known=uid in ours)
+
+    async def _report_rebalance(
+        self, rebalances: MutableMapping[str, Rebalance], uid: str, error: RebalanceError
+    ) -> None:
+        rebalance = rebalances[uid]
+        metadata = rebalance.desired.metadata
+        try:
+            if rebalance.desired.deleting:
+                await self._lifecycle.prepare(rebalance, connected=error.reason not in NO_CONNECTION_REASONS)
+            if not await self._resources.exists(metadata.namespace, metadata.name, uid, REBALANCES):
+                rebalances.pop(uid, None)
+            elif not await self._lifecycle.ended(rebalance):
+                await self._resources.report(rebalance, ClusterState("", {}), {}, error)
+        except RebalanceError as failed:
+            log.warning("%s: status not written: %s", rebalance.name, failed.message)
+        except Exception:
+            # A defect that concerns one resource must not end the attempts to connect.
+            log.exception("%s: status not written", rebalance.name)
+
+    async def _report_throttle(self, throttles: Throttles, uid: str, error: RebalanceError, *, known: bool) -> None:
+        throttle = throttles[uid]
+        metadata = throttle.metadata
+        try:
+            if known and await self._resources.exists(metadata.namespace, metadata.name, uid, REASSIGNMENT_THROTTLES):
+                await self._resources.report_throttle(throttle, "", None, problem=error)
+            else:
+                throttles.pop(uid, None)
+        except RebalanceError as failed:
+            log.warning("throttle %s: status not written: %s", throttle.name, failed.message)
+        except Exception:
+            log.exception("throttle %s: status not written", throttle.name)
