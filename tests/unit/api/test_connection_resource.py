@@ -3,7 +3,8 @@
 import pytest
 
 from kafka_rebalance.api.connection import ConnectionRef, Kafka, KafkaSource
-from kafka_rebalance.api.v1alpha1 import AllowedNamespaces, parse_connection
+from kafka_rebalance.api.connection_resource import AllowedNamespaces
+from kafka_rebalance.api.v1alpha1 import parse_connection
 from kafka_rebalance.api.validation import validate
 from kafka_rebalance.errors import Refused
 

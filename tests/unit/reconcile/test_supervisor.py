@@ -150,7 +150,7 @@ class TestConnecting:
         async def defect(*_):
             raise RuntimeError("a defect")
 
-        monkeypatch.setattr(Supervisor, "_say_unconnected", defect)
+        monkeypatch.setattr(Supervisor, "_settle", defect)
         supervisor, _ = unreachable_cluster()
         await until(lambda: supervisor.failed_tasks == ("the task that connects namespace kafka",))
         await supervisor.stop()
