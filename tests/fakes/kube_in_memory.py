@@ -11,8 +11,8 @@ class KubeInMemory:
     """``writes`` lists all changes, in order; the namespace is the operator's.
 
     ``events`` has reason and message of each; ``rivals`` change a resource, one before each of the next writes to it;
-    ``terminating_namespaces`` are being deleted; ``forbidden_namespaces`` cannot be read; ``scaled`` lists the replica
-    counts set on a Deployment, and ``on_scale`` is awaited at each.
+    ``terminating_namespaces`` are being deleted; ``labels`` of namespaces; ``forbidden_namespaces`` cannot be read;
+    ``scaled`` lists the replica counts set on a Deployment, and ``on_scale`` is awaited at each.
     """
 
     def __init__(self, namespace="kafka-rebalance"):
@@ -25,6 +25,7 @@ class KubeInMemory:
         self.events = []
         self.rivals = []
         self.terminating_namespaces = set()
+        self.labels = {}
         self.forbidden_namespaces = set()
         self.leases = {}
         self.scaled = []
@@ -96,6 +97,9 @@ class KubeInMemory:
         answer = copy.deepcopy(found)
         self._unless_finalized(plural, namespace, name)
         return answer
+
+    async def namespace_labels(self, namespace):
+        return self.labels.get(namespace, {})
 
     async def terminating(self, plural, namespace):
         return namespace in self.terminating_namespaces

@@ -3,13 +3,11 @@
 What is on record is read again for each decision, so that a restart of the operator makes no difference.
 """
 
-from __future__ import annotations
-
 from pydantic import TypeAdapter, ValidationError
 
 from kafka_rebalance.kube.api_errors import NotFound, StoredStateCorrupt
-from kafka_rebalance.kube.blobs import KIND_LABEL, object_name
-from kafka_rebalance.kube.client import COMPONENT, Json, KubeClient
+from kafka_rebalance.kube.blobs import KIND_LABEL, config_map, object_name
+from kafka_rebalance.kube.client import Json, KubeClient
 from kafka_rebalance.model.ownership import Binding
 
 _BINDING = TypeAdapter(Binding)
@@ -41,13 +39,7 @@ class BindingStore:
     async def save(self, binding: Binding) -> None:
         """Create or replace in one write."""
         name = object_name(_KIND, binding.cluster_id)
-        labels = {"app.kubernetes.io/managed-by": COMPONENT, KIND_LABEL: _KIND}
-        body = {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": name, "labels": labels},
-            "data": {_KEY: _BINDING.dump_json(binding).decode()},
-        }
+        body = config_map(name, {KIND_LABEL: _KIND}, data={_KEY: _BINDING.dump_json(binding).decode()})
         try:
             await self._kube.replace_config_map(name, body)
         except NotFound:

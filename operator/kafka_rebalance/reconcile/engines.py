@@ -3,8 +3,6 @@
 Claims of one cluster id are let in one after the other, because what is on record and who has the engine must agree.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging
@@ -93,7 +91,7 @@ class Engines:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def close_clients(self) -> None:
-        """Close the clients of all engines, when no order is under way any more. Takes a bounded time."""
+        """Close the clients of all engines, when no order is under way any more."""
         await asyncio.gather(*(_close(running.engine) for running in self._running.values()))
 
     async def reached_by(self, connection: NamedConnection) -> ClusterEngine:
@@ -149,6 +147,8 @@ class Engines:
                         await self._owners.remember(await running.admin.describe_cluster(), running.admin)
                 except RebalanceError as error:
                     log.warning("cluster %s: what it is known by is not renewed: %s", cluster_id, error.message)
+                except Exception:
+                    log.exception("cluster %s: what it is known by is not renewed", cluster_id)
 
     async def _let_go_of_others(self, connection: NamedConnection, cluster_id: str) -> None:
         """A KafkaConnection that was edited leads to another cluster: refused while there is work in the former one."""

@@ -76,8 +76,8 @@ class Supervisor:
             REASSIGNMENT_THROTTLES: self.throttle_seen,
             REBALANCES: self.rebalance_seen,
         }
-        self._background: set[asyncio.Task[None]] = set()
         self._lasting = LastingTasks()
+        self._background: set[asyncio.Task[None]] = set()
 
     @property
     def failed_tasks(self) -> tuple[str, ...]:
@@ -186,11 +186,10 @@ class Supervisor:
     async def stop(self) -> None:
         """End all engines at a safe point: between two calls. What is in flight goes on in Kafka."""
         await self._lasting.stop()
-        tasks = list(self._background)
-        for task in tasks:
+        for task in self._background:
             task.cancel()
         await self._engines.stop()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*self._background, return_exceptions=True)
 
     async def close_clients(self) -> None:
         """Close the clients of all engines, when no order is under way any more. Takes a bounded time."""
@@ -210,7 +209,7 @@ class Supervisor:
         """Connect, if nothing is established or being done: an inline connection needs no more once it leads there."""
         idle = connection.task is None or connection.task.done()
         if idle and (connection.engine is None or connection.inline is None):
-            name = f"the task that connects {connection.owner}"
+            name = f"the task that connects namespace {connection.owner.namespace}"
             connection.task = self._lasting.start(name, self._establish(connection))
 
     def _begin_anew(self, connection: NamedConnection) -> None:
@@ -289,6 +288,9 @@ class Supervisor:
                 await self._resources.report_connection(connection.resource, connection.state(problem))
         except RebalanceError as error:
             log.warning("%s: %s: %s", connection.name, error.reason, error.message)
+        except Exception:
+            # A defect that concerns one resource must not end the attempts to connect.
+            log.exception("%s: unexpected error", connection.name)
 
     async def _refusals(self, connection: NamedConnection, problem: RebalanceError | None) -> dict[str, RebalanceError]:
         """By uid, why a resource may not use the connection, or cannot."""
@@ -339,4 +341,9 @@ class Supervisor:
     def _in_background(self, coroutine: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(coroutine)
         self._background.add(task)
-        task.add_done_callback(self._background.discard)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._background.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("unexpected error in the background", exc_info=error)

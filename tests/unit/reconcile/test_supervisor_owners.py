@@ -1,131 +1,17 @@
 """Whose cluster it is: everything is done to a Kafka cluster with the client of its owner, whoever claims its id."""
 
-import asyncio
-from datetime import timedelta
-
 import pytest
-from tests.fakes.kafka_in_memory import KafkaInMemory
-from tests.fakes.kube_in_memory import KubeInMemory
-from tests.fakes.stopped_clock import NOON, StoppedClock
+from tests.fakes.shared_clusters import Away, Cluster, OneAnswer, SharedClusters, listener_of
 
-from kafka_rebalance.api.v1alpha1 import REBALANCES
-from kafka_rebalance.kafka.ports import ClusterInfo
-from kafka_rebalance.model.topology import Broker, BrokerId
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES
 from kafka_rebalance.reconcile import supervisor as supervising
-from kafka_rebalance.reconcile.supervisor import Supervisor
-
-
-class Cluster(KafkaInMemory):
-    """Four brokers with a topic of four partitions; ``asked`` are the calls that it answered."""
-
-    async def close(self):
-        pass
-
-
-class OneAnswer:
-    """A server that answers one call, with the id and an address of the cluster."""
-
-    def __init__(self):
-        self.asked = []
-
-    async def describe_cluster(self):
-        self.asked.append("describe_cluster")
-        return ClusterInfo("c", {BrokerId(1): Broker(BrokerId(1), host="kafka-1", port=9092)})
-
-    async def close(self):
-        pass
-
-    def __getattr__(self, name):
-        self.asked.append(name)
-        raise AssertionError(name)
-
-
-def listener_of(cluster, port):
-    """Another listener of the same cluster: all addresses differ."""
-    other = Cluster([])
-    other.__dict__ = dict(cluster.__dict__)
-    other.brokers = {b: Broker(b, host=f"kafka-{b}", port=port) for b in cluster.brokers}
-    return other
-
-
-class World:
-    """``servers`` by the host of spec.kafka.bootstrapServers."""
-
-    def __init__(self):
-        self.kube = KubeInMemory()
-        self.real = Cluster([1, 2, 3, 4], orders=[[1, 2, 3]] * 4)
-        self.servers = {"kafka": self.real}
-        self.supervisors = []
-        self.clock = StoppedClock()
-        self.begin()
-
-    def begin(self):
-        """Start the operator, without any resource seen."""
-        self.supervisor = Supervisor(self.kube, self.connect, self.loads, self.clock)
-        self.supervisors.append(self.supervisor)
-
-    def connect(self, settings):
-        return self.servers[settings.bootstrap_servers.partition(":")[0]]
-
-    async def loads(self, _cluster_id):
-        return None
-
-    def create(self, namespace, server="kafka", name="r", **spec):
-        metadata = {"name": name, "namespace": namespace, "uid": f"u-{namespace}-{name}"}
-        metadata["creationTimestamp"] = NOON.isoformat()
-        spec = {"kafka": {"bootstrapServers": f"{server}:9092"}, **spec}
-        return self.kube.create(REBALANCES, {"metadata": metadata, "spec": spec})
-
-    def see(self, *namespaces):
-        for (plural, namespace, _), body in list(self.kube.resources.items()):
-            if plural == REBALANCES and (not namespaces or namespace in namespaces):
-                self.supervisor.rebalance_seen(body, deleted=False)
-
-    def ready(self, namespace, name="r"):
-        conditions = self.kube.resources[REBALANCES, namespace, name].get("status", {}).get("conditions", ())
-        return next(((c["reason"], c["message"]) for c in conditions if c["type"] == "Ready"), ("", ""))
-
-    def state(self, namespace, name="r"):
-        return self.ready(namespace, name)[0]
-
-    async def until(self, holds):
-        """Watch events of everything that was seen come along the way."""
-
-        def looked():
-            for known in self.supervisor._book:
-                for rebalance in list(known.rebalances.values()):
-                    metadata = rebalance.desired.metadata
-                    body = self.kube.resources.get((REBALANCES, metadata.namespace, metadata.name))
-                    if body is not None:
-                        self.supervisor.rebalance_seen(body, deleted=False)
-            return holds()
-
-        for _ in range(2000):
-            if looked():
-                return
-            self.clock.at += timedelta(seconds=1)
-            await asyncio.sleep(0.005)
-        raise AssertionError({key[1:]: self.ready(*key[1:]) for key in self.kube.resources if key[0] == REBALANCES})
-
-    async def draining(self):
-        """The cluster's first user has copies in flight to a slow broker, under a throttle."""
-        self.real.slow = {BrokerId(4)}
-        self.create("a", brokers={"decommission": [1]}, throttle={"leaderRate": "1Mi", "followerRate": "1Mi"})
-        self.see("a")
-        await self.until(lambda: len(self.real.flying) == 4)
-
-    async def restart(self, *first):
-        """The operator is killed; after the restart, the resources of these namespaces are seen first."""
-        await self.supervisor.stop()
-        self.begin()
-        self.see(*first)
 
 
 @pytest.fixture
 async def world(monkeypatch):
-    for name in ("_FIRST_RETRY_SECONDS", "_LAST_RETRY_SECONDS"):
+    for name in ("_FIRST_RETRY_SECONDS", "_LAST_RETRY_SECONDS", "_LOOK_SECONDS"):
         monkeypatch.setattr(supervising, name, 0.02)
-    world = World()
+    world = SharedClusters()
     yield world
     for supervisor in world.supervisors:
         await supervisor.stop()
@@ -182,3 +68,218 @@ class TestSameNamespace:
         )
         world.real.arrive()
         await world.until(lambda: world.state("a") == "Succeeded")
+
+    async def test_a_server_without_the_topics(self, world):
+        """It is another cluster with the same id: the open run is never shown to it."""
+        await world.draining()
+        world.servers["other"] = Cluster([1, 2, 3, 4])
+        world.create("a", "other", "s", execution={"suspend": True})
+        await world.supervisor.stop()
+        world.begin()
+        world.supervisor.rebalance_seen(world.kube.resources[REBALANCES, "a", "s"], deleted=False)
+        await world.until(lambda: world.state("a", "s") == "ClusterIdCollision")
+        world.see()
+        world.real.arrive()
+        await world.until(lambda: world.state("a") == "Succeeded")
+
+    async def test_a_listener_that_has_moved(self, world):
+        """The run goes on with another connection of the same namespace, after a restart too."""
+        await world.draining()
+        world.servers["new"] = listener_of(world.real, 9094)
+        world.servers["kafka"] = Away()
+        world.create("a", "new", "s", execution={"suspend": True})
+        await world.restart()
+        await world.until(lambda: world.state("a") == "Rebalancing")
+        world.real.arrive()
+        await world.until(lambda: world.state("a") == "Succeeded")
+
+
+class TestBinding:
+    async def test_ends_with_the_last_resource(self, world):
+        """Then another namespace may have the cluster."""
+        world.create("a")
+        world.create("b")
+        world.see("a")
+        await world.until(lambda: world.state("a") == "Succeeded" and world.owner["namespace"] == "a")
+        world.see("b")
+        await world.until(lambda: world.state("b") == "ClusterOwnedElsewhere")
+        world.gone(REBALANCES, "a", "r")
+        await world.until(lambda: world.state("b") == "NothingToDo" and world.owner["namespace"] == "b")
+
+    async def test_that_has_ended_while_nobody_looked(self, world):
+        """All resources are known before it is decided that nothing names the cluster."""
+        world.create("a")
+        world.see("a")
+        await world.until(lambda: world.state("a") == "Succeeded")
+        await world.supervisor.stop()
+        del world.kube.resources[REBALANCES, "a", "r"]
+        world.create("b")
+        world.begin()
+        await world.supervisor.know(())
+        await world.until(lambda: world.state("b") == "NothingToDo")
+
+    async def test_an_upgrade_in_mid_run(self, world):
+        """A run that was opened before there were bindings keeps its cluster, whoever comes first."""
+        await world.draining()
+        world.create("b", execution={"suspend": True})
+        await world.supervisor.stop()
+        for name in [name for name in world.kube.config_maps if name.startswith("binding-")]:
+            del world.kube.config_maps[name]
+        world.begin()
+        world.see("b")
+        await world.until(lambda: world.state("b") == "ClusterOwnedElsewhere")
+        assert world.owner["namespace"] == "a"
+        world.see()
+        world.real.arrive()
+        await world.until(lambda: world.state("a") == "Succeeded")
+
+    async def test_that_cannot_be_read(self, world):
+        """Nothing is guessed: the message names the ConfigMap."""
+        world.create("a")
+        world.see()
+        await world.until(lambda: world.state("a") == "Succeeded")
+        await world.supervisor.stop()
+        name = next(name for name in world.kube.config_maps if name.startswith("binding-"))
+        world.kube.config_maps[name]["data"] = {"binding.json": "{}"}
+        world.create("a", "kafka", "s")
+        world.begin()
+        world.see()
+        await world.until(lambda: world.state("a", "s") == "StoredStateCorrupt")
+        assert name in world.ready("a", "s")[1]
+
+
+REF = {"connectionRef": {"name": "prod", "namespace": "k"}}
+
+
+class TestKafkaConnection:
+    async def test_leads_to_its_cluster(self, world):
+        """Its own namespace may always use it; another one if it is permitted."""
+        world.connection(names=["a"])
+        for namespace in ("a", "b", "k"):
+            world.create(namespace, kafka=REF)
+        world.see()
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        await world.until(lambda: {world.state("a"), world.state("k")} <= {"Succeeded", "NothingToDo"})
+        await world.until(lambda: world.state("b") == "ConnectionNotPermitted")
+        status = world.kube.resources[CONNECTIONS, "k", "prod"]["status"]
+        assert (status["clusterId"], status["brokers"]) == ("c", {"live": 4})
+        assert world.owner == {"namespace": "k", "connection": "prod"}
+
+    async def test_that_comes_later(self, world):
+        """The resource waits for it."""
+        world.create("a", kafka=REF)
+        world.see()
+        await world.until(lambda: world.state("a") == "ConnectionNotFound")
+        world.connection()
+        await world.until(lambda: world.state("a") == "Succeeded")
+
+    async def test_permits_by_labels(self, world):
+        """As they are now."""
+        world.connection(selector={"matchLabels": {"kafka": "prod"}})
+        world.create("a", kafka=REF)
+        world.see()
+        await world.until(lambda: world.state("a") == "ConnectionNotPermitted")
+        world.kube.labels["a"] = {"kafka": "prod", "more": "x"}
+        await world.until(lambda: world.state("a") == "Succeeded")
+
+    async def test_outranks_inline_connections(self, world):
+        """What they have begun comes to rest, and goes on when the resource names the KafkaConnection."""
+        await world.draining(1, execution={"parallelPartitionCount": 1})
+        world.connection()
+        await world.until(lambda: world.owner["connection"] == "prod")
+        await world.until(lambda: world.state("a") == "ClusterOwnedElsewhere")
+        assert "name: prod, namespace: k" in world.ready("a")[1]
+        world.real.arrive()
+        await world.until(lambda: not any(world.real.values.values()))
+        assert sum(1 in replicas for replicas in world.real.lists("orders")) == 3
+        world.edit(REBALANCES, "a", "r", kafka=REF)
+        await world.until(lambda: world.state("a") == "Succeeded")
+
+    async def test_of_two_the_older_one_has_the_cluster(self, world):
+        """Also if the younger one came first. The other one says so."""
+        old = world.connection("k", see=False)
+        world.connection("l")
+        await world.until(lambda: world.state("l", "prod", CONNECTIONS) == "Connected")
+        world.supervisor.connection_seen(old, deleted=False)
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        await world.until(lambda: world.state("l", "prod", CONNECTIONS) == "Conflicted")
+        world.gone(CONNECTIONS, "k", "prod")
+        await world.until(lambda: world.state("l", "prod", CONNECTIONS) == "Connected")
+
+    async def test_permission_that_is_lost_in_mid_run(self, world):
+        """What is in flight completes its step, nothing new starts; with the permission back, it goes on."""
+        world.connection(names=["a"])
+        await world.draining(1, kafka=REF, execution={"parallelPartitionCount": 1})
+        world.edit(CONNECTIONS, "k", "prod", allowedNamespaces={"from": "Same"})
+        await world.until(lambda: world.state("a") == "ConnectionNotPermitted")
+        world.real.arrive()
+        await world.until(lambda: not any(world.real.values.values()))
+        assert sum(1 in replicas for replicas in world.real.lists("orders")) == 3
+        await world.restart()
+        await world.until(lambda: world.state("a") == "ConnectionNotPermitted")
+        world.edit(CONNECTIONS, "k", "prod", allowedNamespaces={"from": "All"})
+        await world.until(lambda: world.state("a") == "Succeeded")
+
+    async def test_a_deletion_without_permission(self, world):
+        """It cancels what is in flight, and moves nothing back."""
+        world.connection(names=["a"])
+        await world.draining(1, kafka=REF, execution={"parallelPartitionCount": 1})
+        world.edit(CONNECTIONS, "k", "prod", allowedNamespaces={"from": "Same"})
+        await world.until(lambda: world.state("a") == "ConnectionNotPermitted")
+        world.real.arrive()
+        await world.until(lambda: not any(world.real.values.values()))
+        moved = world.real.lists("orders")
+        body = world.kube.delete(REBALANCES, "a", "r", world.clock.at.isoformat())
+        world.supervisor.rebalance_seen(body, deleted=False)
+        await world.until(lambda: (REBALANCES, "a", "r") not in world.kube.resources)
+        assert (world.real.lists("orders"), world.runs["a"]) == (moved, "Reverted")
+
+    async def test_is_deleted_in_mid_run(self, world):
+        """The client in memory is enough to come to rest; the run goes on when the KafkaConnection is back."""
+        world.connection()
+        await world.draining(1, kafka=REF, execution={"parallelPartitionCount": 1})
+        world.gone(CONNECTIONS, "k", "prod")
+        await world.until(lambda: world.state("a") == "ConnectionNotFound")
+        world.real.arrive()
+        await world.until(lambda: not any(world.real.values.values()))
+        await world.restart()
+        await world.until(lambda: world.state("a") == "ConnectionNotFound")
+        assert world.owner == {"namespace": "k", "connection": "prod"}
+        world.connection()
+        await world.until(lambda: world.state("a") == "Succeeded")
+
+    async def test_its_cluster_does_not_change_under_an_open_run(self, world):
+        """The run ends with the former connection; then the new cluster is used."""
+        world.connection()
+        await world.draining(1, kafka=REF, execution={"parallelPartitionCount": 1})
+        world.servers["other"] = other = Cluster([7, 8], t=[[7, 8]])
+        other.cluster_id = "d"
+        world.create("b", kafka=REF)
+        world.see("b")
+        world.edit(CONNECTIONS, "k", "prod", bootstrapServers="other:9092")
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "ClusterChanged")
+        await world.until(lambda: world.state("b") == "ClusterChanged")
+        assert other.altered == []
+        world.real.arrive()
+        await world.until(lambda: world.state("a") == "Succeeded")
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        assert world.kube.resources[CONNECTIONS, "k", "prod"]["status"]["clusterId"] == "d"
+
+    async def test_its_listener_may_be_moved(self, world):
+        """The run goes on."""
+        world.connection()
+        await world.draining(kafka=REF)
+        world.servers["new"] = listener_of(world.real, 9094)
+        world.edit(CONNECTIONS, "k", "prod", bootstrapServers="new:9094")
+        world.servers["kafka"] = Away()
+        await world.restart()
+        world.real.arrive()
+        await world.until(lambda: world.state("a") == "Succeeded")
+
+    async def test_inline_connections_may_be_refused(self, world):
+        """With --require-connections."""
+        world.begin(inline=False)
+        world.create("a")
+        world.see()
+        await world.until(lambda: world.state("a") == "InlineConnectionRefused")
+        assert world.owner is None

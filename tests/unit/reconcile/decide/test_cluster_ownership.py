@@ -1,0 +1,47 @@
+"""Who may have a cluster: the owner on record, unless a KafkaConnection outranks it or its binding has ended."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from kafka_rebalance.model.ownership import Binding, Owner
+from kafka_rebalance.reconcile.decide.cluster_ownership import Standing, may_have
+
+OLD, NEW = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
+
+
+def inline(namespace, *, named=True):
+    return Standing(Owner(namespace), named)
+
+
+def connection(name, created=OLD, *, named=True):
+    return Standing(Owner("k", name), named, created if named else None)
+
+
+@pytest.mark.parametrize(
+    ("claimant", "holder", "work", "refused"),
+    [
+        (inline("a"), inline("a"), True, None),
+        (inline("a"), inline("b"), True, "ClusterOwnedElsewhere"),
+        (inline("a"), inline("b"), False, "ClusterOwnedElsewhere"),
+        (inline("a"), inline("b", named=False), True, "ClusterOwnedElsewhere"),
+        (inline("a"), inline("b", named=False), False, None),
+        (inline("a"), connection("p"), False, "ClusterOwnedElsewhere"),
+        (inline("a"), connection("p", named=False), True, "ClusterOwnedElsewhere"),
+        (inline("a"), connection("p", named=False), False, None),
+        (connection("p"), inline("b"), True, None),
+        (connection("p", OLD), connection("q", NEW), True, None),
+        (connection("p", NEW), connection("q", OLD), False, "Conflicted"),
+        (connection("p", NEW), connection("q", named=False), True, None),
+        (connection("q", OLD), connection("p", OLD), False, "Conflicted"),
+    ],
+)
+def test_may_have(claimant, holder, work, refused):
+    """``named``: the owner's resources are there, or its KafkaConnection; ``work``: something is not ended."""
+    found = may_have(claimant, Binding("c", holder.owner), holder, work=work)
+    assert (found and found.reason) == refused
+
+
+def test_a_cluster_without_a_binding():
+    """The first one gets it."""
+    assert may_have(inline("a"), None, inline("b"), work=False) is None
