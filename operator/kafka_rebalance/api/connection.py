@@ -10,10 +10,14 @@ from typing import Annotated, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from kafka_rebalance.api.fields import ApiModel, ObjectName, SecretKey, rule, rules
+from kafka_rebalance.api.fields import ApiModel, Form, ObjectName, SecretKey, rule, rules
 
 _ADDRESS = r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}"
-BootstrapServers = Annotated[str, Field(min_length=3, max_length=4096, pattern=f"^{_ADDRESS}(,{_ADDRESS})*$")]
+ADDRESSES = Form(
+    f"{_ADDRESS}(,{_ADDRESS})*",
+    "must be host:port, or several separated by commas without spaces, like kafka-1:9092,kafka-2:9092",
+)
+BootstrapServers = Annotated[str, Field(min_length=1, max_length=4096), ADDRESSES]
 
 
 class SaslMechanism(StrEnum):
