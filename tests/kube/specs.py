@@ -122,7 +122,7 @@ BAD_REBALANCES: list[BadInput] = [
     _said_by_both({"kafka": {"bootstrapServers": "a:9092, b:9092"}}, "spec.kafka.bootstrapServers", _ADDRESSES),
     BadInput(
         {"kafka": {**_KAFKA, "sasl": {"mechanism": "SCRAM", "secretRef": {"name": "a"}}}},
-        "spec.kafka.sasl.mechanism: must be 'PLAIN', 'SCRAM-SHA-256' or 'SCRAM-SHA-512', found 'SCRAM'",
+        "spec.kafka.sasl.mechanism: must be 'PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512' or 'OAUTHBEARER', found 'SCRAM'",
         'supported values: "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"',
     ),
     _said_by_both(

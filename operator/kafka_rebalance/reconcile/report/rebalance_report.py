@@ -5,9 +5,10 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 
 from kafka_rebalance.api import resource_status as shown
-from kafka_rebalance.api.conditions import ConditionType, ReadySummary, remove_condition, set_condition, summarise
+from kafka_rebalance.api.conditions import ConditionType, ReadySummary, remove_condition, set_condition, summarise, warn
 from kafka_rebalance.api.execution_spec import ApprovalPolicy
 from kafka_rebalance.api.fields import format_time
+from kafka_rebalance.api.spec_warnings import rebalance_warnings
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.partition_status import Direction, MovePhase
 from kafka_rebalance.execution.progress import ReplicaBytes
@@ -79,6 +80,10 @@ def _conditions(
         nonlocal conditions
         conditions = set_condition(conditions, kind, status, why, text, generation=generation, now=now)
 
+    if opened is not None or desired.status.plan is None:
+        unmatched = opened.plan.unmatched if opened is not None else ()
+        warnings = rebalance_warnings(desired.spec) + [(Reason.PATTERN_MATCHES_NOTHING, text) for text in unmatched]
+        conditions = warn(conditions, warnings, generation=generation, now=now)
     put(ConditionType.REBALANCING, opened is not None and not assessment.statuses.finished, reason, message)
     succeeded = summary is ReadySummary.DONE and reason != Reason.UNDONE
     put(ConditionType.SUCCEEDED, succeeded, reason, message)
