@@ -35,6 +35,8 @@ class ConditionType(StrEnum):
     """Reports that the brokers to decommission were read back without a replica."""
     REACHABLE = "Reachable"
     """Reports that the brokers of a KafkaConnection answer with its credentials."""
+    VERSION_RECORDED = "VersionRecorded"
+    """Reports that the behaviour of the cluster's Kafka version is on record; holds nothing back."""
     SPEC_WARNING = "SpecWarning"
     """Reports that settings have no effect or are probably mistakes; absent if there are none."""
 

@@ -41,7 +41,7 @@ def build_status(
             "cluster_id": cluster.cluster_id or before.cluster_id,
             "current_batch": tuple(rows[: shown.MAX_BATCH_ROWS]),
             "current_batch_size": len(rows),
-            "conditions": _conditions(rebalance, before.conditions, rebalance.memory.error or problem, now),
+            "conditions": _conditions(rebalance, before.conditions, rebalance.memory.error or problem, cluster, now),
         }
     )
     if opened is None:
@@ -69,7 +69,11 @@ def build_status(
 
 
 def _conditions(
-    rebalance: RebalanceView, before: Iterable[shown.Condition], problem: RebalanceError | None, now: datetime
+    rebalance: RebalanceView,
+    before: Iterable[shown.Condition],
+    problem: RebalanceError | None,
+    cluster: ClusterState,
+    now: datetime,
 ) -> tuple[shown.Condition, ...]:
     desired, opened, assessment = rebalance.desired, rebalance.record.loaded_run, rebalance.assessment
     summary, reason, message = ready_of(rebalance, problem)
@@ -84,6 +88,8 @@ def _conditions(
         unmatched = opened.plan.unmatched if opened is not None else ()
         warnings = rebalance_warnings(desired.spec) + [(Reason.PATTERN_MATCHES_NOTHING, text) for text in unmatched]
         conditions = warn(conditions, warnings, generation=generation, now=now)
+    if cluster.version is not None:
+        put(ConditionType.VERSION_RECORDED, *cluster.version.finding())
     put(ConditionType.REBALANCING, opened is not None and not assessment.statuses.finished, reason, message)
     succeeded = summary is ReadySummary.DONE and reason != Reason.UNDONE
     put(ConditionType.SUCCEEDED, succeeded, reason, message)
