@@ -62,8 +62,14 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         _sasl("OAUTHBEARER", tokenEndpoint="http://a/token"),
         "spec.kafka.sasl: Invalid value: tokenEndpoint is not https",
     ),
-    (_sasl("OAUTHBEARER", tokenEndpoint="ftp://a/token"), "spec.kafka.sasl.tokenEndpoint: "),
-    (_sasl("OAUTHBEARER", tokenEndpoint="https://user:word@a/token"), "spec.kafka.sasl.tokenEndpoint: "),
+    (
+        _sasl("OAUTHBEARER", tokenEndpoint="ftp://a/token"),
+        "spec.kafka.sasl.tokenEndpoint: Invalid value: must be a URL like",
+    ),
+    (
+        _sasl("OAUTHBEARER", tokenEndpoint="https://user:word@a/token"),
+        "spec.kafka.sasl.tokenEndpoint: Invalid value: must be a URL like",
+    ),
     (_sasl("OAUTHBEARER", tokenEndpoint=_TOKENS, username="u"), "spec.kafka.sasl: Invalid value: username, secretRef."),
     (
         _sasl("OAUTHBEARER", tokenEndpoint=_TOKENS, secretRef=_SECRET | {"usernameKey": "u"}),
