@@ -5,10 +5,10 @@ Release lines compare as strings: ``family >= CORDONED_LOG_DIRS``. docs/kafka-be
 
 CORDONED_LOG_DIRS = "4.3"
 """`cordoned.log.dirs` exists (KIP-1066). Before, any value is accepted, hidden, and has no effect."""
-COMPLETES_BESIDE_DEAD = "4.0"
+COMPLETES_BESIDE_DEAD = "4.3"
 """A reassignment completes when the added replicas are in sync, unless it removes more than it adds. Before, it waits
 until the whole target is in sync."""
-STUCK_OVERLAP = "4.0"
+STUCK_OVERLAP = "4.3"
 """A redirect after which a broker is both added and removed is never completed. Before, it is."""
 ELIGIBLE_LEADERS = "4.1"
 """The last replica outside the ISR is kept as an eligible leader, and removing it is refused (KIP-966)."""

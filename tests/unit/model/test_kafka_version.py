@@ -1,9 +1,8 @@
 """What is known of a Kafka version, by its levels of metadata.version."""
 
 import pytest
-from e2e.bench.kafka_jars import VERSIONS
 
-from kafka_rebalance.model.kafka_version import RECORDED, KafkaVersion
+from kafka_rebalance.model.kafka_version import KafkaVersion
 
 
 @pytest.mark.parametrize(
@@ -34,7 +33,3 @@ def test_finding(supported: int | None, finalized: int | None, recorded: bool | 
     found = KafkaVersion(supported, finalized).finding()
     assert (found.recorded, found.reason) == (recorded, reason)
     assert found.message.startswith(says)
-
-
-def test_recorded_are_the_versions_that_the_contract_suite_runs_on() -> None:
-    assert set(RECORDED) == set(VERSIONS)
