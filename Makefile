@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # tests/workers.py assigns the tests to the workers.
 WORKERS := --numprocesses 4 --no-loadscope-reorder
 
-.PHONY: install demo test e2e soak-property broken-rules optima e2e-node images fleet servers crds docs-diagrams chart lint bench bench-plan bench-hashes bench-files bench-throttle clean help
+.PHONY: install demo test e2e contract-all soak-property broken-rules optima e2e-node images fleet servers crds docs-diagrams chart lint bench bench-plan bench-hashes bench-files bench-throttle clean help
 
 install: $(STAMP)  ## create .venv with the operator, the pipeline and the development tools
 
@@ -37,6 +37,10 @@ test: servers  ## run lint and the tests, including end-to-end tests on real clu
 e2e: servers  ## run all end-to-end tests, including the long ones
 	@failed=0; $(PYTHON) -m pytest e2e -m "not node and not alone" $(WORKERS) || failed=$$?; \
 	$(PYTHON) -m pytest e2e -m alone || failed=$$?; exit $$failed
+
+contract-all: servers  ## by hand: record each supported Kafka version, one after the other; half an hour
+	@for version in 3.9 4.0 4.1 4.2 4.3; do echo "Kafka $$version"; \
+	KAFKA_VERSION=$$version $(PYTHON) -m pytest tests/contract --numprocesses 0 || failed=1; done; test -z "$${failed:-}"
 
 soak-property: install  ## run the property tests with ten times as many random examples, and recompute the recorded optima
 	@$(PYTHON) -m pytest tests/property --hypothesis-profile soak --numprocesses 2

@@ -124,7 +124,7 @@ class TestFiles:
         chosen = both.file("topics.json", json.dumps({"version": 1, "topics": [{"topic": both.topic}]}))
         generated = both.tool("--generate", "--topics-to-move-json-file", chosen, "--broker-list", "1,2,3,4,5")
         proposed = both.file("proposed.json", generated.split("Proposed partition reassignment configuration\n")[1])
-        assert both.ours("verify", "--reassignment-json-file", proposed).returncode == 1
+        assert both.ours("verify", "--reassignment-json-file", proposed).returncode == 4
 
         asked = both.ours("execute", "--reassignment-json-file", proposed)
         assert asked.returncode == 0, asked.stderr

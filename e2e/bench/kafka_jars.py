@@ -1,6 +1,7 @@
 """The jars of a pinned Kafka version, and how to run one of its classes.
 
-`KAFKA_VERSION` selects the release line: 4.3 (default) or 3.9, with or without the patch number of its pom.
+`KAFKA_VERSION` selects the release line: 4.3 (default), 4.2, 4.1, 4.0 or 3.9, with or without the patch number of its
+pom.
 """
 
 import hashlib
@@ -17,7 +18,8 @@ from e2e.bench.process import Child
 from e2e.bench.waiting import wait_until
 
 _POMS = Path(__file__).parents[1] / "kafka"
-_VERSIONS = {"4.3": "4.3.1", "3.9": "3.9.1"}
+VERSIONS = {"4.3": "4.3.1", "4.2": "4.2.1", "4.1": "4.1.1", "4.0": "4.0.1", "3.9": "3.9.1"}
+"""The pinned releases by their release lines."""
 # Tests run many short-lived brokers: small heaps, C1 only, one collector thread, no counters for jstat, which cost 20
 # wake-ups per second. With 256 MB and several hundred partitions, filling topics is mostly garbage collection.
 _JVM = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Djava.awt.headless=true")
@@ -50,9 +52,9 @@ def kafka_jars(version: str | None = None) -> KafkaJars:
     """The jars of `version` (default: `KAFKA_VERSION`, else 4.3); downloads them if they are not cached."""
     asked = version or os.environ.get("KAFKA_VERSION") or "4.3"
     line = ".".join(asked.split(".")[:2])
-    exact = _VERSIONS.get(line)
+    exact = VERSIONS.get(line)
     if exact is None or asked not in (line, exact):
-        raise ValueError(f"Kafka {asked} is not pinned here; known: {', '.join(_VERSIONS.values())}")
+        raise ValueError(f"Kafka {asked} is not pinned here; known: {', '.join(VERSIONS.values())}")
     pom = _POMS / f"pom-{line}.xml"
     entry = f"kafka/{exact}-{hashlib.sha256(pom.read_bytes()).hexdigest()[:12]}"
     plain = KafkaJars(exact, cached(entry, lambda place: _fetch(pom, exact, place)))

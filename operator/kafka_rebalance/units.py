@@ -1,10 +1,11 @@
 """Bytes, rates and durations: parsing and formatting.
 
-Quantities are Kubernetes' (``50Mi``, ``2Ti``, ``1048576``), whole and positive; bytes are bytes, rates are bytes
-per second, durations are seconds.
+Quantities are Kubernetes' (``50Mi``, ``1.5Ti``, ``1048576``) and positive; bytes are bytes, rates are bytes per second,
+durations are seconds.
 """
 
 import re
+from fractions import Fraction
 
 _SUFFIX = {
     "": 1,
@@ -17,12 +18,13 @@ _SUFFIX = {
     "Gi": 2**30,
     "Ti": 2**40,
 }
-_QUANTITY = re.compile(r"([0-9]{1,15})(k|M|G|T|Ki|Mi|Gi|Ti)?")
-_DURATION = re.compile(r"(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+)s)?")
+_QUANTITY = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,3}(?=[A-Za-z]))?)(k|M|G|T|Ki|Mi|Gi|Ti)?")
+_DURATION = re.compile(r"(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+)s)?")
+_OTHER_UNITS = re.compile(r"([0-9.]+) ?([kKmMgGtT])(i?)[bB]?(?:/s|ps)?")
 
 
 def parse_quantity(value: int | str) -> int:
-    """``50Mi`` -> 52428800. Raises ValueError for anything but a whole number with one of the known suffixes."""
+    """``50Mi`` -> 52428800; fractions of a byte are dropped. ValueError says what to write instead."""
     if isinstance(value, bool):
         raise ValueError(f"{value!r} is not a quantity")
     if isinstance(value, int):
@@ -31,17 +33,27 @@ def parse_quantity(value: int | str) -> int:
         return value
     match = _QUANTITY.fullmatch(value.strip())
     if match is None:
-        raise ValueError(f"{value!r} is not a quantity like 50Mi or 1048576")
-    return int(match[1]) * _SUFFIX[match[2] or ""]
+        raise ValueError(f"{value!r} is not a quantity like 50Mi or 1048576{_meant(value)}")
+    return int(Fraction(match[1]) * _SUFFIX[match[2] or ""])
+
+
+def _meant(value: str) -> str:
+    """What other tools write as 50MB or 50mib, in the suffixes of Kubernetes."""
+    other = _OTHER_UNITS.fullmatch(value.strip())
+    if other is None:
+        return ""
+    number, letter = other[1], other[2].upper()
+    decimal = f"{number}{letter.replace('K', 'k')} (decimal) or " if not other[3] else ""
+    return f": write {decimal}{number}{letter}i{' (binary)' if decimal else ''}"
 
 
 def parse_duration(value: str) -> int:
-    """``1h30m`` -> 5400 seconds. Raises ValueError for anything but hours, minutes and seconds, in that order."""
+    """``1h30m`` -> 5400 seconds. ValueError for anything but days, hours, minutes and seconds, in that order."""
     match = _DURATION.fullmatch(value.strip())
     if match is None or not any(match.groups()):
-        raise ValueError(f"{value!r} is not a duration like 15m or 1h30m")
-    hours, minutes, seconds = (int(group or 0) for group in match.groups())
-    return hours * 3600 + minutes * 60 + seconds
+        raise ValueError(f"{value!r} is not a duration like 15m, 1h30m or 2d")
+    days, hours, minutes, seconds = (int(group or 0) for group in match.groups())
+    return days * 86400 + hours * 3600 + minutes * 60 + seconds
 
 
 def format_bytes(count: float) -> str:

@@ -10,8 +10,8 @@ _HEAD = """\
 # Reference
 
 Generated from `operator/kafka_rebalance/api` by `make crds`; do not edit. `kubectl explain krb.spec` prints the same.
-Sizes are in bytes and rates in bytes per second, as whole Kubernetes quantities (`50Mi`). Durations look like `15m`
-or `1h30m`.
+Sizes are in bytes and rates in bytes per second, as Kubernetes quantities (`50Mi`, `1.5Gi`). Durations look like `15m`,
+`1h30m` or `2d`.
 """
 
 

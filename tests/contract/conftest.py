@@ -38,7 +38,7 @@ def cluster() -> Iterator[KafkaCluster]:
 
 @pytest.fixture(scope="package")
 def family(cluster: KafkaCluster) -> str:
-    """The release line under test: 4.3 or 3.9."""
+    """The release line under test, such as 4.3."""
     return ".".join(cluster.jars.version.split(".")[:2])
 
 

@@ -1,4 +1,4 @@
-"""Cordoned log dirs (KIP-1066): Kafka places nothing new on such a broker; supported by 4.3, unknown to 3.9."""
+"""Cordoned log dirs (KIP-1066): Kafka places nothing new on such a broker; supported from 4.3 on, unknown before."""
 
 from collections.abc import AsyncIterator
 
@@ -9,6 +9,7 @@ from e2e.bench.kafka import KafkaCluster
 from kafka.admin import KafkaAdminClient
 from kafka.protocol.admin import DescribeLogDirsRequest
 from tests.contract.arranging import new_topic
+from tests.contract.differences import CORDONED_LOG_DIRS
 from tests.contract.observing import partition, until
 
 from kafka_rebalance.kafka.ports import AlterCode, ConfigChange, ConfigOp, ConfigSource, ConfigValue, KafkaAdmin
@@ -18,10 +19,16 @@ pytestmark = pytest.mark.brokers
 
 CORDONED = "cordoned.log.dirs"
 FIVE = BrokerId(5)
-UNSET = {"4.3": ConfigValue("", ConfigSource.DEFAULT), "3.9": ConfigValue(None, ConfigSource.DEFAULT)}
-"""The difference: a broker that supports the config describes it even if it is unset."""
-SET = {"4.3": ConfigValue("*", ConfigSource.DYNAMIC_BROKER), "3.9": ConfigValue(None, ConfigSource.DYNAMIC_BROKER)}
-"""3.9 accepts any config name, and hides the value of an unknown one like a password."""
+
+
+def unset(family: str) -> ConfigValue:
+    """The difference: a broker that supports the config describes it even if it is unset."""
+    return ConfigValue("" if family >= CORDONED_LOG_DIRS else None, ConfigSource.DEFAULT)
+
+
+def shown(value: str, family: str) -> ConfigValue:
+    """A broker accepts any config name, and hides the value of an unknown one like a password."""
+    return ConfigValue(value if family >= CORDONED_LOG_DIRS else None, ConfigSource.DYNAMIC_BROKER)
 
 
 async def change(admin: KafkaAdmin, op: ConfigOp, value: str = "") -> str | None:
@@ -38,34 +45,34 @@ async def shows(admin: KafkaAdmin, expected: ConfigValue) -> None:
 @pytest.fixture
 async def cordoned(admin: KafkaAdmin, family: str) -> AsyncIterator[None]:
     assert await change(admin, ConfigOp.SET, "*") is None
-    await shows(admin, SET[family])
+    await shows(admin, shown("*", family))
     yield
     assert await change(admin, ConfigOp.DELETE) is None
-    await shows(admin, UNSET[family])
+    await shows(admin, unset(family))
 
 
 class TestConfig:
     """A dynamic config per broker; only describing the unset config proves support, not a successful write."""
 
     async def test_unset_it_tells_who_offers_it(self, admin: KafkaAdmin, family: str) -> None:
-        await shows(admin, UNSET[family])
+        await shows(admin, unset(family))
 
     async def test_a_dir_by_its_path(self, admin: KafkaAdmin, family: str) -> None:
         path = (await admin.log_dirs([FIVE]))[FIVE][0].path
         assert await change(admin, ConfigOp.SET, path) is None
-        await shows(admin, ConfigValue(path, ConfigSource.DYNAMIC_BROKER) if family == "4.3" else SET[family])
+        await shows(admin, shown(path, family))
         assert await change(admin, ConfigOp.DELETE) is None
-        await shows(admin, UNSET[family])
+        await shows(admin, unset(family))
 
     async def test_a_dir_that_is_not_there(self, admin: KafkaAdmin, family: str) -> None:
         said = await change(admin, ConfigOp.SET, "/not/a/log/dir")
-        if family == "4.3":
+        if family >= CORDONED_LOG_DIRS:
             assert said is not None
             assert "must be present in log.dirs" in said
         else:
             assert said is None
         await change(admin, ConfigOp.DELETE)
-        await shows(admin, UNSET[family])
+        await shows(admin, unset(family))
 
 
 @pytest.mark.usefixtures("cordoned")
@@ -91,12 +98,16 @@ class TestCordoned:
             states = await admin.describe_partitions([last.topic])
             return {broker for state in states.values() for broker in state.replicas}
 
-        await until("brokers used", used, lambda seen: seen == ({1, 2, 3, 4} if family == "4.3" else {1, 2, 3, 4, 5}))
+        await until(
+            "brokers used",
+            used,
+            lambda seen: seen == ({1, 2, 3, 4} if family >= CORDONED_LOG_DIRS else {1, 2, 3, 4, 5}),
+        )
 
     async def test_fewer_brokers_than_replicas(self, librdkafka: AdminClient, family: str) -> None:
         name = "needs-all"
         created = librdkafka.create_topics([NewTopic(name, num_partitions=1, replication_factor=5)])[name]
-        if family == "4.3":
+        if family >= CORDONED_LOG_DIRS:
             with pytest.raises(KafkaException, match="cordoned"):
                 created.result(timeout=30)
         else:
@@ -105,4 +116,4 @@ class TestCordoned:
     async def test_described_with_the_log_dirs(self, kafka_python: KafkaAdminClient, family: str) -> None:
         request = DescribeLogDirsRequest(topics=None)
         (answer,) = kafka_python._manager.run(lambda: kafka_python._manager.send(request, 5)).results
-        assert answer.is_cordoned is (family == "4.3")
+        assert answer.is_cordoned is (family >= CORDONED_LOG_DIRS)

@@ -21,6 +21,7 @@ from tests.contract.arranging import (
     throttle,
     write,
 )
+from tests.contract.differences import COMPLETES_BESIDE_DEAD, ELIGIBLE_LEADERS
 from tests.contract.observing import partition
 
 from kafka_rebalance.kafka.admin import connect
@@ -33,30 +34,34 @@ DEAD = {3, 5}
 EVERYONE = [BrokerId(broker) for broker in (1, 2, 3, 4, 5)]
 
 
+ALL = "~"
+"""Greater than any release line."""
+
+
 class Order(NamedTuple):
     """Original and target, and the release lines that do not complete it while the brokers are dead."""
 
     replicas: Replicas
     target: Replicas
-    waits: str = ""
+    waits_before: str = ""
 
 
 SENT_BEFORE = {
-    "swap beside two dead": Order(replicas_of(1, 3, 5), replicas_of(4, 3, 5), "3.9"),
+    "swap beside two dead": Order(replicas_of(1, 3, 5), replicas_of(4, 3, 5), COMPLETES_BESIDE_DEAD),
 }
 SENT_AFTER = {
     "replace a dead one": Order(replicas_of(1, 2, 5), replicas_of(1, 2, 4)),
     "replace both dead at once": Order(replicas_of(1, 3, 5), replicas_of(1, 2, 4)),
-    "replace one of two dead": Order(replicas_of(1, 3, 5), replicas_of(1, 4, 5), "3.9"),
-    "remove one of two dead": Order(replicas_of(1, 3, 5), replicas_of(1, 5), "3.9, 4.3"),
+    "replace one of two dead": Order(replicas_of(1, 3, 5), replicas_of(1, 4, 5), COMPLETES_BESIDE_DEAD),
+    "remove one of two dead": Order(replicas_of(1, 3, 5), replicas_of(1, 5), ALL),
     "remove a dead one": Order(replicas_of(1, 2, 5), replicas_of(1, 2)),
     "reorder beside a dead one": Order(replicas_of(1, 2, 5), replicas_of(2, 1, 5)),
-    "swap beside a dead one": Order(replicas_of(1, 2, 5), replicas_of(1, 4, 5), "3.9"),
-    "add beside a dead one": Order(replicas_of(1, 2, 5), replicas_of(1, 2, 5, 4), "3.9"),
-    "remove one beside a dead one": Order(replicas_of(1, 2, 5), replicas_of(1, 5), "3.9, 4.3"),
-    "remove all that are alive": Order(replicas_of(1, 3, 5), replicas_of(3, 5), "3.9, 4.3"),
-    "add one, remove two beside a dead one": Order(replicas_of(1, 2, 5), replicas_of(4, 5), "3.9, 4.3"),
-    "move to a dead one": Order(replicas_of(1, 2, 4), replicas_of(1, 2, 5), "3.9, 4.3"),
+    "swap beside a dead one": Order(replicas_of(1, 2, 5), replicas_of(1, 4, 5), COMPLETES_BESIDE_DEAD),
+    "add beside a dead one": Order(replicas_of(1, 2, 5), replicas_of(1, 2, 5, 4), COMPLETES_BESIDE_DEAD),
+    "remove one beside a dead one": Order(replicas_of(1, 2, 5), replicas_of(1, 5), ALL),
+    "remove all that are alive": Order(replicas_of(1, 3, 5), replicas_of(3, 5), ALL),
+    "add one, remove two beside a dead one": Order(replicas_of(1, 2, 5), replicas_of(4, 5), ALL),
+    "move to a dead one": Order(replicas_of(1, 2, 4), replicas_of(1, 2, 5), ALL),
 }
 ORDERS = SENT_BEFORE | SENT_AFTER
 
@@ -124,10 +129,10 @@ async def returned(cluster: KafkaCluster, outage: Outage) -> AsyncIterator[Outag
 
 
 class TestOrders:
-    """With a dead replica, 3.9 waits until the whole target is in sync; 4.3 waits if more replicas are removed than
+    """With a dead replica, 3.9 waits until the whole target is in sync; 4.x waits if more replicas are removed than
     added.
 
-    Otherwise 4.3 completes when the added replicas are in sync, regardless of `min.insync.replicas`: "swap beside two
+    Otherwise 4.x completes when the added replicas are in sync, regardless of `min.insync.replicas`: "swap beside two
     dead" ends with one replica in sync although two are required.
     """
 
@@ -135,7 +140,7 @@ class TestOrders:
     async def test_completes_or_waits(self, admin: KafkaAdmin, outage: Outage, family: str, name: str) -> None:
         tp, order = outage.ordered[name], ORDERS[name]
         assert outage.answers[tp] == AlterCode.OK
-        if family in order.waits:
+        if family < order.waits_before:
             alive = {*order.replicas, *order.target} - DEAD
             await partition(admin, tp, "has all who are alive in sync", lambda s: s.in_flight and s.isr == alive)
             assert tp in await admin.list_reassignments()
@@ -153,9 +158,9 @@ class TestOrders:
         await partition(admin, tp, "is restored", lambda s: s.replicas == (1, 2, 4) and not s.in_flight)
 
     async def test_null_where_the_only_original_is_dead(self, admin: KafkaAdmin, outage: Outage, family: str) -> None:
-        """4.3 keeps it as eligible leader outside the ISR (KIP-966), and refuses to remove the last one."""
+        """Kept as eligible leader outside the ISR (KIP-966), where Kafka refuses to remove the last one."""
         tp = outage.only
-        if family == "4.3":
+        if family >= ELIGIBLE_LEADERS:
             refused = {tp: AlterCode.INVALID_REPLICA_ASSIGNMENT}
             assert await admin.alter_reassignments({tp: None}) == refused
             await partition(admin, tp, "goes on", lambda s: s.in_flight and s.isr == set() and s.leader is None)
@@ -216,8 +221,8 @@ class TestReturned:
         )
 
     async def test_the_only_original(self, admin: KafkaAdmin, returned: Outage, family: str) -> None:
-        """4.3 refused the null, and completes the reassignment; 3.9 accepted it."""
-        there = replicas_of(4 if family == "4.3" else 5)
+        """Where the null was refused, the reassignment completes."""
+        there = replicas_of(4 if family >= ELIGIBLE_LEADERS else 5)
         await partition(admin, returned.only, "is led again", lambda s: s.replicas == there and s.leader == there[0])
 
     async def test_a_throttled_leader_slows_followers_that_are_on_no_list(

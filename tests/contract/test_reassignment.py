@@ -9,6 +9,7 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import IncompatibleBrokerVersion
 from kafka.protocol.admin import AlterPartitionReassignmentsRequest
 from tests.contract.arranging import new_topic, throttle
+from tests.contract.differences import FIXED_REPLICATION_FACTOR
 from tests.contract.observing import partition, until
 
 from kafka_rebalance.kafka.ports import AlterCode, KafkaAdmin
@@ -156,7 +157,7 @@ class TestFixedReplicationFactor:
     async def test_what_it_refuses(
         self, admin: KafkaAdmin, heavy: TopicPartition, kafka_python: KafkaAdminClient, family: str
     ) -> None:
-        if family == "3.9":
+        if family < FIXED_REPLICATION_FACTOR:
             with pytest.raises(IncompatibleBrokerVersion):
                 self.alter(kafka_python, heavy, replicas_of(4, 2, 3))
             return

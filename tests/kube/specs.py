@@ -1,6 +1,6 @@
-"""Specs of KafkaRebalances that the API server refuses or accepts, for tests with and without a server."""
+"""Specs that the API server refuses or accepts, for tests with and without a server."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 _SECRET = {"name": "user"}
 
@@ -22,7 +22,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"execution": {"parallelPartitionCount": 0}}, "spec.execution.parallelPartitionCount: "),
     ({"execution": {"parallelLeaderMovements": 0}}, "spec.execution.parallelLeaderMovements: "),
     ({"execution": {"stallTimeout": "0s"}}, "must be a duration of at least 1s"),
-    ({"execution": {"stallTimeout": "1d"}}, "spec.execution.stallTimeout: "),
+    ({"execution": {"stallTimeout": "1w"}}, "spec.execution.stallTimeout: "),
     ({"throttle": {"leaderRate": -1}}, "spec.throttle.leaderRate: Invalid value: -1: must be a quantity"),
     ({"throttle": {"followerRate": 0}}, "spec.throttle.followerRate: "),
     ({"throttle": {"followerRate": "50MB"}}, "spec.throttle.followerRate: "),
@@ -62,8 +62,14 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         _sasl("OAUTHBEARER", tokenEndpoint="http://a/token"),
         "spec.kafka.sasl: Invalid value: tokenEndpoint is not https",
     ),
-    (_sasl("OAUTHBEARER", tokenEndpoint="ftp://a/token"), "spec.kafka.sasl.tokenEndpoint: "),
-    (_sasl("OAUTHBEARER", tokenEndpoint="https://user:word@a/token"), "spec.kafka.sasl.tokenEndpoint: "),
+    (
+        _sasl("OAUTHBEARER", tokenEndpoint="ftp://a/token"),
+        "spec.kafka.sasl.tokenEndpoint: Invalid value: must be a URL like",
+    ),
+    (
+        _sasl("OAUTHBEARER", tokenEndpoint="https://user:word@a/token"),
+        "spec.kafka.sasl.tokenEndpoint: Invalid value: must be a URL like",
+    ),
     (_sasl("OAUTHBEARER", tokenEndpoint=_TOKENS, username="u"), "spec.kafka.sasl: Invalid value: username, secretRef."),
     (
         _sasl("OAUTHBEARER", tokenEndpoint=_TOKENS, secretRef=_SECRET | {"usernameKey": "u"}),
@@ -93,6 +99,177 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"kafka": None}, "spec.kafka: Required value"),
 ]
 
+
+class BadInput(NamedTuple):
+    """A spec with one mistake. ``model``: what our own validation says of it; ``server``: what the API server says.
+
+    Of a wrong type the API server says only which one is right: its messages cannot be changed.
+    """
+
+    spec: dict[str, Any]
+    model: str
+    server: str
+
+
+def _said_by_both(spec: dict[str, Any], field: str, message: str) -> BadInput:
+    return BadInput(spec, f"{field}: {message}", message)
+
+
+_KAFKA = {"bootstrapServers": "kafka:9092"}
+_ADDRESSES = "must be host:port, or several separated by commas without spaces, like kafka-1:9092,kafka-2:9092"
+_DURATION = "must be a duration of at least 1s, like 15m, 1h30m or 2d"
+_CRON = "must be five cron fields separated by single spaces (minute hour day-of-month month day-of-week), or @hourly"
+_OBJECT_NAME = "must be the name of an object: lower case letters, digits, '-' and '.'"
+_SERVER_RATE = "must be a quantity of 1 to 1Pi bytes per second, like 50Mi or 1048576"
+_MEGABYTES = "'50MB' is not a quantity like 50Mi or 1048576: write 50M (decimal) or 50Mi (binary)"
+
+BAD_REBALANCES: list[BadInput] = [
+    _said_by_both({"kafka": {"bootstrapServers": "kafka"}}, "spec.kafka.bootstrapServers", _ADDRESSES),
+    _said_by_both({"kafka": {"bootstrapServers": "a:9092, b:9092"}}, "spec.kafka.bootstrapServers", _ADDRESSES),
+    BadInput(
+        {"kafka": {**_KAFKA, "sasl": {"mechanism": "SCRAM", "secretRef": {"name": "a"}}}},
+        "spec.kafka.sasl.mechanism: must be 'PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512' or 'OAUTHBEARER', found 'SCRAM'",
+        'supported values: "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"',
+    ),
+    _said_by_both(
+        {"kafka": {**_KAFKA, "tls": {"clientSecretRef": {"name": "My_Secret"}}}},
+        "spec.kafka.tls.clientSecretRef.name",
+        _OBJECT_NAME,
+    ),
+    _said_by_both(
+        {"kafka": {**_KAFKA, "tls": {"caSecretRef": {"name": "a", "key": "ca/crt"}}}},
+        "spec.kafka.tls.caSecretRef.key",
+        "must be a key: letters, digits, '-', '_' and '.'",
+    ),
+    BadInput(
+        {"brokers": {"include": ["0-3"]}},
+        "spec.brokers.include[0]: must be an integer, found '0-3'",
+        'spec.brokers.include[0] in body must be of type integer: "string"',
+    ),
+    BadInput(
+        {"brokers": {"include": "1,2"}},
+        "spec.brokers.include: must be a list, found '1,2'",
+        'spec.brokers.include in body must be of type array: "string"',
+    ),
+    BadInput(
+        {"brokers": {"decommission": [-1]}},
+        "spec.brokers.decommission[0]: must be at least 0, found -1",
+        "spec.brokers.decommission[0] in body should be greater than or equal to 0",
+    ),
+    BadInput(
+        {"topics": ["orders"]},
+        "spec.topics: must be an object with include, exclude, pinned",
+        'spec.topics in body must be of type object: "array"',
+    ),
+    BadInput(
+        {"topics": {"include": "orders"}},
+        "spec.topics.include: must be a list, found 'orders'",
+        'spec.topics.include in body must be of type array: "string"',
+    ),
+    _said_by_both({"topics": {"exclude": ["*"]}}, "spec.topics.exclude[0]", "is not a valid RE2 regular expression"),
+    BadInput(
+        {"topics": {"includes": ["orders"]}},
+        "spec.topics.includes: unknown field; did you mean include?",
+        'unknown field "spec.topics.includes"',
+    ),
+    BadInput(
+        {"strategy": "minimal"},
+        "spec.strategy: must be 'MinimalMovement', 'ForcedMovesOnly', 'Generate', 'Assignment' or 'PreferredLeaders'",
+        'supported values: "MinimalMovement", "ForcedMovesOnly"',
+    ),
+    BadInput(
+        {"assignment": {"configMapRef": "lists"}, "strategy": "Assignment"},
+        "spec.assignment.configMapRef: must be an object with name, key, found 'lists'",
+        'spec.assignment.configMapRef in body must be of type object: "string"',
+    ),
+    BadInput(
+        {"goals": {"leaders": "yes"}},
+        "spec.goals.leaders: must be true or false, found 'yes'",
+        'spec.goals.leaders in body must be of type boolean: "string"',
+    ),
+    BadInput(
+        {"execution": {"maxPerBroker": 2}},
+        "spec.execution.maxPerBroker: must be an object with in, out, found 2",
+        'spec.execution.maxPerBroker in body must be of type object: "integer"',
+    ),
+    BadInput(
+        {"execution": {"maxUnhealthy": "10%"}},
+        "spec.execution.maxUnhealthy: must be an integer, found '10%'",
+        'spec.execution.maxUnhealthy in body must be of type integer: "string"',
+    ),
+    _said_by_both({"execution": {"stallTimeout": "1w"}}, "spec.execution.stallTimeout", _DURATION),
+    _said_by_both({"execution": {"brokerSettleTime": "0s"}}, "spec.execution.brokerSettleTime", _DURATION),
+    _said_by_both({"rollback": {"timeout": ""}}, "spec.rollback.timeout", _DURATION),
+    _said_by_both({"rollback": {"timeout": "1.5h"}}, "spec.rollback.timeout", _DURATION),
+    _said_by_both(
+        {"execution": {"windows": [{"cron": "@nightly", "duration": "1h"}]}}, "spec.execution.windows[0].cron", _CRON
+    ),
+    _said_by_both(
+        {"execution": {"windows": [{"cron": "0 0 3 * * *", "duration": "1h"}]}}, "spec.execution.windows[0].cron", _CRON
+    ),
+    _said_by_both(
+        {"execution": {"windows": [{"cron": "@daily", "duration": "1h", "timeZone": "Europe Berlin"}]}},
+        "spec.execution.windows[0].timeZone",
+        "must be the IANA name of a time zone, like Europe/Berlin",
+    ),
+    BadInput(
+        {"execution": {"windows": [{"cron": "@daily"}]}},
+        "spec.execution.windows[0].duration: is required",
+        "spec.execution.windows[0].duration: Required value",
+    ),
+    BadInput(
+        {"execution": {"windows": {"cron": "@daily", "duration": "1h"}}},
+        "spec.execution.windows: must be a list",
+        'unknown field "spec.execution.windows.cron"',
+    ),
+    BadInput(
+        {"throttle": "50Mi"},
+        "spec.throttle: must be an object with leaderRate, followerRate, unlimited, found '50Mi'",
+        'spec.throttle in body must be of type object: "string"',
+    ),
+    BadInput({"throttle": {"leaderRate": "50MB"}}, f"spec.throttle.leaderRate: {_MEGABYTES}", _SERVER_RATE),
+    BadInput(
+        {"throttle": {"leaderRate": "1.5"}}, "spec.throttle.leaderRate: '1.5' is not a quantity like 50Mi", _SERVER_RATE
+    ),
+    BadInput(
+        {"throttle": {"followerRate": "0.000Mi"}},
+        "spec.throttle.followerRate: must be a quantity of 1 to 1Pi bytes per second",
+        _SERVER_RATE,
+    ),
+    BadInput(
+        {"approval": "Manual"},
+        "spec.approval: must be an object with policy, planHash, driftBudget, found 'Manual'",
+        'spec.approval in body must be of type object: "string"',
+    ),
+    _said_by_both(
+        {"approval": {"policy": "Manual", "planHash": "abc"}},
+        "spec.approval.planHash",
+        "must be a hash as in status.plan.hash: sha256: and 64 hexadecimal digits",
+    ),
+]
+
+BAD_THROTTLES: list[BadInput] = [
+    _said_by_both({"kafka": {"bootstrapServers": "kafka"}}, "spec.kafka.bootstrapServers", _ADDRESSES),
+    BadInput({"leaderRate": "50MB"}, f"spec.leaderRate: {_MEGABYTES}", f"must be -1 (unset) or {_SERVER_RATE[8:]}"),
+    BadInput(
+        {"brokers": {"1": {"leaderRate": "1Mi"}}},
+        "spec.brokers: must be a list",
+        'unknown field "spec.brokers.1"',
+    ),
+    BadInput(
+        {"brokers": [{"id": "1", "leaderRate": 1}]},
+        "spec.brokers[0].id: must be an integer, found '1'",
+        'spec.brokers[0].id in body must be of type integer: "string"',
+    ),
+    _said_by_both({"brokers": [{"id": 1}]}, "spec.brokers[0]", "set leaderRate, followerRate or both; -1 means unset"),
+    BadInput(
+        {"limits": 5},
+        "spec.limits: must be an object with parallelPartitionCount, parallelLeaderMovements",
+        'spec.limits in body must be of type object: "integer"',
+    ),
+    BadInput({"freeze": "on"}, "spec.freeze: must be true or false, found 'on'", "must be of type boolean"),
+]
+
 EVERYTHING: dict[str, Any] = {
     "kafka": {
         "bootstrapServers": "a.example.org:9092,[::1]:9093",
@@ -112,8 +289,14 @@ EVERYTHING: dict[str, Any] = {
     },
     "replicationFactor": 3,
     "offlinePolicy": "Refuse",
-    "execution": {"suspend": True, "parallelReplicaCount": 3, "stallTimeout": "1h30m"},
-    "throttle": {"leaderRate": "50Mi", "followerRate": 1048576},
+    "execution": {
+        "suspend": True,
+        "parallelReplicaCount": 3,
+        "stallTimeout": "1h30m",
+        "brokerSettleTime": "2d",
+        "windows": [{"cron": "@daily", "duration": "2d"}, {"cron": "0 3 * * MON-FRI", "duration": "5h"}],
+    },
+    "throttle": {"leaderRate": "1.5Gi", "followerRate": 1048576},
     "deletionPolicy": "Revert",
 }
 

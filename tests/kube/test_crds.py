@@ -4,7 +4,17 @@ from typing import Any
 
 import pytest
 from tests.kube.namespaces import Namespace
-from tests.kube.specs import CREDENTIALS, EVERYTHING, MOST_BYTES, NULLS, REFUSED, STRATEGIES
+from tests.kube.specs import (
+    BAD_REBALANCES,
+    BAD_THROTTLES,
+    CREDENTIALS,
+    EVERYTHING,
+    MOST_BYTES,
+    NULLS,
+    REFUSED,
+    STRATEGIES,
+    BadInput,
+)
 
 SCRAM = {"mechanism": "SCRAM-SHA-512", "username": "u", "secretRef": {"name": "user"}}
 
@@ -46,6 +56,17 @@ class TestRefusals:
     )
     def test_throttle(self, untouched: Namespace, spec: dict[str, Any], said: str) -> None:
         assert said in untouched.refused("KafkaReassignmentThrottle", spec)
+
+    @pytest.mark.parametrize(
+        ("kind", "bad"),
+        [("KafkaRebalance", bad) for bad in BAD_REBALANCES]
+        + [("KafkaReassignmentThrottle", bad) for bad in BAD_THROTTLES],
+    )
+    def test_says_what_to_write(self, untouched: Namespace, kind: str, bad: BadInput) -> None:
+        """Where the API server leaves the words to the CRD, they are the same as ours."""
+        field, said = bad.model.partition(": ")[0], untouched.refused(kind, bad.spec)
+        assert field in said
+        assert bad.server in said
 
     @pytest.mark.parametrize("kind", ["KafkaRebalance", "KafkaReassignmentThrottle"])
     def test_another_cluster(self, namespace: Namespace, kind: str) -> None:

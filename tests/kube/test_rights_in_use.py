@@ -17,7 +17,7 @@ from e2e.bench.kube import KubeCluster, OwnKubeCluster
 from e2e.bench.waiting import wait_until
 from tests.chart.rendering import rendered_text
 from tests.fakes.kafka_in_memory import KafkaInMemory
-from tests.kube.namespaces import Namespace
+from tests.kube.namespaces import Namespace, body
 
 from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, REBALANCES
 from kafka_rebalance.app import process
@@ -31,8 +31,9 @@ pytestmark = pytest.mark.apiserver
 
 HERE = "in-memory:9092"
 ASSIGNMENT = {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [2]}]}
+CONNECTION = {"bootstrapServers": HERE, "sasl": {"mechanism": "SCRAM-SHA-512", "secretRef": {"name": "user"}}}
 SPEC: dict[str, Any] = {
-    "kafka": {"bootstrapServers": HERE, "sasl": {"mechanism": "SCRAM-SHA-512", "secretRef": {"name": "user"}}},
+    "kafka": {"connectionRef": {"name": "named"}},
     "strategy": "Assignment",
     "assignment": {"configMapRef": {"name": "lists", "key": "lists.json"}},
 }
@@ -118,7 +119,7 @@ def install_roles(own: Namespace, namespaces: tuple[str, ...]) -> None:
 async def test_each_is_used_and_no_other(
     cluster: KubeCluster, own: Namespace, scope: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A rebalance with a Secret and a ConfigMap, throttles, a restart, a deletion, a namespace that is deleted."""
+    """A rebalance with a connection, a Secret and a ConfigMap, throttles, a restart, a deletion, the end of a namespace."""
     if not isinstance(cluster, OwnKubeCluster):
         pytest.skip("the audit log of an API server that is not ours")
     namespace, brokers = Namespace.create(cluster), Brokers()
@@ -137,6 +138,8 @@ async def test_each_is_used_and_no_other(
     monkeypatch.setattr(process, "connect", connect)
     namespace.kubectl("create", "secret", "generic", "user", "--from-literal=username=u", "--from-literal=password=p")
     namespace.kubectl("create", "configmap", "lists", f"--from-literal=lists.json={json.dumps(ASSIGNMENT)}")
+    named = {**body("KafkaConnection", "named", {}), "spec": CONNECTION}
+    namespace.kubectl("apply", "-f", "-", stdin=json.dumps(named))
     namespace.apply("KafkaRebalance", SPEC)
     async with Operator(own.name, namespaces):
         await until("a copy is in flight", lambda: bool(brokers.flying))

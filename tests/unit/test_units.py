@@ -27,28 +27,48 @@ class TestQuantity:
             ("1k", 1000),
             ("3G", 3 * 10**9),
             ("1048576", 1048576),
+            ("1.5Gi", 1610612736),
+            ("0.5M", 500_000),
+            ("1.001Ki", 1025),
             (" 7 ", 7),
             (42, 42),
         ],
     )
     def test_kubernetes_suffixes_are_read(self, text, count):
-        """Binary and decimal suffixes, and plain integers."""
+        """Binary and decimal suffixes, decimals before a suffix, and plain integers."""
         assert parse_quantity(text) == count
 
-    @pytest.mark.parametrize("text", ["", "Mi", "1.5Gi", "-5", "50MiB", "50 Mi", "50mi", "1e3", "1K", True])
+    @pytest.mark.parametrize(
+        "text", ["", "Mi", "1.5", "1.Gi", ".5Gi", "1.0005Gi", "-5", "50MiB", "50 Mi", "50mi", "1e3", "1K", True]
+    )
     def test_anything_else_is_refused(self, text):
-        """Fractions, signs, other units and a YAML true are not byte counts."""
+        """Fractions of a byte, signs, other units and a YAML true are not byte counts."""
         with pytest.raises(ValueError, match="is not a quantity"):
             parse_quantity(text)
 
+    @pytest.mark.parametrize(
+        ("text", "meant"),
+        [
+            ("50MB", "write 50M (decimal) or 50Mi (binary)"),
+            ("50mb/s", "write 50M (decimal) or 50Mi (binary)"),
+            ("1K", "write 1k (decimal) or 1Ki (binary)"),
+            ("1.5 GiB", "write 1.5Gi"),
+            ("50MiBps", "write 50Mi"),
+        ],
+    )
+    def test_the_message_translates_other_units(self, text, meant):
+        with pytest.raises(ValueError, match="is not a quantity") as wrong:
+            parse_quantity(text)
+        assert str(wrong.value).endswith(f": {meant}")
+
 
 class TestDuration:
-    @pytest.mark.parametrize(("text", "seconds"), [("15m", 900), ("1h30m", 5400), ("2h", 7200), ("1h1m1s", 3661)])
-    def test_hours_minutes_seconds(self, text, seconds):
+    @pytest.mark.parametrize(("text", "seconds"), [("15m", 900), ("1h30m", 5400), ("2d", 172800), ("1d1h1m1s", 90061)])
+    def test_days_hours_minutes_seconds(self, text, seconds):
         """In this order, each unit at most once."""
         assert parse_duration(text) == seconds
 
-    @pytest.mark.parametrize("text", ["", "15", "30m1h", "1d", "1.5h", "-1m", "15 m"])
+    @pytest.mark.parametrize("text", ["", "15", "30m1h", "1w", "1.5h", "-1m", "15 m"])
     def test_anything_else_is_refused(self, text):
         """A bare number has no unit, so its meaning is unclear."""
         with pytest.raises(ValueError, match="is not a duration"):

@@ -8,7 +8,7 @@
   verbs: [get, list, watch, patch]
 - apiGroups: [kafkarebalance.dev]
   resources: [kafkaconnections]
-  verbs: [get, list, watch]
+  verbs: [list, watch]
 - apiGroups: [kafkarebalance.dev]
   resources: [kafkaconnections/status, kafkarebalances/status, kafkareassignmentthrottles/status]
   verbs: [patch]

@@ -4,7 +4,7 @@ There is no stored phase: the reason of Ready is computed each round from the sp
 No clock here: ``now`` is an argument.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from enum import Enum, StrEnum
 
@@ -35,6 +35,10 @@ class ConditionType(StrEnum):
     """Reports that the brokers to decommission were read back without a replica."""
     REACHABLE = "Reachable"
     """Reports that the brokers of a KafkaConnection answer with its credentials."""
+    VERSION_RECORDED = "VersionRecorded"
+    """Reports that the behaviour of the cluster's Kafka version is on record; holds nothing back."""
+    SPEC_WARNING = "SpecWarning"
+    """Reports that settings have no effect or are probably mistakes; absent if there are none."""
 
 
 NO_CONNECTION_REASONS = frozenset(
@@ -98,6 +102,17 @@ def summarise(
     for kind, status in zip(kinds, ready.value, strict=True):
         result = set_condition(result, kind, status == "True", reason, message, generation=generation, now=now)
     return result
+
+
+def warn(
+    conditions: Iterable[Condition], warnings: Sequence[tuple[str, str]], *, generation: int, now: datetime
+) -> tuple[Condition, ...]:
+    """Set SpecWarning with these reasons and messages, the first one's reason; without any, remove it."""
+    if not warnings:
+        return remove_condition(conditions, ConditionType.SPEC_WARNING)
+    message = "; ".join(message for _, message in warnings)
+    kind = ConditionType.SPEC_WARNING
+    return set_condition(conditions, kind, True, warnings[0][0], message, generation=generation, now=now)
 
 
 def remove_condition(conditions: Iterable[Condition], kind: ConditionType) -> tuple[Condition, ...]:

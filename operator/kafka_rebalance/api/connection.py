@@ -10,10 +10,21 @@ from typing import Annotated, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from kafka_rebalance.api.fields import ApiModel, ObjectName, SecretKey, rule, rules
+from kafka_rebalance.api.fields import ApiModel, Form, ObjectName, SecretKey, rule, rules
 
 _ADDRESS = r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}"
-BootstrapServers = Annotated[str, Field(min_length=3, max_length=4096, pattern=f"^{_ADDRESS}(,{_ADDRESS})*$")]
+ADDRESSES = Form(
+    f"{_ADDRESS}(,{_ADDRESS})*",
+    "must be host:port, or several separated by commas without spaces, like kafka-1:9092,kafka-2:9092",
+)
+HttpUrl = Annotated[
+    str,
+    Field(max_length=2048),
+    Form(
+        r"https?://[^\s/?#@\\]+(/[^\s#\\]*)?", "must be a URL like https://login.example.org/token, without a user name"
+    ),
+]
+BootstrapServers = Annotated[str, Field(min_length=1, max_length=4096), ADDRESSES]
 
 
 class SaslMechanism(StrEnum):
@@ -136,12 +147,10 @@ class Sasl(ApiModel):
     username: Annotated[str, Field(min_length=1, max_length=256)] | None = Field(
         default=None, description="User name, where the Secret does not contain it. Absent: the one in the Secret."
     )
-    token_endpoint: Annotated[str, Field(max_length=2048, pattern=r"^https?://[^\s/?#@\\]+(/[^\s#\\]*)?$")] | None = (
-        Field(
-            default=None,
-            description="URL at which the OAuth server issues tokens for client credentials (RFC 6749, section 4.4). "
-            "Required with OAUTHBEARER.",
-        )
+    token_endpoint: HttpUrl | None = Field(
+        default=None,
+        description="URL at which the OAuth server issues tokens for client credentials (RFC 6749, section 4.4). "
+        "Required with OAUTHBEARER.",
     )
     scope: Annotated[str, Field(min_length=1, max_length=1024)] | None = Field(
         default=None, description="Scope of the requested tokens. Absent: the OAuth server's default."

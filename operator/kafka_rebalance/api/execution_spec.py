@@ -1,13 +1,12 @@
 """How a rebalance is executed and ended: the part of the spec whose changes act on a running rebalance."""
 
-import re
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
-from kafka_rebalance.api.fields import MAX_INT32, ApiModel, ByteCount, PositiveInt, Rate, Seconds, rule, rules
-from kafka_rebalance.execution.windows import Window
+from kafka_rebalance.api.fields import MAX_INT32, ApiModel, ByteCount, Form, PositiveInt, Rate, Seconds, rule, rules
+from kafka_rebalance.execution.windows import MACROS, Window
 
 
 class DeletionPolicy(StrEnum):
@@ -40,22 +39,27 @@ class MaxPerBroker(ApiModel):
     )
 
 
-def _five_fields(text: str) -> str:
-    if not re.fullmatch(r"\S+( \S+){4}", text):
-        raise ValueError(_FIVE_FIELDS)
-    return text
-
-
-_FIVE_FIELDS = "must be five cron fields separated by single spaces: minute hour day-of-month month day-of-week"
 Cron = Annotated[
     str,
     Field(max_length=100),
-    AfterValidator(_five_fields),
-    WithJsonSchema(
-        {"type": "string", "maxLength": 100, **rules(rule(r"self.matches('^\\S+( \\S+){4}$')", _FIVE_FIELDS))}
+    Form(
+        rf"{'|'.join(MACROS)}|\S+( \S+){{4}}",
+        "must be five cron fields separated by single spaces (minute hour day-of-month month day-of-week), or "
+        f"{', '.join(MACROS)}",
     ),
 ]
-ZoneName = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_+/-]+$")]
+ZoneName = Annotated[
+    str,
+    Field(min_length=1, max_length=64),
+    Form("[A-Za-z0-9_+/-]+", "must be the IANA name of a time zone, like Europe/Berlin"),
+]
+
+
+PlanHash = Annotated[
+    str,
+    Field(max_length=80),
+    Form("sha256:[0-9a-f]{64}", "must be a hash as in status.plan.hash: sha256: and 64 hexadecimal digits"),
+]
 
 
 class WindowSpec(ApiModel):
@@ -63,7 +67,8 @@ class WindowSpec(ApiModel):
 
     cron: Cron = Field(
         description="When the window opens, as five cron fields: minute, hour, day of month, month, day of week. "
-        "Names, ranges, lists, steps and changes to and from daylight saving time work as in Debian's cron."
+        "Names, ranges, lists, steps and changes to and from daylight saving time work as in Debian's cron. Also "
+        f"{', '.join(MACROS)}."
     )
     duration_seconds: Seconds = Field(
         validation_alias="duration", serialization_alias="duration", description="How long the window stays open."
@@ -141,9 +146,7 @@ class Approval(ApiModel):
         description="Automatic: the plan is executed at once. Manual: it is executed when planHash equals "
         "status.plan.hash.",
     )
-    plan_hash: Annotated[str, Field(max_length=80, pattern="^sha256:[0-9a-f]{64}$")] | None = Field(
-        default=None, description="Hash of the approved plan, from status.plan.hash."
-    )
+    plan_hash: PlanHash | None = Field(default=None, description="Hash of the approved plan, from status.plan.hash.")
     drift_budget: Annotated[int, Field(ge=0, le=100)] = Field(
         default=10,
         description="Percentage of the replica moves that may become invalid because others change the cluster. "

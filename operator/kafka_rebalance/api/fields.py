@@ -5,6 +5,7 @@ here when the operator reads it or a command reads a file. Nothing here depends 
 """
 
 import re
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -15,11 +16,14 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
     PlainSerializer,
     ValidationInfo,
     WithJsonSchema,
 )
 from pydantic.alias_generators import to_camel
+from pydantic_core import CoreSchema, core_schema
 
 from kafka_rebalance.units import parse_duration, parse_quantity
 
@@ -55,6 +59,33 @@ def rule(expression: str, message: str, **more: str) -> dict[str, str]:
 def rules(*validations: dict[str, str]) -> dict[str, Any]:
     """CEL rules as extra keys of a schema."""
     return {"x-kubernetes-validations": list(validations)}
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Annotates a text of this form. A CEL rule, because the API server's message for a `pattern` is only the pattern.
+
+    ``pattern`` is a regular expression for the whole text, in the syntax that Python and RE2 share.
+    """
+
+    pattern: str
+    message: str
+
+    def cel(self) -> str:
+        """The rule as a CEL expression."""
+        return f"self.matches(r'^({self.pattern})$')"
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self.check, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return handler(schema) | rules(rule(self.cel(), self.message))
+
+    def check(self, text: str) -> str:
+        """The text; ValueError with the message if it is not of this form."""
+        if not re.fullmatch(self.pattern, text):
+            raise ValueError(self.message)
+        return text
 
 
 def compile_re2(pattern: str) -> Any:
@@ -99,16 +130,18 @@ def _bytes(value: object) -> int:
 
 
 def _quantity(value: object) -> int:
-    if isinstance(value, int) or (isinstance(value, str) and re.fullmatch(_QUANTITY, value)):
-        return parse_quantity(value)
+    if isinstance(value, int | str):
+        count = parse_quantity(value)
+        if isinstance(value, int) or re.fullmatch(_QUANTITY, value):
+            return count
     raise ValueError(f"{value!r} is not a quantity like 50Mi or 1048576")
 
 
 def _seconds(value: object, info: ValidationInfo) -> object:
-    if isinstance(value, str) and value == value.strip():
+    if isinstance(value, str) and re.fullmatch(_DURATION, value):
         return parse_duration(value)
     if info.mode == "json":
-        raise ValueError("must be a duration like 15m or 1h30m")
+        raise ValueError(_NO_DURATION)
     return value
 
 
@@ -123,27 +156,29 @@ def format_time(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _rate_schema(pattern: str, int_rule: str, string_rule: str, message: str) -> dict[str, Any]:
+def _rate_schema(int_rule: str, string_rule: str, message: str) -> dict[str, Any]:
     return {
         "x-kubernetes-int-or-string": True,
         "anyOf": [{"type": "integer"}, {"type": "string"}],
-        "pattern": pattern,
         "maxLength": 20,
         **rules(rule(f"type(self) == int ? {int_rule} : {string_rule}", message)),
     }
 
 
+_SUFFIX = "(k|M|G|T|Ki|Mi|Gi|Ti)"
+_QUANTITY = rf"[1-9][0-9]{{0,14}}{_SUFFIX}?|(0|[1-9][0-9]{{0,11}})\.[0-9]{{1,3}}{_SUFFIX}"
+_IN_FORM = f"self.matches(r'^({_QUANTITY})$')"
 _IN_RANGE = (
-    "isQuantity(self) && quantity(self).compareTo(quantity('1')) >= 0 && quantity(self).compareTo(quantity('1Pi')) <= 0"
+    f"{_IN_FORM} && quantity(self).compareTo(quantity('1')) >= 0 && quantity(self).compareTo(quantity('1Pi')) <= 0"
 )
-_QUANTITY = "[1-9][0-9]{0,14}(k|M|G|T|Ki|Mi|Gi|Ti)?"
+_DURATION = "(?=.*[1-9])([0-9]{1,3}d)?([0-9]{1,4}h)?([0-9]{1,5}m)?([0-9]{1,6}s)?"
+_NO_DURATION = "must be a duration of at least 1s, like 15m, 1h30m or 2d"
 
 Rate = Annotated[
     int,
     BeforeValidator(_rate),
     WithJsonSchema(
         _rate_schema(
-            f"^{_QUANTITY}$",
             f"self >= 1 && self <= {MAX_RATE}",
             _IN_RANGE,
             "must be a quantity of 1 to 1Pi bytes per second, like 50Mi or 1048576",
@@ -157,10 +192,9 @@ ByteCount = Annotated[
     BeforeValidator(_bytes),
     WithJsonSchema(
         _rate_schema(
-            f"^{_QUANTITY}$",
             "self >= 1",
-            # Strictly below: CEL caps larger binary quantities to this value, which no string of the pattern equals.
-            "isQuantity(self) && quantity(self).compareTo(quantity('1')) >= 0"
+            # Strictly below: CEL caps larger binary quantities to this value, which no string of the form equals.
+            f"{_IN_FORM} && quantity(self).compareTo(quantity('1')) >= 0"
             f" && quantity(self).compareTo(quantity('{MAX_BYTES}')) < 0",
             f"must be a quantity of 1 to {MAX_BYTES} bytes, like 5Ti or 1048576",
         )
@@ -170,7 +204,6 @@ ByteCount = Annotated[
 
 _RATE_OR_UNSET = WithJsonSchema(
     _rate_schema(
-        f"^(-1|{_QUANTITY})$",
         f"self == {UNSET} || (self >= 1 && self <= {MAX_RATE})",
         f"self == '{UNSET}' || ({_IN_RANGE})",
         "must be -1 (unset) or a quantity of 1 to 1Pi bytes per second, like 50Mi or 1048576",
@@ -189,14 +222,17 @@ Seconds = Annotated[
     WithJsonSchema(
         {
             "type": "string",
-            "minLength": 2,
-            "maxLength": 20,
-            "pattern": "^([0-9]{1,4}h)?([0-9]{1,5}m)?([0-9]{1,6}s)?$",
-            **rules(rule("duration(self) >= duration('1s')", "must be a duration of at least 1s, like 15m or 1h30m")),
+            "maxLength": 24,
+            **rules(
+                # RE2 has no lookahead.
+                rule(
+                    f"self.matches(r'^{_DURATION.removeprefix('(?=.*[1-9])')}$') && self.matches('[1-9]')", _NO_DURATION
+                )
+            ),
         }
     ),
 ]
-"""Whole seconds; written like ``15m`` or ``1h30m``."""
+"""Whole seconds; written like ``15m``, ``1h30m`` or ``2d``."""
 
 Regex = Annotated[
     str,
@@ -230,11 +266,19 @@ PositiveInt = Annotated[int, Field(ge=1, le=MAX_INT32)]
 
 ObjectName = Annotated[
     str,
-    Field(min_length=1, max_length=253, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"),
+    Field(min_length=1, max_length=253),
+    Form(
+        r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*",
+        "must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit at both ends",
+    ),
 ]
 """The name of a Kubernetes object."""
 
-SecretKey = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[-._a-zA-Z0-9]+$")]
+SecretKey = Annotated[
+    str,
+    Field(min_length=1, max_length=253),
+    Form(r"[-._a-zA-Z0-9]+", "must be a key: letters, digits, '-', '_' and '.'"),
+]
 
 Timestamp = Annotated[
     datetime,

@@ -1,9 +1,11 @@
 """Validates values from JSON and YAML against the API models, as strictly as the schema of the CRDs does."""
 
 import json
-from typing import Any, TypeVar
+from collections.abc import Collection, Iterable, Iterator
+from difflib import get_close_matches
+from typing import Any, TypeVar, get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from kafka_rebalance.api.fields import ApiModel
@@ -11,6 +13,26 @@ from kafka_rebalance.errors import Refused
 from kafka_rebalance.reasons import Reason
 
 _Model = TypeVar("_Model", bound=ApiModel)
+_SENTENCES = {
+    "missing": "is required",
+    "int_type": "must be an integer",
+    "int_parsing": "must be an integer",
+    "int_from_float": "must be an integer",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "string_type": "must be text: put it in quotes",
+    "tuple_type": "must be a list",
+    "list_type": "must be a list",
+    "dict_type": "must be an object",
+    "enum": "must be {expected}",
+    "literal_error": "must be {expected}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "string_too_short": "must not be empty",
+    "string_too_long": "must have at most {max_length} characters",
+    "too_long": "must have at most {max_length} entries",
+}
+"""Pydantic's types of errors in the words of our messages."""
 
 
 def validate(model: type[_Model], value: Any, path: str) -> _Model:
@@ -23,8 +45,8 @@ def validate(model: type[_Model], value: Any, path: str) -> _Model:
         # Names as in YAML only: the Python names are for our own code.
         return model.model_validate_json(json.dumps(value, allow_nan=False), strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
-        problems = error.errors(include_url=False, include_context=False)
-        lines = [f"{_path(path, problem['loc'])}: {_sentence(problem)}" for problem in problems]
+        problems = error.errors(include_url=False)
+        lines = [f"{_path(path, problem['loc'])}: {_sentence(model, problem)}" for problem in problems]
         raise Refused(Reason.INVALID_SPEC, "; ".join(dict.fromkeys(lines))) from error
 
 
@@ -40,9 +62,38 @@ def _path(start: str, loc: tuple[int | str, ...]) -> str:
     return path.removeprefix(".")
 
 
-def _sentence(problem: ErrorDetails) -> str:
-    if problem["type"] == "extra_forbidden":
-        return "unknown field"
-    message, found = problem["msg"].removeprefix("Value error, "), f"{problem['input']!r:.60}"
+def _sentence(model: type[BaseModel], problem: ErrorDetails) -> str:
+    kind, context, found = problem["type"], problem.get("ctx", {}), f"{problem['input']!r:.60}"
+    if kind == "extra_forbidden":
+        return _unknown_field(str(problem["loc"][-1]), _fields_at(model, problem["loc"][:-1]))
+    if kind == "model_type":
+        message = f"must be an object with {', '.join(_fields_at(model, problem['loc']))}"
+    elif kind in _SENTENCES:
+        message = _SENTENCES[kind].format(**context)
+    else:
+        message = problem["msg"].removeprefix("Value error, ")
     shown = isinstance(problem["input"], str | int) and found not in message
     return f"{message}, found {found}" if shown else message
+
+
+def _unknown_field(name: str, known: Collection[str]) -> str:
+    similar = get_close_matches(name, known, 1)
+    return "unknown field; " + (f"did you mean {similar[0]}?" if similar else f"known are {', '.join(known)}")
+
+
+def _fields_at(model: type[BaseModel], loc: Iterable[int | str]) -> list[str]:
+    """The names in YAML of the fields of the model in this place."""
+    for part in loc:
+        if isinstance(part, str):
+            field = next(
+                field for field in model.model_fields.values() if part in {field.alias, field.validation_alias}
+            )
+            model = next(_models_in(field.annotation))
+    return [str(field.validation_alias) for field in model.model_fields.values()]
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models_in(argument)

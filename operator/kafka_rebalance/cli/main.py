@@ -1,6 +1,6 @@
 """kafka-rebalance: the entry point. Each command is imported only when it is called: the clients import slowly.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused (the reason on stderr, nothing on stdout).
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused (the reason on stderr, nothing on stdout), 4 the answer is no.
 """
 
 import errno
@@ -11,10 +11,8 @@ import sys
 
 import click
 
+from kafka_rebalance.cli.exit_codes import EXIT_FAILED, EXIT_REFUSED
 from kafka_rebalance.errors import RebalanceError, Refused
-
-EXIT_FAILED = 1
-EXIT_REFUSED = 3
 
 # Errors of writing to a full or broken disk. Any other system error without a file name is a defect: show its stack.
 _UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
@@ -49,6 +47,14 @@ class _LazyGroup(click.Group):
         command = getattr(importlib.import_module(f"kafka_rebalance.cli.commands.{name}_command"), name)
         assert isinstance(command, click.Command)  # noqa: S101 - the table above is ours
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand as unknown:
+            raise click.exceptions.NoSuchCommand(unknown.command_name, possibilities=_COMMANDS, ctx=ctx) from unknown
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):

@@ -17,6 +17,16 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
+MACROS = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+"""Cron's names for common times, with their five fields."""
 _FIELDS = "minute hour day-of-month month day-of-week"
 _LONGEST_SECONDS = 366 * 86400
 _ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
@@ -27,7 +37,7 @@ _REMEMBERED = 1000
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Open from each time of ``cron`` (five fields) in ``time_zone`` (an IANA name) for ``duration_seconds``."""
+    """Open from each time of ``cron`` (five fields or a macro) in the IANA ``time_zone`` for ``duration_seconds``."""
 
     cron: str
     duration_seconds: int
@@ -112,7 +122,8 @@ def _times(window: Window, start: datetime, *, back: bool = False) -> Iterator[d
 
     Ends if there is none for fifty years. Raises ValueError for a bad expression or an unknown zone.
     """
-    count = len(window.cron.split())
+    fields = MACROS.get(window.cron, window.cron)
+    count = len(fields.split())
     if count != len(_FIELDS.split()):  # the library takes a sixth field for seconds
         raise ValueError(f"cron {window.cron!r}: {count} fields instead of five: {_FIELDS}")
     try:
@@ -120,7 +131,7 @@ def _times(window: Window, start: datetime, *, back: bool = False) -> Iterator[d
     except (KeyError, ValueError, OSError) as error:
         raise ValueError(f"time zone {window.time_zone!r} is not known; it is a name like Europe/Berlin") from error
     try:
-        times = CronSim(window.cron, start.astimezone(zone), reverse=back)
+        times = CronSim(fields, start.astimezone(zone), reverse=back)
     except (CronSimError, ValueError) as error:
         raise ValueError(f"cron {window.cron!r}: {str(error).lower()}") from error
     return (time.astimezone(UTC) for time in times)

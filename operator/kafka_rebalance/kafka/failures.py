@@ -20,6 +20,15 @@ def authentication_failed(settings: ConnectionSettings, detail: object) -> Perma
     return Permanent(Reason.KAFKA_AUTHENTICATION_FAILED, message)
 
 
+def too_old(settings: ConnectionSettings, action: str, detail: object) -> Permanent:
+    """The brokers do not know a request, or none of its versions that the client knows."""
+    message = (
+        f"Kafka at {settings.bootstrap_servers} cannot {action}: {settings.redact(str(detail))} "
+        "The operator needs Kafka 2.8 or later: upgrade the brokers"
+    )
+    return Permanent(Reason.KAFKA_TOO_OLD, message)
+
+
 def authorization_failed(settings: ConnectionSettings, action: str, detail: object) -> Permanent:
     """The credentials are valid; a permission is missing."""
     message = f"Kafka at {settings.bootstrap_servers} does not allow us to {action}: {settings.redact(str(detail))}"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from kafka_rebalance.model.kafka_version import KafkaVersion
 from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, Replicas, TopicPartition
 
 CALL_SECONDS = 10.0
@@ -20,10 +21,11 @@ CALL_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class ClusterInfo:
-    """The cluster now. ``brokers`` are the registered, unfenced ones."""
+    """The cluster now. ``brokers`` are the registered, unfenced ones; ``version`` None: not asked for."""
 
     cluster_id: str
     brokers: Mapping[BrokerId, Broker]
+    version: KafkaVersion | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,10 +26,11 @@ from kafka.protocol.admin import DescribeClusterRequest, DescribeLogDirsRequest
 from kafka import TopicPartition as ClientPartition
 from kafka import errors as client_errors
 from kafka_rebalance.errors import RebalanceError, Transient
-from kafka_rebalance.kafka.failures import authentication_failed, authorization_failed, unreachable
+from kafka_rebalance.kafka.failures import authentication_failed, authorization_failed, too_old, unreachable
 from kafka_rebalance.kafka.oauth_tokens import TokenSource
 from kafka_rebalance.kafka.ports import CALL_SECONDS, AlterCode, ClusterInfo, LogDir, Reassignment
 from kafka_rebalance.kafka.settings import SOCKET_TIMEOUT_MS, ConnectionSettings, kafka_python_config
+from kafka_rebalance.model.kafka_version import KafkaVersion
 from kafka_rebalance.model.topology import Broker, BrokerId, Replicas, TopicPartition
 
 T = TypeVar("T")
@@ -42,7 +43,10 @@ _CALL_SHARE_SECONDS = 2.0
 _STALE_SECONDS = 3.0
 """For a read over an existing connection; the rest of the call's time is for a new one."""
 _ATTEMPT_SECONDS = (1.5, 1.5, 2.0, 3.0)
+_VERSION_SECONDS = 60.0
+"""How long a version is believed: the brokers may be upgraded while we are connected."""
 _THREADS = 16
+_TOO_OLD = (client_errors.IncompatibleBrokerVersion, client_errors.UnsupportedVersionError)
 _log = logging.getLogger(__name__)
 
 # kafka-python logs every request, its configuration and every failed attempt; we get errors as exceptions.
@@ -62,6 +66,8 @@ class _Client(KafkaAdminClient):  # type: ignore[misc]
     """kafka-python's client, cleaned up if it cannot connect, and with the two requests that it does not offer."""
 
     def __init__(self, **config: Any) -> None:
+        self._version = KafkaVersion()
+        self._version_due = float("-inf")
         try:
             super().__init__(**config)
         except BaseException:
@@ -80,6 +86,17 @@ class _Client(KafkaAdminClient):  # type: ignore[misc]
         """The unfenced brokers; the client's own call includes the fenced ones."""
         request = DescribeClusterRequest(include_fenced_brokers=False)
         return self._manager.run(lambda: self._manager.send(request))
+
+    def version(self) -> KafkaVersion:
+        """The levels of metadata.version, from any broker. Those without features report none."""
+        if time.monotonic() >= self._version_due:
+            try:
+                found = self.describe_features().get("metadata.version", {})
+            except _TOO_OLD:
+                found = {}
+            levels = (found[kind][1] if kind in found else None for kind in ("supported", "finalized"))
+            self._version, self._version_due = KafkaVersion(*levels), time.monotonic() + _VERSION_SECONDS
+        return self._version
 
 
 class _TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
@@ -115,11 +132,11 @@ class ReassignmentClient:
     async def describe_cluster(self) -> ClusterInfo:
         """Cluster id and the unfenced brokers (KIP-700)."""
         action = "describe the cluster"
-        answer = await self._read(action, lambda client: client.cluster())
+        answer, version = await self._read(action, lambda client: (client.cluster(), client.version()))
         if answer.error_code:
             raise self._failure(action, client_errors.for_code(answer.error_code)())
         brokers = (Broker(BrokerId(b.broker_id), b.rack, b.host, b.port) for b in answer.brokers)
-        return ClusterInfo(answer.cluster_id, {broker.id: broker for broker in brokers})
+        return ClusterInfo(answer.cluster_id, {broker.id: broker for broker in brokers}, version)
 
     async def list_reassignments(self) -> dict[TopicPartition, Reassignment]:
         """Everything in flight in the cluster."""
@@ -254,6 +271,8 @@ class ReassignmentClient:
         detail = "timed out" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
         if isinstance(error, client_errors.SaslAuthenticationFailedError):
             return authentication_failed(self._settings, detail)
+        if isinstance(error, _TOO_OLD):
+            return too_old(self._settings, action, detail)
         if isinstance(error, client_errors.AuthorizationError):
             return authorization_failed(self._settings, action, type(error).__name__)
         return unreachable(self._settings, action, detail, retry_after=1.0)

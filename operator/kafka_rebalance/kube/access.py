@@ -21,6 +21,8 @@ def configuration(kubeconfig: str | None = None) -> client.Configuration:
     if not path:
         _use_account_of_pod(found)
         return found
+    if not any(Path(part).expanduser().exists() for part in path.split(os.pathsep)):
+        raise _unusable(path, "there is no such file")
     try:
         config.load_kube_config(path, client_configuration=found)  # type: ignore[no-untyped-call]
     except (config.ConfigException, yaml.YAMLError) as error:
@@ -40,4 +42,5 @@ def _use_account_of_pod(found: client.Configuration) -> None:
 
 
 def _unusable(path: str, why: str) -> Permanent:
-    return Permanent(Reason.NO_KUBERNETES_ACCESS, f"the kubeconfig {path} cannot be used: {why}")
+    message = f"the kubeconfig {path} cannot be used: {why}. Set KUBECONFIG to a file that kubectl can use"
+    return Permanent(Reason.NO_KUBERNETES_ACCESS, message)

@@ -81,6 +81,7 @@ def encode_plan(plan: Plan) -> bytes:
             "dataSource": plan.data_source,
             "imbalance": [plan.imbalance.squares, plan.imbalance.least] if plan.imbalance is not None else None,
             "unevenTopics": plan.uneven_topics,
+            "unmatched": plan.unmatched,
             "inPlace": [
                 [topic, [tp.partition for tp in named]]
                 for topic, named in groupby(sorted(plan.in_place), key=lambda tp: tp.topic)
@@ -117,6 +118,7 @@ def decode_plan(payload: bytes) -> Plan:
             imbalance=Imbalance(*raw["imbalance"]) if raw["imbalance"] is not None else None,
             uneven_topics=raw["unevenTopics"],
             in_place=tuple(TopicPartition(topic, number) for topic, numbers in raw["inPlace"] for number in numbers),
+            unmatched=tuple(raw.get("unmatched", ())),  # plans of older operators do not have it
         )
 
 

@@ -38,7 +38,7 @@ _EVENTS = Rule("", ("events",), ("create",))
 
 WATCHED: tuple[Rule, ...] = (
     Rule(GROUP, (REBALANCES, REASSIGNMENT_THROTTLES), ("get", "list", "watch", "patch")),  # patch: our finalizer
-    Rule(GROUP, (CONNECTIONS,), ("get", "list", "watch")),
+    Rule(GROUP, (CONNECTIONS,), ("list", "watch")),
     Rule(GROUP, tuple(f"{plural}/status" for plural in (CONNECTIONS, REBALANCES, REASSIGNMENT_THROTTLES)), ("patch",)),
     _EVENTS,
     Rule("", ("secrets",), ("get",)),  # those that a resource names; users choose the names

@@ -106,6 +106,8 @@ class Plan:
 
     ``uneven_topics`` is the number of topics that are less even than they could be alone, as totals come first (Both).
 
+    ``unmatched`` are sentences on the expressions of the spec that match no topic.
+
     ``in_place`` are the partitions of an assignment (strategy Assignment) that already have their lists: if one of them
     is gone when the run is planned again, it was deleted and is no typing error.
     """
@@ -121,6 +123,7 @@ class Plan:
     reason: str = ""
     data_source: str = ""
     in_place: tuple[TopicPartition, ...] = ()
+    unmatched: tuple[str, ...] = ()
 
     @cached_property
     def changed(self) -> int:

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, NewType
 
+from kafka_rebalance.model.kafka_version import KafkaVersion
+
 BrokerId = NewType("BrokerId", int)
 Replicas = tuple[BrokerId, ...]
 """An assignment of one partition: broker ids, the preferred leader first."""
@@ -71,9 +73,10 @@ class PartitionState:
 class ClusterState:
     """As last read: what moves in this round, the rest up to half a minute ago.
 
-    ``brokers`` holds the live ones only; ``partitions`` those that were asked for.
+    ``brokers`` holds the live ones only; ``partitions`` those that were asked for. ``version`` None: not read.
     """
 
     cluster_id: str
     brokers: Mapping[BrokerId, Broker]
     partitions: Mapping[TopicPartition, PartitionState] = field(default_factory=dict)
+    version: KafkaVersion | None = None

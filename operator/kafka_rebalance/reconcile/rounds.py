@@ -112,7 +112,7 @@ class Rounds:
         await self._close(running, info)
         for rebalance in rebalances:
             if rebalance not in running or rebalance.record.loaded_run is None:
-                await self._report(rebalance, ClusterState(self._cluster_id, info.brokers))
+                await self._report(rebalance, ClusterState(self._cluster_id, info.brokers, version=info.version))
         await self.throttle.report(self._observer.traffic)
         return requeue_after(
             self.rebalances.values(),

@@ -82,7 +82,7 @@ class TestRefusals:
             ({"throttle": {"unlimited": False}}, "spec.throttle.unlimited: "),
             ({"throttle": {"leaderRate": -1}}, "spec.throttle.leaderRate: "),
             ({"throttle": {"leaderRate": 0}}, "spec.throttle.leaderRate: "),
-            ({"throttle": {"followerRate": "1.5Gi"}}, "spec.throttle.followerRate: "),
+            ({"throttle": {"followerRate": "1.5"}}, "spec.throttle.followerRate: "),
             ({"throttle": {"followerRate": "2048Ti"}}, "spec.throttle.followerRate: "),
             ({"throttle": {"followerRate": True}}, "spec.throttle.followerRate: "),
             ({"brokers": {"include": [1, 2], "decommission": [2]}}, "spec.brokers: "),

@@ -4,9 +4,19 @@ import re
 from typing import Any
 
 import pytest
-from tests.kube.specs import CREDENTIALS, EVERYTHING, MOST_BYTES, NULLS, REFUSED, STRATEGIES
+from tests.kube.specs import (
+    BAD_REBALANCES,
+    BAD_THROTTLES,
+    CREDENTIALS,
+    EVERYTHING,
+    MOST_BYTES,
+    NULLS,
+    REFUSED,
+    STRATEGIES,
+    BadInput,
+)
 
-from kafka_rebalance.api.v1alpha1 import parse_spec
+from kafka_rebalance.api.v1alpha1 import parse_spec, parse_throttle
 from kafka_rebalance.api.validation import without_nulls
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.units import parse_quantity
@@ -23,6 +33,22 @@ def test_refuses_what_the_api_server_refuses(spec: dict[str, Any], said: str) ->
     assert refused.value.reason == "InvalidSpec"
     assert refused.value.message.startswith(named[0] if named else "spec.")
     assert not rule or rule[1] in refused.value.message
+
+
+@pytest.mark.parametrize("bad", BAD_REBALANCES)
+def test_says_what_to_write_in_a_rebalance(bad: BadInput) -> None:
+    """The message names the field and what may be written there; no regular expressions and no names of classes."""
+    with pytest.raises(Refused) as refused:
+        parse_spec({**KAFKA, **bad.spec})
+    assert refused.value.message.startswith(bad.model)
+
+
+@pytest.mark.parametrize("bad", BAD_THROTTLES)
+def test_says_what_to_write_in_a_throttle(bad: BadInput) -> None:
+    metadata = {"name": "a", "namespace": "n", "uid": "u"}
+    with pytest.raises(Refused) as refused:
+        parse_throttle({"metadata": metadata, "spec": {**KAFKA, **bad.spec}})
+    assert refused.value.message.startswith(bad.model)
 
 
 @pytest.mark.parametrize("spec", [{}, EVERYTHING, NULLS, *STRATEGIES, *CREDENTIALS])

@@ -53,6 +53,22 @@ class TestOneWindow:
         with pytest.raises(TypeError):
             window_at([NIGHT], utc("2026-06-10T12:00Z").replace(tzinfo=None))
 
+    @pytest.mark.parametrize(
+        ("macro", "opens_at"),
+        [
+            ("@hourly", "2026-02-25T14:00+01:00"),
+            ("@daily", "2026-02-26T00:00+01:00"),
+            ("@midnight", "2026-02-26T00:00+01:00"),
+            ("@weekly", "2026-03-01T00:00+01:00"),
+            ("@monthly", "2026-03-01T00:00+01:00"),
+            ("@yearly", "2027-01-01T00:00+01:00"),
+            ("@annually", "2027-01-01T00:00+01:00"),
+        ],
+    )
+    def test_crons_names_for_common_times(self, macro, opens_at):
+        """From a Wednesday; a week begins with Sunday, as in cron."""
+        assert window_at([Window(macro, 1800, BERLIN)], utc("2026-02-25T13:45+01:00")) == Shut(utc(opens_at))
+
     def test_over_midnight(self):
         """Its days are those on which it opens: Saturday morning still belongs to Friday's window."""
         friday = [Window("0 22 * * FRI", 8 * HOUR, BERLIN)]
@@ -266,7 +282,7 @@ class TestCheck:
             ("*/0 * * * *", "bad minute"),
             ("one * * * *", "bad minute"),
             ("", "0 fields instead of five"),
-            ("@daily", "1 fields instead of five"),
+            ("@reboot", "1 fields instead of five"),
             ("0 1 * *", "4 fields instead of five"),
             ("0 0 1 * * *", "6 fields instead of five: minute hour"),
             ("* * */20 * 1L", "no day ever matches"),

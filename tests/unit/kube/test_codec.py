@@ -64,6 +64,15 @@ class TestPlans:
         assert decode_plan(encode_plan(made)) == made
         assert made.hash == plan(3).hash
 
+    def test_expressions_that_match_nothing(self) -> None:
+        """Not part of the hash; a plan of an older operator has none."""
+        made = replace(plan(3), unmatched=("spec.topics.exclude[0]: '__*' matches no topic",))
+        assert decode_plan(encode_plan(made)) == made
+        assert made.hash == plan(3).hash
+        older = unpack(encode_plan(made))
+        del older["unmatched"]
+        assert decode_plan(pack(older)) == plan(3)
+
     def test_elections(self) -> None:
         """An unchanged list is in the plan for its election, which changes the hash."""
         first, *rest = plan(4).partitions

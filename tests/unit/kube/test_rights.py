@@ -1,6 +1,9 @@
 """The permissions that an operator needs, by what it watches."""
 
-from kafka_rebalance.kube.rights import Right, needed
+from itertools import product
+from pathlib import Path
+
+from kafka_rebalance.kube.rights import EVERYWHERE, OWN, OWN_ALONE, WATCHED, Right, needed
 
 GROUP = "kafkarebalance.dev"
 
@@ -31,3 +34,32 @@ class TestNeeded:
             "patch kafkarebalances.kafkarebalance.dev/status in namespace a"
         )
         assert str(Right("get", "", "secrets", None)) == "get secrets"
+
+
+class TestDocumented:
+    def test_each_verb_has_its_reason(self):
+        """The table in docs/security.md has all rights and no others, each in its place."""
+        page = Path(__file__).parents[3] / "docs" / "security.md"
+        rows = [
+            line.strip("| ").split(" | ") for line in page.read_text(encoding="utf-8").splitlines() if "| `" in line
+        ]
+        places = {
+            "watched namespaces": WATCHED,
+            "cluster, if all namespaces are watched": EVERYWHERE,
+            "own namespace": OWN,
+            "own namespace, if single namespaces are watched": OWN_ALONE,
+        }
+        documented = [
+            (where, resource.strip("`"), verb.strip("`"))
+            for where, resources, verbs, _ in rows
+            for resource, verb in product(resources.split(", "), verbs.split(", "))
+            if where in places
+        ]
+        granted = {
+            (where, resource, verb)
+            for where, rules in places.items()
+            for rule in rules
+            for resource, verb in product(rule.resources, rule.verbs)
+        }
+        assert len(documented) == len(set(documented))
+        assert set(documented) == granted

@@ -15,6 +15,7 @@ import click
 
 from kafka_rebalance.api.crd import definitions
 from kafka_rebalance.api.v1alpha1 import API_VERSION, GROUP, REASSIGNMENT_THROTTLES, REBALANCES
+from kafka_rebalance.cli.exit_codes import EXIT_NO
 from kafka_rebalance.cli.options.namespace_scope import in_words, watched_namespaces
 from kafka_rebalance.cli.options.parsed_value import duration
 from kafka_rebalance.cli.options.resource_lookup import connected
@@ -25,7 +26,6 @@ from kafka_rebalance.kube.installation import Installation
 from kafka_rebalance.kube.lease import DURATION_SECONDS, LEASE_NAME
 from kafka_rebalance.kube.rights import needed
 
-EXIT_FOUND = 1
 _SKEW = timedelta(minutes=1)
 """Tolerated difference between the clocks of two machines. The result is only printed."""
 _PLURALS = (REBALANCES, REASSIGNMENT_THROTTLES)
@@ -58,10 +58,10 @@ def check_install(namespaces: tuple[str, ...], own_namespace: str | None, timeou
     """Verify the installation of the operator with its service account.
 
     Checks the CRDs, every right that the operator needs, a server-side dry run of a KafkaRebalance, and the leader
-    lease. Exits with 1 if a check fails.
+    lease. Exits with 4 if a check fails.
     """
     if not asyncio.run(_check(namespaces, own_namespace, timeout)):
-        sys.exit(EXIT_FOUND)
+        sys.exit(EXIT_NO)
 
 
 async def _check(namespaces: Sequence[str], own_namespace: str | None, seconds: int) -> bool:

@@ -12,6 +12,7 @@ import click
 
 from kafka_rebalance.cli.commands.leftover_throttles import leftover_throttles
 from kafka_rebalance.cli.commands.wedged_reassignments import wedged_reassignments
+from kafka_rebalance.cli.exit_codes import EXIT_NO
 from kafka_rebalance.cli.options.connection_options import kafka_connection
 from kafka_rebalance.cli.tables.console import print_document
 from kafka_rebalance.cli.tables.findings_table import Finding, document, print_findings
@@ -22,8 +23,6 @@ from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kafka.ports import KafkaAdmin
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.reasons import Reason
-
-EXIT_FOUND = 1
 
 
 @click.command("doctor")
@@ -49,7 +48,7 @@ def doctor(
     no_operator: bool,
     output: str,
 ) -> None:
-    """Find problems that a Kafka cluster does not recover from. Exits with 1 if any is left.
+    """Find problems that a Kafka cluster does not recover from. Exits with 4 if any is left.
 
     Finds stuck reassignments: those that add and remove the same broker, which Kafka 4.3 never completes. With
     --throttles it also finds replication throttles that no reassignment needs any more.
@@ -78,7 +77,7 @@ def doctor(
         more = ", and no throttle is left behind" if throttles or clear_throttles else ""
         click.echo(f"no problems found: no reassignment is stuck{more}")
     if not all(found.mended for found in findings):
-        sys.exit(EXIT_FOUND)
+        sys.exit(EXIT_NO)
 
 
 async def _ledger_of(admin: KafkaAdmin, operator_namespace: str | None) -> Ledger:

@@ -10,7 +10,8 @@ from typing import BinaryIO
 
 import click
 
-from kafka_rebalance.api.v1alpha1 import parse_spec
+from kafka_rebalance.api.execution_spec import Throttle
+from kafka_rebalance.api.spec_warnings import low_rate, rebalance_warnings
 from kafka_rebalance.api.validation import validate
 from kafka_rebalance.cli.commands.steps_command import BROKER_LIST
 from kafka_rebalance.cli.files import manifests as objects
@@ -31,22 +32,24 @@ _FILE = "--reassignment-json-file"
 _BASE = "--rebalance"
 
 
-def _checked(check: Callable[[str], object]) -> Callable[..., str | None]:
-    """A callback that reports what ``check`` refuses as a wrong value of the option."""
+def _checked(check: Callable[[str], object], field: str) -> Callable[..., str | None]:
+    """A callback that reports what ``check`` refuses of the field as a wrong value of the option."""
 
     def callback(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
         try:
             if value is not None:
                 check(value)
         except Refused as invalid:
-            raise click.BadParameter(invalid.message) from invalid
+            raise click.BadParameter(invalid.message.removeprefix(f"{field}: ")) from invalid
         return value
 
     return callback
 
 
 def _check_throttle(rate: str) -> None:
-    parse_spec({"kafka": {"bootstrapServers": "kafka:9092"}, "throttle": {"leaderRate": rate}})
+    read = validate(Throttle, {"leaderRate": rate}, "")
+    if read.leader_rate is not None and (warning := low_rate(read.leader_rate)) is not None:
+        click.echo(f"warning: --throttle {rate}: {warning}", err=True)
 
 
 @click.command("execute")
@@ -70,7 +73,7 @@ def _check_throttle(rate: str) -> None:
 )
 @click.option(
     "--throttle",
-    callback=_checked(_check_throttle),
+    callback=_checked(_check_throttle, "leaderRate"),
     help="Throttle rate per broker in bytes per second, for example 50Mi.",
 )
 @click.option(
@@ -81,13 +84,13 @@ def _check_throttle(rate: str) -> None:
 )
 @click.option(
     "--name",
-    callback=_checked(lambda name: validate(FileMetadata, {"name": name}, "metadata")),
+    callback=_checked(lambda name: validate(FileMetadata, {"name": name}, ""), "name"),
     help="Name of the KafkaRebalance. [default: derived from its content]",
 )
 @click.option(
     "-n",
     "--namespace",
-    callback=_checked(lambda name: validate(FileMetadata, {"namespace": name}, "metadata")),
+    callback=_checked(lambda name: validate(FileMetadata, {"namespace": name}, ""), "namespace"),
     help="Namespace of the KafkaRebalance. [default: that of --rebalance, else default]",
 )
 @click.option("--apply", is_flag=True, help="Create the KafkaRebalance instead of printing it.")
@@ -144,20 +147,19 @@ def _check_connection(wanted: objects.ExecuteRequest, connection: ConnectionSett
         return
     if connection.security_protocol != "PLAINTEXT":
         raise click.UsageError("credentials must be in Secrets: refer to them in spec.kafka of the file of --rebalance")
-    try:
-        parse_spec({"kafka": {"bootstrapServers": wanted.bootstrap_servers}})
-    except Refused as invalid:
-        raise click.BadParameter(invalid.message, param_hint="--bootstrap-servers") from invalid
 
 
 def _checked_manifests(wanted: objects.ExecuteRequest, manifests: list[objects.Manifest]) -> list[objects.Manifest]:
-    """The manifests, if the spec is valid."""
+    """The manifests, if the spec is valid. Warns of what is valid and probably a mistake."""
     try:
-        spec_of(manifests[-1]["spec"])
+        spec = spec_of(manifests[-1]["spec"])
     except ValueError as wrong:
         if wanted.base:
             raise click.BadParameter(f"{wrong} (merged with the options)", param_hint=_BASE) from wrong
         raise click.UsageError(str(wrong)) from wrong
+    for reason, text in rebalance_warnings(spec):
+        if wanted.throttle is None or reason is not Reason.VERY_LOW_RATE:  # said of the option
+            click.echo(f"warning: {text}", err=True)
     return manifests
 
 

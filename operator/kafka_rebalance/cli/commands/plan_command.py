@@ -9,6 +9,7 @@ import click
 
 from kafka_rebalance.api.connection import KafkaSource
 from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec
+from kafka_rebalance.api.spec_warnings import rebalance_warnings, unmatched_patterns
 from kafka_rebalance.api.topic_patterns import TopicFilter
 from kafka_rebalance.cli.commands.steps_command import BROKER_LIST
 from kafka_rebalance.cli.files.file_errors import parsed
@@ -129,7 +130,7 @@ def plan_options(
     named = parsed("--topics-to-move-json-file", topics_file, parse_topics_to_move) if topics_file else None
     loads = parsed("--load-model", load_model, parse_load_model).partitions if load_model else {}
     selected = _select(described, spec, named)
-    _warn(described, selected)
+    _warn(described, selected, spec if named is None else None)
     sizes = {p.tp: p.size_bytes for p in selected if p.size_bytes is not None}
     sizes = {p.tp: loads[p.tp].size_bytes for p in selected if p.tp in loads} | sizes
     pinned = _pinned({p.tp.topic for p in selected}, pin_topics or spec.topics.pinned)
@@ -172,8 +173,12 @@ def _select(described: ClusterFile, spec: KafkaRebalanceSpec, named: frozenset[s
     return [p for p in described.partitions if p.tp.topic in chosen]
 
 
-def _warn(described: ClusterFile, selected: list[ClusterPartition]) -> None:
+def _warn(described: ClusterFile, selected: list[ClusterPartition], spec: KafkaRebalanceSpec | None) -> None:
     """Warn on stderr about input that is valid but probably a mistake."""
+    if spec is not None:
+        texts = [text for _, text in rebalance_warnings(spec)]
+        for text in (*texts, *unmatched_patterns(spec.topics, {p.tp.topic for p in described.partitions})):
+            click.echo(f"warning: {text}", err=True)
     if not selected:
         topics = len({p.tp.topic for p in described.partitions})
         why = f"has {topics} topics, and none of them is selected" if topics else "holds none"

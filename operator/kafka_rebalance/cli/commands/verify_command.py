@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, TypeVar
 
 import click
 
+from kafka_rebalance.cli.exit_codes import EXIT_NO
 from kafka_rebalance.cli.files.file_errors import parsed
 from kafka_rebalance.cli.options.connection_options import kafka_connection
 from kafka_rebalance.cli.tables.console import print_document
@@ -25,7 +26,6 @@ from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.model.reassignment_file import Reassigned, read_reassignment
 from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, TopicPartition
 
-EXIT_NOT_YET = 1
 _Key = TypeVar("_Key", BrokerId, str)
 _FILE = "--reassignment-json-file"
 _SET_AT_RUN_TIME = {ConfigSource.DYNAMIC_TOPIC, ConfigSource.DYNAMIC_BROKER}
@@ -108,7 +108,7 @@ class Verified:
 )
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
 def verify(connection: ConnectionSettings, *, file: BinaryIO, output: str) -> None:
-    """Verify for each partition of a reassignment file whether it is completed. Exits with 1 if any is not.
+    """Verify for each partition of a reassignment file whether it is completed. Exits with 4 if any is not.
 
     Lists the throttles that are set, and removes none.
     """
@@ -118,7 +118,7 @@ def verify(connection: ConnectionSettings, *, file: BinaryIO, output: str) -> No
     else:
         print_document(document(found), output)
     if not found.complete:
-        sys.exit(EXIT_NOT_YET)
+        sys.exit(EXIT_NO)
 
 
 async def _verify(connection: ConnectionSettings, rows: Sequence[Reassigned]) -> Verified:

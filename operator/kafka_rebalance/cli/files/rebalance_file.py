@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from kafka_rebalance.api.fields import ApiModel, ObjectName
+from kafka_rebalance.api.fields import ApiModel, Form, ObjectName
 from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec
 from kafka_rebalance.api.v1alpha1 import API_VERSION, parse_spec
 from kafka_rebalance.api.validation import validate, without_nulls
@@ -18,13 +18,23 @@ from kafka_rebalance.execution.windows import check
 _KIND = "KafkaRebalance"
 
 
+NamespaceName = Annotated[
+    str,
+    Field(max_length=63),
+    Form(
+        "[a-z0-9]([-a-z0-9]*[a-z0-9])?",
+        "must be the name of a namespace: lower case letters, digits and '-', with a letter or digit at both ends",
+    ),
+]
+
+
 class FileMetadata(ApiModel):
     """The metadata that commands use; the rest is ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
     name: ObjectName | None = None
-    namespace: Annotated[str, Field(max_length=63, pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")] | None = None
+    namespace: NamespaceName | None = None
     labels: dict[str, str] = Field(default_factory=dict)
     annotations: dict[str, str] = Field(default_factory=dict)
 

@@ -6,6 +6,7 @@ from typing import BinaryIO, TypeVar
 
 import click
 
+from kafka_rebalance.api.connection import ADDRESSES
 from kafka_rebalance.cli.files.client_properties import connection_settings, parse_properties
 from kafka_rebalance.kafka.settings import ConnectionSettings
 
@@ -42,9 +43,17 @@ def _settings(bootstrap_servers: str | None, file: BinaryIO | None) -> Connectio
         servers = bootstrap_servers or properties.get("bootstrap.servers")
         if not servers:
             raise click.UsageError(f"give --bootstrap-servers, or bootstrap.servers in the file of {_CONFIG}")
-        # Kafka allows spaces around the commas.
-        return connection_settings(properties, ",".join(part.strip() for part in servers.split(",")))
+        return connection_settings(properties, _addresses(servers, of_option=bool(bootstrap_servers)))
     except OSError as unreadable:
         raise click.BadParameter(f"cannot be read: {unreadable.strerror}", param_hint=_CONFIG) from unreadable
     except ValueError as wrong:
         raise click.BadParameter(str(wrong), param_hint=_CONFIG) from wrong
+
+
+def _addresses(servers: str, *, of_option: bool) -> str:
+    """The servers without the spaces around commas, which Kafka allows."""
+    try:
+        return ADDRESSES.check(",".join(part.strip() for part in servers.split(",")))
+    except ValueError as wrong:
+        where = "--bootstrap-servers" if of_option else f"bootstrap.servers in the file of {_CONFIG}"
+        raise click.BadParameter(f"{wrong}, found {servers!r}", param_hint=where) from wrong

@@ -33,6 +33,8 @@ def print_summary(rebalance: KafkaRebalance, now: datetime) -> None:
         console.print("", _first_rows(rebalance.status))
     if rebalance.status.conditions:
         console.print("", _conditions(rebalance.status, now))
+        for line in _messages(rebalance.status):
+            console.print(line)
 
 
 def print_batch(batch: Batch, on_disk: ReplicaBytes) -> None:
@@ -134,15 +136,21 @@ def _first_rows(status: KafkaRebalanceStatus) -> Table:
 
 
 def _conditions(status: KafkaRebalanceStatus, now: datetime) -> Table:
-    """Messages that repeat that of Ready are left out."""
-    ready = find_condition(status.conditions, ConditionType.READY)
-    table = plain_table("CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE")
+    """Without the messages, which are sentences and would make the table too wide."""
+    table = plain_table("CONDITION", "STATUS", "REASON", "SINCE")
     for c in status.conditions:
-        message = "" if ready is not None and c.message == ready.message else c.message
-        table.add_row(
-            c.type, c.status, c.reason, format_duration((now - c.last_transition_time).total_seconds()), message
-        )
+        table.add_row(c.type, c.status, c.reason, format_duration((now - c.last_transition_time).total_seconds()))
     return table
+
+
+def _messages(status: KafkaRebalanceStatus) -> Iterable[str]:
+    """Each message once; that of Ready is above."""
+    ready = find_condition(status.conditions, ConditionType.READY)
+    said = {ready.message} if ready is not None else set()
+    for c in status.conditions:
+        if c.message and c.message not in said:
+            said.add(c.message)
+            yield f"{c.type}: {c.message}"
 
 
 def _left(row: Underway, on_disk: ReplicaBytes) -> str:

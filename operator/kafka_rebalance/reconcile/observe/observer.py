@@ -174,7 +174,7 @@ class Observer:
         }
         await self.read_sizes({**(others or {}), **{tp: known[tp] for tp in moving if tp in known}}, info)
         gone = frozenset(tp for tp, count in self._absent.items() if count >= _GONE_AFTER_READINGS)
-        observation = Observation(ClusterState(info.cluster_id, info.brokers, known), min_insync, gone)
+        observation = Observation(ClusterState(info.cluster_id, info.brokers, known, info.version), min_insync, gone)
         return Look(observation, Changes(frozenset(changed | gone), before, self._reading), frozenset(fresh))
 
     async def look_again(self, tps: Collection[TopicPartition]) -> Changes:

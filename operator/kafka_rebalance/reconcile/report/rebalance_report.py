@@ -5,9 +5,10 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 
 from kafka_rebalance.api import resource_status as shown
-from kafka_rebalance.api.conditions import ConditionType, ReadySummary, remove_condition, set_condition, summarise
+from kafka_rebalance.api.conditions import ConditionType, ReadySummary, remove_condition, set_condition, summarise, warn
 from kafka_rebalance.api.execution_spec import ApprovalPolicy
 from kafka_rebalance.api.fields import format_time
+from kafka_rebalance.api.spec_warnings import rebalance_warnings
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.partition_status import Direction, MovePhase
 from kafka_rebalance.execution.progress import ReplicaBytes
@@ -40,7 +41,7 @@ def build_status(
             "cluster_id": cluster.cluster_id or before.cluster_id,
             "current_batch": tuple(rows[: shown.MAX_BATCH_ROWS]),
             "current_batch_size": len(rows),
-            "conditions": _conditions(rebalance, before.conditions, rebalance.memory.error or problem, now),
+            "conditions": _conditions(rebalance, before.conditions, rebalance.memory.error or problem, cluster, now),
         }
     )
     if opened is None:
@@ -68,7 +69,11 @@ def build_status(
 
 
 def _conditions(
-    rebalance: RebalanceView, before: Iterable[shown.Condition], problem: RebalanceError | None, now: datetime
+    rebalance: RebalanceView,
+    before: Iterable[shown.Condition],
+    problem: RebalanceError | None,
+    cluster: ClusterState,
+    now: datetime,
 ) -> tuple[shown.Condition, ...]:
     desired, opened, assessment = rebalance.desired, rebalance.record.loaded_run, rebalance.assessment
     summary, reason, message = ready_of(rebalance, problem)
@@ -79,6 +84,12 @@ def _conditions(
         nonlocal conditions
         conditions = set_condition(conditions, kind, status, why, text, generation=generation, now=now)
 
+    if opened is not None or desired.status.plan is None:
+        unmatched = opened.plan.unmatched if opened is not None else ()
+        warnings = rebalance_warnings(desired.spec) + [(Reason.PATTERN_MATCHES_NOTHING, text) for text in unmatched]
+        conditions = warn(conditions, warnings, generation=generation, now=now)
+    if cluster.version is not None:
+        put(ConditionType.VERSION_RECORDED, *cluster.version.finding())
     put(ConditionType.REBALANCING, opened is not None and not assessment.statuses.finished, reason, message)
     succeeded = summary is ReadySummary.DONE and reason != Reason.UNDONE
     put(ConditionType.SUCCEEDED, succeeded, reason, message)

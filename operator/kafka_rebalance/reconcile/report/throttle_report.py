@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from kafka_rebalance.api import throttle_resource
-from kafka_rebalance.api.conditions import ReadySummary, summarise
+from kafka_rebalance.api.conditions import ReadySummary, summarise, warn
 from kafka_rebalance.api.resource_status import Condition
+from kafka_rebalance.api.spec_warnings import throttle_warnings
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.execution.list_budget import MOST_BYTES
@@ -114,7 +115,8 @@ def _conditions(throttle: KafkaReassignmentThrottle, state: State, now: datetime
     if throttle.spec.freeze and not throttle.metadata.deleting:
         message += "; freeze: no rebalance starts a new step"
     generation = throttle.metadata.generation
-    return summarise(throttle.status.conditions, summary, reason, message, generation=generation, now=now)
+    conditions = summarise(throttle.status.conditions, summary, reason, message, generation=generation, now=now)
+    return warn(conditions, throttle_warnings(throttle.spec), generation=generation, now=now)
 
 
 def _state(

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Collection, Container, Iterable
 from dataclasses import replace
 
 from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec
+from kafka_rebalance.api.spec_warnings import unmatched_patterns
 from kafka_rebalance.api.v1alpha1 import planning_hash
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Transient
@@ -189,7 +190,8 @@ class Runs:
         min_insync = await self._min_insync(spec, selected)
         inputs = PlanInputs(lists, min_insync, spent_by(begun, sent, partitions))
         made = await make_plan(spec, info, selected, load, inputs)
-        plan = replace(with_earlier_moves(made, earlier, partitions), data_source=load.source)
+        unmatched = tuple(unmatched_patterns(spec.topics, {tp.topic for tp in partitions}))
+        plan = replace(with_earlier_moves(made, earlier, partitions), data_source=load.source, unmatched=unmatched)
         kept = await self._continued_copies(rebalance, spec, info, plan, flying)
         if kept != flying.keys():
             return KeptCopies(planning_hash(spec), kept)

@@ -280,14 +280,14 @@ class TestCommand:
         """And the command that clears it."""
         cluster.states[ORDERS] = WEDGED
         done = self.run()
-        assert done.exit_code == 1
+        assert done.exit_code == 4
         header, row, _, meaning = (line.split() for line in done.stdout.splitlines())
         assert header == ["TOPIC-PARTITION", "REPLICAS", "ADDING", "REMOVING", "IN", "SYNC"]
         assert row == ["orders-0", "1,2,3,4", "4", "4", "1,2,3,4"]
         assert meaning[:2] == ["WedgedReassignment", "(1):"]
         assert "--cancel-wedged" in meaning
 
-    @pytest.mark.parametrize(("code", "exit_code"), [(AlterCode.OK, 0), (AlterCode.NOT_AUTHORIZED, 1)])
+    @pytest.mark.parametrize(("code", "exit_code"), [(AlterCode.OK, 0), (AlterCode.NOT_AUTHORIZED, 4)])
     def test_cancelling_counts_by_what_is_left(self, cluster: Cluster, code: AlterCode, exit_code: int) -> None:
         cluster.states |= {ORDERS: WEDGED, PAYMENTS: ALSO_WEDGED}
         cluster.codes = {ORDERS: code}

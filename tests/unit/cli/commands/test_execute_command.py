@@ -186,15 +186,19 @@ class TestUsage:
     @pytest.mark.parametrize(
         ("arguments", "says"),
         [
-            (("--throttle", "fast"), "'--throttle': spec.throttle.leaderRate: 'fast' is not a quantity"),
-            (("--throttle", "2Pi"), "'--throttle': spec.throttle.leaderRate: '2Pi' is not a quantity"),
-            (("--throttle", "050Mi"), "'--throttle': spec.throttle.leaderRate: '050Mi' is not a quantity"),
-            (("--throttle", "2000Ti"), "'--throttle': spec.throttle.leaderRate: must be a quantity of 1 to 1Pi"),
-            (("--name", "Move_It"), "'--name': metadata.name: "),
-            (("--name", "a" * 254), "'--name': metadata.name: "),
-            (("-n", "kafka.eu"), "'-n' / '--namespace': metadata.namespace: "),
-            (("--bootstrap-servers", "kafka"), "--bootstrap-servers: spec.kafka.bootstrapServers: "),
-            (("--bootstrap-servers", "SSL://kafka:9092"), "--bootstrap-servers: spec.kafka.bootstrapServers: "),
+            (("--throttle", "fast"), "'--throttle': 'fast' is not a quantity"),
+            (("--throttle", "2Pi"), "'--throttle': '2Pi' is not a quantity"),
+            (("--throttle", "050Mi"), "'--throttle': '050Mi' is not a quantity"),
+            (("--throttle", "2000Ti"), "'--throttle': must be a quantity of 1 to 1Pi"),
+            (
+                ("--throttle", "50MB"),
+                "'--throttle': '50MB' is not a quantity like 50Mi or 1048576: write 50M",
+            ),
+            (("--name", "Move_It"), "'--name': must be the name of an object: "),
+            (("--name", "a" * 254), "'--name': must have at most 253 characters"),
+            (("-n", "kafka.eu"), "'-n' / '--namespace': must be the name of a namespace: "),
+            (("--bootstrap-servers", "kafka"), "--bootstrap-servers: must be host:port, or several separated by "),
+            (("--bootstrap-servers", "SSL://kafka:9092"), "--bootstrap-servers: must be host:port, or several "),
         ],
     )
     def test_what_the_api_server_would_refuse(

@@ -75,7 +75,7 @@ class TestBeginning:
         [
             (
                 {"spec": {"priority": "5"}},
-                "spec.priority: Input should be a valid integer, found '5' (merged with the options)",
+                "spec.priority: must be an integer, found '5' (merged with the options)",
             ),
             ({"spec": {"goals": {"balance": "Both"}}}, "spec: goals.balance, maxReplicaMoves, maxDataToMove and"),
             ({"spec": {"exection": {}}}, "spec.exection: unknown field"),
@@ -83,9 +83,9 @@ class TestBeginning:
                 {"spec": {"execution": {"windows": [{"cron": "0 0 31 2 *", "duration": "1h"}]}}},
                 "spec.execution.windows[0]: cron '0 0 31 2 *': bad day-of-month",
             ),
-            ({"spec": None}, "spec: Field required"),
+            ({"spec": None}, "spec: is required"),
             ({"spce": {}}, "spce: unknown field"),
-            ({"metadata": {"labels": {"a": 1}}}, "metadata.labels.a: Input should be a valid string, found 1"),
+            ({"metadata": {"labels": {"a": 1}}}, "metadata.labels.a: must be text: put it in quotes, found 1"),
             ({"apiVersion": "kafka.strimzi.io/v1beta2"}, "expected one KafkaRebalance, found KafkaRebalance of kafka."),
         ],
     )

@@ -89,7 +89,8 @@ class TestSummary:
             "Skipped 3: u-4 (Drifted), …",
             "t-1 1,2 3,1,2 3,2 3 9 B",
             "… 20 more: --batch",
-            "Planned True Planned 1m5s 3 partitions",
+            "Planned True Planned 1m5s",
+            "Planned: 3 partitions",
         ):
             assert line in lines
 
@@ -97,6 +98,16 @@ class TestSummary:
         lines = summary(capsys, resource(status=full_status().as_patch()["status"]))
         assert [line for line in lines if "NoLeader" in line] == ["NoLeader (1, e.g. t-9)"]
         assert "Ready False Rebalancing 1m5s" in lines
+
+    def test_a_long_message_makes_no_line_but_its_own_long(self, capsys):
+        """Also where several conditions have it, and the output is a file: there, no line is cut or folded."""
+        conditions = full_status().conditions
+        for kind in (ConditionType.THROTTLE_APPLIED, ConditionType.DRAINED, ConditionType.SPEC_WARNING):
+            conditions = set_condition(conditions, kind, False, "Pending", "long " * 80, generation=1, now=NOW)
+        body = resource(status=full_status(conditions=conditions).as_patch()["status"])
+        print_summary(parse_rebalance(body), NOW)
+        long = [line for line in capsys.readouterr().out.splitlines() if len(line) > 120]
+        assert [line.partition(":")[0] for line in long] == ["ThrottleApplied"]
 
     def test_nobody_has_looked_at_it(self, capsys):
         lines = summary(capsys, resource())

@@ -83,7 +83,7 @@ class TestOutcomes:
         """Exit 1: in flight, in another order, or gone."""
         moving = state(0, 1, 2, 3, adding=(1,), removing=(3,))
         done = run(Cluster(moving, state(1, 2, 1)), monkeypatch=monkeypatch)
-        assert done.exit_code == 1
+        assert done.exit_code == 4
         assert done.stdout.splitlines()[1:4] == [
             "Reassignment of partition t-0 is still in progress.",
             "There is no active reassignment of partition t-1, but replica set is 2,1 rather than 1,2.",
@@ -95,13 +95,13 @@ class TestOutcomes:
         """Kafka's tool does not report this; a step of the operator is an example."""
         elsewhere = state(0, 1, 2, 3, adding=(3,))
         done = run(Cluster(elsewhere, *DONE[1:]), monkeypatch=monkeypatch)
-        assert done.exit_code == 1
+        assert done.exit_code == 4
         assert "t-0 is being reassigned to other replicas: 1,2,3 now." in done.stdout
 
     def test_in_flight_although_the_list_is_there(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A reassignment that was not requested is in flight: not complete, as in Kafka's tool."""
         done = run(Cluster(state(0, 1, 2, adding=(2,)), *DONE[1:]), monkeypatch=monkeypatch)
-        assert done.exit_code == 1
+        assert done.exit_code == 4
 
     def test_leaders(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """It still counts as complete."""

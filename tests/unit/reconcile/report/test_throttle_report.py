@@ -11,6 +11,7 @@ from kafka_rebalance.api.throttle_resource import MAX_BROKER_ROWS, KafkaReassign
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle, parse_throttle
 from kafka_rebalance.errors import Permanent, RebalanceError, Transient
 from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.report.throttle_report import (
     BrokerThrottleRow,
     SideRow,
@@ -92,6 +93,17 @@ class TestState:
         status = status_of(throttle(**RATES), ruling=throttle("older"))
         assert said(status) == ("Conflicted", "kafka/older is older: its rates hold instead", "Stalled")
         assert (status.brokers, status.brokers_total, status.throttled_replicas) == ((), 0, 0)
+
+    def test_a_rate_that_is_probably_meant_in_another_unit(self) -> None:
+        """A warning of its own, which holds nothing back and goes with its cause."""
+        low = status_of(throttle(leaderRate=50))
+        warning = find_condition(low.conditions, ConditionType.SPEC_WARNING)
+        assert warning is not None
+        assert (warning.status, warning.reason) == ("True", Reason.VERY_LOW_RATE)
+        assert warning.message.startswith("spec.leaderRate: 50 B/s is very low")
+        mended = status_of(throttle(**RATES).model_copy(update={"status": low}))
+        assert find_condition(mended.conditions, ConditionType.SPEC_WARNING) is None
+        assert said(low)[0] == said(mended)[0]
 
     def test_not_held_yet(self) -> None:
         """Nothing that a deletion could leave behind is claimed before the finalizer is confirmed."""

@@ -1,0 +1,61 @@
+"""What the client over kafka-python makes of what the brokers say of themselves."""
+
+import pytest
+
+from kafka import errors as client_errors
+from kafka_rebalance.errors import Permanent
+from kafka_rebalance.kafka.reassignment import ReassignmentClient, _Client
+from kafka_rebalance.kafka.settings import ConnectionSettings
+from kafka_rebalance.model.kafka_version import KafkaVersion
+
+
+class Client(_Client):
+    """Without connections. ``features`` is the answer, or the error; ``asked`` counts the requests."""
+
+    def __init__(self, features):
+        self._version, self._version_due = KafkaVersion(), float("-inf")
+        self.features, self.asked = features, 0
+
+    def describe_features(self):
+        self.asked += 1
+        if isinstance(self.features, Exception):
+            raise self.features
+        return self.features
+
+    def cluster(self):
+        raise client_errors.IncompatibleBrokerVersion("Kafka broker does not support the 'DescribeCluster' protocol.")
+
+
+class TestVersion:
+    @pytest.mark.parametrize(
+        ("features", "version"),
+        [
+            ({"metadata.version": {"supported": (7, 30), "finalized": (30, 30)}}, KafkaVersion(30, 30)),
+            ({"metadata.version": {"supported": (1, 21)}, "kraft.version": {"supported": (0, 1)}}, KafkaVersion(21)),
+            ({}, KafkaVersion()),
+            (client_errors.IncompatibleBrokerVersion("no ApiVersions of version 3"), KafkaVersion()),
+        ],
+        ids=["KRaft", "ZooKeeper", "no features", "before features"],
+    )
+    def test_by_its_features(self, features, version):
+        assert Client(features).version() == version
+
+    def test_is_asked_for_once_a_minute(self, monkeypatch):
+        """The brokers may be upgraded while we are connected."""
+        now = 100.0
+        monkeypatch.setattr("kafka_rebalance.kafka.reassignment.time.monotonic", lambda: now)
+        client = Client({"metadata.version": {"supported": (7, 28)}})
+        assert (client.version(), client.version(), client.asked) == (KafkaVersion(28), KafkaVersion(28), 1)
+        client.features, now = {"metadata.version": {"supported": (7, 30)}}, now + 61
+        assert (client.version(), client.asked) == (KafkaVersion(30), 2)
+
+
+async def test_a_request_that_brokers_lack():
+    """Not an outage: waiting does not help."""
+    client = ReassignmentClient(ConnectionSettings(bootstrap_servers="kafka:9092"))
+    client._client = Client({})
+    with pytest.raises(Permanent) as refused:
+        await client.describe_cluster()
+    assert refused.value.reason == "KafkaTooOld"
+    assert "'DescribeCluster' protocol. The operator needs Kafka 2.8 or later: upgrade" in refused.value.message
+    await client.close()
