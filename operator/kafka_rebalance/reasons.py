@@ -117,6 +117,7 @@ class Reason(StrEnum):
     TOPIC_DELETED = "TopicDeleted", "the partition no longer exists"
     TOPIC_RECREATED = "TopicRecreated", "the topic was deleted and created again since the plan was made"
     METADATA_MISSING = "MetadataMissing", "no broker returned the partition's metadata or topic configs; retried"
+    TOPIC_FORBIDDEN = "TopicForbidden", "Kafka does not allow the operator to read the topic or its configs; retried"
     METADATA_STALE = "MetadataStale", "metadata still shows replicas that a cancel has removed; read again"
     CANCELLING = "Cancelling", "the reassignment in flight is being cancelled"
     TARGET_BROKER_UNAVAILABLE = "TargetBrokerUnavailable", "a broker which receives a copy is fenced or not registered"

@@ -1,8 +1,8 @@
 """Throttle configs with the recorded behaviour of brokers, which other tools may change too, and a ledger store."""
 
-from kafka_rebalance.errors import Transient
+from kafka_rebalance.errors import Permanent, Transient
 from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, RATE_NAMES
-from kafka_rebalance.kafka.ports import ConfigOp, ConfigSource, ConfigValue
+from kafka_rebalance.kafka.ports import Answers, ConfigOp, ConfigSource, ConfigValue
 
 LONGEST_BYTES = 32_767
 RECORDS_BYTES = 8 * 2**20
@@ -32,8 +32,9 @@ class Configs:
     """Dynamic configs by topic or broker and name; ``files`` are those from the brokers' files.
 
     ``calls_left``: the process is killed after this many calls, of which the last is still executed. ``silent`` brokers
-    do not answer, ``refusing`` ones answer with ``refusal``. ``asked``: the brokers of each call, in order. ``late``:
-    stale values to return for these keys. A ``hung`` controller answers no change; ``resume`` carries them out.
+    do not answer, ``refusing`` ones answer with ``refusal``. ``forbidden``: topics and brokers whose configs we may not
+    describe. ``asked``: the brokers of each call, in order. ``late``: stale values to return for these keys. A ``hung``
+    controller answers no change; ``resume`` carries them out.
     """
 
     def __init__(self, before=None, files=None):
@@ -43,17 +44,21 @@ class Configs:
         self.silent, self.refusing, self.late = set(), set(), {}
         self.refusal = "_TIMED_OUT"
         self.hung, self.pending = False, []
+        self.forbidden = set()
         self.asked = []
 
     async def topic_configs(self, topics, names):
         self._count()
-        return {t: {n: self._read((t, n), ConfigSource.DYNAMIC_TOPIC, "") for n in names} for t in topics}
+        readable = [t for t in topics if t not in self.forbidden]
+        found = {t: {n: self._read((t, n), ConfigSource.DYNAMIC_TOPIC, "") for n in names} for t in readable}
+        return Answers(found, self._errors(self.forbidden.intersection(topics)))
 
     async def broker_configs(self, brokers, names):
         self._count()
         self.asked.append(tuple(brokers))
-        there = [b for b in brokers if b not in self.silent]
-        return {b: {n: self._read((b, n), ConfigSource.DYNAMIC_BROKER, None) for n in names} for b in there}
+        there = [b for b in brokers if b not in self.silent | self.forbidden]
+        found = {b: {n: self._read((b, n), ConfigSource.DYNAMIC_BROKER, None) for n in names} for b in there}
+        return Answers(found, self._errors(self.forbidden.intersection(brokers)))
 
     async def alter_topic_configs(self, changes):
         """One string above 32,767 bytes, and the broker drops the connection; 8 MiB of records fail as a whole."""
@@ -89,6 +94,10 @@ class Configs:
         """Both lists of the topic, leader first, as sets; None if not set."""
         found = (self.values.get((topic, name)) for name in LIST_NAMES)
         return tuple(None if value is None else set(filter(None, value.split(","))) for value in found)
+
+    def _errors(self, denied):
+        why = "Kafka does not allow us to describe"
+        return {each: Permanent("KafkaAuthorizationFailed", f"{why} {each}") for each in denied}
 
     def _count(self):
         if self.calls_left is not None:

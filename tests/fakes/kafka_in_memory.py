@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.fakes.configs_in_memory import Configs
 
-from kafka_rebalance.kafka.ports import AlterCode, ClusterInfo, LogDir, Reassignment
+from kafka_rebalance.kafka.ports import AlterCode, Answers, ClusterInfo, LogDir, Reassignment
 from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, TopicPartition, replicas_of
 
 
@@ -13,7 +13,7 @@ class KafkaInMemory(Configs):
 
     A copy is in sync at once, except on ``slow`` brokers: there it stays in flight. ``altered`` and ``elected`` are the
     executed requests, in order, as text and list. ``unseen`` topics are missing in a description of all topics, but not
-    if they are requested by name.
+    if they are requested by name; ``hidden`` ones we may not describe.
     """
 
     def __init__(self, brokers, size=100, **lists):
@@ -21,7 +21,7 @@ class KafkaInMemory(Configs):
         self.brokers = {BrokerId(b): Broker(BrokerId(b), host=f"kafka-{b}", port=9092) for b in brokers}
         self.size = size
         self.states = {}
-        self.slow, self.unseen = set(), set()
+        self.slow, self.unseen, self.hidden = set(), set(), set()
         self.altered, self.elected = [], []
         for topic, rows in lists.items():
             self.create(topic, rows)
@@ -62,8 +62,9 @@ class KafkaInMemory(Configs):
         return self.info
 
     async def describe_partitions(self, topics=None):
-        asked = {tp.topic for tp in self.states} - self.unseen if topics is None else set(topics)
-        return {tp: state for tp, state in self.states.items() if tp.topic in asked}
+        asked = {tp.topic for tp in self.states} - self.unseen - self.hidden if topics is None else set(topics)
+        found = {tp: state for tp, state in self.states.items() if tp.topic in asked - self.hidden}
+        return Answers(found, self._errors(asked & self.hidden))
 
     async def list_reassignments(self):
         return {
@@ -80,7 +81,7 @@ class KafkaInMemory(Configs):
 
     async def log_dirs(self, brokers):
         held = {b: {tp: self.size for tp, state in self.states.items() if b in state.replicas} for b in brokers}
-        return {b: (LogDir("/data", sizes),) for b, sizes in held.items()}
+        return Answers({b: (LogDir("/data", sizes),) for b, sizes in held.items()})
 
     def arrive(self):
         """All copies are in sync now, and no broker is slow any more."""

@@ -93,13 +93,14 @@ class Observation:
 
     ``gone``: partitions that several readings in a row did not show, so they are deleted. ``min_insync``: the effective
     value by topic; without it no replica is dropped and nothing is cancelled. ``restarting``: brokers that are not live
-    since just now.
+    since just now. ``forbidden``: topics that we may not describe, or not their configs, and how Kafka said so.
     """
 
     cluster: ClusterState
     min_insync: Mapping[str, int] = field(default_factory=dict)
     gone: Collection[TopicPartition] = ()
     restarting: Collection[BrokerId] = ()
+    forbidden: Mapping[str, str] = field(default_factory=dict)
 
 
 def judge(
@@ -108,6 +109,8 @@ def judge(
     """The partition's status and next call. ``paused``: only a call that leads to a rest point."""
     state = seen.cluster.partitions.get(move.tp)
     if state is None:
+        if move.tp.topic in seen.forbidden:
+            return _wait(Reason.TOPIC_FORBIDDEN, seen.forbidden[move.tp.topic])
         if move.tp in seen.gone:
             return _skip(Reason.TOPIC_DELETED, "the partition no longer exists")
         return _wait(Reason.METADATA_MISSING, "no broker reported the partition; retrying")
@@ -211,6 +214,8 @@ def _judge_at_rest(
             MovePhase.READY, step=move.origin, call=steps.Alter(move.origin), started=True, leader_movement=True
         )
     min_insync = seen.min_insync.get(move.tp.topic)
+    if min_insync is None and move.tp.topic in seen.forbidden:
+        return _wait(Reason.TOPIC_FORBIDDEN, seen.forbidden[move.tp.topic])
     if min_insync is None:
         return _wait(Reason.METADATA_MISSING, "no broker reported min.insync.replicas; retrying")
     grown = back and len(goal) < min(len(move.target), len(state.replicas))

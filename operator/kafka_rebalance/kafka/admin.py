@@ -15,6 +15,7 @@ from kafka_rebalance.kafka.fencing import Fence
 from kafka_rebalance.kafka.oauth_tokens import TokenSource
 from kafka_rebalance.kafka.ports import (
     AlterCode,
+    Answers,
     ClusterInfo,
     ConfigChange,
     ConfigValue,
@@ -55,7 +56,9 @@ class _Admin:
             self._reached = False  # next time librdkafka: it distinguishes wrong credentials from an outage
             raise
 
-    async def describe_partitions(self, topics: Collection[str] | None = None) -> dict[TopicPartition, PartitionState]:
+    async def describe_partitions(
+        self, topics: Collection[str] | None = None
+    ) -> Answers[TopicPartition, PartitionState, str]:
         # Two sources, no snapshot: of a partition in flight the controller's listing is right, while the broker that
         # answers with metadata may be some hundred milliseconds behind.
         listed = await self.list_reassignments()
@@ -79,12 +82,14 @@ class _Admin:
     async def elect_preferred(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, AlterCode]:
         return await self._fence.order(lambda: self._confluent.elect_preferred(partitions))
 
-    async def topic_configs(self, topics: Collection[str], names: Collection[str]) -> dict[str, dict[str, ConfigValue]]:
+    async def topic_configs(
+        self, topics: Collection[str], names: Collection[str]
+    ) -> Answers[str, dict[str, ConfigValue], str]:
         return await self._confluent.topic_configs(topics, names)
 
     async def broker_configs(
         self, brokers: Collection[BrokerId], names: Collection[str]
-    ) -> dict[BrokerId, dict[str, ConfigValue]]:
+    ) -> Answers[BrokerId, dict[str, ConfigValue], BrokerId]:
         return await self._confluent.broker_configs(brokers, names)
 
     async def alter_topic_configs(self, changes: Mapping[str, Collection[ConfigChange]]) -> dict[str, str | None]:
@@ -95,7 +100,7 @@ class _Admin:
     ) -> dict[BrokerId, str | None]:
         return await self._fence.order(lambda: self._confluent.alter_broker_configs(changes))
 
-    async def log_dirs(self, brokers: Collection[BrokerId]) -> dict[BrokerId, tuple[LogDir, ...]]:
+    async def log_dirs(self, brokers: Collection[BrokerId]) -> Answers[BrokerId, tuple[LogDir, ...], BrokerId]:
         await self._reach()
         return await self._reassignments.log_dirs(brokers)
 

@@ -28,6 +28,7 @@ from kafka_rebalance.kafka.oauth_tokens import TokenSource
 from kafka_rebalance.kafka.ports import (
     CALL_SECONDS,
     AlterCode,
+    Answers,
     ConfigChange,
     ConfigOp,
     ConfigSource,
@@ -103,24 +104,25 @@ class ConfluentClient:
         nothing = TopicCollection([_NO_TOPIC])
         await self._all("connect", lambda a: a.describe_topics(nothing, **_for(REQUEST_SECONDS)))
 
-    async def describe_partitions(self, topics: Collection[str] | None) -> dict[TopicPartition, PartitionState]:
+    async def describe_partitions(self, topics: Collection[str] | None) -> Answers[TopicPartition, PartitionState, str]:
         """Partitions from metadata, without reassignments; unknown topics are absent."""
         action = "describe topics"
         names = sorted(set(topics)) if topics is not None else sorted((await self._metadata()).topics)
         if not names:
-            return {}
+            return Answers()
         answers = await self._all(action, lambda a: a.describe_topics(TopicCollection(names), **_for(REQUEST_SECONDS)))
-        states = {}
+        states: dict[TopicPartition, PartitionState] = {}
+        errors: dict[str, RebalanceError] = {}
         for name, answer in answers.items():
             if isinstance(answer, KafkaError):
                 if answer.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    raise self._failure(action, answer)
+                    errors[name] = self._failure(f"describe topic {name}", answer)
                 continue
             topic_id = _canonical(str(answer.topic_id))
             for info in answer.partitions:
                 state = _partition_state(TopicPartition(name, info.id), topic_id, info)
                 states[state.tp] = state
-        return states
+        return Answers(states, errors)
 
     async def elect_preferred(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, AlterCode]:
         """Preferred leader election; UNKNOWN where the answer is not conclusive."""
@@ -138,24 +140,27 @@ class ConfluentClient:
             codes[TopicPartition(partition.topic, partition.partition)] = _ELECTION_CODES.get(code, AlterCode.UNKNOWN)
         return codes
 
-    async def topic_configs(self, topics: Collection[str], names: Collection[str]) -> dict[str, dict[str, ConfigValue]]:
+    async def topic_configs(
+        self, topics: Collection[str], names: Collection[str]
+    ) -> Answers[str, dict[str, ConfigValue], str]:
         """Many topics in one call; unknown topics are absent."""
         if not topics:
-            return {}
+            return Answers()
         action = "describe topic configs"
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in sorted(set(topics))]
         answers = await self._all(action, lambda a: a.describe_configs(resources, **_for(REQUEST_SECONDS)))
-        found = {}
+        found: dict[str, dict[str, ConfigValue]] = {}
+        errors: dict[str, RebalanceError] = {}
         for resource, answer in answers.items():
             if not isinstance(answer, KafkaError):
                 found[resource.name] = _values(answer, names)
             elif answer.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise self._failure(action, answer)
-        return found
+                errors[resource.name] = self._failure(f"describe the configs of topic {resource.name}", answer)
+        return Answers(found, errors)
 
     async def broker_configs(
         self, brokers: Collection[BrokerId], names: Collection[str]
-    ) -> dict[BrokerId, dict[str, ConfigValue]]:
+    ) -> Answers[BrokerId, dict[str, ConfigValue], BrokerId]:
         """One call per broker, issued together; brokers without an answer are absent."""
         action = "describe broker configs"
         resources = [ConfigResource(ResourceType.BROKER, str(broker)) for broker in sorted(set(brokers))]
@@ -164,13 +169,15 @@ class ConfluentClient:
             lambda a: _merged(a.describe_configs([r], **_for(BROKER_SECONDS)) for r in resources),
             of_one_broker=True,
         )
-        found = {}
+        found: dict[BrokerId, dict[str, ConfigValue]] = {}
+        errors: dict[BrokerId, RebalanceError] = {}
         for resource, answer in answers.items():
+            broker = BrokerId(int(resource.name))
             if not isinstance(answer, KafkaError):
-                found[BrokerId(int(resource.name))] = _values(answer, names)
-            elif answer.code() in _AUTHORIZATION:
-                raise self._failure(action, answer)
-        return found
+                found[broker] = _values(answer, names)
+            elif answer.code() not in _NO_ANSWER:
+                errors[broker] = self._failure(f"describe the configs of broker {broker}", answer)
+        return Answers(found, errors)
 
     async def alter_topic_configs(self, changes: Mapping[str, Collection[ConfigChange]]) -> dict[str, str | None]:
         """Many topics in one call; each fails on its own."""

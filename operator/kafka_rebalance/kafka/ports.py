@@ -3,7 +3,7 @@
 Every method is one request; none retries, waits or keeps state. Every call ends within ``CALL_SECONDS``. It raises
 Transient if there was no answer (an order may have been carried out all the same: read the cluster to find out), and
 Permanent if credentials or permissions are wrong. Errors of single partitions, topics or brokers are returned, never
-raised: one of them must not hide the answers for the others.
+raised: one of them must not hide the answers for the others (`Answers`).
 """
 
 from __future__ import annotations
@@ -11,12 +11,34 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Generic, Protocol, Self, TypeVar
 
+from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.model.kafka_version import KafkaVersion
 from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, Replicas, TopicPartition
 
 CALL_SECONDS = 10.0
+
+K = TypeVar("K")
+V = TypeVar("V")
+W = TypeVar("W")
+
+
+class Answers(dict[K, V], Generic[K, V, W]):
+    """What was found; ``errors``: why nothing is known of these topics or brokers (``W``), by each.
+
+    What is in neither was not found, or gave no answer.
+    """
+
+    def __init__(self, found: Mapping[K, V] | None = None, errors: Mapping[W, RebalanceError] | None = None) -> None:
+        super().__init__(found or {})
+        self.errors: Mapping[W, RebalanceError] = errors or {}
+
+    def or_raise(self) -> Self:
+        """These answers, if none is an error; raises the first error, for callers that need all."""
+        for error in self.errors.values():
+            raise error
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,24 +144,29 @@ class KafkaReader(Protocol):
     async def describe_cluster(self) -> ClusterInfo:
         """Cluster id and live brokers with racks."""
 
-    async def describe_partitions(self, topics: Collection[str] | None = None) -> dict[TopicPartition, PartitionState]:
+    async def describe_partitions(
+        self, topics: Collection[str] | None = None
+    ) -> Answers[TopicPartition, PartitionState, str]:
         """Partitions of the topics (None: of all topics, internal ones included), reassignments merged in.
 
-        Topics that the broker does not know are absent, which does not prove that they were deleted.
+        Topics that the broker does not know are absent, which does not prove that they were deleted. A topic that we
+        may not describe is an error if it is named; of "all topics" it is absent.
         """
 
     async def list_reassignments(self) -> dict[TopicPartition, Reassignment]:
         """Everything in flight in the cluster, reassignments of other tools included."""
 
-    async def topic_configs(self, topics: Collection[str], names: Collection[str]) -> dict[str, dict[str, ConfigValue]]:
+    async def topic_configs(
+        self, topics: Collection[str], names: Collection[str]
+    ) -> Answers[str, dict[str, ConfigValue], str]:
         """The named configs of each topic; missing topics are absent."""
 
     async def broker_configs(
         self, brokers: Collection[BrokerId], names: Collection[str]
-    ) -> dict[BrokerId, dict[str, ConfigValue]]:
+    ) -> Answers[BrokerId, dict[str, ConfigValue], BrokerId]:
         """The named configs of each broker; brokers that did not answer are absent."""
 
-    async def log_dirs(self, brokers: Collection[BrokerId]) -> dict[BrokerId, tuple[LogDir, ...]]:
+    async def log_dirs(self, brokers: Collection[BrokerId]) -> Answers[BrokerId, tuple[LogDir, ...], BrokerId]:
         """Replica sizes on each broker's disks; brokers that did not answer are absent."""
 
     async def offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetRange]:

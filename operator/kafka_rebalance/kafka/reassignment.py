@@ -28,7 +28,7 @@ from kafka import errors as client_errors
 from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.kafka.failures import authentication_failed, authorization_failed, too_old, unreachable
 from kafka_rebalance.kafka.oauth_tokens import TokenSource
-from kafka_rebalance.kafka.ports import CALL_SECONDS, AlterCode, ClusterInfo, LogDir, Reassignment
+from kafka_rebalance.kafka.ports import CALL_SECONDS, AlterCode, Answers, ClusterInfo, LogDir, Reassignment
 from kafka_rebalance.kafka.settings import SOCKET_TIMEOUT_MS, ConnectionSettings, kafka_python_config
 from kafka_rebalance.model.kafka_version import KafkaVersion
 from kafka_rebalance.model.topology import Broker, BrokerId, Replicas, TopicPartition
@@ -163,11 +163,15 @@ class ReassignmentClient:
                 break
         return codes
 
-    async def log_dirs(self, brokers: Collection[BrokerId]) -> dict[BrokerId, tuple[LogDir, ...]]:
+    async def log_dirs(self, brokers: Collection[BrokerId]) -> Answers[BrokerId, tuple[LogDir, ...], BrokerId]:
         """From all brokers in parallel; those that do not answer are absent."""
         wanted = sorted(set(brokers))
         answers = await asyncio.gather(*(self._log_dirs_of(broker) for broker in wanted))
-        return {broker: dirs for broker, dirs in zip(wanted, answers, strict=True) if dirs is not None}
+        each = dict(zip(wanted, answers, strict=True))
+        return Answers(
+            {broker: found for broker, found in each.items() if isinstance(found, tuple)},
+            {broker: found for broker, found in each.items() if isinstance(found, RebalanceError)},
+        )
 
     async def close(self) -> None:
         """Close the connections, which ends pending calls, and stop the threads."""
@@ -191,7 +195,7 @@ class ReassignmentClient:
             for tp, error in answered.items()
         }
 
-    async def _log_dirs_of(self, broker: BrokerId) -> tuple[LogDir, ...] | None:
+    async def _log_dirs_of(self, broker: BrokerId) -> tuple[LogDir, ...] | RebalanceError | None:
         action = f"describe the log dirs of broker {broker}"
         client = await self._connected(CALL_SECONDS - _BROKER_SECONDS)
         try:
@@ -201,7 +205,7 @@ class ReassignmentClient:
             return None
         code = getattr(answer, "error_code", None) or 0
         if code:
-            raise self._failure(action, client_errors.for_code(code)())
+            return self._failure(action, client_errors.for_code(code)())
         return tuple(_log_dir(row) for row in answer.results if row.error_code == 0)
 
     async def _read(self, action: str, call: Callable[[_Client], T]) -> T:

@@ -49,6 +49,14 @@ class TestLeftAlone:
         found = status_of(None)
         assert (found.phase, found.reason) == (MovePhase.WAITING, "MetadataMissing")
 
+    def test_a_topic_that_we_may_not_read_is_not_deleted(self):
+        """Kafka leaves it out of all topics, just like a deleted one: it waits, and says for what."""
+        forbidden = {"orders": "not allowed"}
+        for partition, gone, min_insync in ((None, {TP}, {"orders": 1}), (state(1, 2, 3), (), {})):
+            there = dataclasses.replace(seen(partition, gone=gone), forbidden=forbidden, min_insync=min_insync)
+            found = judge(MOVE, there, FORWARD, 1)
+            assert (found.phase, found.reason, found.message) == (MovePhase.WAITING, "TopicForbidden", "not allowed")
+
     @pytest.mark.parametrize("direction", list(Direction))
     def test_a_replication_factor_that_somebody_lowered_is_left_alone(self, direction):
         """No step of ours reduces the replicas below both origin and target, so the missing ones are not added back."""

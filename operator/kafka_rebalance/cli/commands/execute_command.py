@@ -171,7 +171,7 @@ async def _present(
         raise Refused(Reason.NOTHING_TO_DO, "the file lists no partition")
     admin = connect(connection)
     try:
-        states = await admin.describe_partitions({row.tp.topic for row in rows})
+        states = (await admin.describe_partitions({row.tp.topic for row in rows})).or_raise()
         live = (await admin.describe_cluster()).brokers
         present = objects.with_originals(rows, states, live)
         holding = {b for row in present for b in row.original or ()}

@@ -102,7 +102,7 @@ async def _ask_kafka(
             )
         direction = direction_of(rebalance, opened.run)
         moves = opened.turned(opened.origins, back=direction is not Direction.FORWARD).moves
-        partitions = await admin.describe_partitions({move.tp.topic for move in moves})
+        partitions = (await admin.describe_partitions({move.tp.topic for move in moves})).or_raise()
         cluster = ClusterState(info.cluster_id, info.brokers, partitions)
         replicas = rebalance.spec.execution.parallel_replica_count
         batch = batch_of(moves, cluster, direction, replicas)

@@ -132,10 +132,10 @@ async def _verify(connection: ConnectionSettings, rows: Sequence[Reassigned]) ->
 async def look(admin: KafkaReader, rows: Sequence[Reassigned]) -> Verified:
     """Read the state of these partitions from the cluster."""
     topics = sorted({row.tp.topic for row in rows})
-    states = await admin.describe_partitions(topics)
+    states = (await admin.describe_partitions(topics)).or_raise()
     brokers = sorted((await admin.describe_cluster()).brokers)
-    rates = await admin.broker_configs(brokers, [LEADER_RATE, FOLLOWER_RATE])
-    lists = await admin.topic_configs(topics, [LEADER_LIST, FOLLOWER_LIST])
+    rates = (await admin.broker_configs(brokers, [LEADER_RATE, FOLLOWER_RATE])).or_raise()
+    lists = (await admin.topic_configs(topics, [LEADER_LIST, FOLLOWER_LIST])).or_raise()
     return Verified([Check(row.tp, row.replicas, states.get(row.tp)) for row in rows], _set(rates), _set(lists))
 
 

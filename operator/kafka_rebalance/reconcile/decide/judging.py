@@ -25,15 +25,16 @@ from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 from kafka_rebalance.reconcile.state.record import LoadedRun
 
 _UNSETTLED = (MovePhase.IN_FLIGHT, MovePhase.READY, MovePhase.WAITING)
+_UNKNOWN = {Reason.METADATA_MISSING, Reason.TOPIC_FORBIDDEN}
 
 
 def partitions_to_read(assessment: Assessment) -> set[TopicPartition]:
-    """What has to be read in every round: partitions that move or have begun to, and those missing from metadata."""
+    """What has to be read in every round: partitions that move or have begun to, and those that cannot be read."""
     unsettled = assessment.statuses.within(*_UNSETTLED)
     return {
         tp
         for tp, status in unsettled.items()
-        if status.phase is MovePhase.IN_FLIGHT or status.started or status.reason == Reason.METADATA_MISSING
+        if status.phase is MovePhase.IN_FLIGHT or status.started or status.reason in _UNKNOWN
     } | assessment.sent
 
 
@@ -81,6 +82,7 @@ def judge_inputs(
         brokers=dict(seen.cluster.brokers),
         restarting=restarting,
         min_insync={topic: seen.min_insync[topic] for topic in run.topics if topic in seen.min_insync},
+        forbidden={topic: seen.forbidden[topic] for topic in run.topics if topic in seen.forbidden},
         keep=copies_to_keep(rebalance),
         ahead=tuple(
             (other.desired.name, other.record.loaded_run) for other in ahead if other.record.loaded_run is not None
@@ -96,7 +98,7 @@ def judge_again(
     Of ``seen`` only the partitions count, and which of them are gone: all else comes from ``inputs``.
     """
     cluster = ClusterState(seen.cluster.cluster_id, inputs.brokers, seen.cluster.partitions)
-    known = Observation(cluster, inputs.min_insync, seen.gone, inputs.restarting)
+    known = Observation(cluster, inputs.min_insync, seen.gone, inputs.restarting, inputs.forbidden)
     if before.inputs == inputs and before.reading == changes.before:
         moves = (inputs.run.move_of[tp] for tp in changes.partitions if tp in inputs.run.move_of)
         statuses = before.statuses.updated({move.tp: _status_of(move, known, inputs) for move in moves})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping
 
-from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES
 from kafka_rebalance.kafka.ports import KafkaReader, Reassignment
 from kafka_rebalance.model.topology import PartitionState, Replicas, TopicPartition
@@ -59,20 +58,13 @@ class ForeignReassignments:
         return f"not allowed to describe the configs of topic {', '.join(topics[:_NAMED])}{more}, which others reassign"
 
     async def _those_readable(self, topics: set[str]) -> set[str]:
-        """The topics whose configs we may read: one that we may not must not keep the others from being throttled."""
+        """The topics whose configs we may read."""
         now = self._monotonic()
         new = {t for t in topics - self._readable if now - self._asked_at.get(t, float("-inf")) >= ASK_AGAIN_SECONDS}
-        if new and not await self._may_read(new):
-            new = {topic for topic in sorted(new) if await self._may_read({topic})}
-        self._readable = (self._readable | new) & topics
+        errors = (await self._admin.topic_configs(new, LIST_NAMES)).errors if new else {}
+        for error in errors.values():
+            log.info("%s", error.message)
+        self._asked_at |= dict.fromkeys(errors, now)
+        self._readable = (self._readable | (new - errors.keys())) & topics
         self._asked_at = {topic: at for topic, at in self._asked_at.items() if topic in topics - self._readable}
         return set(self._readable)
-
-    async def _may_read(self, topics: set[str]) -> bool:
-        try:
-            await self._admin.topic_configs(topics, LIST_NAMES)
-        except Permanent as error:
-            log.info("configs of %d topics: %s", len(topics), error.message)
-            self._asked_at |= dict.fromkeys(topics, self._monotonic())
-            return False
-        return True

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from kafka_rebalance.clock import Clock
-from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.execution.health_gate import Change, Vitals, unhealthy
 from kafka_rebalance.execution.partition_status import Observation
 from kafka_rebalance.execution.progress import produce_rates
@@ -107,6 +107,10 @@ class Observer:
         self._unhealthy_min_insync: dict[str, int] = {}
         self._min_insync: dict[str, int] = {}
         self._min_insync_read_at: dict[str, float] = {}
+        self._undescribed: dict[str, str] = {}
+        """Topics that we may not describe, and how Kafka said so."""
+        self._configs_denied: dict[str, str] = {}
+        """Topics whose configs we may not describe."""
         self._absent: dict[TopicPartition, int] = {}
         self._members: frozenset[BrokerId] | None = None
         self._change: tuple[float, frozenset[BrokerId], frozenset[BrokerId]] | None = None
@@ -122,15 +126,17 @@ class Observer:
         begun = self._clock.monotonic()
         if begun >= self._everything_due_at:
             self._known = await self._admin.describe_partitions()
+            for topic in self._undescribed.keys() & {tp.topic for tp in self._known} if self._undescribed else ():
+                del self._undescribed[topic]
             took = self._clock.monotonic() - begun
             pause = max(EVERYTHING_SECONDS, min(_SHARE * took, _EVERYTHING_AT_LEAST_EVERY_SECONDS))
             self._everything_due_at = begun + pause
             self._full_readings += 1
             self._unhealthy = unhealthy(self._known)
             try:
+                # Without the permission to read others' topics the gate assumes 1 as their min.insync.replicas.
                 self._unhealthy_min_insync = await self._read_min_insync({tp.topic for tp in self._unhealthy})
             except RebalanceError as error:
-                # Without the right to read others' topics the gate assumes 1 as their min.insync.replicas.
                 log.info("min.insync.replicas of unhealthy topics is not known: %s", error.message)
         return self._known
 
@@ -169,12 +175,18 @@ class Observer:
             self._looked_at, self._before = self._full_readings, dict(known)
         changed |= await self._read_topics_of(moving)
         min_insync = await self._read_min_insync({tp.topic for tp in planned})
-        self._absent = {tp: self._absent.get(tp, 0) + 1 for tp in (planned if again else fresh) if tp not in known} | {
+        missing = (tp for tp in (planned if again else fresh) if tp not in known and tp.topic not in self._undescribed)
+        self._absent = {tp: self._absent.get(tp, 0) + 1 for tp in missing} | {
             tp: count for tp, count in self._absent.items() if not again and tp not in fresh
         }
         await self.read_sizes({**(others or {}), **{tp: known[tp] for tp in moving if tp in known}}, info)
         gone = frozenset(tp for tp, count in self._absent.items() if count >= _GONE_AFTER_READINGS)
-        observation = Observation(ClusterState(info.cluster_id, info.brokers, known, info.version), min_insync, gone)
+        observation = Observation(
+            ClusterState(info.cluster_id, info.brokers, known, info.version),
+            min_insync,
+            gone,
+            forbidden=self._configs_denied | self._undescribed,
+        )
         return Look(observation, Changes(frozenset(changed | gone), before, self._reading), frozenset(fresh))
 
     async def look_again(self, tps: Collection[TopicPartition]) -> Changes:
@@ -193,6 +205,7 @@ class Observer:
         if not topics:
             return set()
         found = await self._admin.describe_partitions(topics)
+        self._undescribed = _denied_now(self._undescribed, topics, found.errors)
         otherwise = {tp for tp, state in found.items() if self._known.get(tp) != state}
         for seen in (self._known, self._before):
             for tp in set(tps) - found.keys():
@@ -279,8 +292,20 @@ class Observer:
         due = [t for t in wanted if now - self._min_insync_read_at.get(t, float("-inf")) > MIN_INSYNC_SECONDS]
         if due:
             self._min_insync_read_at |= dict.fromkeys(due, now - MIN_INSYNC_SECONDS + _ASK_AGAIN_SECONDS)
-            for topic, values in (await self._admin.topic_configs(due, ["min.insync.replicas"])).items():
+            found = await self._admin.topic_configs(due, ["min.insync.replicas"])
+            self._configs_denied = _denied_now(self._configs_denied, due, found.errors)
+            for topic in found.errors:
+                self._min_insync.pop(topic, None)  # it may have been raised since we could read it
+            for topic, values in found.items():
                 value = values["min.insync.replicas"].value
                 self._min_insync[topic] = int(value) if value else 1
                 self._min_insync_read_at[topic] = now
         return {topic: self._min_insync[topic] for topic in wanted if topic in self._min_insync}
+
+
+def _denied_now(
+    before: Mapping[str, str], asked: Collection[str], errors: Mapping[str, RebalanceError]
+) -> dict[str, str]:
+    """The topics that we may not read, after these were asked for. An answer that is merely missing denies nothing."""
+    now = {topic: error.message for topic, error in errors.items() if isinstance(error, Permanent)}
+    return {topic: why for topic, why in before.items() if topic not in asked} | now

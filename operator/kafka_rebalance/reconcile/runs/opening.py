@@ -166,9 +166,9 @@ class Runs:
 
         Nothing is stored while copies are in flight that the plan does not go on with: they are cancelled first.
         """
-        partitions = await self._admin.describe_partitions()
-        flying = copies_of(rebalance, partitions, info.brokers)
-        partitions = {**partitions, **{tp: as_if_cancelled(state) for tp, state in flying.items()}}
+        read = await self._admin.describe_partitions()
+        flying = copies_of(rebalance, read, info.brokers)
+        partitions = {**read, **{tp: as_if_cancelled(state) for tp, state in flying.items()}}
         partitions = {**partitions, **as_rolled_back(back, partitions)}
         selected = select(spec, partitions)
         before, opened = rebalance.record.open_run, rebalance.record.loaded_run
@@ -245,9 +245,10 @@ class Runs:
 
         Left out of a plan, what the run has moved of it would neither be counted nor go back.
         """
-        if missing and not (await self._admin.describe_partitions({tp.topic for tp in missing})).keys().isdisjoint(
-            missing
-        ):
+        if not missing:
+            return
+        found = (await self._admin.describe_partitions({tp.topic for tp in missing})).or_raise()
+        if not found.keys().isdisjoint(missing):
             raise Transient(Reason.METADATA_STALE, "not every broker told about all topics; reading again", 1.0)
 
     async def _continued_copies(
@@ -287,7 +288,7 @@ class Runs:
         return await self._read_min_insync({tp.topic for tp in selected})
 
     async def _read_min_insync(self, topics: Collection[str]) -> dict[str, int]:
-        configs = await self._admin.topic_configs(set(topics), [_MIN_INSYNC])
+        configs = (await self._admin.topic_configs(set(topics), [_MIN_INSYNC])).or_raise()
         return {topic: int(found[_MIN_INSYNC].value or 1) for topic, found in configs.items()}
 
     async def _inherited(self, rebalance: Rebalance) -> dict[TopicPartition, Origin]:

@@ -83,6 +83,7 @@ class JudgeInputs:
     brokers: Mapping[BrokerId, Broker]
     restarting: frozenset[BrokerId]
     min_insync: Mapping[str, int]
+    forbidden: Mapping[str, str]
     keep: CopiesToKeep = CopiesToKeep()
     ahead: tuple[tuple[str, LoadedRun], ...] = ()
 

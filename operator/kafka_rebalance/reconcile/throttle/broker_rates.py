@@ -236,9 +236,13 @@ class BrokerRates:
             self._originals[broker] = now, originals(values, ConfigSource.DYNAMIC_BROKER)
 
     async def _ask(self, brokers: Collection[BrokerId]) -> dict[BrokerId, dict[str, ConfigValue]]:
-        found = await self._admin.broker_configs(brokers, RATE_NAMES) if brokers else {}
+        if not brokers:
+            return {}
+        found = await self._admin.broker_configs(brokers, RATE_NAMES)
         for broker in brokers:
-            self._note_answer(broker, None if broker in found else "throttle rate not read yet: no answer")
+            error = found.errors.get(broker)
+            why = f"throttle rate not read yet: {error.message if error is not None else 'no answer'}"
+            self._note_answer(broker, None if broker in found else why)
             for name in RATE_NAMES if broker not in found else ():
                 self._next((broker, name), RateUnread())
         return {broker: values for broker, values in found.items() if broker in brokers}

@@ -192,7 +192,7 @@ class ClusterThrottle:
                 left_out=self._left_out(rebalance, cluster),
                 refused=self._keeper.refusals(brokers),
                 not_allowed="" if wanted.rates.unlimited else self._keeper.not_allowed(brokers),
-                trouble=self._keeper.trouble or self._keeper.contested,
+                trouble=self._keeper.trouble_with(rebalance.record.topics, brokers) or self._keeper.contested,
             )
         return ThrottleRound(uncovered, self._keeper.left_out.partitions, found)
 

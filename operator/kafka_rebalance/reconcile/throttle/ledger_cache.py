@@ -6,7 +6,7 @@ It is stored, if empty, before the first run. If it is missing later, somebody d
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.ledger import Before, Ledger
@@ -14,6 +14,7 @@ from kafka_rebalance.execution.ledger_json import ledger_from_json, ledger_to_js
 from kafka_rebalance.kafka.ports import ConfigSource, ConfigValue
 from kafka_rebalance.kube.api_errors import StoredStateCorrupt
 from kafka_rebalance.kube.store import LedgerStore
+from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reasons import Reason
 
 log = logging.getLogger(__name__)
@@ -77,11 +78,19 @@ class LedgerCache:
     @property
     def trouble(self) -> str:
         """What cannot be read or written now, for the status; empty where all is well."""
-        more = f" and {len(self._troubles) - 1} more" if len(self._troubles) > 1 else ""
-        return next(iter(self._troubles.values()), "") + more
+        return _some(list(self._troubles.values()))
+
+    def trouble_with(self, topics: Container[str], brokers: Container[BrokerId]) -> str:
+        """The part that concerns one of these; empty where there is none."""
+        found = []
+        for where, trouble in self._troubles.items():
+            kind, name = where.split(" ")[:2]
+            if name in topics if kind == "topic" else BrokerId(int(name)) in brokers:
+                found.append(trouble)
+        return _some(found)
 
     def note(self, where: str, problem: str) -> None:
-        """A broker or topic, ``where``, could not be read or written."""
+        """``where``, ``broker ID`` or ``topic NAME`` and maybe a third word, could not be read or written."""
         trouble = f"{where}: {problem}"
         if self._troubles.get(where) != trouble:
             log.warning("%s", trouble)
@@ -90,6 +99,11 @@ class LedgerCache:
     def solved(self, where: str) -> None:
         """The broker or topic could be read or written again."""
         self._troubles.pop(where, None)
+
+
+def _some(troubles: Sequence[str]) -> str:
+    more = f" and {len(troubles) - 1} more" if len(troubles) > 1 else ""
+    return next(iter(troubles), "") + more
 
 
 def originals(values: Mapping[str, ConfigValue], dynamic: ConfigSource) -> dict[str, Before]:

@@ -7,7 +7,7 @@ ledger and is restored when it returns; nothing waits for it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.ledger import (
@@ -142,6 +142,10 @@ class ThrottleKeeper:
     def trouble(self) -> str:
         """What could not be read or written lately, for the status; empty where all went well."""
         return self._cache.trouble
+
+    def trouble_with(self, topics: Container[str], brokers: Container[BrokerId]) -> str:
+        """The trouble with these topics and brokers; empty where there is none."""
+        return self._cache.trouble_with(topics, brokers)
 
     @property
     def ledger_empty(self) -> bool:

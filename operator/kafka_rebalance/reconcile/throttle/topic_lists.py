@@ -28,7 +28,7 @@ from kafka_rebalance.execution.list_budget import LONGEST_BYTES, ListKey, Stored
 from kafka_rebalance.execution.list_state import WILDCARD, ListState
 from kafka_rebalance.execution.rate_state import LATE_SECONDS
 from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, Entries
-from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, ConfigSource, ConfigValue, KafkaAdmin
+from kafka_rebalance.kafka.ports import Answers, ConfigChange, ConfigOp, ConfigSource, ConfigValue, KafkaAdmin
 from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache, originals
 from kafka_rebalance.reconcile.throttle.reverts import Reverts
 
@@ -158,7 +158,7 @@ class TopicLists:
         changes = {topic: found for topic in over if (found := self._to_restore(topic, seen.get(topic, {})))}
         self._restored |= set(await self._alter(changes, "restored"))
         self._states = {key: state for key, state in self._states.items() if key[0] not in over}
-        self._absent = Counter({topic: self._absent[topic] + 1 for topic in over - set(seen)})
+        self._absent = Counter({topic: self._absent[topic] + 1 for topic in over - seen.keys() - seen.errors.keys()})
         deleted = {topic for topic, readings in self._absent.items() if readings >= _DELETED_AFTER_READINGS}
         for topic in deleted:
             log.info("topic %s was deleted: no throttle to restore", topic)
@@ -181,11 +181,17 @@ class TopicLists:
     def _state(self, key: ListKey) -> ListState:
         return self._states.get(key, ListState())
 
-    async def _read(self, topics: Collection[str]) -> Mapping[str, Mapping[str, ConfigValue]]:
+    async def _read(self, topics: Collection[str]) -> Answers[str, dict[str, ConfigValue], str]:
+        """Topics that we may not read wait; all others go on."""
         if not topics:
-            return {}
+            return Answers()
         now = self._monotonic()
         found = await self._admin.topic_configs(topics, LIST_NAMES)
+        for topic in topics:
+            if (error := found.errors.get(topic)) is not None:
+                self._cache.note(f"topic {topic} (reading)", error.message)
+            else:
+                self._cache.solved(f"topic {topic} (reading)")
         self._readings = {t: r for t, r in self._readings.items() if t not in topics and now - r.at <= _KNOWN_SECONDS}
         self._readings |= {topic: _Reading.of(now, values) for topic, values in found.items()}
         return found

@@ -7,7 +7,7 @@ from unittest.mock import patch
 from tests.fakes.whole_program import run_program
 
 from kafka_rebalance.api.v1alpha1 import parse_rebalance, planning_hash
-from kafka_rebalance.kafka.ports import ClusterInfo, LogDir
+from kafka_rebalance.kafka.ports import Answers, ClusterInfo, LogDir
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, TopicPartition, replicas_of
@@ -58,10 +58,10 @@ class Kafka:
         return ClusterInfo(self.cluster_id, {BrokerId(b): Broker(BrokerId(b)) for b in (1, 2, 3)})
 
     async def describe_partitions(self, topics):
-        return {at: state for at, state in self.partitions.items() if at.topic in topics}
+        return Answers({at: state for at, state in self.partitions.items() if at.topic in topics})
 
     async def log_dirs(self, brokers):
-        return {b: (LogDir("/d", dict.fromkeys(self.partitions, 400)),) for b in brokers}
+        return Answers({b: (LogDir("/d", dict.fromkeys(self.partitions, 400)),) for b in brokers})
 
     async def close(self):
         self.closed = True

@@ -13,7 +13,7 @@ from kafka_rebalance.cli.commands import wedged_reassignments as wedges
 from kafka_rebalance.cli.commands.wedged_reassignments import wedged_reassignments
 from kafka_rebalance.cli.tables.findings_table import Finding
 from kafka_rebalance.errors import Permanent, Transient
-from kafka_rebalance.kafka.ports import AlterCode, ConfigSource, ConfigValue, KafkaAdmin, Reassignment
+from kafka_rebalance.kafka.ports import AlterCode, Answers, ConfigSource, ConfigValue, KafkaAdmin, Reassignment
 from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, TopicPartition, replicas_of
 
 ORDERS, PAYMENTS, MOVING, RESTING = (TopicPartition(name, 0) for name in ("orders", "payments", "moving", "resting"))
@@ -61,14 +61,14 @@ class Cluster:
         self.states |= self.after_first_listing
         return rows
 
-    async def describe_partitions(self, topics: Collection[str]) -> dict[TopicPartition, PartitionState]:
+    async def describe_partitions(self, topics: Collection[str]) -> Answers[TopicPartition, PartitionState, str]:
         if self.sent and self.silent_after:
             raise Transient("KafkaUnreachable", "nothing heard in time")
         told = {tp: s for tp, s in self.states.items() if tp.topic in topics and tp not in self.untold}
         if self.sent and self.lagging:
             told |= self.lagging
             self.lagging = {}
-        return told
+        return Answers(told)
 
     async def alter_reassignments(
         self, orders: Mapping[TopicPartition, Replicas | None]

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from kafka_rebalance.cli.commands import verify_command as verify
 from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_LIST, FOLLOWER_RATE, LEADER_LIST, LEADER_RATE
-from kafka_rebalance.kafka.ports import ClusterInfo, ConfigSource, ConfigValue, LogDir
+from kafka_rebalance.kafka.ports import Answers, ClusterInfo, ConfigSource, ConfigValue, LogDir
 from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, TopicPartition, replicas_of
 
 UNSET = ConfigValue(None, ConfigSource.DEFAULT)
@@ -38,16 +38,18 @@ class Cluster:
         return ClusterInfo("c", {BrokerId(b): Broker(BrokerId(b)) for b in (1, 2, 3)})
 
     async def describe_partitions(self, topics: Any) -> Any:
-        return {tp: s for tp, s in self.states.items() if tp.topic in topics}
+        return Answers({tp: s for tp, s in self.states.items() if tp.topic in topics})
 
     async def broker_configs(self, brokers: Any, names: Any) -> Any:
-        return {b: {name: self.rates.get(b, {}).get(name, UNSET) for name in names} for b in brokers}
+        return Answers({b: {name: self.rates.get(b, {}).get(name, UNSET) for name in names} for b in brokers})
 
     async def topic_configs(self, topics: Any, names: Any) -> Any:
-        return {topic: {name: self.lists.get(name, UNSET) for name in names} for topic in topics}
+        return Answers({topic: {name: self.lists.get(name, UNSET) for name in names} for topic in topics})
 
     async def log_dirs(self, brokers: Any) -> Any:
-        return {b: (LogDir(f"/disk-{b}", {TopicPartition("t", 0): 1, TopicPartition("t", 7): 1}),) for b in brokers}
+        return Answers(
+            {b: (LogDir(f"/disk-{b}", {TopicPartition("t", 0): 1, TopicPartition("t", 7): 1}),) for b in brokers}
+        )
 
     async def close(self) -> None:
         self.closed = True

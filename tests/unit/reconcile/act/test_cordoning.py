@@ -7,7 +7,7 @@ import pytest
 from tests.fakes.found_by_rounds import found, recorded
 
 from kafka_rebalance.errors import Permanent
-from kafka_rebalance.kafka.ports import ConfigOp, ConfigSource, ConfigValue
+from kafka_rebalance.kafka.ports import Answers, ConfigOp, ConfigSource, ConfigValue
 from kafka_rebalance.model.plan import Certificate, Plan
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import BrokerId
@@ -35,7 +35,7 @@ class Cluster:
     async def broker_configs(self, brokers, names):
         if self.refuses:
             raise self.refuses
-        return {b: dict.fromkeys(names, self.values[b]) for b in brokers if b in self.values}
+        return Answers({b: dict.fromkeys(names, self.values[b]) for b in brokers if b in self.values})
 
     async def alter_broker_configs(self, changes):
         for broker, (change,) in changes.items():

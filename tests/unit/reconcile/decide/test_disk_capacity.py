@@ -5,7 +5,7 @@ from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
 
 from kafka_rebalance.errors import Permanent, Refused
-from kafka_rebalance.kafka.ports import LogDir
+from kafka_rebalance.kafka.ports import Answers, LogDir
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
 from kafka_rebalance.reconcile.decide.disk_capacity import refuse_overfull
@@ -53,7 +53,7 @@ class TestOperator:
 
         async def log_dirs(brokers):
             held = {b: {tp: 100 for tp, state in kafka.states.items() if b in state.replicas} for b in brokers}
-            return {b: (LogDir("/data", sizes, usable_bytes=kafka.free),) for b, sizes in held.items()}
+            return Answers({b: (LogDir("/data", sizes, usable_bytes=kafka.free),) for b, sizes in held.items()})
 
         kafka.log_dirs = log_dirs
         return kafka

@@ -151,6 +151,7 @@ class TestJudgeAgain:
             "brokers": {},
             "restarting": frozenset({BrokerId(1)}),
             "min_insync": {"t": 2},
+            "forbidden": {"t": "not allowed"},
             "keep": CopiesToKeep(every=True),
             "ahead": (("kafka/other", rebalance("other").record.loaded_run),),
         }

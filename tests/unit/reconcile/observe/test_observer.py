@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafka_rebalance.kafka.ports import ClusterInfo, ConfigSource, ConfigValue, LogDir
+from kafka_rebalance.kafka.ports import Answers, ClusterInfo, ConfigSource, ConfigValue, LogDir
 from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reconcile.observe.observer import (
     EVERYTHING_SECONDS,
@@ -26,7 +26,7 @@ class SlowCluster:
     async def describe_partitions(self):
         self.readings.append(self.time)
         self.time += self.seconds
-        return {}
+        return Answers({})
 
 
 class TestEverything:
@@ -67,15 +67,15 @@ class Cluster:
         return self.time
 
     async def describe_partitions(self, topics=None):
-        return {tp: s for tp, s in self.states.items() if topics is None or tp.topic in topics}
+        return Answers({tp: s for tp, s in self.states.items() if topics is None or tp.topic in topics})
 
     async def topic_configs(self, topics, names):
-        return {t: {n: ConfigValue("1", ConfigSource.DEFAULT) for n in names} for t in topics}
+        return Answers({t: {n: ConfigValue("1", ConfigSource.DEFAULT) for n in names} for t in topics})
 
     async def log_dirs(self, brokers):
         self.asked.append(sorted(brokers))
         dirs = {b: (LogDir("d", {TP: self.grown + b}, usable_bytes=self.grown),) for b in brokers}
-        return {b: found for b, found in dirs.items() if b not in self.silent}
+        return Answers({b: found for b, found in dirs.items() if b not in self.silent})
 
 
 class TestLook:

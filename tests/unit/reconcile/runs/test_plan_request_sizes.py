@@ -4,7 +4,7 @@ import pytest
 from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
 
-from kafka_rebalance.kafka.ports import LogDir
+from kafka_rebalance.kafka.ports import Answers, LogDir
 from kafka_rebalance.model.load import LoadModel, PartitionLoad
 from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.reconcile.runs.plan_request import known_loads
@@ -64,7 +64,7 @@ class TestBudgetOfBytes:
 
         async def log_dirs(brokers):
             sizes = {tp: 100 for tp in kafka.states if told[tp.topic]}
-            return {broker: (LogDir("/data", sizes),) for broker in brokers}
+            return Answers({broker: (LogDir("/data", sizes),) for broker in brokers})
 
         kafka.log_dirs = log_dirs
         operator = OperatorInMemory(kafka)

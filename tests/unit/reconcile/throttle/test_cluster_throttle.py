@@ -8,7 +8,7 @@ from tests.fakes.kube_in_memory import KubeInMemory
 from tests.fakes.stopped_clock import NOON, StoppedClock
 
 from kafka_rebalance.api.v1alpha1 import FINALIZER, REASSIGNMENT_THROTTLES, parse_throttle
-from kafka_rebalance.errors import Permanent, Transient
+from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.reassignment_throttle import Side
 from kafka_rebalance.kafka.ports import ClusterInfo, Reassignment
 from kafka_rebalance.model.topology import (
@@ -34,12 +34,6 @@ class Kafka(Configs):
     def __init__(self):
         super().__init__()
         self.flying = {TP: THEIRS}
-        self.hidden: set[str] = set()
-
-    async def topic_configs(self, topics, names):
-        if self.hidden & set(topics):
-            raise Permanent("KafkaAuthorizationFailed", "TOPIC_AUTHORIZATION_FAILED")
-        return await super().topic_configs(topics, names)
 
     async def list_reassignments(self):
         return dict(self.flying)
@@ -137,14 +131,14 @@ class TestOthers:
         engine = Engine()
         hidden = TopicPartition("hidden", 0)
         engine.kafka.flying[hidden] = THEIRS
-        engine.kafka.hidden = {"hidden"}
+        engine.kafka.forbidden = {"hidden"}
         engine.apply(leaderRate=50)
         engine.tick()
         assert engine.kafka.lists("theirs")[0] == {"0:1", "0:2", "0:4"}
         assert not any(engine.kafka.lists("hidden"))
         told = str(engine.status["conditions"])
         assert "not allowed to describe the configs of topic hidden, which others reassign" in told
-        engine.kafka.hidden = set()
+        engine.kafka.forbidden = set()
         for _ in range(31):
             engine.tick()
         assert engine.kafka.lists("hidden")[0] == {"0:1", "0:2", "0:4"}

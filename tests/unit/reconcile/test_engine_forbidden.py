@@ -1,0 +1,150 @@
+"""What Kafka does not permit costs only what needs it: one topic, one broker or one call, and not the cluster."""
+
+import pytest
+from tests.fakes.kafka_in_memory import KafkaInMemory
+from tests.fakes.operator_in_memory import OperatorInMemory
+from tests.fakes.stopped_clock import NOON
+
+from kafka_rebalance.api.v1alpha1 import REBALANCES
+from kafka_rebalance.errors import Permanent
+
+ONE_MEBIBYTE = {"leaderRate": "1Mi", "followerRate": "1Mi"}
+
+
+class Kafka(KafkaInMemory):
+    """With ``alter_denied`` we may not alter reassignments."""
+
+    alter_denied = False
+
+    async def alter_reassignments(self, orders):
+        if self.alter_denied and orders:
+            raise Permanent("KafkaAuthorizationFailed", "CLUSTER_AUTHORIZATION_FAILED")
+        return await super().alter_reassignments(orders)
+
+
+@pytest.fixture
+def kafka():
+    return Kafka([1, 2, 3, 4, 5], mine=[[1, 2, 3]] * 4, theirs=[[1, 2, 3]] * 2)
+
+
+@pytest.fixture
+def operator(kafka):
+    return OperatorInMemory(kafka)
+
+
+def drain_broker_1(*topics, **spec):
+    return {"brokers": {"decommission": [1]}, "topics": {"include": topics}, "throttle": ONE_MEBIBYTE, **spec}
+
+
+def apply_another(operator, *topics):
+    """A rebalance of another team."""
+    metadata = {"name": "b", "namespace": "other", "uid": "u-2", "creationTimestamp": NOON.isoformat()}
+    spec = {"kafka": {"bootstrapServers": "kafka:9092"}, **drain_broker_1(*topics, throttle={"unlimited": True})}
+    operator._see(operator.kube.create(REBALANCES, {"metadata": metadata, "spec": spec}))
+
+
+def ready_of_another(operator):
+    status = operator.kube.resources[REBALANCES, "other", "b"]["status"]
+    return next((c["reason"], c["message"]) for c in status["conditions"] if c["type"] == "Ready")
+
+
+async def rounds(operator, count):
+    for _ in range(count):
+        await operator.round()
+
+
+class TestTopicConfigs:
+    async def test_only_that_topic_waits(self, kafka, operator):
+        """And only its resource says so."""
+        operator.apply(**drain_broker_1("mine"))
+        kafka.slow = {4}
+        await operator.until_true(lambda: kafka.flying)
+        kafka.forbidden = {"theirs"}
+        apply_another(operator, "theirs")
+        await rounds(operator, 5)
+        kafka.arrive()
+        assert "theirs" not in await operator.until("Succeeded")
+        assert all(1 not in replicas for replicas in kafka.lists("mine"))
+        reason, message = ready_of_another(operator)
+        assert reason == "Rebalancing"
+        assert message.startswith("TopicForbidden (2, e.g. theirs-0: Kafka does not allow us to describe theirs)")
+        kafka.forbidden = set()
+        await rounds(operator, 40)
+        assert ready_of_another(operator)[0] == "Succeeded"
+
+    async def test_a_rollback_beside_it(self, kafka, operator):
+        operator.apply(**drain_broker_1("mine"))
+        kafka.slow = {4}
+        await operator.until_true(lambda: kafka.flying)
+        kafka.forbidden = {"theirs"}
+        apply_another(operator, "theirs")
+        await rounds(operator, 5)
+        operator.delete()
+        kafka.slow = set()
+        await rounds(operator, 30)
+        assert (REBALANCES, "kafka", "r") not in operator.kube.resources
+        assert kafka.lists("mine") == [[1, 2, 3]] * 4
+        assert kafka.values == {}
+
+    async def test_a_throttle_that_cannot_be_read_stays_on_record(self, kafka, operator):
+        """Until it can be read again; the others are restored meanwhile."""
+        operator.apply(**drain_broker_1("mine", "theirs"))
+        kafka.slow = {4, 5}
+        await operator.until_true(lambda: kafka.flying)
+        await rounds(operator, 5)
+        listed = {topic for topic, name in kafka.values if name.endswith("replicas")}
+        assert "theirs" in listed
+        kafka.forbidden = {"theirs"}
+        kafka.arrive()
+        await rounds(operator, 90)
+        assert operator.run.open
+        assert {topic for topic, name in kafka.values if name.endswith("replicas")} == {"theirs"}
+        assert "not allow us to describe theirs" in operator.message
+        kafka.forbidden = set()
+        await operator.until("Succeeded")
+        assert kafka.values == {}
+
+
+class TestTopics:
+    async def test_a_topic_that_is_hidden_meanwhile_is_not_deleted(self, kafka, operator):
+        """Kafka leaves it out of "all topics" without an error."""
+        operator.apply(**drain_broker_1("mine", "theirs", execution={"parallelPartitionCount": 1}))
+        await operator.until_true(lambda: kafka.altered)
+        kafka.hidden = {"theirs"}
+        await rounds(operator, 120)
+        assert operator.run.open
+        assert operator.skipped == {}
+        assert all(1 not in replicas for replicas in kafka.lists("mine"))
+        assert operator.message.startswith("TopicForbidden (2, e.g. theirs-0: Kafka does not allow us to describe")
+        kafka.hidden = set()
+        await operator.until("Succeeded")
+        assert all(1 not in replicas for replicas in kafka.lists("theirs"))
+
+
+class TestBrokerConfigs:
+    async def test_only_copies_that_need_a_rate_there_wait(self, kafka, operator):
+        kafka.forbidden = {4}
+        operator.assign(("mine", 0, [4, 2, 3]), ("mine", 1, [5, 2, 3]), throttle=ONE_MEBIBYTE)
+        await rounds(operator, 30)
+        assert kafka.lists("mine")[:2] == [[1, 2, 3], [5, 2, 3]]
+        assert "not allow us to describe 4" in operator.message
+        kafka.forbidden = set()
+        await operator.until("Succeeded")
+        assert kafka.values == {}
+
+
+class TestReassignments:
+    async def test_throttles_are_restored_all_the_same(self, kafka, operator):
+        """Without the permission to alter reassignments."""
+        operator.apply(**drain_broker_1("mine"))
+        kafka.slow = {4, 5}
+        await operator.until_true(lambda: kafka.flying)
+        await rounds(operator, 3)
+        kafka.alter_denied = True
+        kafka.arrive()
+        await operator.until("KafkaAuthorizationFailed")
+        await rounds(operator, 30)
+        assert {name for _, name in kafka.values if name.endswith("replicas")} == set()
+        kafka.alter_denied = False
+        await operator.until("Succeeded")
+        assert kafka.values == {}
