@@ -217,7 +217,7 @@ RULES = (
         "missing-right",
         "A missing permission in Kafka is reported as such, and not as an unreachable cluster.",
         "kafka/confluent.py",
-        "if error.code() in _AUTHORIZATION:",
+        "if error.code() in AUTHORIZATION:",
         "if error.code() in ():",
         ("tests/contract/test_reading.py::TestRefusals::test_rights",),
     ),

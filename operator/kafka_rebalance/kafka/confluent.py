@@ -1,4 +1,4 @@
-"""Metadata, configs, elections and offsets, through confluent-kafka: the only file that imports it.
+"""Metadata, configs, elections and offsets, through confluent-kafka: only this file and ``confluent_values`` import it.
 
 It only translates. Calls block in threads of this object, never in the event loop, and each keeps a reference to its
 AdminClient: one that is garbage collected fails or loses its pending calls. Freeing one joins librdkafka's threads,
@@ -17,12 +17,21 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for_futures
 from typing import Any, TypeVar
 
-from confluent_kafka import ElectionType, KafkaError, KafkaException, TopicCollection, TopicPartitionInfo
+from confluent_kafka import ElectionType, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as ClientPartition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, OffsetSpec, ResourceType
-from confluent_kafka.admin import ConfigSource as ClientSource
+from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType
 
 from kafka_rebalance.errors import Permanent, RebalanceError
+from kafka_rebalance.kafka.confluent_values import (
+    AUTHENTICATION,
+    AUTHORIZATION,
+    ELECTION_CODES,
+    NO_ANSWER,
+    canonical_id,
+    changed_resource,
+    config_values,
+    partition_state,
+)
 from kafka_rebalance.kafka.failures import authentication_failed, authorization_failed, unreachable
 from kafka_rebalance.kafka.oauth_tokens import TokenSource
 from kafka_rebalance.kafka.ports import (
@@ -30,8 +39,6 @@ from kafka_rebalance.kafka.ports import (
     AlterCode,
     Answers,
     ConfigChange,
-    ConfigOp,
-    ConfigSource,
     ConfigValue,
     OffsetRange,
 )
@@ -52,35 +59,6 @@ _TIMEOUTS_BEFORE_REBUILD = 2
 _THREADS = 8
 _CLOSE_SECONDS = 1.0
 """How long `ConfluentClient.close` waits for librdkafka."""
-
-_NO_ANSWER = {
-    KafkaError._TIMED_OUT,  # noqa: SLF001 - librdkafka's own codes are spelled so
-    KafkaError._TRANSPORT,  # noqa: SLF001
-    KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
-}
-_AUTHENTICATION = {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED}  # noqa: SLF001
-_AUTHORIZATION = {KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED}
-_ELECTION_CODES = {
-    KafkaError.NO_ERROR: AlterCode.OK,
-    KafkaError.ELECTION_NOT_NEEDED: AlterCode.ELECTION_NOT_NEEDED,
-    KafkaError.PREFERRED_LEADER_NOT_AVAILABLE: AlterCode.PREFERRED_LEADER_NOT_AVAILABLE,
-    KafkaError.UNKNOWN_TOPIC_OR_PART: AlterCode.UNKNOWN_TOPIC_OR_PARTITION,
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED: AlterCode.NOT_AUTHORIZED,
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: AlterCode.NOT_AUTHORIZED,
-}
-_SOURCES = {
-    ClientSource.DYNAMIC_TOPIC_CONFIG.value: ConfigSource.DYNAMIC_TOPIC,
-    ClientSource.DYNAMIC_BROKER_CONFIG.value: ConfigSource.DYNAMIC_BROKER,
-    ClientSource.DYNAMIC_DEFAULT_BROKER_CONFIG.value: ConfigSource.DYNAMIC_DEFAULT_BROKER,
-    ClientSource.STATIC_BROKER_CONFIG.value: ConfigSource.STATIC_BROKER,
-    ClientSource.DEFAULT_CONFIG.value: ConfigSource.DEFAULT,
-}
-_OPERATIONS = {
-    ConfigOp.SET: AlterConfigOpType.SET,
-    ConfigOp.DELETE: AlterConfigOpType.DELETE,
-    ConfigOp.APPEND: AlterConfigOpType.APPEND,
-    ConfigOp.SUBTRACT: AlterConfigOpType.SUBTRACT,
-}
 
 
 class ConfluentClient:
@@ -118,9 +96,9 @@ class ConfluentClient:
                 if answer.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                     errors[name] = self._failure(f"describe topic {name}", answer)
                 continue
-            topic_id = _canonical(str(answer.topic_id))
+            topic_id = canonical_id(str(answer.topic_id))
             for info in answer.partitions:
-                state = _partition_state(TopicPartition(name, info.id), topic_id, info)
+                state = partition_state(TopicPartition(name, info.id), topic_id, info)
                 states[state.tp] = state
         return Answers(states, errors)
 
@@ -137,7 +115,7 @@ class ConfluentClient:
         codes = dict.fromkeys(partitions, AlterCode.UNKNOWN)
         for partition, error in answered.items():
             code = KafkaError.NO_ERROR if error is None else error.code()
-            codes[TopicPartition(partition.topic, partition.partition)] = _ELECTION_CODES.get(code, AlterCode.UNKNOWN)
+            codes[TopicPartition(partition.topic, partition.partition)] = ELECTION_CODES.get(code, AlterCode.UNKNOWN)
         return codes
 
     async def topic_configs(
@@ -153,7 +131,7 @@ class ConfluentClient:
         errors: dict[str, RebalanceError] = {}
         for resource, answer in answers.items():
             if not isinstance(answer, KafkaError):
-                found[resource.name] = _values(answer, names)
+                found[resource.name] = config_values(answer, names)
             elif answer.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 errors[resource.name] = self._failure(f"describe the configs of topic {resource.name}", answer)
         return Answers(found, errors)
@@ -174,8 +152,8 @@ class ConfluentClient:
         for resource, answer in answers.items():
             broker = BrokerId(int(resource.name))
             if not isinstance(answer, KafkaError):
-                found[broker] = _values(answer, names)
-            elif answer.code() not in _NO_ANSWER:
+                found[broker] = config_values(answer, names)
+            elif answer.code() not in NO_ANSWER:
                 errors[broker] = self._failure(f"describe the configs of broker {broker}", answer)
         return Answers(found, errors)
 
@@ -183,7 +161,7 @@ class ConfluentClient:
         """Many topics in one call; each fails on its own."""
         if not changes:
             return {}
-        resources = [_changed(ResourceType.TOPIC, topic, wanted) for topic, wanted in sorted(changes.items())]
+        resources = [changed_resource(ResourceType.TOPIC, topic, wanted) for topic, wanted in sorted(changes.items())]
         answers = await self._all(
             "alter topic configs", lambda a: a.incremental_alter_configs(resources, **_for(REQUEST_SECONDS))
         )
@@ -193,7 +171,9 @@ class ConfluentClient:
         self, changes: Mapping[BrokerId, Collection[ConfigChange]]
     ) -> dict[BrokerId, str | None]:
         """One call per broker (librdkafka takes no more), issued together."""
-        resources = [_changed(ResourceType.BROKER, str(broker), wanted) for broker, wanted in sorted(changes.items())]
+        resources = [
+            changed_resource(ResourceType.BROKER, str(broker), wanted) for broker, wanted in sorted(changes.items())
+        ]
         answers = await self._all(
             "alter broker configs",
             lambda a: _merged(a.incremental_alter_configs([r], **_for(BROKER_SECONDS)) for r in resources),
@@ -260,7 +240,7 @@ class ConfluentClient:
     ) -> dict[K, V | KafkaError]:
         """The answer or the error of every future; raises if nothing answered or the credentials are wrong."""
         answers = await self._in_thread(lambda: self._collect(ask))
-        silent = [a for a in answers.values() if isinstance(a, KafkaError) and a.code() in _NO_ANSWER]
+        silent = [a for a in answers.values() if isinstance(a, KafkaError) and a.code() in NO_ANSWER]
         if of_one_broker:
             return answers
         self._count(timed_out=bool(answers) and len(silent) == len(answers))
@@ -329,7 +309,7 @@ class ConfluentClient:
                 self._polling.release()
 
     def _on_error(self, error: KafkaError) -> None:
-        if error.code() in _AUTHENTICATION:
+        if error.code() in AUTHENTICATION:
             self._refused = error.str()
         elif error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001
             self._last_error = error.str()
@@ -368,11 +348,11 @@ class ConfluentClient:
             raise Permanent(Reason.KAFKA_SETTINGS_INVALID, self._settings.redact(error.args[0].str())) from None
 
     def _failure(self, action: str, error: KafkaError) -> RebalanceError:
-        if error.code() in _AUTHORIZATION:
+        if error.code() in AUTHORIZATION:
             return authorization_failed(self._settings, action, error.str())
-        if error.code() in _AUTHENTICATION or (self._tokens is not None and self._tokens.failure is not None):
+        if error.code() in AUTHENTICATION or (self._tokens is not None and self._tokens.failure is not None):
             return self._not_let_in(error.str())
-        why = f" ({self._last_error})" if error.code() in _NO_ANSWER and self._last_error else ""
+        why = f" ({self._last_error})" if error.code() in NO_ANSWER and self._last_error else ""
         return unreachable(self._settings, action, f"{error.str()}{why}")
 
     def _error_text(self, answer: object) -> str | None:
@@ -397,40 +377,3 @@ def _outcome(future: Future[Any]) -> Any:
 
 def _merged(calls: Any) -> dict[ConfigResource, Future[Any]]:
     return {resource: future for futures in calls for resource, future in futures.items()}
-
-
-def _canonical(topic_id: str) -> str:
-    """Kafka writes topic ids in URL-safe base64, librdkafka in standard base64."""
-    return topic_id.rstrip("=").replace("+", "-").replace("/", "_")
-
-
-def _partition_state(tp: TopicPartition, topic_id: str, info: TopicPartitionInfo) -> PartitionState:
-    # Typed as a Node, but None where there is no leader.
-    leader: int = getattr(info.leader, "id", -1)
-    return PartitionState(
-        tp=tp,
-        topic_id=topic_id,
-        replicas=tuple(BrokerId(node.id) for node in info.replicas),
-        isr=frozenset(BrokerId(node.id) for node in info.isr),
-        leader=BrokerId(leader) if leader >= 0 else None,
-    )
-
-
-def _values(entries: Mapping[str, ConfigEntry], names: Collection[str]) -> dict[str, ConfigValue]:
-    """Brokers do not list dynamic configs that are not set; their value is None."""
-    return {
-        name: _value(entries[name]) if name in entries else ConfigValue(None, ConfigSource.DEFAULT) for name in names
-    }
-
-
-def _value(entry: ConfigEntry) -> ConfigValue:
-    # Typed as the enum, but a plain integer when it comes from a broker.
-    source: Any = entry.source
-    return ConfigValue(entry.value, _SOURCES.get(getattr(source, "value", source), ConfigSource.DEFAULT))
-
-
-def _changed(kind: ResourceType, name: str, changes: Collection[ConfigChange]) -> ConfigResource:
-    entries = [
-        ConfigEntry(change.name, change.value, incremental_operation=_OPERATIONS[change.op]) for change in changes
-    ]
-    return ConfigResource(kind, name, incremental_configs=entries)

@@ -1,0 +1,81 @@
+"""Values and codes of confluent-kafka as ours, and ours as those of confluent-kafka. No requests."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError, TopicPartitionInfo
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.admin import ConfigSource as ClientSource
+
+from kafka_rebalance.kafka.ports import AlterCode, ConfigChange, ConfigOp, ConfigSource, ConfigValue
+from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
+
+NO_ANSWER = {
+    KafkaError._TIMED_OUT,  # noqa: SLF001 - librdkafka's own codes are spelled so
+    KafkaError._TRANSPORT,  # noqa: SLF001
+    KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+}
+AUTHENTICATION = {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED}  # noqa: SLF001
+AUTHORIZATION = {KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED}
+ELECTION_CODES = {
+    KafkaError.NO_ERROR: AlterCode.OK,
+    KafkaError.ELECTION_NOT_NEEDED: AlterCode.ELECTION_NOT_NEEDED,
+    KafkaError.PREFERRED_LEADER_NOT_AVAILABLE: AlterCode.PREFERRED_LEADER_NOT_AVAILABLE,
+    KafkaError.UNKNOWN_TOPIC_OR_PART: AlterCode.UNKNOWN_TOPIC_OR_PARTITION,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: AlterCode.NOT_AUTHORIZED,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: AlterCode.NOT_AUTHORIZED,
+}
+_SOURCES = {
+    ClientSource.DYNAMIC_TOPIC_CONFIG.value: ConfigSource.DYNAMIC_TOPIC,
+    ClientSource.DYNAMIC_BROKER_CONFIG.value: ConfigSource.DYNAMIC_BROKER,
+    ClientSource.DYNAMIC_DEFAULT_BROKER_CONFIG.value: ConfigSource.DYNAMIC_DEFAULT_BROKER,
+    ClientSource.STATIC_BROKER_CONFIG.value: ConfigSource.STATIC_BROKER,
+    ClientSource.DEFAULT_CONFIG.value: ConfigSource.DEFAULT,
+}
+_OPERATIONS = {
+    ConfigOp.SET: AlterConfigOpType.SET,
+    ConfigOp.DELETE: AlterConfigOpType.DELETE,
+    ConfigOp.APPEND: AlterConfigOpType.APPEND,
+    ConfigOp.SUBTRACT: AlterConfigOpType.SUBTRACT,
+}
+
+
+def canonical_id(topic_id: str) -> str:
+    """Kafka writes topic ids in URL-safe base64, librdkafka in standard base64."""
+    return topic_id.rstrip("=").replace("+", "-").replace("/", "_")
+
+
+def partition_state(tp: TopicPartition, topic_id: str, info: TopicPartitionInfo) -> PartitionState:
+    """A partition from metadata, without reassignments."""
+    # Typed as a Node, but None where there is no leader.
+    leader: int = getattr(info.leader, "id", -1)
+    return PartitionState(
+        tp=tp,
+        topic_id=topic_id,
+        replicas=tuple(BrokerId(node.id) for node in info.replicas),
+        isr=frozenset(BrokerId(node.id) for node in info.isr),
+        leader=BrokerId(leader) if leader >= 0 else None,
+    )
+
+
+def config_values(entries: Mapping[str, ConfigEntry], names: Collection[str]) -> dict[str, ConfigValue]:
+    """Brokers do not list dynamic configs that are not set; their value is None."""
+    return {
+        name: _value(entries[name]) if name in entries else ConfigValue(None, ConfigSource.DEFAULT) for name in names
+    }
+
+
+def _value(entry: ConfigEntry) -> ConfigValue:
+    # Typed as the enum, but a plain integer when it comes from a broker.
+    source: Any = entry.source
+    return ConfigValue(entry.value, _SOURCES.get(getattr(source, "value", source), ConfigSource.DEFAULT))
+
+
+def changed_resource(kind: ResourceType, name: str, changes: Collection[ConfigChange]) -> ConfigResource:
+    """The resource with its incremental changes."""
+    entries = [
+        ConfigEntry(change.name, change.value, incremental_operation=_OPERATIONS[change.op]) for change in changes
+    ]
+    return ConfigResource(kind, name, incremental_configs=entries)
