@@ -48,6 +48,8 @@ class BlobStore:
     def __init__(self, kube: KubeClient, kind: str) -> None:
         self._kube = kube
         self._kind = kind
+        self._shards: dict[str, list[str]] = {}
+        """The shards of each blob whose last write by this store is known to be complete."""
 
     def name(self, *key: str) -> str:
         """Name of the index. A hash, since ids are case-sensitive and names are not."""
@@ -67,6 +69,7 @@ class BlobStore:
         """
         content = hashlib.sha256(payload).hexdigest()
         pieces = cut(payload, SHARD_BYTES)
+        before = self._shards.pop(name, None)
         shards = [f"{name}-{content[:16]}-{number:03d}" for number in range(len(pieces))] if len(pieces) > 1 else []
         labels = self._labels(uid, content)
         for shard, piece in zip(shards, pieces, strict=bool(shards)):
@@ -75,7 +78,12 @@ class BlobStore:
         if not shards:
             index["binaryData"] = {_PAYLOAD: _encode(payload)}
         await self._put(index, expected)
-        await self._sweep({KIND_LABEL: f"{self._kind}-shard", _BLOB_LABEL: name}, keep=set(shards))
+        if before is None:  # another process, or a write that failed, may have left some
+            await self._sweep({KIND_LABEL: f"{self._kind}-shard", _BLOB_LABEL: name}, keep=set(shards))
+        for shard in before or ():
+            if shard not in shards:
+                await self._kube.delete_config_map(shard)
+        self._shards[name] = shards
 
     async def extend(
         self,
@@ -142,11 +150,13 @@ class BlobStore:
 
     async def delete(self, name: str) -> None:
         """Delete the blob with its shards; no error if there is none."""
+        self._shards.pop(name, None)
         await self._kube.delete_config_map(name)
         await self._sweep({KIND_LABEL: f"{self._kind}-shard", _BLOB_LABEL: name})
 
     async def delete_all(self, uid: str, *, keep: str = "") -> None:
         """Every blob of one resource, except the one named."""
+        self._shards.clear()
         await self._sweep({KIND_LABEL: self._kind, UID_LABEL: uid}, keep={keep})
         kept = await self._live(uid)
         for shard in await self._kube.list_config_map_metadata({KIND_LABEL: f"{self._kind}-shard", UID_LABEL: uid}):

@@ -4,7 +4,7 @@ import pytest
 from tests.fakes.kube_in_memory import KubeInMemory
 
 from kafka_rebalance.kube import blobs
-from kafka_rebalance.kube.api_errors import StoredStateCorrupt
+from kafka_rebalance.kube.api_errors import Conflict, StoredStateCorrupt
 from kafka_rebalance.kube.blobs import BlobStore
 
 OLD, NEW = b"old content", b"new content"
@@ -25,3 +25,39 @@ async def test_content_that_was_not_written_is_never_read(monkeypatch, shard_byt
         kube.config_maps[name]["binaryData"] = pieces[other]
     with pytest.raises(StoredStateCorrupt):
         await store.read("new")
+
+
+class TestShards:
+    """Those that the index names no more are deleted, whoever wrote them."""
+
+    @pytest.fixture
+    def kube(self, monkeypatch):
+        monkeypatch.setattr(blobs, "SHARD_BYTES", 4)
+        return KubeInMemory()
+
+    @staticmethod
+    async def written(kube, store, content):
+        await store.write("ledger", "", content, {})
+        assert (await store.read("ledger")).payload == content
+        return len(kube.config_maps) - 1
+
+    async def test_of_the_write_before(self, kube):
+        store = BlobStore(kube, "ledger")
+        assert [await self.written(kube, store, content) for content in (OLD, NEW, b"tiny", OLD)] == [3, 3, 0, 3]
+
+    async def test_of_another_process(self, kube):
+        await self.written(kube, BlobStore(kube, "ledger"), OLD)
+        assert await self.written(kube, BlobStore(kube, "ledger"), NEW) == 3
+
+    async def test_of_a_write_that_failed(self, kube, monkeypatch):
+        store = BlobStore(kube, "ledger")
+        await self.written(kube, store, OLD)
+
+        async def fail(*_):
+            raise Conflict("no")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(kube, "replace_config_map", fail)
+            with pytest.raises(Conflict):
+                await store.write("ledger", "", NEW, {})
+        assert await self.written(kube, store, b"other content") == 4

@@ -10,6 +10,7 @@ from kafka_rebalance.api.v1alpha1 import UNDO_ANNOTATION
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.model.load import LoadModel, PartitionLoad
 from kafka_rebalance.model.topology import TopicPartition
+from kafka_rebalance.reconcile.report.status_cadence import FIGURES_EVERY
 
 UNEVEN = [[1], [1], [2]]
 """On brokers 1 to 3: one move balances it."""
@@ -83,6 +84,7 @@ class TestSteps:
         started = operator.run.started_at
         assert started >= approved_at
         for _ in range(2):
+            operator.clock.at += FIGURES_EVERY
             await operator.round()
             told = operator.status["progress"]
             assert (told["steps"], datetime.fromisoformat(told["startedAt"])) == (

@@ -32,6 +32,7 @@ from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.report.connection_report import ConnectionState, build_connection_status
 from kafka_rebalance.reconcile.report.ready_state import ready_reason
 from kafka_rebalance.reconcile.report.rebalance_report import build_status
+from kafka_rebalance.reconcile.report.status_cadence import due
 from kafka_rebalance.reconcile.report.throttle_report import NOTHING_IN_FORCE, ThrottleView, build_throttle_status
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 
@@ -87,7 +88,7 @@ class Resources:
         self._kube = kube
         self._now = now
         self._connections_written: dict[str, KafkaConnectionStatus] = {}
-        self._throttles_written: dict[str, KafkaReassignmentThrottleStatus] = {}
+        self._throttles_written: dict[str, tuple[KafkaReassignmentThrottleStatus, datetime]] = {}
 
     async def add_finalizer(self, rebalance: Rebalance) -> None:
         """Put our finalizer on the object. Nothing is planned before it has been seen there."""
@@ -153,14 +154,16 @@ class Resources:
         replica_bytes: ReplicaBytes,
         problem: RebalanceError | None = None,
     ) -> bool:
-        """Write the status if it says anything new, and an event if Ready's reason changed. False: it is gone."""
-        status = build_status(rebalance, cluster, replica_bytes, now=self._now(), problem=problem)
+        """Write the status if it is due, and an event if Ready's reason changed. False: it is gone."""
+        now = self._now()
+        status = build_status(rebalance, cluster, replica_bytes, now=now, problem=problem)
         written, metadata = rebalance.memory.written, rebalance.desired.metadata
-        before = written or rebalance.desired.status
-        if written is not None and status == before:
+        rebalance.memory = replace(rebalance.memory, built=status)
+        if written is not None and not due(written, status, rebalance.memory.written_at, now):
             return True
+        before = written or rebalance.desired.status
         exists = await self._kube.patch_status(REBALANCES, metadata.namespace, metadata.name, status.as_patch())
-        rebalance.memory = replace(rebalance.memory, written=status)
+        rebalance.memory = replace(rebalance.memory, written=status, written_at=now)
         if exists:
             await self._tell_transition(KIND, metadata, before, status)
         return exists
@@ -174,18 +177,18 @@ class Resources:
         problem: RebalanceError | None = None,
     ) -> bool:
         """As ``report``, for a throttle resource: whether its limits are in force. Its ``freeze`` always is."""
-        metadata = throttle.metadata
-        written = self._throttles_written.get(metadata.uid)
+        metadata, now = throttle.metadata, self._now()
+        written, written_at = self._throttles_written.get(metadata.uid, (None, now))
         before = written or throttle.status
         throttle = throttle.model_copy(update={"status": before})
-        status = build_throttle_status(throttle, ruling, view, cluster_id=cluster_id, now=self._now(), problem=problem)
-        if written is not None and status == before:
+        status = build_throttle_status(throttle, ruling, view, cluster_id=cluster_id, now=now, problem=problem)
+        if written is not None and not due(written, status, written_at, now):
             return True
         where = (REASSIGNMENT_THROTTLES, metadata.namespace, metadata.name)
         if not await self._kube.patch_status(*where, status.as_patch()):
             self._throttles_written.pop(metadata.uid, None)
             return False
-        self._throttles_written[metadata.uid] = status
+        self._throttles_written[metadata.uid] = status, now
         await self._tell_transition(THROTTLE_KIND, metadata, before, status)
         return True
 

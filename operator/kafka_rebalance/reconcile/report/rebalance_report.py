@@ -33,7 +33,7 @@ def build_status(
 ) -> shown.KafkaRebalanceStatus:
     """The whole status. ``problem``: what went wrong, where the rebalance has no problem of its own."""
     desired, opened, assessment = rebalance.desired, rebalance.record.loaded_run, rebalance.assessment
-    before = rebalance.memory.written or desired.status
+    before = rebalance.memory.built or desired.status
     rows = _batch(rebalance, cluster, replica_bytes)
     status = before.model_copy(
         update={

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from kafka_rebalance.api.resource_status import KafkaRebalanceStatus
 from kafka_rebalance.errors import RebalanceError
@@ -43,7 +44,8 @@ class Memory:
     being deleted, as seen at ``terminating_checked_at``. ``cordons_done``: brokers that need no cordon any more.
     ``expected_rates``: bytes per second produced to the partitions of the open run; None: not asked for yet.
     ``empty_since``: when the brokers to be emptied were first seen empty. ``uncordoning_since``: since when the end of
-    a way back waits for cordons to go. ``written``: the last status that was written.
+    a way back waits for cordons to go. ``written``: the last status that was written, at ``written_at``; ``built``: the
+    last one at all, whose figures may not have been written yet.
     """
 
     planning: asyncio.Task[Planned | KeptCopies] | None = None
@@ -57,6 +59,8 @@ class Memory:
     empty_since: float | None = None
     uncordoning_since: float | None = None
     written: KafkaRebalanceStatus | None = None
+    written_at: datetime = datetime(1970, 1, 1, tzinfo=UTC)
+    built: KafkaRebalanceStatus | None = None
 
     @property
     def error(self) -> RebalanceError | None:

@@ -198,5 +198,5 @@ class TestBounds:
     def test_saying_the_same_later_changes_nothing(self):
         """Otherwise each tick would write, and each write would wake up every watcher."""
         mine = rebalance(progress=MOVED)
-        remembered(mine, written=status_of(mine))
-        assert status_of(mine, now=NOW + timedelta(hours=1)) == mine.memory.written
+        remembered(mine, built=status_of(mine))
+        assert status_of(mine, now=NOW + timedelta(hours=1)) == mine.memory.built
