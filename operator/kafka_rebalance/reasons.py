@@ -54,6 +54,11 @@ class Reason(StrEnum):
     RESTORED = "Restored", "the throttle was removed and what was there before is back"
     DRAINED = "Drained", "the decommissioned brokers hold no replica"
     NOT_DRAINED = "NotDrained", "a decommissioned broker still holds replicas"
+    DRAIN_UNPROVED = (
+        "DrainUnproved",
+        "no replica was seen on the decommissioned brokers, which is not proved for all topics",
+    )
+    PERMISSIONS_MISSING = "PermissionsMissing", "Kafka does not permit what the operator needs; the message names it"
     CONFLICTED = "Conflicted", "an older resource of the same kind and cluster is in force instead"
     NOTHING_TO_THROTTLE = "NothingToThrottle", "nothing is being reassigned, so no broker has a rate of ours"
     REPLICATION_THROTTLE_LOWER = "ReplicationThrottleLower", "a rate exceeds the replication throttle of a broker"

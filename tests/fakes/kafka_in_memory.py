@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.fakes.configs_in_memory import Configs
 
-from kafka_rebalance.kafka.ports import AlterCode, Answers, ClusterInfo, LogDir, Reassignment
+from kafka_rebalance.kafka.ports import AlterCode, Answers, AuthorizedOperations, ClusterInfo, LogDir, Reassignment
 from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, TopicPartition, replicas_of
 
 
@@ -13,7 +13,7 @@ class KafkaInMemory(Configs):
 
     A copy is in sync at once, except on ``slow`` brokers: there it stays in flight. ``altered`` and ``elected`` are the
     executed requests, in order, as text and list. ``unseen`` topics are missing in a description of all topics, but not
-    if they are requested by name; ``hidden`` ones we may not describe.
+    if they are requested by name; ``hidden`` ones we may not describe. ``may``: what we say is permitted.
     """
 
     def __init__(self, brokers, size=100, **lists):
@@ -23,6 +23,9 @@ class KafkaInMemory(Configs):
         self.states = {}
         self.slow, self.unseen, self.hidden = set(), set(), set()
         self.altered, self.elected = [], []
+        self.dirs_denied = None
+        self.may = frozenset({"Describe", "Alter", "DescribeConfigs", "AlterConfigs"})
+        self.may_on_topics = self.may - {"Alter"}
         for topic, rows in lists.items():
             self.create(topic, rows)
 
@@ -79,7 +82,14 @@ class KafkaInMemory(Configs):
     async def elect_preferred(self, partitions):
         return {tp: self._elect(tp) for tp in partitions}
 
+    async def authorized_operations(self, topics):
+        there = {tp.topic for tp in self.states}.intersection(topics)
+        of_topics = dict.fromkeys(there - self.hidden, self.may_on_topics)
+        return AuthorizedOperations(self.may, of_topics, frozenset(there & self.hidden))
+
     async def log_dirs(self, brokers):
+        if self.dirs_denied:
+            return Answers({}, dict.fromkeys(brokers, self.dirs_denied))
         held = {b: {tp: self.size for tp, state in self.states.items() if b in state.replicas} for b in brokers}
         return Answers({b: (LogDir("/data", sizes),) for b, sizes in held.items()})
 

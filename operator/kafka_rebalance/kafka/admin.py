@@ -9,13 +9,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping
 
-from kafka_rebalance.errors import Transient
+from kafka_rebalance.errors import Permanent, Transient
 from kafka_rebalance.kafka.confluent import ConfluentClient
 from kafka_rebalance.kafka.fencing import Fence
 from kafka_rebalance.kafka.oauth_tokens import TokenSource
 from kafka_rebalance.kafka.ports import (
     AlterCode,
     Answers,
+    AuthorizedOperations,
     ClusterInfo,
     ConfigChange,
     ConfigValue,
@@ -106,6 +107,13 @@ class _Admin:
 
     async def offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
         return await self._confluent.offsets(partitions)
+
+    async def authorized_operations(self, topics: Collection[str]) -> AuthorizedOperations:
+        await self._reach()
+        of_cluster = await self._reassignments.authorized_operations()
+        of_topics = await self._confluent.authorized_operations(topics)
+        hidden = {topic for topic, error in of_topics.errors.items() if isinstance(error, Permanent)}
+        return AuthorizedOperations(of_cluster, of_topics, frozenset(hidden))
 
     async def close(self) -> None:
         await self._reassignments.close()

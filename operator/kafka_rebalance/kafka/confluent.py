@@ -30,6 +30,7 @@ from kafka_rebalance.kafka.confluent_values import (
     canonical_id,
     changed_resource,
     config_values,
+    operation_name,
     partition_state,
 )
 from kafka_rebalance.kafka.failures import authentication_failed, authorization_failed, unreachable
@@ -101,6 +102,24 @@ class ConfluentClient:
                 state = partition_state(TopicPartition(name, info.id), topic_id, info)
                 states[state.tp] = state
         return Answers(states, errors)
+
+    async def authorized_operations(self, topics: Collection[str]) -> Answers[str, frozenset[str], str]:
+        """What we may do on each topic (KIP-430); unknown topics are absent."""
+        if not topics:
+            return Answers()
+        wanted = TopicCollection(sorted(set(topics)))
+        answers = await self._all(
+            "ask what is permitted",
+            lambda a: a.describe_topics(wanted, include_authorized_operations=True, **_for(REQUEST_SECONDS)),
+        )
+        found: dict[str, frozenset[str]] = {}
+        errors: dict[str, RebalanceError] = {}
+        for name, answer in answers.items():
+            if not isinstance(answer, KafkaError):
+                found[name] = frozenset(map(operation_name, answer.authorized_operations or ()))
+            elif answer.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                errors[name] = self._failure(f"describe topic {name}", answer)
+        return Answers(found, errors)
 
     async def elect_preferred(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, AlterCode]:
         """Preferred leader election; UNKNOWN where the answer is not conclusive."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from confluent_kafka import KafkaError, TopicPartitionInfo
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.admin import AclOperation, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from confluent_kafka.admin import ConfigSource as ClientSource
 
 from kafka_rebalance.kafka.ports import AlterCode, ConfigChange, ConfigOp, ConfigSource, ConfigValue
@@ -45,6 +45,11 @@ _OPERATIONS = {
 def canonical_id(topic_id: str) -> str:
     """Kafka writes topic ids in URL-safe base64, librdkafka in standard base64."""
     return topic_id.rstrip("=").replace("+", "-").replace("/", "_")
+
+
+def operation_name(operation: AclOperation) -> str:
+    """As in Kafka's documentation: "AlterConfigs"."""
+    return "".join(word.title() for word in operation.name.split("_"))
 
 
 def partition_state(tp: TopicPartition, topic_id: str, info: TopicPartitionInfo) -> PartitionState:

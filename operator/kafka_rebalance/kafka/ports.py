@@ -131,6 +131,19 @@ class LogDir:
 
 
 @dataclass(frozen=True, slots=True)
+class AuthorizedOperations:
+    """What our user may do (KIP-430), as Kafka names operations: "Describe", "AlterConfigs".
+
+    ``cluster`` is empty without Describe on the cluster, whatever else is permitted. ``topics``: of those asked for;
+    ``hidden_topics`` we may not even describe.
+    """
+
+    cluster: frozenset[str] = frozenset()
+    topics: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    hidden_topics: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class OffsetRange:
     """First and next offset of a partition, in records."""
 
@@ -171,6 +184,9 @@ class KafkaReader(Protocol):
 
     async def offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
         """First and next offsets; partitions without a leader are absent."""
+
+    async def authorized_operations(self, topics: Collection[str]) -> AuthorizedOperations:
+        """What our user may do on the cluster and on these topics. Everything, where Kafka has no authorizer."""
 
 
 class KafkaWriter(Protocol):

@@ -52,6 +52,8 @@ _log = logging.getLogger(__name__)
 # kafka-python logs every request, its configuration and every failed attempt; we get errors as exceptions.
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
+_OPERATIONS = {7: "Alter", 8: "Describe", 10: "DescribeConfigs", 11: "AlterConfigs"}
+"""The bits of AclOperation that are of interest here."""
 _CODES: dict[type[Exception] | None, AlterCode] = {
     None: AlterCode.OK,
     client_errors.NoReassignmentInProgressError: AlterCode.NO_REASSIGNMENT_IN_PROGRESS,
@@ -82,9 +84,9 @@ class _Client(KafkaAdminClient):  # type: ignore[misc]
         request = DescribeLogDirsRequest(topics=None)
         return self._manager.run(lambda: self._manager.send(request, broker, _BROKER_SECONDS * 1000))
 
-    def cluster(self) -> Any:
-        """The unfenced brokers; the client's own call includes the fenced ones."""
-        request = DescribeClusterRequest(include_fenced_brokers=False)
+    def cluster(self, *, operations: bool = False) -> Any:
+        """The unfenced brokers, and what we may do; the client's own call includes the fenced ones."""
+        request = DescribeClusterRequest(include_fenced_brokers=False, include_cluster_authorized_operations=operations)
         return self._manager.run(lambda: self._manager.send(request))
 
     def version(self) -> KafkaVersion:
@@ -137,6 +139,14 @@ class ReassignmentClient:
             raise self._failure(action, client_errors.for_code(answer.error_code)())
         brokers = (Broker(BrokerId(b.broker_id), b.rack, b.host, b.port) for b in answer.brokers)
         return ClusterInfo(answer.cluster_id, {broker.id: broker for broker in brokers}, version)
+
+    async def authorized_operations(self) -> frozenset[str]:
+        """What we may do on the cluster (KIP-430); nothing without Describe."""
+        answer = await self._read("ask what is permitted", lambda client: client.cluster(operations=True))
+        if answer.error_code:
+            raise self._failure("ask what is permitted", client_errors.for_code(answer.error_code)())
+        bits = answer.cluster_authorized_operations
+        return frozenset(name for code, name in _OPERATIONS.items() if bits > 0 and bits >> code & 1)
 
     async def list_reassignments(self) -> dict[TopicPartition, Reassignment]:
         """Everything in flight in the cluster."""

@@ -21,6 +21,7 @@ from kafka_rebalance.execution.partition_status import Direction, Observation
 from kafka_rebalance.execution.progress import lost_moves
 from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.execution.windows import WindowClock
+from kafka_rebalance.kafka.permissions import concerning
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reasons import Reason
@@ -43,6 +44,7 @@ from kafka_rebalance.reconcile.decide.step_blocks import BlockInputs, step_block
 from kafka_rebalance.reconcile.decide.step_orders import named_by, orders_for, unchanged_orders
 from kafka_rebalance.reconcile.decide.teardown import awaited_by, renamed_from, successors_of, teardown_of
 from kafka_rebalance.reconcile.observe.observer import Changes, Look, Observer
+from kafka_rebalance.reconcile.observe.permissions import Permissions
 from kafka_rebalance.reconcile.observe.selected_partitions import SelectedPartitions
 from kafka_rebalance.reconcile.report.progress_tracking import advance_of
 from kafka_rebalance.reconcile.runs.opening import LoadModels, Runs
@@ -81,7 +83,8 @@ class Rounds:
         self._lifecycle = Lifecycle(resources, stores, clock)
         self._runs = Runs(admin, self._lifecycle, resources, stores, load_models, clock, wake)
         self._closing = Closing(admin, self._lifecycle, clock)
-        self._observer = Observer(admin, clock)
+        self._permissions = Permissions(admin, clock)
+        self._observer = Observer(admin, clock, self._permissions)
         self._cordons = Cordons(admin, stores)
         self._selected = SelectedPartitions()
         self._windows = WindowClock()
@@ -94,6 +97,7 @@ class Rounds:
         """
         rebalances = sorted(self.rebalances.values(), key=lambda r: r.desired.age_key)
         info = await self._prepare_all(rebalances)
+        await self._look_at_permissions(rebalances)
         await self._plan(rebalances, info)
         running = [
             r for r in rebalances if r.record.loaded_run is not None and not r.memory.blocked(self._clock.monotonic())
@@ -141,6 +145,18 @@ class Rounds:
         if not rebalance.memory.blocked(self._clock.monotonic()):
             rebalance.assessment = replace(rebalance.assessment, replanning=replanning_for_spec(rebalance))
         self._turn(rebalance, direction_of(rebalance))
+
+    async def _look_at_permissions(self, rebalances: list[Rebalance]) -> None:
+        """What is missing is said on the resources that it concerns, also if this round fails for lack of it."""
+        working = [r for r in rebalances if r.record.loaded_run is not None or wants_plan(r)]
+        if not (working or self.throttle.throttles):
+            return
+        await self._permissions.look({topic for r in working for topic in r.record.topics})
+        missing = self._permissions.missing
+        for rebalance in rebalances:
+            found = concerning(missing, rebalance.record.topics) if rebalance in working else ()
+            rebalance.assessment = replace(rebalance.assessment, missing_permissions=found)
+        self.throttle.missing_permissions = concerning(missing, {tp.topic for tp in self.throttle.foreign})
 
     async def _plan(self, rebalances: list[Rebalance], info: ClusterInfo) -> None:
         """Collect finished plans, assign the places in the queue, and begin the plans whose turn it is."""

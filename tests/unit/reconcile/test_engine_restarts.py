@@ -182,7 +182,10 @@ class TestDrained:
         assert operator.state == "Rebalancing"
         await operator.until("Succeeded")
         told = operator.condition("Drained")
-        assert (told["status"], told["message"]) == ("True", "brokers 3 held no replica at two readings")
+        assert (told["status"], told["message"]) == (
+            "True",
+            "brokers 3 held no replica at two readings, and their log dirs are empty",
+        )
 
 
 class TestPartialUndo:

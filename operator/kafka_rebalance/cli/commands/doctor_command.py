@@ -11,12 +11,13 @@ import sys
 import click
 
 from kafka_rebalance.cli.commands.leftover_throttles import leftover_throttles
+from kafka_rebalance.cli.commands.permission_findings import permission_findings
 from kafka_rebalance.cli.commands.wedged_reassignments import wedged_reassignments
 from kafka_rebalance.cli.exit_codes import EXIT_NO
 from kafka_rebalance.cli.options.connection_options import kafka_connection
 from kafka_rebalance.cli.tables.console import print_document
 from kafka_rebalance.cli.tables.findings_table import Finding, document, print_findings
-from kafka_rebalance.errors import Permanent
+from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.execution.ledger import Ledger
 from kafka_rebalance.execution.ledger_json import ledger_from_json
 from kafka_rebalance.kafka.admin import connect
@@ -50,21 +51,28 @@ def doctor(
 ) -> None:
     """Find problems that a Kafka cluster does not recover from. Exits with 4 if any is left.
 
-    Finds stuck reassignments: those that add and remove the same broker, which Kafka 4.3 never completes. With
+    Finds stuck reassignments: those that add and remove the same broker, which Kafka 4.3 never completes. And finds
+    permissions in Kafka that the operator needs and the user of this command does not have. With
     --throttles it also finds replication throttles that no reassignment needs any more.
     """
 
     async def examine() -> list[Finding]:
         admin = connect(connection)
         try:
-            found = await wedged_reassignments(admin, cancel=cancel_wedged)  # add and remove the same broker
+            missing = await permission_findings(admin)  # what the operator would need
+            try:
+                found = await wedged_reassignments(admin, cancel=cancel_wedged)  # add and remove the same broker
+            except RebalanceError as error:
+                if missing and error.reason == Reason.KAFKA_AUTHORIZATION_FAILED:
+                    return missing  # they say which permission that is
+                raise
             if throttles or clear_throttles:
 
                 async def ledger() -> Ledger:
                     return Ledger() if no_operator else await _ledger_of(admin, operator_namespace)
 
                 found += await leftover_throttles(admin, ledger, clear=clear_throttles)
-            return found
+            return [*found, *missing]
         finally:
             await admin.close()
 
@@ -75,7 +83,7 @@ def doctor(
         print_findings(findings)
     else:
         more = ", and no throttle is left behind" if throttles or clear_throttles else ""
-        click.echo(f"no problems found: no reassignment is stuck{more}")
+        click.echo(f"no problems found: no reassignment is stuck, no permission is missing{more}")
     if not all(found.mended for found in findings):
         sys.exit(EXIT_NO)
 

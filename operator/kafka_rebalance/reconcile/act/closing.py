@@ -17,8 +17,10 @@ from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.decide.direction import going_back
+from kafka_rebalance.reconcile.decide.drain_proof import asked_for_proof, drain_of
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.decide.teardown import outcome_of
+from kafka_rebalance.reconcile.observe.permissions import hidden_topics
 from kafka_rebalance.reconcile.state.assessment import Assessment, Drain, Replanning, RollbackBarrier
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView
 from kafka_rebalance.reconcile.state.selection import select
@@ -62,7 +64,7 @@ class Closing:
                 wholly = not any(move.tp in skipped for move in rebalance.record.moves)
                 await self._lifecycle.undone(rebalance, wholly=wholly)
             else:
-                found = await self._prove_drained(rebalance)
+                found = await self._prove_drained(rebalance, info)
                 assessment = found or assessment
                 if found is not None and found.replanning is None and _reported(rebalance, found.drain):
                     await self._lifecycle.close(rebalance, RunOutcome.SUCCEEDED)
@@ -79,11 +81,12 @@ class Closing:
             rebalance.memory = replace(rebalance.memory, uncordoning_since=now)
         return now - since >= _UNCORDON_SECONDS
 
-    async def _prove_drained(self, rebalance: Rebalance) -> Assessment | None:
+    async def _prove_drained(self, rebalance: Rebalance, info: ClusterInfo) -> Assessment | None:
         """Read all topics again: the brokers to be emptied must hold no replica at two readings, some time apart.
 
-        Nothing older proves that. Returns what the run may close with; with ``replanning`` if the brokers have got new
-        replicas since the plan was made; None before the second reading.
+        Nothing older proves that. Their log dirs must be empty too: metadata leaves out what we may not describe.
+        Returns what the run may close with; with ``replanning`` if the brokers have got new replicas since the plan was
+        made; None before that is known.
         """
         assessment = rebalance.assessment
         leaving = {BrokerId(b) for b in rebalance.desired.spec.brokers.decommission}
@@ -108,15 +111,19 @@ class Closing:
             rebalance.memory = replace(rebalance.memory, empty_since=now)
         if now - since < _PROOF_SECONDS:
             return None
-        message, run = f"brokers {names} held no replica at two readings", rebalance.record.run
-        if run is not None and run.cordoned:
+        asked = asked_for_proof(leaving, info.brokers)
+        answers = await self._admin.log_dirs(asked)
+        hidden = await hidden_topics(self._admin, answers, partitions)
+        drain, run = drain_of(leaving, answers, asked, hidden, now - since), rebalance.record.run
+        if drain is not None and drain.empty and run is not None and run.cordoned:
             cordoned = ", ".join(str(b) for b in run.cordoned)
-            message += f"; {cordoned} stay cordoned, nothing new is placed there"
-        return replace(assessment, drain=Drain(empty=True, message=message))
+            drain = replace(drain, message=f"{drain.message}; {cordoned} stay cordoned, nothing new is placed there")
+        return replace(assessment, drain=drain) if drain is not None else None
 
 
 def _reported(rebalance: RebalanceView, drain: Drain | None) -> bool:
     """Whether the status says so: once the run is closed nothing is proved again."""
     written = rebalance.memory.written
     said = find_condition(written.conditions, ConditionType.DRAINED) if written is not None else None
-    return drain is None or (said is not None and (said.status == "True") is drain.empty)
+    status = {True: "True", False: "False", None: "Unknown"}
+    return drain is None or (said is not None and said.status == status[drain.empty])

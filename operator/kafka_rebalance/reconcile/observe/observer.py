@@ -15,6 +15,7 @@ from kafka_rebalance.execution.reassignment_throttle import Side
 from kafka_rebalance.execution.traffic import Reading, read, traffic
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader, LogDir
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition
+from kafka_rebalance.reconcile.observe.permissions import Permissions
 
 log = logging.getLogger(__name__)
 
@@ -83,9 +84,10 @@ class ReplicaSizes(Mapping[ReplicaKey, int]):
 class Observer:
     """Reads one cluster. It remembers times and counts; a restart forgets them."""
 
-    def __init__(self, admin: KafkaReader, clock: Clock) -> None:
+    def __init__(self, admin: KafkaReader, clock: Clock, permissions: Permissions | None = None) -> None:
         self._admin = admin
         self._clock = clock
+        self._permissions = permissions or Permissions(admin, clock)
         self.replica_bytes = ReplicaSizes()
         self._free_bytes: dict[BrokerId, int] = {}
         self.produce_rates: Mapping[TopicPartition, float] = {}
@@ -254,6 +256,8 @@ class Observer:
             log.warning("sizes on disk are not known: %s", error.message)
             return
         self._take_in(found, asked)
+        if all_brokers:
+            await self._permissions.compare(found, self._known)
         self._read_produce_rates(partitions, now)
         self._read_traffic(partitions, now)
 

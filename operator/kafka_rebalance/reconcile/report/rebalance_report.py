@@ -12,6 +12,7 @@ from kafka_rebalance.api.spec_warnings import rebalance_warnings
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.partition_status import Direction, MovePhase
 from kafka_rebalance.execution.progress import ReplicaBytes
+from kafka_rebalance.kafka.permissions import sentence
 from kafka_rebalance.model.plan import Spread
 from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reasons import Reason
@@ -108,10 +109,16 @@ def _conditions(
             conditions = remove_condition(conditions, ConditionType.APPROVED)
     elif succeeded:
         put(ConditionType.THROTTLE_APPLIED, False, Reason.RESTORED, "what was there before is back")
+    if assessment.missing_permissions:
+        text = sentence(assessment.missing_permissions)
+        put(ConditionType.PERMITTED, False, Reason.PERMISSIONS_MISSING, text)
+    else:
+        conditions = remove_condition(conditions, ConditionType.PERMITTED)
     drain = assessment.drain
     if drain is None:
         return remove_condition(conditions, ConditionType.DRAINED) if opened is not None else conditions
-    put(ConditionType.DRAINED, drain.empty, Reason.DRAINED if drain.empty else Reason.NOT_DRAINED, drain.message)
+    reason = {True: Reason.DRAINED, False: Reason.NOT_DRAINED, None: Reason.DRAIN_UNPROVED}[drain.empty]
+    put(ConditionType.DRAINED, drain.empty, reason, drain.message)
     return conditions
 
 

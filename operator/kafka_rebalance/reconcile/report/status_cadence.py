@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
-from kafka_rebalance.api.v1alpha1 import Condition, ResourceStatus
+from kafka_rebalance.api.resource_status import Condition, ResourceStatus
 
 FIGURES_EVERY = timedelta(seconds=5)
 

@@ -5,13 +5,21 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from kafka_rebalance.api import throttle_resource
-from kafka_rebalance.api.conditions import ReadySummary, summarise, warn
+from kafka_rebalance.api.conditions import (
+    ConditionType,
+    ReadySummary,
+    remove_condition,
+    set_condition,
+    summarise,
+    warn,
+)
 from kafka_rebalance.api.resource_status import Condition
 from kafka_rebalance.api.spec_warnings import throttle_warnings
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.execution.list_budget import MOST_BYTES
 from kafka_rebalance.execution.reassignment_throttle import Rates
+from kafka_rebalance.kafka.permissions import MissingPermission, sentence
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.units import format_bytes, format_rate
@@ -59,7 +67,7 @@ class ThrottleView:
     ``not_allowed``: brokers that do not let us set a rate;
     ``contested``: who may keep undoing the throttle; ``unlisted``: reassignments of other tools for which a list of
     throttled replicas has no room; ``trouble``: what could not be read or written lately;
-    ``ceilings``: lower rates that somebody set and that are kept.
+    ``ceilings``: lower rates that somebody set and that are kept; ``missing``: permissions that Kafka denies us.
     """
 
     rows: tuple[BrokerThrottleRow, ...] = ()
@@ -72,6 +80,7 @@ class ThrottleView:
     unlisted: str = ""
     trouble: str = ""
     ceilings: str = ""
+    missing: tuple[MissingPermission, ...] = ()
 
 
 NOTHING_IN_FORCE = ThrottleView()
@@ -93,7 +102,7 @@ def build_throttle_status(
     metadata, before = throttle.metadata, throttle.status
     rules = ruling is not None and ruling.metadata.uid == metadata.uid
     shown = view if rules else NOTHING_IN_FORCE
-    conditions = _conditions(throttle, _state(throttle, ruling, view, problem), now)
+    conditions = _conditions(throttle, _state(throttle, ruling, view, problem), view.missing, now)
     if problem is not None:
         return before.model_copy(update={"observed_generation": metadata.generation, "conditions": conditions})
     rows = sorted(shown.rows, key=lambda row: row.broker)
@@ -110,13 +119,20 @@ def build_throttle_status(
     )
 
 
-def _conditions(throttle: KafkaReassignmentThrottle, state: State, now: datetime) -> tuple[Condition, ...]:
+def _conditions(
+    throttle: KafkaReassignmentThrottle, state: State, missing: tuple[MissingPermission, ...], now: datetime
+) -> tuple[Condition, ...]:
     summary, reason, message = state
     if throttle.spec.freeze and not throttle.metadata.deleting:
         message += "; freeze: no rebalance starts a new step"
     generation = throttle.metadata.generation
-    conditions = summarise(throttle.status.conditions, summary, reason, message, generation=generation, now=now)
-    return warn(conditions, throttle_warnings(throttle.spec), generation=generation, now=now)
+    before = throttle.status.conditions
+    conditions = summarise(before, summary, reason, message, generation=generation, now=now)
+    conditions = warn(conditions, throttle_warnings(throttle.spec), generation=generation, now=now)
+    if not missing:
+        return remove_condition(conditions, ConditionType.PERMITTED)
+    why, text = Reason.PERMISSIONS_MISSING, sentence(missing)
+    return set_condition(conditions, ConditionType.PERMITTED, False, why, text, generation=generation, now=now)
 
 
 def _state(

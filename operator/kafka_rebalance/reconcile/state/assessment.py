@@ -13,6 +13,7 @@ from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.execution.progress import Pace, Progress
 from kafka_rebalance.execution.queue_order import Place
 from kafka_rebalance.execution.reassignment_throttle import ClusterRates
+from kafka_rebalance.kafka.permissions import MissingPermission
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.state.judgement import Judgement, Statuses
@@ -143,9 +144,9 @@ class ThrottleFindings:
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """Whether the brokers to be emptied hold no replica any more."""
+    """Whether the brokers to be emptied hold no replica any more. ``empty`` None: that cannot be proved."""
 
-    empty: bool
+    empty: bool | None
     message: str
 
 
@@ -170,6 +171,7 @@ class Assessment:
     advance: Advance = Advance()
     throttle: ThrottleFindings = field(default_factory=ThrottleFindings)
     drain: Drain | None = None
+    missing_permissions: tuple[MissingPermission, ...] = ()
 
     @property
     def statuses(self) -> Statuses:

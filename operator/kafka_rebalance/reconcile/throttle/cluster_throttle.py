@@ -16,6 +16,7 @@ from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.execution.list_budget import ListBudget
 from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_RATE, LEADER_RATE, Claim, Mode, Side
+from kafka_rebalance.kafka.permissions import MissingPermission
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 from kafka_rebalance.reconcile.act.resources import Resources
@@ -73,6 +74,8 @@ class ClusterThrottle:
         """The throttle resources of the cluster, by uid."""
         self.problem: Permanent | None = None
         """Why nothing can be throttled: the ledger is missing or damaged."""
+        self.missing_permissions: tuple[MissingPermission, ...] = ()
+        """Of the cluster, and of the topics that others reassign."""
         self._seen_any = False
         self._claims: Mapping[str, Claim] = {}
         self._others = ForeignReassignments(admin, clock.monotonic)
@@ -251,7 +254,7 @@ class ClusterThrottle:
     def _view(self, traffic: Mapping[tuple[BrokerId, Side], int]) -> ThrottleView:
         """The combined claims as applied. ``traffic``: bytes per second of copies, by broker and side."""
         if self.problem is not None:
-            return NOTHING_IN_FORCE
+            return replace(NOTHING_IN_FORCE, missing=self.missing_permissions)
         brokers = sorted(frozenset[BrokerId]().union(*(claim.brokers for claim in self._claims.values())))
         return ThrottleView(
             rows=tuple(row for b in brokers if (row := self._row(b, traffic)) is not None),
@@ -264,6 +267,7 @@ class ClusterThrottle:
             unlisted=self._unlisted(),
             trouble=self._keeper.trouble or self._others.unreadable,
             ceilings=self._keeper.ceilings,
+            missing=self.missing_permissions,
         )
 
     def _left_out(self, rebalance: Rebalance, cluster: ClusterState) -> int:

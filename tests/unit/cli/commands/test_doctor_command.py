@@ -13,8 +13,18 @@ from kafka_rebalance.cli.commands import wedged_reassignments as wedges
 from kafka_rebalance.cli.commands.wedged_reassignments import wedged_reassignments
 from kafka_rebalance.cli.tables.findings_table import Finding
 from kafka_rebalance.errors import Permanent, Transient
-from kafka_rebalance.kafka.ports import AlterCode, Answers, ConfigSource, ConfigValue, KafkaAdmin, Reassignment
-from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, TopicPartition, replicas_of
+from kafka_rebalance.kafka.ports import (
+    AlterCode,
+    Answers,
+    AuthorizedOperations,
+    ClusterInfo,
+    ConfigSource,
+    ConfigValue,
+    KafkaAdmin,
+    LogDir,
+    Reassignment,
+)
+from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, Replicas, TopicPartition, replicas_of
 
 ORDERS, PAYMENTS, MOVING, RESTING = (TopicPartition(name, 0) for name in ("orders", "payments", "moving", "resting"))
 
@@ -38,6 +48,8 @@ class Cluster:
         self.states = {s.tp: s for s in states}
         self.codes: dict[TopicPartition, AlterCode] = {}
         self.untold: set[TopicPartition] = set()
+        self.may = frozenset({"Describe", "Alter", "DescribeConfigs", "AlterConfigs"})
+        self.hidden: frozenset[str] = frozenset()
         self.lagging: dict[TopicPartition, PartitionState] = {}
         self.sent: list[dict[TopicPartition, Replicas | None]] = []
         self.after_first_listing: dict[TopicPartition, PartitionState] = {}
@@ -61,7 +73,24 @@ class Cluster:
         self.states |= self.after_first_listing
         return rows
 
-    async def describe_partitions(self, topics: Collection[str]) -> Answers[TopicPartition, PartitionState, str]:
+    async def describe_cluster(self) -> ClusterInfo:
+        return ClusterInfo("c", {BrokerId(1): Broker(BrokerId(1))})
+
+    async def log_dirs(self, brokers: Collection[BrokerId]) -> Answers[BrokerId, tuple[LogDir, ...], BrokerId]:
+        held = dict.fromkeys([*self.states, *(TopicPartition(topic, 0) for topic in self.hidden)], 1)
+        return Answers(dict.fromkeys(brokers, (LogDir("/data", held),)))
+
+    async def authorized_operations(self, topics: Collection[str]) -> AuthorizedOperations:
+        of_topics = {topic: self.may for topic in topics if topic not in self.hidden}
+        return AuthorizedOperations(self.may, of_topics, self.hidden.intersection(topics))
+
+    async def describe_partitions(
+        self, topics: Collection[str] | None = None
+    ) -> Answers[TopicPartition, PartitionState, str]:
+        if topics is None:
+            return Answers(self.states)
+        if denied := self.hidden.intersection(topics):
+            return Answers({}, dict.fromkeys(denied, Permanent("KafkaAuthorizationFailed", "no")))
         if self.sent and self.silent_after:
             raise Transient("KafkaUnreachable", "nothing heard in time")
         told = {tp: s for tp, s in self.states.items() if tp.topic in topics and tp not in self.untold}
@@ -273,7 +302,10 @@ class TestCommand:
     @pytest.mark.parametrize("options", [(), ("--cancel-wedged",)])
     def test_one_line_when_nothing_is_wrong(self, cluster: Cluster, options: tuple[str, ...]) -> None:
         done = self.run(*options)
-        assert (done.exit_code, done.stdout) == (0, "no problems found: no reassignment is stuck\n")
+        assert (done.exit_code, done.stdout) == (
+            0,
+            "no problems found: no reassignment is stuck, and no permission is missing\n",
+        )
         assert cluster.closed
 
     def test_a_table_when_something_is(self, cluster: Cluster) -> None:
@@ -327,3 +359,31 @@ class TestCommand:
         done = self.run()
         assert isinstance(done.exception, Permanent)
         assert (done.stdout, cluster.closed) == ("", True)
+
+    def test_permissions(self, cluster: Cluster) -> None:
+        """Each is named, with what it costs; also on topics that this user cannot see at all."""
+        cluster.may -= {"AlterConfigs"}
+        cluster.hidden = frozenset({"payroll"})
+        done = self.run("-o", "json")
+        assert done.exit_code == 1
+        found = [(f["operation"], f["resource"], f["topics"]) for f in json.loads(done.stdout)["findings"]]
+        topics = sorted({tp.topic for tp in cluster.states})
+        assert found == [
+            ("AlterConfigs", "Cluster", []),
+            ("Describe", "Topic", ["payroll"]),
+            ("AlterConfigs", "Topic", topics),
+        ]
+        table = self.run().stdout
+        assert "Describe on topic payroll" in table
+        assert "PermissionsMissing (3): " in table
+
+    def test_what_cannot_be_read_for_lack_of_a_permission(self, cluster: Cluster) -> None:
+        """The permission is named, and no error ends the command."""
+
+        async def refuse() -> dict[TopicPartition, Reassignment]:
+            raise Permanent("KafkaAuthorizationFailed", "no")
+
+        cluster.list_reassignments = refuse  # type: ignore[method-assign]
+        cluster.may = frozenset()
+        done = self.run()
+        assert (done.exit_code, "Alter on the cluster" in done.stdout) == (1, True)
