@@ -21,7 +21,14 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from e2e.bench.kafka_jars import KafkaJars, format_storage, kafka_jars
-from e2e.bench.kafka_properties import CONTROLLER_ID, SASL_USERS, broker_properties, controller_properties, login
+from e2e.bench.kafka_properties import (
+    CONTROLLER_ID,
+    SASL_USERS,
+    authorizer_properties,
+    broker_properties,
+    controller_properties,
+    login,
+)
 from e2e.bench.kafka_tools import KafkaTools
 from e2e.bench.ports import release_port, reserve_port
 from e2e.bench.process import Child
@@ -36,8 +43,8 @@ class KafkaCluster:
     """Brokers `racks` (id -> rack) and one controller; `with` starts them and stops everything at the end.
 
     `properties` are added to every broker's configuration. With `sasl` the brokers' only listener requires
-    authentication (SASL_PLAINTEXT; PLAIN or SCRAM-SHA-512), for clients and for inter-broker traffic. `host` is the
-    listen address, for clients that are not on loopback.
+    authentication (SASL_PLAINTEXT; PLAIN or SCRAM-SHA-512), for clients and for inter-broker traffic; with `acls` too,
+    users other than admin may do what ACLs allow. `host` is the listen address, for clients that are not on loopback.
     """
 
     def __init__(
@@ -46,6 +53,7 @@ class KafkaCluster:
         *,
         properties: Mapping[str, str] | None = None,
         sasl: bool = False,
+        acls: bool = False,
         version: str | None = None,
         host: str = "127.0.0.1",
     ) -> None:
@@ -55,7 +63,8 @@ class KafkaCluster:
         self.racks = dict(racks)
         self.sasl = sasl
         self.directory = Path(tempfile.mkdtemp(prefix="kafka-bench-"))
-        self._properties = dict(properties or {})
+        self._authorizer = authorizer_properties() if acls else {}
+        self._properties = {**self._authorizer, **(properties or {})}
         self._cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         self._controller_port = reserve_port()
         self._ports = {broker: reserve_port() for broker in self.racks}
@@ -276,7 +285,8 @@ class KafkaCluster:
         return self.directory / f"{node}-data"
 
     def _start_controller(self) -> None:
-        path = self._write(CONTROLLER_ID, controller_properties(self._data(CONTROLLER_ID), self._controller_port))
+        properties = controller_properties(self._data(CONTROLLER_ID), self._controller_port)
+        path = self._write(CONTROLLER_ID, properties | self._authorizer)
         format_storage(self.jars, path, self._cluster_id)
         self._spawn(CONTROLLER_ID, path)
 

@@ -46,6 +46,14 @@ def broker_properties(
     }
 
 
+def authorizer_properties() -> dict[str, str]:
+    """ACLs, which the controller keeps. Its own listener has no users: whoever connects there is ANONYMOUS."""
+    return {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:admin;User:ANONYMOUS",
+    }
+
+
 def login() -> str:
     """The JAAS line, without its semicolon, for brokers and tools that log in as admin."""
     return f'{_MODULES}.plain.PlainLoginModule required username="admin" password="{SASL_USERS["admin"]}"'

@@ -10,7 +10,7 @@ from e2e.bench.load import create_topics, fill
 from kafka_rebalance.api.connection import SaslMechanism
 from kafka_rebalance.errors import Permanent, Transient
 from kafka_rebalance.kafka.admin import connect
-from kafka_rebalance.kafka.ports import CALL_SECONDS, KafkaAdmin, OffsetRange
+from kafka_rebalance.kafka.ports import CALL_SECONDS, AuthorizedOperations, KafkaAdmin, OffsetRange
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
 
@@ -103,7 +103,18 @@ class TestRefusals:
             assert secured.bootstrap_servers in refused.message
             assert answers == {}
         assert await admin.describe_partitions() == {}
+        # KIP-430: what is permitted; without Describe on the cluster nothing is said of the rest.
+        assert await admin.authorized_operations(["any"]) == AuthorizedOperations(hidden_topics=frozenset({"any"}))
         await admin.close()
+
+    async def test_all_rights(self, cluster: KafkaCluster, admin: KafkaAdmin) -> None:
+        """Without an authorizer everything is permitted."""
+        create_topics(cluster, {"permitted": [[1]]})
+        found = await admin.authorized_operations(["permitted", "not-there"])
+        assert found.cluster == {"Alter", "Describe", "DescribeConfigs", "AlterConfigs"}
+        assert found.topics.keys() == {"permitted"}
+        assert found.topics["permitted"] > {"Describe", "DescribeConfigs", "AlterConfigs"}
+        assert found.hidden_topics == frozenset()
 
     def settings(self, cluster: KafkaCluster, mechanism: SaslMechanism, password: str) -> ConnectionSettings:
         return ConnectionSettings(

@@ -44,7 +44,7 @@ from kafka_rebalance.reconcile.decide.step_blocks import BlockInputs, step_block
 from kafka_rebalance.reconcile.decide.step_orders import named_by, orders_for, unchanged_orders
 from kafka_rebalance.reconcile.decide.teardown import awaited_by, renamed_from, successors_of, teardown_of
 from kafka_rebalance.reconcile.observe.observer import Changes, Look, Observer
-from kafka_rebalance.reconcile.observe.permissions import Permissions
+from kafka_rebalance.reconcile.observe.permission_probe import PermissionProbe
 from kafka_rebalance.reconcile.observe.selected_partitions import SelectedPartitions
 from kafka_rebalance.reconcile.report.progress_tracking import advance_of
 from kafka_rebalance.reconcile.runs.opening import LoadModels, Runs
@@ -83,7 +83,7 @@ class Rounds:
         self._lifecycle = Lifecycle(resources, stores, clock)
         self._runs = Runs(admin, self._lifecycle, resources, stores, load_models, clock, wake)
         self._closing = Closing(admin, self._lifecycle, clock)
-        self._permissions = Permissions(admin, clock)
+        self._permissions = PermissionProbe(admin, clock)
         self._observer = Observer(admin, clock, self._permissions)
         self._cordons = Cordons(admin, stores)
         self._selected = SelectedPartitions()

@@ -7,7 +7,7 @@ import pytest
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kafka import admin as adapter
 from kafka_rebalance.kafka.fencing import Fence
-from kafka_rebalance.kafka.ports import KafkaReader, KafkaWriter
+from kafka_rebalance.kafka.ports import Answers, KafkaReader, KafkaWriter
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.model.topology import TopicPartition
 
@@ -27,6 +27,7 @@ READINGS = {
     "broker_configs": ([1], ["name"]),
     "log_dirs": ([1],),
     "offsets": ([TopicPartition("t", 0)],),
+    "authorized_operations": (["t"],),
 }
 
 
@@ -42,7 +43,7 @@ class Recording:
             self.asked.append((name, arguments))
             if self.gate is not None:
                 await self.gate.wait()
-            return {name: "answer"}
+            return Answers({name: "answer"})
 
         return call
 

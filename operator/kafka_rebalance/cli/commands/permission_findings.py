@@ -6,7 +6,7 @@ from kafka_rebalance.cli.tables.findings_table import Finding
 from kafka_rebalance.kafka.permissions import missing_permissions
 from kafka_rebalance.kafka.ports import KafkaReader
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.observe.permissions import hidden_topics
+from kafka_rebalance.reconcile.observe.permission_probe import hidden_topics
 
 _MEANING = (
     "the operator needs these permissions in Kafka, and the user of this command does not have them; docs/security.md "

@@ -20,7 +20,7 @@ from kafka_rebalance.reconcile.decide.direction import going_back
 from kafka_rebalance.reconcile.decide.drain_proof import asked_for_proof, drain_of
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.decide.teardown import outcome_of
-from kafka_rebalance.reconcile.observe.permissions import hidden_topics
+from kafka_rebalance.reconcile.observe.permission_probe import hidden_topics
 from kafka_rebalance.reconcile.state.assessment import Assessment, Drain, Replanning, RollbackBarrier
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView
 from kafka_rebalance.reconcile.state.selection import select

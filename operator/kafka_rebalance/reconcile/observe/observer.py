@@ -15,7 +15,7 @@ from kafka_rebalance.execution.reassignment_throttle import Side
 from kafka_rebalance.execution.traffic import Reading, read, traffic
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader, LogDir
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition
-from kafka_rebalance.reconcile.observe.permissions import Permissions
+from kafka_rebalance.reconcile.observe.permission_probe import PermissionProbe
 
 log = logging.getLogger(__name__)
 
@@ -84,10 +84,10 @@ class ReplicaSizes(Mapping[ReplicaKey, int]):
 class Observer:
     """Reads one cluster. It remembers times and counts; a restart forgets them."""
 
-    def __init__(self, admin: KafkaReader, clock: Clock, permissions: Permissions | None = None) -> None:
+    def __init__(self, admin: KafkaReader, clock: Clock, permissions: PermissionProbe | None = None) -> None:
         self._admin = admin
         self._clock = clock
-        self._permissions = permissions or Permissions(admin, clock)
+        self._permissions = permissions or PermissionProbe(admin, clock)
         self.replica_bytes = ReplicaSizes()
         self._free_bytes: dict[BrokerId, int] = {}
         self.produce_rates: Mapping[TopicPartition, float] = {}

@@ -24,7 +24,7 @@ MAX_TOPICS = 1_000
 """Of how many topics a probe asks at most: those of the first rebalances, by name."""
 
 
-class Permissions:
+class PermissionProbe:
     """Of one cluster. ``missing``: as of the last answer."""
 
     def __init__(self, admin: KafkaReader, clock: Clock) -> None:

@@ -5,7 +5,7 @@ from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
 
 from kafka_rebalance.errors import Permanent
-from kafka_rebalance.reconcile.observe.permissions import ASK_AGAIN_SECONDS, hidden_topics
+from kafka_rebalance.reconcile.observe.permission_probe import ASK_AGAIN_SECONDS, hidden_topics
 
 
 @pytest.fixture
