@@ -56,24 +56,15 @@ class Reason(StrEnum):
     NOT_DRAINED = "NotDrained", "a decommissioned broker still holds replicas"
     DRAIN_UNPROVED = (
         "DrainUnproved",
-        "no replica was seen on the decommissioned brokers, which is not proved for all topics",
+        "no replica was seen on the decommissioned brokers, but there may be hidden ones",
     )
     PERMISSIONS_MISSING = "PermissionsMissing", "Kafka does not permit what the operator needs; the message names it"
     CONFLICTED = "Conflicted", "an older resource of the same kind and cluster is in force instead"
     NOTHING_TO_THROTTLE = "NothingToThrottle", "nothing is being reassigned, so no broker has a rate of ours"
     REPLICATION_THROTTLE_LOWER = "ReplicationThrottleLower", "a rate exceeds the replication throttle of a broker"
-    THROTTLE_NOT_ALLOWED = "ThrottleNotAllowed", "brokers do not let the operator set a throttle, so no copy starts"
     CONTESTED = "Contested", "the throttle is reverted repeatedly by another actor; the message names likely ones"
     THROTTLE_LEDGER_DAMAGED = "ThrottleLedgerDamaged", "the record of what to restore is unreadable; nothing is guessed"
     RESTORING = "Restoring", "the resource is being deleted and its changes in Kafka are being restored"
-    PLAN_HASH_IGNORED = "PlanHashIgnored", "spec.approval.planHash is set, and the policy is not Manual"
-    PATTERN_MATCHES_NOTHING = "PatternMatchesNothing", "an expression in spec.topics matches no topic of the cluster"
-    VERY_LOW_RATE = "VeryLowRate", "a rate is so low that it is probably meant in another unit"
-    VERSION_RECORDED = "VersionRecorded", "the behaviour of this Kafka version is on record"
-    VERSION_NOT_RECORDED = "VersionNotRecorded", "the behaviour of this Kafka version is not on record"
-    VERSION_UNKNOWN = "VersionUnknown", "the brokers do not report a version"
-    ZOOKEEPER_MODE = "ZooKeeperMode", "the cluster uses ZooKeeper, and only clusters in KRaft mode are on record"
-    KAFKA_TOO_OLD = "KafkaTooOld", "the brokers lack a request that the operator needs"
     INVALID_SPEC = "InvalidSpec", "the spec cannot be read; the message names the field"
     KAFKA_UNREACHABLE = "KafkaUnreachable", "no broker answered; retried"
     KAFKA_AUTHENTICATION_FAILED = "KafkaAuthenticationFailed", "the brokers refused the credentials"
@@ -133,7 +124,6 @@ class Reason(StrEnum):
     LEFT_IN_PLACE = "LeftInPlace", "deletionPolicy Revert leaves a completed step in place"
     ORIGINAL_BROKER_AWAY = "OriginalBrokerAway", "a broker of the original replicas is not live but may be restarting"
     PAUSED = "Paused", "no new step is started now"
-    THROTTLE_LIST_FULL = "ThrottleListFull", "Kafka limits the length of a topic's throttled lists, and one is full"
     DISK_FULL = "DiskFull", "a broker has no disk space for the copy now"
     ORIGINAL_BROKER_GONE = "OriginalBrokerGone", "the broker of an original replica is not live: it cannot be restored"
     PREFERRED_LEADER_GONE = "PreferredLeaderGone", "the replicas are restored but their preferred leader is not live"
@@ -206,7 +196,6 @@ class Reason(StrEnum):
     NOT_SUCCEEDED = "NotSucceeded", "the run has not succeeded"
     NOT_CONFIRMED = "NotConfirmed", "the user did not confirm"
     INTERRUPTED = "Interrupted", "the command was interrupted; run it again to continue"
-    LEFTOVER_THROTTLE = "LeftoverThrottle", "a replication throttle is set that no reassignment needs any more"
     OPERATOR_RUNS = "OperatorRuns", "an operator is still running"
     UNDER_WAY = "UnderWay", "rebalances are in progress"
     REASSIGNMENT_IN_PROGRESS = "ReassignmentInProgress", "a partition is being reassigned"
