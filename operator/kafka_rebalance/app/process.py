@@ -22,6 +22,7 @@ from kafka_rebalance.app.resource_watch import Watch
 from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kafka.fencing import Fence
+from kafka_rebalance.kube.api_errors import NotFound
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.kube.lease import DURATION_SECONDS, LEASE_NAME, LeaseHolder
 from kafka_rebalance.reasons import Reason
@@ -135,22 +136,27 @@ async def _lead(settings: Settings, parts: _Parts, clock: SystemClock, stop: asy
     def seen(plural: str, body: dict[str, Any], deleted: bool) -> None:
         supervisor.seen(plural, body, deleted=deleted)
 
-    watch = Watch(settings.namespaces, seen)
     parts.stage = Stage.LEADING
     await supervisor.start()
-    await _first_of(_listed(settings.namespaces, supervisor), stop.wait(), _ended(keeping))
-    if not stop.is_set() and not keeping.done():
-        parts.watch = watch
+    while True:
+        await _first_of(_listed(settings.namespaces, supervisor), stop.wait(), _ended(keeping))
+        if stop.is_set() or keeping.done():
+            break
+        parts.watch = watch = Watch(settings.namespaces, seen)
         watch.start()
         await _first_of(watch.ready(), stop.wait(), _ended(keeping))
-    if not stop.is_set() and not keeping.done():
-        parts.watching = True
-        where = ", ".join(settings.namespaces) or "all namespaces"
-        log.info("operator ready: watching %s", where)
-    await _first_of(stop.wait(), watch.failed.wait(), _ended(keeping))
+        if not stop.is_set() and not keeping.done():
+            parts.watching = True
+            where = ", ".join(settings.namespaces) or "all namespaces"
+            log.info("operator ready: watching %s", where)
+        await _first_of(stop.wait(), watch.failed.wait(), _ended(keeping))
+        # Stopped before the supervisor: what it sees after that would start engines again.
+        await watch.stop()
+        parts.watch, parts.watching = None, False
+        if stop.is_set() or keeping.done() or not await _kinds_gone(settings.namespaces, supervisor):
+            break
+        log.warning("the CRDs were deleted: watching again when they are back")
     parts.stage = Stage.STOPPING
-    # The watch first: what it sees after the supervisor has stopped would start engines again.
-    await watch.stop()
     await supervisor.stop()
     await fence.wait_until_idle()
     await supervisor.close_clients()
@@ -179,6 +185,17 @@ async def _listed(namespaces: Sequence[str], supervisor: Supervisor) -> None:
             await asyncio.sleep(_LISTING_SECONDS)
         else:
             return
+
+
+async def _kinds_gone(namespaces: Sequence[str], supervisor: Supervisor) -> bool:
+    """Whether the watch ended because our CRDs were deleted. kopf ends for that where it may not watch CRDs."""
+    try:
+        await supervisor.know(namespaces)
+    except NotFound:
+        return True
+    except RebalanceError as error:
+        log.warning("%s", error.message)
+    return False
 
 
 async def _first_of(*waits: Coroutine[Any, Any, Any]) -> None:

@@ -21,7 +21,7 @@ from kafka_rebalance.execution.partition_status import Direction, Observation
 from kafka_rebalance.execution.progress import lost_moves
 from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.execution.windows import WindowClock
-from kafka_rebalance.kafka.permissions import concerning
+from kafka_rebalance.kafka.least_permissions import concerning
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reasons import Reason

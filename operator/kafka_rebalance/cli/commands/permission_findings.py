@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_rebalance.cli.tables.findings_table import Finding
-from kafka_rebalance.kafka.permissions import missing_permissions
+from kafka_rebalance.kafka.least_permissions import missing_permissions
 from kafka_rebalance.kafka.ports import KafkaReader
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.observe.permission_probe import hidden_topics

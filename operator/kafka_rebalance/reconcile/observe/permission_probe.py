@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import Permanent, RebalanceError
-from kafka_rebalance.kafka.permissions import MissingPermission, missing_permissions
+from kafka_rebalance.kafka.least_permissions import MissingPermission, missing_permissions
 from kafka_rebalance.kafka.ports import KafkaReader, LogDir
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
 

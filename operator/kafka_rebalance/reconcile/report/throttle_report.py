@@ -19,7 +19,7 @@ from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.execution.list_budget import MOST_BYTES
 from kafka_rebalance.execution.reassignment_throttle import Rates
-from kafka_rebalance.kafka.permissions import MissingPermission, sentence
+from kafka_rebalance.kafka.least_permissions import MissingPermission, sentence
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.units import format_bytes, format_rate

@@ -13,7 +13,7 @@ from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.execution.progress import Pace, Progress
 from kafka_rebalance.execution.queue_order import Place
 from kafka_rebalance.execution.reassignment_throttle import ClusterRates
-from kafka_rebalance.kafka.permissions import MissingPermission
+from kafka_rebalance.kafka.least_permissions import MissingPermission
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.state.judgement import Judgement, Statuses

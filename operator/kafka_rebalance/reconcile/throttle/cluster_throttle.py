@@ -16,7 +16,7 @@ from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.execution.list_budget import ListBudget
 from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_RATE, LEADER_RATE, Claim, Mode, Side
-from kafka_rebalance.kafka.permissions import MissingPermission
+from kafka_rebalance.kafka.least_permissions import MissingPermission
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 from kafka_rebalance.reconcile.act.resources import Resources

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafka_rebalance.kafka.permissions import concerning, missing_permissions, sentence
+from kafka_rebalance.kafka.least_permissions import concerning, missing_permissions, sentence
 from kafka_rebalance.kafka.ports import AuthorizedOperations
 
 CLUSTER = frozenset({"Describe", "Alter", "DescribeConfigs", "AlterConfigs"})

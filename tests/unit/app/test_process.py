@@ -1,0 +1,113 @@
+"""The watch ends: because the CRDs were deleted, or for a reason that only a restart can mend."""
+
+import asyncio
+
+import pytest
+from e2e.bench.waiting import wait_until
+
+from kafka_rebalance.app import process
+from kafka_rebalance.app.process import Settings, SystemClock
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.kube.api_errors import NotFound
+
+
+class Watch:
+    """Is ready at once, and fails when a test says so."""
+
+    def __init__(self, namespaces, seen):
+        self.failed, self.age = asyncio.Event(), 0.0
+        self.stopped = False
+
+    def start(self):
+        World.watches.append(self)
+
+    async def ready(self):
+        pass
+
+    async def stop(self):
+        self.stopped = True
+
+
+class World:
+    """The supervisor and the Lease. ``listing``: what the next attempts to list raise."""
+
+    watches = ()
+
+    def __init__(self):
+        World.watches = []
+        self.listing, self.stopped = [], False
+        self.failed_tasks = ()
+
+    async def start(self):
+        pass
+
+    async def know(self, namespaces):
+        if self.listing:
+            raise self.listing.pop(0)
+
+    async def stop(self):
+        self.stopped = True
+
+    async def close_clients(self):
+        pass
+
+    def rounds(self):
+        return {}
+
+    def is_leader(self):
+        return True
+
+    standby_age = None
+
+    async def keep(self):
+        await asyncio.Event().wait()
+
+    async def close(self):
+        pass
+
+
+@pytest.fixture
+def world(monkeypatch):
+    world = World()
+    monkeypatch.setattr(process, "Watch", Watch)
+    monkeypatch.setattr(process, "Supervisor", lambda *_, **__: world)
+    monkeypatch.setattr(process.KubeClient, "connect", lambda *_, **__: world)
+    monkeypatch.setattr(process, "_LISTING_SECONDS", 0.001)
+    return world
+
+
+async def watching(parts, count):
+    await asyncio.to_thread(wait_until, "it watches", lambda: len(World.watches) == count and parts.watching)
+
+
+class TestTheWatchEnds:
+    @pytest.fixture
+    def parts(self, world):
+        return process._Parts(world)
+
+    @pytest.fixture
+    async def leading(self, parts):
+        stop = asyncio.Event()
+        task = asyncio.create_task(process._lead(Settings("me", ("kafka",)), parts, SystemClock(), stop))
+        yield task
+        stop.set()
+        await asyncio.gather(task, return_exceptions=True)
+
+    async def test_crds_that_were_deleted_are_waited_for(self, world, parts, leading):
+        """The operator of single namespaces may not watch CRDs; it is not ready meanwhile, and alive."""
+        await watching(parts, 1)
+        world.listing = [NotFound("no such kind")] * 20
+        World.watches[0].failed.set()
+        await watching(parts, 2)
+        assert World.watches[0].stopped
+        assert not World.watches[1].stopped
+        assert not leading.done()
+        assert not world.stopped
+
+    async def test_a_watch_that_ended_for_another_reason_ends_the_operator(self, world, parts, leading):
+        await watching(parts, 1)
+        world.listing = [Transient("ApiServerUnreachable", "nobody")]
+        World.watches[0].failed.set()
+        failure = await leading
+        assert failure.reason == "WatchEnded"
+        assert world.stopped
