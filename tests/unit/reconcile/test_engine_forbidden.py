@@ -7,18 +7,21 @@ from tests.fakes.stopped_clock import NOON
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.errors import Permanent
+from kafka_rebalance.kafka.ports import AlterCode
 
 ONE_MEBIBYTE = {"leaderRate": "1Mi", "followerRate": "1Mi"}
 
 
 class Kafka(KafkaInMemory):
-    """With ``alter_denied`` we may not alter reassignments."""
+    """With ``alter_denied`` we may not alter reassignments: said of each partition, or of the call."""
 
-    alter_denied = False
+    alter_denied = None
 
     async def alter_reassignments(self, orders):
         if self.alter_denied and orders:
-            raise Permanent("KafkaAuthorizationFailed", "CLUSTER_AUTHORIZATION_FAILED")
+            if self.alter_denied == "call":
+                raise Permanent("KafkaAuthorizationFailed", "CLUSTER_AUTHORIZATION_FAILED")
+            return dict.fromkeys(orders, AlterCode.NOT_AUTHORIZED)
         return await super().alter_reassignments(orders)
 
 
@@ -134,17 +137,18 @@ class TestBrokerConfigs:
 
 
 class TestReassignments:
-    async def test_throttles_are_restored_all_the_same(self, kafka, operator):
+    @pytest.mark.parametrize("said_of", ["call", "partitions"])
+    async def test_throttles_are_restored_all_the_same(self, kafka, operator, said_of):
         """Without the permission to alter reassignments."""
         operator.apply(**drain_broker_1("mine"))
         kafka.slow = {4, 5}
         await operator.until_true(lambda: kafka.flying)
         await rounds(operator, 3)
-        kafka.alter_denied = True
+        kafka.alter_denied = said_of
         kafka.arrive()
         await operator.until("KafkaAuthorizationFailed")
         await rounds(operator, 30)
         assert {name for _, name in kafka.values if name.endswith("replicas")} == set()
-        kafka.alter_denied = False
+        kafka.alter_denied = None
         await operator.until("Succeeded")
         assert kafka.values == {}

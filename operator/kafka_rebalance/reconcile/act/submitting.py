@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping
 
+from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.kafka.ports import AlterCode, KafkaWriter
 from kafka_rebalance.model.topology import ClusterState, TopicPartition
+from kafka_rebalance.reasons import Reason
 
 log = logging.getLogger(__name__)
 
@@ -15,14 +17,17 @@ _EXPECTED = {AlterCode.OK, AlterCode.ELECTION_NOT_NEEDED, AlterCode.NO_REASSIGNM
 
 
 async def submit(admin: KafkaWriter, name: str, orders: Orders, cluster: ClusterState) -> bool:
-    """Send the orders of the rebalance ``name``; whether there were any."""
+    """Send the orders of the rebalance ``name``; whether there were any.
+
+    Permanent("KafkaAuthorizationFailed") if Kafka does not permit them, which it says of each partition.
+    """
     submitted = {**dict.fromkeys(orders.cancels), **orders.alters}
     if submitted:
-        _log_answers(name, "alter", await admin.alter_reassignments(submitted))
+        _check_answers(name, "reassign", await admin.alter_reassignments(submitted))
     # A leader movement is the reorder and the election after it: elect at once what has just been put in order.
     elections = [*orders.elections, *_reordered(orders, cluster)]
     if elections:
-        _log_answers(name, "elect", await admin.elect_preferred(elections))
+        _check_answers(name, "elect the leader of", await admin.elect_preferred(elections))
     return bool(submitted or elections)
 
 
@@ -59,7 +64,10 @@ def _reordered(orders: Orders, cluster: ClusterState) -> list[TopicPartition]:
     return found
 
 
-def _log_answers(name: str, call: str, answers: Mapping[TopicPartition, AlterCode]) -> None:
+def _check_answers(name: str, call: str, answers: Mapping[TopicPartition, AlterCode]) -> None:
     for tp, code in answers.items():
+        if code is AlterCode.NOT_AUTHORIZED:
+            message = f"Kafka does not allow us to {call} {tp}: the ACL for Alter on the cluster is missing"
+            raise Permanent(Reason.KAFKA_AUTHORIZATION_FAILED, message)
         if code not in _EXPECTED:
             log.info("%s: %s of %s answered %s; looking again", name, call, tp, code)
