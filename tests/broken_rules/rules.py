@@ -222,6 +222,24 @@ RULES = (
         ("tests/contract/test_reading.py::TestRefusals::test_rights",),
     ),
     BrokenRule(
+        "hidden-topic",
+        "A topic that Kafka hides from us is not taken for deleted.",
+        "execution/partition_status.py",
+        "if move.tp.topic in seen.forbidden:",
+        "if ():",
+        (
+            "tests/unit/execution/test_partition_status.py::TestLeftAlone::test_a_topic_that_we_may_not_read_is_not_deleted",
+        ),
+    ),
+    BrokenRule(
+        "drained-by-log-dirs",
+        "A broker is not drained while its log dirs hold a topic that is hidden from us.",
+        "reconcile/decide/drain_proof.py",
+        "for broker in leaving for log_dir in answers.get(broker, ()) for tp in log_dir.replica_bytes}",
+        "for broker in () for log_dir in answers.get(broker, ()) for tp in log_dir.replica_bytes}",
+        ("tests/unit/reconcile/observe/test_permission_probe.py::TestHidden::test_a_broker_is_not_taken_for_empty",),
+    ),
+    BrokenRule(
         "index-last",
         "The index of a stored record is written after all its shards, so that a crash leaves the old content.",
         "kube/blobs.py",
