@@ -24,12 +24,11 @@ from kafka_rebalance.execution.windows import WindowClock
 from kafka_rebalance.kafka.least_permissions import concerning
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.topology import ClusterState
-from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.closing import Closing
 from kafka_rebalance.reconcile.act.cordoning import Cordons
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.resources import Resources
-from kafka_rebalance.reconcile.act.submitting import at_once, copies, submit
+from kafka_rebalance.reconcile.act.submitting import Submitting, at_once, copies
 from kafka_rebalance.reconcile.decide.direction import direction_of
 from kafka_rebalance.reconcile.decide.judging import in_motion, judge_again, judge_inputs, partitions_to_read
 from kafka_rebalance.reconcile.decide.queue_places import ahead_of, may_plan, places_of
@@ -54,8 +53,6 @@ from kafka_rebalance.reconcile.throttle.cluster_throttle import ClusterThrottle
 from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
 
 log = logging.getLogger(__name__)
-
-_SUBMIT = "submit"
 
 
 class Rounds:
@@ -86,6 +83,7 @@ class Rounds:
         self._permissions = PermissionProbe(admin, clock)
         self._observer = Observer(admin, clock, self._permissions)
         self._cordons = Cordons(admin, stores)
+        self._submitting = Submitting(admin, self._lifecycle)
         self._selected = SelectedPartitions()
         self._windows = WindowClock()
         self._awaited: dict[str, str] = {}
@@ -261,32 +259,14 @@ class Rounds:
         orders = await self._confirm_by_second_look(running, orders, look)
         for rebalance in running:
             ready = await self._lifecycle.record_origins(rebalance, at_once(orders[rebalance.uid], cluster), cluster)
-            sent |= await self._submit(rebalance, ready, cluster)
+            sent |= await self._submitting.submit(rebalance, ready, cluster)
         uncovered = await self._throttle_before_copies(orders, cluster)
         for rebalance in running:
-            if rebalance.memory.problem is not None and rebalance.memory.problem.stage == _SUBMIT:
+            if self._submitting.refused(rebalance):
                 continue
             covered = copies(orders[rebalance.uid], cluster, uncovered)
             ready = await self._lifecycle.record_origins(rebalance, covered, cluster)
-            sent |= await self._submit(rebalance, ready, cluster)
-        return sent
-
-    async def _submit(self, rebalance: Rebalance, orders: Orders, cluster: ClusterState) -> bool:
-        """Send the orders. Without the permission to, this rebalance says so, and throttles are restored all the same.
-
-        Any other failure ends the round: whether an order was carried out is for the next round to find out.
-        """
-        failure: RebalanceError | None = None
-        sent = False
-        async with self._lifecycle.problems_of(rebalance, _SUBMIT):
-            try:
-                sent = await submit(self._admin, rebalance.name, orders, cluster)
-            except RebalanceError as error:
-                if error.reason == Reason.KAFKA_AUTHORIZATION_FAILED:
-                    raise
-                failure = error
-        if failure is not None:
-            raise failure
+            sent |= await self._submitting.submit(rebalance, ready, cluster)
         return sent
 
     async def _confirm_by_second_look(

@@ -5,15 +5,48 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping
 
-from kafka_rebalance.errors import Permanent
+from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.kafka.ports import AlterCode, KafkaWriter
 from kafka_rebalance.model.topology import ClusterState, TopicPartition
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
 
 log = logging.getLogger(__name__)
 
+_STAGE = "submit"
 _EXPECTED = {AlterCode.OK, AlterCode.ELECTION_NOT_NEEDED, AlterCode.NO_REASSIGNMENT_IN_PROGRESS}
+
+
+class Submitting:
+    """Sends the orders of the rebalances of one cluster."""
+
+    def __init__(self, admin: KafkaWriter, lifecycle: Lifecycle) -> None:
+        self._admin = admin
+        self._lifecycle = lifecycle
+
+    async def submit(self, rebalance: Rebalance, orders: Orders, cluster: ClusterState) -> bool:
+        """Whether anything was sent. Without the permission to send, this rebalance says so, and the round goes on.
+
+        Any other failure ends the round: whether an order was carried out is for the next round to find out.
+        """
+        failure: RebalanceError | None = None
+        sent = False
+        async with self._lifecycle.problems_of(rebalance, _STAGE):
+            try:
+                sent = await submit(self._admin, rebalance.name, orders, cluster)
+            except RebalanceError as error:
+                if error.reason == Reason.KAFKA_AUTHORIZATION_FAILED:
+                    raise
+                failure = error
+        if failure is not None:
+            raise failure
+        return sent
+
+    def refused(self, rebalance: Rebalance) -> bool:
+        """Whether Kafka did not permit the last orders of this rebalance."""
+        return rebalance.memory.problem is not None and rebalance.memory.problem.stage == _STAGE
 
 
 async def submit(admin: KafkaWriter, name: str, orders: Orders, cluster: ClusterState) -> bool:

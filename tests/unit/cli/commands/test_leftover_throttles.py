@@ -168,4 +168,7 @@ class TestCommand:
         """It says what was looked at."""
         kafka.values.clear()
         done = self.run("--throttles", "--no-operator")
-        assert done.stdout == "no problems found: no reassignment is stuck, and no throttle is left behind\n"
+        assert (
+            done.stdout
+            == "no problems found: no reassignment is stuck, no permission is missing, and no throttle is left behind\n"
+        )
