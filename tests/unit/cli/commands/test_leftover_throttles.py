@@ -135,7 +135,7 @@ class TestCommand:
         assert self.run().exit_code == 0
         assert kafka.values == LEFT
 
-    @pytest.mark.parametrize(("option", "code"), [("--throttles", 1), ("--clear-throttles", 0)])
+    @pytest.mark.parametrize(("option", "code"), [("--throttles", 4), ("--clear-throttles", 0)])
     def test_without_an_operator(self, kafka, option, code):
         """No record is asked for; exit code 0 if nothing is left."""
         done = self.run(option, "--no-operator")
