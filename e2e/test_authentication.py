@@ -151,13 +151,19 @@ class TestMechanisms:
 class TestRotation:
     """Secrets that are replaced while the operator runs are taken up without a restart."""
 
+    @pytest.fixture(autouse=True)
+    def restored(self, kafka: ListeningCluster, oauth: OAuthServer) -> Iterator[None]:
+        """The servers accept the first credentials again."""
+        yield
+        kafka.set_password("operator", SASL_USERS["operator"])
+        oauth.clients["operator"], oauth.lifetime = CLIENT_SECRET, 3600
+
     def test_password(self, world: World, access: Access) -> None:
         watched = Watched(world, access.scram())
         access.kafka.set_password("operator", NEW_WORD)
         watched.wait("KafkaAuthenticationFailed")
         access.scram_user(NEW_WORD)
         watched.wait_connected_again()
-        access.kafka.set_password("operator", SASL_USERS["operator"])
         assert NEW_WORD not in world.operator.log.read_text()
 
     def test_client_secret(self, world: World, access: Access) -> None:
@@ -170,7 +176,6 @@ class TestRotation:
         watched.wait("KafkaAuthenticationFailed")
         access.oauth_client(NEW_WORD)
         watched.wait_connected_again()
-        access.oauth.clients["operator"], access.oauth.lifetime = CLIENT_SECRET, 3600
         assert NEW_WORD not in world.operator.log.read_text()
 
     def test_certificate(self, world: World, access: Access, tmp_path: Path) -> None:

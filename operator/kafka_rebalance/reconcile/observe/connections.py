@@ -106,7 +106,7 @@ def _username(key: str | None, secret: _SecretText) -> str:
         raise Transient(
             Reason.SECRET_NOT_FOUND,
             f"{secret.name} has no key 'username' and no key {_JAAS!r}: name the key in "
-            "spec.kafka.sasl.secretRef.usernameKey, or set spec.kafka.sasl.username",
+            "sasl.secretRef.usernameKey of the connection, or set sasl.username",
             retry_after=15,
         )
     try:

@@ -252,7 +252,7 @@ class TestBatchCommand:
         del kube.secrets["kafka", "login"]["username"]
         failed = run(kube, "r", "-n", "kafka", "--batch", kafka=kafka)
         assert failed.code == 1
-        assert "Secret kafka/login has neither the key 'username' nor 'sasl.jaas.config'" in failed.err
+        assert "Secret kafka/login has no key 'username' and no key 'sasl.jaas.config'" in failed.err
         assert PASSWORD not in done.out + done.err + failed.out + failed.err
 
     @pytest.mark.parametrize("option", [[], ["--batch"]])

@@ -88,7 +88,7 @@ class TestLogin:
     @pytest.mark.parametrize(
         ("sasl", "secret", "reason", "said"),
         [
-            ({}, {"password": b"p"}, "SecretNotFound", "or set spec.kafka.sasl.username"),
+            ({}, {"password": b"p"}, "SecretNotFound", "or set sasl.username"),
             ({}, {"username": b"u"}, "SecretNotFound", "Secret kafka/user has no key 'password'"),
             (
                 {},
