@@ -119,7 +119,7 @@ def install_roles(own: Namespace, namespaces: tuple[str, ...]) -> None:
 async def test_each_is_used_and_no_other(
     cluster: KubeCluster, own: Namespace, scope: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A rebalance with a connection, a Secret and a ConfigMap; throttles, a restart, deletions, a namespace that ends."""
+    """A rebalance with connection, Secret and ConfigMap; throttles, a restart, deletions, a namespace that ends."""
     if not isinstance(cluster, OwnKubeCluster):
         pytest.skip("the audit log of an API server that is not ours")
     namespace, brokers = Namespace.create(cluster), Brokers()
