@@ -71,8 +71,10 @@ class Reason(StrEnum):
     VERY_LOW_RATE = "VeryLowRate", "a rate is so low that it is probably meant in another unit"
     VERSION_RECORDED = "VersionRecorded", "the behaviour of this Kafka version is on record"
     VERSION_NOT_RECORDED = "VersionNotRecorded", "the behaviour of this Kafka version is not on record"
-    VERSION_UNKNOWN = "VersionUnknown", "the brokers do not report a version"
-    ZOOKEEPER_MODE = "ZooKeeperMode", "the cluster uses ZooKeeper, and only clusters in KRaft mode are on record"
+    ZOOKEEPER_MODE = (
+        "ZooKeeperMode",
+        "the cluster reports no version, as with ZooKeeper, and only clusters in KRaft mode are on record",
+    )
     KAFKA_TOO_OLD = "KafkaTooOld", "the brokers lack a request that the operator needs"
     INVALID_SPEC = "InvalidSpec", "the spec cannot be read; the message names the field"
     KAFKA_UNREACHABLE = "KafkaUnreachable", "no broker answered; retried"

@@ -5,6 +5,8 @@ Release lines compare as strings: ``family >= CORDONED_LOG_DIRS``. docs/kafka-be
 
 CORDONED_LOG_DIRS = "4.3"
 """`cordoned.log.dirs` exists (KIP-1066). Before, any value is accepted, hidden, and has no effect."""
+REFUSES_LONG_VALUES = "4.1"
+"""An APPEND that makes a config value longer than 32,767 bytes is refused. Before, the active controller resigns."""
 COMPLETES_BESIDE_DEAD = "4.3"
 """A reassignment completes when the added replicas are in sync, unless it removes more than it adds. Before, it waits
 until the whole target is in sync."""

@@ -1,7 +1,7 @@
 """How much of each list of throttled replicas may be used: Kafka stores at most 32,767 bytes in one config value.
 
 Pure. What counts is the stored value after an append: entries of others, duplicates, and entries of ours that were sent
-but not read back yet. A longer value is never sent, because 4.3 refuses it and the controller of 3.9 resigns
+but not read back yet. A longer value is never sent, because Kafka refuses it, and before 4.1 its controller resigns
 (``docs/kafka-behaviour.md``). A wildcard would throttle ordinary replication too, so a full list stays full until
 partitions that are listed have arrived.
 """

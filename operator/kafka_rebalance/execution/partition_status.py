@@ -236,7 +236,7 @@ def _judge_at_rest(
     if isinstance(outcome, steps.Wait):
         return _wait(outcome.reason, outcome.message, started=started)
     if back and (absent := _left_out_of_sync(move, state, outcome, seen)):
-        # Kafka 3.9 would not complete the step, and it would be cancelled: do not start it.
+        # Kafka before 4.3 would not complete the step, and it would be cancelled: do not start it.
         return _skip(Reason.ORIGINAL_BROKER_GONE, f"brokers {absent} are gone and would stay replicas out of sync")
     if paused and not _leads_to_rest(move, state, outcome, direction):
         return _wait(Reason.PAUSED, "no new step is started now", started=started, step=outcome.replicas)

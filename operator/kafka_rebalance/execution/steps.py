@@ -140,7 +140,7 @@ def _wanted_replicas(present: Present, target: Replicas, rules: StepRules) -> Re
     missing = [b for b in target if b not in present.replicas]
     excess = [b for b in present.replicas if b not in target]
     lost = [b for b in _lost(present, rules) if b not in target]
-    # May exceed R: Kafka 3.9 completes nothing while one of them stays, so they are replaced together.
+    # May exceed R: Kafka before 4.3 completes nothing while one of them stays, so they are replaced together.
     limit = max(rules.parallel_replicas, len(lost))
     # Rule 1: R covers everything.
     if limit >= len(missing) and limit >= len(excess) and _may_drop(present, missing, excess, rules):

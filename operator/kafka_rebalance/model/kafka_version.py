@@ -25,18 +25,18 @@ _GO_ON = f"The operator goes on; {_KNOWN}. Try a small rebalance first"
 
 
 class VersionFinding(NamedTuple):
-    """Whether the version is recorded (None: unknown), as reason and message of a condition."""
+    """Whether the version is recorded, as reason and message of a condition."""
 
-    recorded: bool | None
+    recorded: bool
     reason: Reason
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaVersion:
-    """Levels of ``metadata.version``. ``supported``: the newest that a broker supports, None: it reports none.
+    """Levels of ``metadata.version``: ``supported``, the newest of a broker, and ``finalized``, that of the cluster.
 
-    ``finalized``: that of the cluster, None: it has none, as with ZooKeeper.
+    None: not reported. A broker in KRaft mode reports both, one in ZooKeeper mode neither (recorded on 3.9).
     """
 
     supported: int | None = None
@@ -49,15 +49,12 @@ class KafkaVersion:
 
     def finding(self) -> VersionFinding:
         """What is known of this version."""
-        if self.supported is None:
-            text = f"the brokers report no metadata.version: they are older than Kafka 3.0, or not Kafka. {_GO_ON}"
-            return VersionFinding(None, Reason.VERSION_UNKNOWN, text)
+        if self.supported is None or self.finalized is None:
+            text = f"the cluster reports no metadata.version, as in ZooKeeper mode. {_GO_ON}, or migrate to KRaft"
+            return VersionFinding(False, Reason.ZOOKEEPER_MODE, text)
         if self.line is None:
             text = f"the brokers are newer than Kafka {RECORDED[-1]} (metadata.version {self.supported}). {_GO_ON}"
             return VersionFinding(False, Reason.VERSION_NOT_RECORDED, text)
-        if self.finalized is None:
-            text = f"Kafka {self.line} in ZooKeeper mode. {_GO_ON}, or migrate to KRaft"
-            return VersionFinding(False, Reason.ZOOKEEPER_MODE, text)
         if self.line not in RECORDED:
             return VersionFinding(False, Reason.VERSION_NOT_RECORDED, f"Kafka {self.line}. {_GO_ON}")
         if _line(self.finalized) != self.line:

@@ -32,10 +32,10 @@ class TestVersion:
         [
             ({"metadata.version": {"supported": (7, 30), "finalized": (30, 30)}}, KafkaVersion(30, 30)),
             ({"metadata.version": {"supported": (1, 21)}, "kraft.version": {"supported": (0, 1)}}, KafkaVersion(21)),
-            ({}, KafkaVersion()),
+            ({"group.version": {"supported": (0, 1)}}, KafkaVersion()),
             (client_errors.IncompatibleBrokerVersion("no ApiVersions of version 3"), KafkaVersion()),
         ],
-        ids=["KRaft", "ZooKeeper", "no features", "before features"],
+        ids=["KRaft", "none in force", "ZooKeeper", "before features"],
     )
     def test_by_its_features(self, features, version):
         assert Client(features).version() == version

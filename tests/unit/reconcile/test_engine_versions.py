@@ -24,8 +24,7 @@ class Versioned(SlowCluster):
     [
         (KafkaVersion(30, 30), "True", "VersionRecorded"),
         (KafkaVersion(20, 20), "False", "VersionNotRecorded"),
-        (KafkaVersion(21), "False", "ZooKeeperMode"),
-        (KafkaVersion(), "Unknown", "VersionUnknown"),
+        (KafkaVersion(), "False", "ZooKeeperMode"),
     ],
 )
 async def test_is_named(version, status, reason):

@@ -26,8 +26,8 @@ _SETTLE_SECONDS = 20.0
 """How long to wait for the result of a cancellation; usually it shows within a second."""
 _ASK_AGAIN_SECONDS = 0.2
 _MEANING = (
-    "adds and removes the same broker. Kafka 4.3 never completes such a reassignment (3.9 does when the new replicas "
-    "are in sync); kafka-rebalance doctor --cancel-wedged cancels it"
+    "adds and removes the same broker. Kafka 4.3 never completes such a reassignment (earlier versions do when the "
+    "new replicas are in sync); kafka-rebalance doctor --cancel-wedged cancels it"
 )
 _REFUSED = {
     AlterCode.INVALID_REPLICA_ASSIGNMENT: "Kafka refuses: none of the original replicas is in sync",
@@ -98,8 +98,8 @@ async def _min_insync(admin: KafkaReader, topics: Collection[str]) -> dict[str, 
 def obstacle(wedge: Wedge) -> str:
     """Why the reassignment must not be cancelled; empty where it may be.
 
-    KIP-236: if none of the original replicas is in sync, the only live replica would be lost. 3.9 allows that, 4.3
-    refuses it. Neither looks at min.insync.replicas.
+    KIP-236: if none of the original replicas is in sync, the only live replica would be lost. 3.9 and 4.0
+    allow that, later versions refuse it. None looks at min.insync.replicas.
     """
     if wedge.isr is None:
         return "no broker reported which replicas are in sync; try again"
