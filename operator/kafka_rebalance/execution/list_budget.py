@@ -95,7 +95,7 @@ class ListRoom:
 
     def admits_step(self, state: PartitionState, submitted: Replicas) -> bool:
         """Whether the entries that this step needs fit; if so, they count from now on."""
-        by_name = dict(zip(LIST_NAMES, entries_of(state.tp, *brokers_to_throttle(state, submitted)), strict=True))
+        by_name = entries_of(state.tp, *brokers_to_throttle(state, submitted))[state.tp.topic]
         is_listed = self._budget.is_listed
         return self.admits(
             state.tp.topic,
