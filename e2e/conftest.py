@@ -21,10 +21,11 @@ from e2e.world import World
 
 @pytest.fixture(scope="session")
 def kafka(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
-    """Brokers 1 to 5 in racks r1, r2, r3, r1, r2."""
+    """Brokers 1 to 5 in racks r1, r2, r3, r1, r2, with two listeners."""
     # A follower may fetch 1 MB of each partition before the throttle takes effect: smaller fetches keep a slow copy
     # slow.
-    cluster = KafkaCluster(racks_of(range(1, 6)), properties={"replica.fetch.max.bytes": "65536"}).start()
+    slow_copies = {"replica.fetch.max.bytes": "65536"}
+    cluster = KafkaCluster(racks_of(range(1, 6)), properties=slow_copies, two_listeners=True).start()
     yield cluster
     cluster.close(keep_logs=request.session.testsfailed > 0)
 

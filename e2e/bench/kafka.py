@@ -45,6 +45,8 @@ class KafkaCluster:
     `properties` are added to every broker's configuration. With `sasl` the brokers' only listener requires
     authentication (SASL_PLAINTEXT; PLAIN or SCRAM-SHA-512), for clients and for inter-broker traffic; with `acls` too,
     users other than admin may do what ACLs allow. `host` is the listen address, for clients that are not on loopback.
+    `cluster_id` is that of another cluster, for one that claims to be it. With `two_listeners` the brokers have another
+    listener, whose addresses are all different.
     """
 
     def __init__(
@@ -56,6 +58,8 @@ class KafkaCluster:
         acls: bool = False,
         version: str | None = None,
         host: str = "127.0.0.1",
+        cluster_id: str | None = None,
+        two_listeners: bool = False,
     ) -> None:
         self.host = host
         self.jars: KafkaJars = kafka_jars(version)
@@ -65,9 +69,10 @@ class KafkaCluster:
         self.directory = Path(tempfile.mkdtemp(prefix="kafka-bench-"))
         self._authorizer = authorizer_properties() if acls else {}
         self._properties = {**self._authorizer, **(properties or {})}
-        self._cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        self.cluster_id = cluster_id or urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         self._controller_port = reserve_port()
         self._ports = {broker: reserve_port() for broker in self.racks}
+        self._other_ports = {broker: reserve_port() for broker in self.racks if two_listeners}
         self._children: dict[int, Child] = {}
 
     # -- addresses ----------------------------------------------------------------------------------------------
@@ -76,6 +81,11 @@ class KafkaCluster:
     def bootstrap_servers(self) -> str:
         """All configured brokers, running or not, as in an operator's `bootstrapServers`."""
         return ",".join(self.address(broker) for broker in self.brokers)
+
+    @property
+    def other_bootstrap_servers(self) -> str:
+        """All configured brokers at their other listener."""
+        return ",".join(f"{self.host}:{self._other_ports[broker]}" for broker in self.brokers)
 
     @property
     def brokers(self) -> tuple[int, ...]:
@@ -287,7 +297,7 @@ class KafkaCluster:
     def _start_controller(self) -> None:
         properties = controller_properties(self._data(CONTROLLER_ID), self._controller_port)
         path = self._write(CONTROLLER_ID, properties | self._authorizer)
-        format_storage(self.jars, path, self._cluster_id)
+        format_storage(self.jars, path, self.cluster_id)
         self._spawn(CONTROLLER_ID, path)
 
     def _launch(self, broker: int) -> None:
@@ -301,11 +311,16 @@ class KafkaCluster:
             replicas=min(3, len(self._ports)),
             sasl=self.sasl,
         )
+        if broker in self._other_ports:
+            other = f"OTHER://{self.host}:{self._other_ports[broker]}"
+            for name in ("listeners", "advertised.listeners"):
+                properties[name] += f",{other}"
+            properties["listener.security.protocol.map"] += ",OTHER:PLAINTEXT"
         path = self._write(broker, properties | self._properties)
         if not data.exists():
             # This is all that Kafka's formatting writes for a broker; writing it here saves a JVM start per broker.
             data.mkdir()
-            (data / "meta.properties").write_text(f"version=1\ncluster.id={self._cluster_id}\nnode.id={broker}\n")
+            (data / "meta.properties").write_text(f"version=1\ncluster.id={self.cluster_id}\nnode.id={broker}\n")
         self._spawn(broker, path)
 
     def _spawn(self, node: int, properties: Path) -> None:

@@ -84,7 +84,7 @@ class TestCrds:
     def test_rendered(self, case: str, kept: bool) -> None:
         found = {m["metadata"]["name"]: m for m in rendered(case) if m["kind"] == "CustomResourceDefinition"}
         originals = [crd for path in (ROOT / "crds").iterdir() for crd in parsed(path.read_text(encoding="utf-8"))]
-        assert len(found) == len(originals) == 2
+        assert len(found) == len(originals) == 3
         for original in originals:
             crd = found[original["metadata"]["name"]]
             assert json.dumps(crd["spec"]) == json.dumps(original["spec"])
@@ -153,15 +153,20 @@ class TestRights:
             assert policy == "before-hook-creation,hook-succeeded"
 
     def test_people(self) -> None:
-        """view may read, edit may write, only the operator may write the status."""
-        manifests = rendered()
+        """view may read; edit may write, but no KafkaConnections; only the operator may write the status.
+
+        Whoever creates a KafkaConnection decides who may use a Kafka cluster. Nothing is added by default.
+        """
+        assert not [m for m in rendered() if m["metadata"]["name"].endswith(("-view", "-edit"))]
+        manifests = rendered("production")
         view, edit = (triples(of_kind(manifests, "ClusterRole", suffix)["rules"]) for suffix in ("-view", "-edit"))
-        plurals = ("kafkarebalances", "kafkareassignmentthrottles")
+        written = ("kafkarebalances", "kafkareassignmentthrottles")
         group = "kafkarebalance.dev"
+        plurals = ("kafkaconnections", *written)
         read = {(group, plural, verb) for plural in plurals for verb in ("get", "list", "watch")}
         assert view == read | {(group, f"{plural}/status", "get") for plural in plurals}
         verbs = ("create", "update", "patch", "delete", "deletecollection")
-        assert edit == {(group, plural, verb) for plural in plurals for verb in verbs}
+        assert edit == {(group, plural, verb) for plural in written for verb in verbs}
 
 
 class TestPods:

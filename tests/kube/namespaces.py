@@ -57,4 +57,6 @@ def resource(kind: str, name: str, spec: dict[str, Any]) -> str:
 
 def body(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
     full = {"kafka": {"bootstrapServers": "kafka:9092"}, **spec}
+    if kind == "KafkaConnection":
+        del full["kafka"]
     return {"apiVersion": "kafkarebalance.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": full}

@@ -20,11 +20,13 @@ SCRAM = {"mechanism": "SCRAM-SHA-512", "username": "u", "secretRef": {"name": "u
 
 pytestmark = pytest.mark.apiserver
 
+INLINE = {"bootstrapServers": "kafka:9092"}
+
 
 class TestEstablished:
-    """Both CRDs are structural and served."""
+    """All CRDs are structural and served."""
 
-    @pytest.mark.parametrize("plural", ["kafkarebalances", "kafkareassignmentthrottles"])
+    @pytest.mark.parametrize("plural", ["kafkaconnections", "kafkarebalances", "kafkareassignmentthrottles"])
     def test_established(self, namespace: Namespace, plural: str) -> None:
         namespace.kubectl("wait", "--for=condition=Established", f"crd/{plural}.kafkarebalance.dev", "--timeout=10s")
         conditions = namespace.kubectl(
@@ -94,6 +96,54 @@ class TestRefusals:
             assert "spec.kafka: Invalid value: cannot be" in namespace.refused_change(
                 "KafkaRebalance", {"kafka": changed}
             )
+
+    @pytest.mark.parametrize(
+        ("spec", "said"),
+        [
+            ({"kafka": {"connectionRef": {"name": "p"}, "bootstrapServers": "a:1"}}, "requires either connectionRef"),
+            ({"kafka": {"connectionRef": {"name": "p"}, "tls": {}}}, "requires either connectionRef"),
+            ({"kafka": {"tls": {}}}, "requires either connectionRef"),
+        ],
+    )
+    @pytest.mark.parametrize("kind", ["KafkaRebalance", "KafkaReassignmentThrottle"])
+    def test_either_a_connection_or_its_name(
+        self, untouched: Namespace, kind: str, spec: dict[str, Any], said: str
+    ) -> None:
+        assert f"spec.kafka: Invalid value: {said}" in untouched.refused(kind, spec)
+
+    def test_an_inline_connection_may_become_a_name(self, namespace: Namespace) -> None:
+        """And never change again."""
+        namespace.apply("KafkaRebalance", {})
+        namespace.apply("KafkaRebalance", {"kafka": {"connectionRef": {"name": "p", "namespace": "k"}}})
+        for kafka in ({"bootstrapServers": "kafka:9092"}, {"connectionRef": {"name": "q"}}):
+            said = namespace.refused_change("KafkaRebalance", {"kafka": kafka})
+            assert "spec.kafka: Invalid value: cannot be changed" in said
+
+    @pytest.mark.parametrize(
+        ("spec", "said"),
+        [
+            ({}, "spec.bootstrapServers: Required value"),
+            ({**INLINE, "allowedNamespaces": {}}, "requires exactly one of from, names and selector"),
+            ({**INLINE, "allowedNamespaces": {"from": "All", "names": ["a"]}}, "requires exactly one of"),
+            ({**INLINE, "allowedNamespaces": {"from": "Any"}}, "spec.allowedNamespaces.from: Unsupported value"),
+            ({**INLINE, "allowedNamespaces": {"selector": {"matchLabels": {}}}}, "matchLabels"),
+            ({**INLINE, "sasl": {"mechanism": "PLAIN", "secretRef": {"name": "s"}}}, "spec: Invalid value: "),
+        ],
+    )
+    def test_connection(self, untouched: Namespace, spec: dict[str, Any], said: str) -> None:
+        assert said in untouched.refused("KafkaConnection", spec)
+
+    @pytest.mark.parametrize(
+        "allowed", [None, {"from": "All"}, {"names": ["a", "b"]}, {"selector": {"matchLabels": {"team": "x"}}}]
+    )
+    def test_connection_taken(self, namespace: Namespace, allowed: dict[str, Any] | None) -> None:
+        """Its fields may be edited."""
+        namespace.apply("KafkaConnection", INLINE)
+        changed = {"bootstrapServers": "b:1"} | ({"allowedNamespaces": allowed} if allowed else {})
+        namespace.apply("KafkaConnection", changed)
+        spec = namespace.get("kafkaconnections")["spec"]
+        assert spec["bootstrapServers"] == "b:1"
+        assert spec.get("allowedNamespaces") == allowed
 
 
 class TestTaken:

@@ -295,6 +295,7 @@ class Supervisor:
     async def _refusals(self, connection: NamedConnection, problem: RebalanceError | None) -> dict[str, RebalanceError]:
         """By uid, why a resource may not use the connection, or cannot."""
         found: dict[str, RebalanceError] = {}
+        elsewhere = await self._begun_elsewhere(connection)
         metadata = [rebalance.desired.metadata for rebalance in connection.rebalances.values()]
         metadata += [throttle.metadata for throttle in connection.throttles.values()]
         for about in metadata:
@@ -303,10 +304,26 @@ class Supervisor:
                 why = problem
             if connection.inline is None:
                 denied = await self._permissions.denied(connection.owner, connection.resource, about.namespace)
-                why = denied or why
+                why = denied or why or elsewhere.get(about.uid)
             if why is not None:
                 found[about.uid] = why
         return found
+
+    async def _begun_elsewhere(self, connection: NamedConnection) -> dict[str, RebalanceError]:
+        """By uid, the rebalances that named another connection when they began, to another cluster."""
+        engine = connection.engine
+        new = {uid for uid in connection.rebalances if connection.placed.get(uid) is not engine}
+        if engine is None or not new or connection.inline is not None:
+            return {}
+        return {
+            run.uid: Refused(
+                Reason.OTHER_CLUSTER,
+                f"{connection.owner} leads to Kafka cluster {engine.cluster_id}, but the open run moves partitions of "
+                f"cluster {run.cluster_id}: delete the resource, and create one with a connection to that cluster",
+            )
+            for run in await self._stores.runs.list_all()
+            if run.open and run.uid in new and run.cluster_id != engine.cluster_id
+        }
 
     async def _end_what_is_begun(self, connection: NamedConnection, refusals: dict[str, RebalanceError]) -> None:
         """An open run ends in the engine of its cluster, if that runs: it was begun with the right to.

@@ -242,6 +242,7 @@ class TestKafkaConnection:
         await world.until(lambda: world.state("a") == "ConnectionNotFound")
         world.real.arrive()
         await world.until(lambda: not any(world.real.values.values()))
+        assert sum(1 in replicas for replicas in world.real.lists("orders")) == 3
         await world.restart()
         await world.until(lambda: world.state("a") == "ConnectionNotFound")
         assert world.owner == {"namespace": "k", "connection": "prod"}
@@ -275,6 +276,18 @@ class TestKafkaConnection:
         await world.restart()
         world.real.arrive()
         await world.until(lambda: world.state("a") == "Succeeded")
+
+    async def test_of_another_cluster_takes_no_open_run(self, world):
+        """An inline connection may be replaced, but not by one to another cluster."""
+        await world.draining(1, execution={"parallelPartitionCount": 1})
+        world.servers["other"] = other = Cluster([1, 2, 3, 4], orders=[[1, 2, 3]] * 4)
+        other.cluster_id = "d"
+        world.connection(server="other")
+        world.edit(REBALANCES, "a", "r", kafka=REF)
+        await world.until(lambda: world.state("a") == "OtherCluster")
+        world.real.arrive()
+        await world.until(lambda: not any(world.real.values.values()))
+        assert (sum(1 in replicas for replicas in world.real.lists("orders")), other.altered) == (3, [])
 
     async def test_inline_connections_may_be_refused(self, world):
         """With --require-connections."""

@@ -1,0 +1,197 @@
+"""KafkaConnections, and servers that claim to be a cluster: whose client moves whose partitions."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from e2e.bench.kafka import KafkaCluster, racks_of
+from e2e.bench.kube import KubeCluster
+from e2e.bench.operator import OperatorProcess
+from e2e.bench.waiting import wait_until
+from e2e.lane import NAMESPACE, TEAM
+from e2e.rebalance import GROUP_VERSION, Rebalance, state
+from e2e.world import BIG, FAST, World, targets
+
+pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
+
+CONNECTION_KIND = "kafkaconnections.kafkarebalance.dev"
+ONE_AT_A_TIME = {"parallelPartitionCount": 1}
+
+
+class Connection:
+    """A KafkaConnection in the lane's namespace."""
+
+    def __init__(self, world: World, **spec: Any) -> None:
+        self._world = world
+        self._spec = {"bootstrapServers": world.kafka.bootstrap_servers, **spec}
+        self.name = world.unique("connection")
+        self.apply()
+
+    def apply(self, **spec: Any) -> None:
+        """Create or change it."""
+        self._spec |= spec
+        metadata = {"name": self.name, "namespace": NAMESPACE}
+        body = {"apiVersion": GROUP_VERSION, "kind": "KafkaConnection", "metadata": metadata, "spec": self._spec}
+        self._world.kube.apply(json.dumps(body))
+
+    def delete(self) -> None:
+        """`kubectl delete`: nothing holds it up."""
+        self._world.kube.kubectl("delete", CONNECTION_KIND, self.name, "-n", NAMESPACE, "--ignore-not-found")
+
+    def wait_state(self, reason: str) -> Any:
+        """Wait until the reason of Ready has this value; returns the status."""
+        path = f"/apis/{GROUP_VERSION}/namespaces/{NAMESPACE}/kafkaconnections/{self.name}"
+
+        def status() -> Any:
+            found = self._world.kube.api.get(path)["status"]
+            return found if state(found)[0] == reason else None
+
+        return wait_until(f"KafkaConnection {reason}", status)
+
+    @property
+    def ref(self) -> dict[str, Any]:
+        """spec.kafka of a resource that names it."""
+        return {"connectionRef": {"name": self.name, "namespace": NAMESPACE}}
+
+
+@pytest.fixture
+def connect(world: World) -> Iterator[Callable[..., Connection]]:
+    """Creates KafkaConnections, deleted with the test."""
+    made: list[Connection] = []
+
+    def make(**spec: Any) -> Connection:
+        made.append(Connection(world, **spec))
+        return made[-1]
+
+    yield make
+    for connection in made:
+        connection.delete()
+
+
+@pytest.fixture
+def team(kube: KubeCluster) -> Iterator[str]:
+    """A second namespace that the operator watches."""
+    kube.apply(f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: {TEAM}}}\n")
+    yield TEAM
+    kube.kubectl("delete", "namespace", TEAM, "--ignore-not-found", timeout=120)
+
+
+class TestPermission:
+    """spec.allowedNamespaces."""
+
+    def test_lost_in_mid_run(self, world: World, connect: Callable[..., Connection], team: str) -> None:
+        """What is in flight completes its step, nothing new starts, no throttle stays; permitted again, it goes on."""
+        topic = world.skewed("permission", *[BIG // 8] * 4)
+        before = world.judge.describe_topics(topic)
+        connection = connect(allowedNamespaces={"names": [team]})
+        rebalance = world.rebalance("permission", topic, kafka=connection.ref, namespace=team, execution=ONE_AT_A_TIME)
+        plan = world.planned(rebalance, before)
+        rebalance.until("a copy in flight", lambda status: status.get("currentBatchSize"))
+        connection.apply(allowedNamespaces={"from": "Same"})
+        rebalance.wait_state("ConnectionNotPermitted")
+        wait_until("it is at rest", lambda: not world.in_flight(topic) and world.judge.throttles() == {}, every=1)
+        assert len(world.moved(topic, before)) == 1
+        rebalance.patch(throttle=FAST)
+        connection.apply(allowedNamespaces={"names": [team]})
+        rebalance.wait_for("Succeeded")
+        world.assert_reached(targets(plan))
+        _delete(rebalance)
+
+    @pytest.mark.campaign
+    def test_the_connection_is_deleted_in_mid_run(
+        self, world: World, connect: Callable[..., Connection], operator: OperatorProcess
+    ) -> None:
+        """It comes to rest with the client in memory; created again, also after a restart, the run goes on."""
+        topic = world.skewed("deleted", *[BIG // 8] * 4)
+        before = world.judge.describe_topics(topic)
+        connection = connect()
+        rebalance = world.rebalance("deleted", topic, kafka=connection.ref, execution=ONE_AT_A_TIME)
+        plan = world.planned(rebalance, before)
+        rebalance.until("a copy in flight", lambda status: status.get("currentBatchSize"))
+        connection.delete()
+        rebalance.wait_state("ConnectionNotFound")
+        wait_until("it is at rest", lambda: not world.in_flight(topic) and world.judge.throttles() == {}, every=1)
+        operator.restart()
+        rebalance.patch(throttle=FAST)
+        connection.apply()
+        rebalance.wait_for("Succeeded")
+        world.assert_reached(targets(plan))
+
+
+class TestListeners:
+    """Two listeners of one cluster, whose addresses are all different."""
+
+    @pytest.mark.campaign
+    def test_the_other_one_is_first_after_a_restart(self, world: World, operator: OperatorProcess) -> None:
+        """It is the same cluster: the open run goes on, and the limits of the other resource hold."""
+        topic = world.skewed("listeners", *[BIG] * 4)
+        before = world.judge.describe_topics(topic)
+        rebalance = world.rebalance("listeners", topic, execution=ONE_AT_A_TIME)
+        plan = world.planned(rebalance, before)
+        rebalance.until("a copy in flight", lambda status: status.get("currentBatchSize"))
+        other = {"bootstrapServers": world.kafka.other_bootstrap_servers}
+        behind = world.rebalance("behind", topic, kafka=other, execution={"suspend": True})
+        behind.wait_state("Queued")
+        operator.restart()
+        rebalance.patch(throttle=FAST)
+        rebalance.wait_for("Succeeded")
+        world.assert_reached(targets(plan))
+
+    @pytest.mark.campaign
+    def test_a_connection_moves_to_the_other_one(
+        self, world: World, connect: Callable[..., Connection], operator: OperatorProcess
+    ) -> None:
+        """While a run is open, and before a restart: it goes on."""
+        topic = world.skewed("moved", *[BIG] * 4)
+        before = world.judge.describe_topics(topic)
+        connection = connect()
+        rebalance = world.rebalance("moved", topic, kafka=connection.ref, execution=ONE_AT_A_TIME)
+        plan = world.planned(rebalance, before)
+        rebalance.until("a copy in flight", lambda status: status.get("currentBatchSize"))
+        connection.apply(bootstrapServers=world.kafka.other_bootstrap_servers)
+        operator.restart()
+        connection.wait_state("Connected")
+        rebalance.patch(throttle=FAST)
+        rebalance.wait_for("Succeeded")
+        world.assert_reached(targets(plan))
+
+
+class TestClaims:
+    """A server with the id of a cluster."""
+
+    @pytest.fixture
+    def claimant(self, world: World) -> Iterator[KafkaCluster]:
+        """Another cluster with the same id, a broker 1, and none of the topics."""
+        cluster = KafkaCluster(racks_of([1]), cluster_id=world.kafka.cluster_id).start()
+        yield cluster
+        cluster.close()
+
+    @pytest.mark.campaign
+    def test_before_and_after_a_restart(
+        self, world: World, operator: OperatorProcess, claimant: KafkaCluster, team: str
+    ) -> None:
+        """Neither another namespace nor the owner's own gets it in, whoever is first."""
+        topic = world.skewed("claimed", *[BIG] * 4)
+        before = world.judge.describe_topics(topic)
+        rebalance = world.rebalance("claimed", topic, execution=ONE_AT_A_TIME)
+        plan = world.planned(rebalance, before)
+        rebalance.until("a copy in flight", lambda status: status.get("currentBatchSize"))
+        server = {"bootstrapServers": claimant.bootstrap_servers}
+        foreign = world.rebalance("foreign", topic, kafka=server, namespace=team, brokers={"decommission": [1]})
+        own = world.rebalance("own", topic, kafka=server, brokers={"decommission": [1]})
+        for _ in range(2):
+            assert "connectionRef" in state(foreign.wait_state("ClusterOwnedElsewhere"))[1]
+            assert "topics on record" in state(own.wait_state("ClusterIdCollision"))[1]
+            operator.restart()
+        rebalance.patch(throttle=FAST)
+        rebalance.wait_for("Succeeded")
+        world.assert_reached(targets(plan))
+        for other in (foreign, own):
+            _delete(other)
+
+
+def _delete(rebalance: Rebalance) -> None:
+    rebalance.delete()
+    rebalance.wait_gone()
