@@ -12,14 +12,12 @@ import pytest
 from e2e.bench.kafka import KafkaCluster, racks_of
 from e2e.bench.kube import KubeCluster
 from e2e.bench.operator import OperatorProcess
-from e2e.bench.waiting import wait_until
-from e2e.rebalance import GROUP_VERSION, NAMESPACE, state
-from e2e.world import FAST, FOLLOWER_LIST, LEADER_LIST, World
+from e2e.world import FAST, LEADER_LIST, World
 
 pytestmark = [pytest.mark.brokers, pytest.mark.apiserver, pytest.mark.campaign]
 
 PARTITIONS = 2000
-OLD, NEW, TARGET = (1001, 1002, 1003), 1004, (1001, 1002, 1004)
+OLD, TARGET = (1001, 1002, 1003), (1001, 1002, 1004)
 MOST = 30_000
 
 
@@ -65,7 +63,7 @@ class TestTwoThousandPartitions:
     def test_moved_by_a_rebalance(self, large: World) -> None:
         """Completely, with the throttle on, all at once as far as the lists have room."""
         epoch = large.controller_epoch()
-        topic = large.topic("large", [OLD] * PARTITIONS, 0)
+        topic = large.empty_topic("large", [OLD] * PARTITIONS)
         with _Lists(large, topic) as lists:
             limits = {"parallelPartitionCount": PARTITIONS, "parallelLeaderMovements": PARTITIONS}
             rebalance = large.rebalance(
@@ -77,27 +75,3 @@ class TestTwoThousandPartitions:
         assert MOST / 2 < lists.longest[LEADER_LIST] <= MOST
         assert large.controller_epoch() == epoch
         large.assert_tidy()
-
-    def test_moved_by_another_tool(self, large: World, cluster: KafkaCluster) -> None:
-        """As many replicas as fit are throttled, and it is said how many are not; nothing is left in the end."""
-        epoch = large.controller_epoch()
-        topic = large.topic("theirs", [OLD] * PARTITIONS, 0)
-        name = large.throttle("large", **FAST)
-        path = f"/apis/{GROUP_VERSION}/namespaces/{NAMESPACE}/kafkareassignmentthrottles/{name}"
-
-        def shows(reason: str) -> bool:
-            return state(large.kube.api.get(path).get("status", {}))[0] == reason
-
-        wait_until("nothing to do yet", lambda: shows("NothingToThrottle"))
-        cluster.kill9(NEW)
-        cluster.wait_gone(NEW)
-        with _Lists(large, topic) as lists:
-            large.order({(topic, number): TARGET for number in range(PARTITIONS)})
-            wait_until("the lists are full", lambda: shows("ThrottleListFull"))
-            assert len(large.in_flight(topic)) == PARTITIONS
-            cluster.start_brokers(NEW)
-            wait_until("all have arrived", lambda: not large.in_flight(topic), timeout=240)
-        assert MOST - 50 < lists.longest[LEADER_LIST] <= MOST
-        assert MOST / 2 < lists.longest[FOLLOWER_LIST] <= MOST
-        wait_until("no throttle is left", lambda: large.judge.throttles() == {}, every=1)
-        assert large.controller_epoch() == epoch
