@@ -45,6 +45,7 @@ ON_THREE = ((1, 2, 3), (2, 3, 1), (3, 1, 2))
 """Replicas of a cluster to which brokers 4 and 5 were just added."""
 
 _CONFIGS = "kafka.admin.ConfigCommand"
+_QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"
 _REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
 # kafka-python logs every request.
@@ -70,11 +71,16 @@ class World:
         self, name: str, replicas: Sequence[Sequence[int]], sizes: Sequence[int] | int = BIG, **configs: str
     ) -> str:
         """Create a topic with this many bytes per partition; a config `a_b` stands for `a.b`."""
+        topic = self.empty_topic(name, replicas, **configs)
+        each = [sizes] * len(replicas) if isinstance(sizes, int) else sizes
+        fill(self.kafka, {(topic, partition): size for partition, size in enumerate(each)})
+        return topic
+
+    def empty_topic(self, name: str, replicas: Sequence[Sequence[int]], **configs: str) -> str:
+        """Create a topic without records."""
         topic = self.unique(name)
         create_topics(self.kafka, {topic: replicas}, {key.replace("_", "."): value for key, value in configs.items()})
         self._topics.append(topic)
-        each = [sizes] * len(replicas) if isinstance(sizes, int) else sizes
-        fill(self.kafka, {(topic, partition): size for partition, size in enumerate(each)})
         return topic
 
     def skewed(self, name: str, *sizes: int, **configs: str) -> str:
@@ -201,6 +207,17 @@ class World:
         entries = self._clients.admin().describe_configs([resource])[resource].result(timeout=30)
         found = {name: entries[name].value for name in (LEADER_RATE, FOLLOWER_RATE) if name in entries}
         return found.get(LEADER_RATE), found.get(FOLLOWER_RATE)
+
+    def list_lengths(self, topic: str) -> dict[str, int]:
+        """The bytes of both lists of throttled replicas of a topic."""
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        entries = self._clients.admin().describe_configs([resource])[resource].result(timeout=30)
+        return {name: len(entries[name].value or "") for name in (LEADER_LIST, FOLLOWER_LIST)}
+
+    def controller_epoch(self) -> int:
+        """The epoch of the active controller, which is higher after each election, by Kafka's tool."""
+        told = self.kafka.run_tool(_QUORUM, "--bootstrap-server", self._alive(), "describe", "--status")
+        return next(int(line.split()[-1]) for line in told.splitlines() if line.startswith("LeaderEpoch"))
 
     def setting(self, broker: int, name: str) -> str | None:
         """The value of one config, as the broker returns it."""

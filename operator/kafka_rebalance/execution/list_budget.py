@@ -29,8 +29,8 @@ LONGEST_BYTES = 32_767
 """The longest config value that Kafka stores, and the longest string that it reads."""
 MOST_BYTES = 30_000
 """How much of it we use. The rest is for what others add between our reading and our append."""
-_STEP_BYTES = 400
-"""More than the entries of one step usually take: where so much is free for each, nothing is counted."""
+_STEP_BYTES = 200
+"""More than the entries of one step take, with eight replicas or ids of five digits: so much free needs no counting."""
 REQUEST_BYTES = 2_000_000
 """How much all lists of one request may hold: the controller writes whole lists, at most 8 MiB at once."""
 REQUEST_CHANGES = 1_000
@@ -102,8 +102,8 @@ class ListRoom:
             {name: [i for i in items if is_listed(broker_of(i), RATE_OF[name])] for name, items in by_name.items()},
         )
 
-    def surely_admits(self, topic: str, steps: int) -> bool:
-        """Whether so many steps fit whatever their entries are."""
+    def has_ample_room(self, topic: str, steps: int) -> bool:
+        """Whether so many steps fit without counting their entries. What is appended in the end is counted."""
         return all(self._free((topic, name)) >= steps * _STEP_BYTES for name in LIST_NAMES)
 
     def copy(self) -> ListRoom:

@@ -244,15 +244,19 @@ class _Turn:
         counts = Counter(tp.topic for tp in waiting)
         lefts = [left for budget in self._budgets if (left := budget.partitions_left) is not None]
         most = min(lefts, default=len(waiting))
-        tight = {topic for topic, n in counts.items() if not self._usage.lists.surely_admits(topic, min(n, most))}
+        tight = {topic for topic, n in counts.items() if not self._usage.lists.has_ample_room(topic, min(n, most))}
         if not tight:
             return waiting
-        trial, states = self._usage.lists.copy(), self._cluster.partitions
-        return {
-            tp: call
-            for tp, call in waiting.items()
-            if tp.topic not in tight or tp not in states or trial.admits_step(states[tp], call.replicas)
-        }
+        trial, states, full = self._usage.lists.copy(), self._cluster.partitions, set[str]()
+        fit = {}
+        for tp, call in waiting.items():
+            if tp.topic in full:
+                continue
+            if tp.topic not in tight or tp not in states or trial.admits_step(states[tp], call.replicas):
+                fit[tp] = call
+            else:
+                full.add(tp.topic)  # the others of this topic need about as much
+        return fit
 
     def _take_from_pipes(self, ready: _Ready, calls: Mapping[TopicPartition, Alter]) -> None:
         limits = self.share.limits
