@@ -117,9 +117,7 @@ def _state_of_teardown(rebalance: RebalanceView, waits: str) -> tuple[ReadySumma
     return _in(Reason.ROLLING_BACK, waits or _moving_back(assessment))
 
 
-def _state_of_replanning(
-    assessment: Assessment, replanning: Replanning, waits: str
-) -> tuple[ReadySummary, str, str]:
+def _state_of_replanning(assessment: Assessment, replanning: Replanning, waits: str) -> tuple[ReadySummary, str, str]:
     if replanning.ready and assessment.queue.waits:
         return _in(Reason.QUEUED, assessment.queue.message)
     why = {

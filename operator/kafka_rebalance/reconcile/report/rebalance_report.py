@@ -15,6 +15,7 @@ from kafka_rebalance.execution.progress import ReplicaBytes
 from kafka_rebalance.model.plan import Spread
 from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.decide.direction import going_back
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.report.ready_state import ready_of
 from kafka_rebalance.reconcile.state.assessment import Advance, ThrottleFindings
@@ -34,13 +35,16 @@ def build_status(
     """The whole status. ``problem``: what went wrong, where the rebalance has no problem of its own."""
     desired, opened, assessment = rebalance.desired, rebalance.record.loaded_run, rebalance.assessment
     before = rebalance.memory.written or desired.status
-    rows = _batch(rebalance, cluster, replica_bytes)
+    rows, size = _batch(rebalance, cluster, replica_bytes), None
+    if opened is not None and not cluster.partitions and assessment.statuses.copying:
+        # Nothing was read in this round, and what was in flight before most likely still is.
+        rows, size = [*before.current_batch], before.current_batch_size
     status = before.model_copy(
         update={
             "observed_generation": desired.metadata.generation,
             "cluster_id": cluster.cluster_id or before.cluster_id,
             "current_batch": tuple(rows[: shown.MAX_BATCH_ROWS]),
-            "current_batch_size": len(rows),
+            "current_batch_size": len(rows) if size is None else size,
             "conditions": _conditions(rebalance, before.conditions, rebalance.memory.error or problem, cluster, now),
         }
     )
@@ -109,6 +113,9 @@ def _conditions(
     elif succeeded:
         put(ConditionType.THROTTLE_APPLIED, False, Reason.RESTORED, "what was there before is back")
     drain = assessment.drain
+    if drain is None and going_back(rebalance) and desired.spec.brokers.decommission:
+        put(ConditionType.DRAINED, False, Reason.NOT_DRAINED, "replicas are moved back to the brokers")
+        return conditions
     if drain is None:
         return remove_condition(conditions, ConditionType.DRAINED) if opened is not None else conditions
     put(ConditionType.DRAINED, drain.empty, Reason.DRAINED if drain.empty else Reason.NOT_DRAINED, drain.message)
