@@ -132,6 +132,26 @@ class TestTakeover:
 class TestUndo:
     """Undo of a rebalance that has succeeded."""
 
+    @pytest.mark.campaign
+    def test_what_others_moved_before_it_began_stays(self, world: World) -> None:
+        """Kafka's tool moves everything while a plan waits for approval: an undo of the next plan leads to there."""
+        topic = world.skewed("theirs", *[SMALL] * 4)
+        manual = {"policy": "Manual"}
+        rebalance = world.rebalance("theirs", topic, throttle=FAST, approval=manual, brokers={"include": [1, 2, 3, 4]})
+        rebalance.wait_state("AwaitingApproval")
+        assert not any(name.startswith("origins-") for name in rebalance.records())
+        theirs = {(topic, number): (5, 2, 1) for number in range(4)}
+        world.reassign(theirs)
+        wait_until("they are moved", lambda: not world.in_flight(topic), every=0.3)
+        rebalance.patch(brokers={"include": [1, 3, 4]}, approval={"policy": "Automatic"})
+        rebalance.wait_for("Succeeded")
+        assert all(set(state.replicas) == {1, 3, 4} for state in world.judge.describe_topics(topic).values())
+        where = ("-n", NAMESPACE, "--operator-namespace", OPERATOR_NAMESPACE)
+        world.command("undo", rebalance.name, *where, "--yes")
+        rebalance.wait_state("Undone")
+        assert {key: state.replicas for key, state in world.judge.describe_topics(topic).items()} == theirs
+        world.assert_tidy()
+
     def test_back_to_before(self, world: World) -> None:
         """Replicas, their order and leaders are restored and stay so; deleting the resource then changes nothing."""
         topic = world.skewed("undo", *[SMALL] * 6)

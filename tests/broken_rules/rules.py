@@ -99,6 +99,14 @@ RULES = (
         ("tests/unit/execution/test_partition_status.py::TestInFlight::test_a_null_needs_an_original_in_sync",),
     ),
     BrokenRule(
+        "origin-before-order",
+        "Nothing is sent for a partition before its origin is on record.",
+        "reconcile/act/lifecycle.py",
+        "alters={tp: to for tp, to in orders.alters.items() if self._touched(rebalance, tp, cluster)},",
+        "alters=dict(orders.alters),",
+        ("tests/unit/reconcile/test_engine_origins.py::TestRecord::test_nothing_is_sent_without_it",),
+    ),
+    BrokenRule(
         "no-null-below-min-insync",
         "A cancellation leaves min.insync.replicas in sync, or all that were if those are fewer.",
         "execution/cancellation.py",
@@ -246,15 +254,13 @@ RULES = (
         """\
         for shard, piece in zip(shards, pieces, strict=bool(shards)):
             await self._write_shard(shard, piece, {**labels, KIND_LABEL: f"{self._kind}-shard", _BLOB_LABEL: name})
-        described = json.dumps({"sha256": content, "shards": shards, "attributes": dict(attributes)})
-        index = config_map(name, labels, data={_INDEX: described})
+        index = _index(name, labels, content, shards, attributes)
         if not shards:
             index["binaryData"] = {_PAYLOAD: _encode(payload)}
         await self._put(index, expected)
 """,
         """\
-        described = json.dumps({"sha256": content, "shards": shards, "attributes": dict(attributes)})
-        index = config_map(name, labels, data={_INDEX: described})
+        index = _index(name, labels, content, shards, attributes)
         if not shards:
             index["binaryData"] = {_PAYLOAD: _encode(payload)}
         await self._put(index, expected)

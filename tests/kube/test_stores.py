@@ -260,8 +260,10 @@ class TestOrigins:
         await client.replace_config_map(name, {"metadata": {"name": name}, "data": {}})
         with pytest.raises(StoredStateCorrupt):
             await store.load("u", "r")
+        with pytest.raises(Conflict):  # it is not what this store has written
+            await store.append("u", "r", [origin("a", 1, 2)])
         with pytest.raises(StoredStateCorrupt):
-            await store.append("u", "r", [origin("a", 0, 2)])
+            await store.append("u", "r", [origin("a", 1, 2)])
 
 
 class TestRuns:

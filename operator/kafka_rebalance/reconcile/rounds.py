@@ -19,6 +19,7 @@ from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.health_gate import Vitals
 from kafka_rebalance.execution.partition_status import Direction, Observation
 from kafka_rebalance.execution.progress import lost_moves
+from kafka_rebalance.execution.queue_order import Place
 from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.execution.windows import WindowClock
 from kafka_rebalance.kafka.least_permissions import concerning
@@ -178,8 +179,14 @@ class Rounds:
                 name = awaited_by(rebalance, rebalances, selected, self._clock.now())
                 self._awaited[rebalance.uid] = name
             places = places_of(rebalances, selected, self._clock.now(), self._clock.monotonic())
+            heirs = {
+                found.uid: self.rebalances[uid].name for uid, found in successors.items() if uid in self.rebalances
+            }
             for rebalance in rebalances:
                 queue = places.get(rebalance.uid, rebalance.assessment.queue)
+                if rebalance.uid in heirs:
+                    # A step of its own would come before the origins that it inherits.
+                    queue = replace(queue, place=Place(runs=False, behind=heirs[rebalance.uid], position=1))
                 rebalance.assessment = replace(rebalance.assessment, queue=queue)
         for rebalance in rebalances:
             queue = await self._runs.start_planning(rebalance, info, rebalances, terminating.get(rebalance.uid, ()))
@@ -339,6 +346,8 @@ class Rounds:
     async def _close(self, running: list[Rebalance], info: ClusterInfo) -> None:
         """End the runs that have arrived, once the throttle on what they moved is restored."""
         for rebalance in running:
+            if rebalance.desired.deleted_since(rebalance.memory.prepared):
+                continue  # what was judged is not what is asked for now: the next round looks again
             arrived = rebalance.assessment.statuses.finished and self.throttle.restored(rebalance, info)
             if only_kept_copies_in_flight(rebalance) or arrived:
                 assessment = await self._closing.finish(rebalance, info)
@@ -349,9 +358,16 @@ class Rounds:
                     self._lifecycle.void_plan(successor)
 
     async def _report(self, rebalance: Rebalance, cluster: ClusterState, problem: RebalanceError | None = None) -> None:
-        """Write the status. An API server that does not answer holds up neither this rebalance nor the others."""
+        """Write the status. An API server that does not answer holds up neither this rebalance nor the others.
+
+        Nothing more is said of a resource that only finalizers of others keep: its run has ended.
+        """
         try:
-            exists = await self._resources.report(rebalance, cluster, self._observer.replica_bytes, problem)
+            metadata = rebalance.desired.metadata
+            if metadata.deleting and not metadata.held:
+                exists = await self._resources.exists(metadata.namespace, metadata.name, metadata.uid)
+            else:
+                exists = await self._resources.report(rebalance, cluster, self._observer.replica_bytes, problem)
         except RebalanceError as error:
             log.warning("%s: status not written: %s", rebalance.name, error.message)
             return

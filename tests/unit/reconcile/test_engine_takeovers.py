@@ -149,3 +149,20 @@ class TestOthers:
         await operator.until_true(lambda: operator.state_of() == "Succeeded")
         assert operator.ends == ["TakenOver"]
         assert all(set(held) == {4, 5, 6} for held in kafka.lists("t"))
+
+    async def test_one_that_names_it_and_wants_other_topics(self, half_moved):
+        """It begins nothing before it has inherited the origins: its own deletion moves everything back."""
+        operator, kafka = half_moved, half_moved.kafka
+        kafka.create("u", [[1, 2, 3]] * 2)
+        operator.apply_another(**SPEC, topics={"include": ["u"]}, takesOver="r", approval={"policy": "Manual"})
+        await operator.until_true(lambda: operator.state_of() == "AwaitingApproval")
+        operator.delete()
+        operator._see(operator.kube.edit(REBALANCES, "kafka", "new", approval={"policy": "Automatic"}))
+        await operator.until_true(lambda: not operator.exists("r"))
+        kafka.arrive()
+        await operator.until_true(lambda: operator.state_of() == "Rebalancing")
+        operator.delete_another()
+        await operator.until_true(lambda: not operator.exists("new"))
+        assert operator.ends == ["TakenOver", "RolledBack"]
+        assert kafka.lists("t") == BEFORE
+        assert kafka.lists("u") == [[1, 2, 3]] * 2

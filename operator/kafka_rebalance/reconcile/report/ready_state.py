@@ -51,7 +51,7 @@ def ready_of(rebalance: RebalanceView, problem: RebalanceError | None) -> tuple[
     if desired.deleting:
         return _state_of_teardown(rebalance, waits)
     if assessment.replanning is not None:
-        return _state_of_replanning(assessment, assessment.replanning)
+        return _state_of_replanning(assessment, assessment.replanning, waits)
     if block is not None:
         return _in(block.reason, f"{block.message}; {_draining(rebalance)}")
     if assessment.statuses.finished and not waits:
@@ -117,7 +117,7 @@ def _state_of_teardown(rebalance: RebalanceView, waits: str) -> tuple[ReadySumma
     return _in(Reason.ROLLING_BACK, waits or _moving_back(assessment))
 
 
-def _state_of_replanning(assessment: Assessment, replanning: Replanning) -> tuple[ReadySummary, str, str]:
+def _state_of_replanning(assessment: Assessment, replanning: Replanning, waits: str) -> tuple[ReadySummary, str, str]:
     if replanning.ready and assessment.queue.waits:
         return _in(Reason.QUEUED, assessment.queue.message)
     why = {
@@ -130,7 +130,7 @@ def _state_of_replanning(assessment: Assessment, replanning: Replanning) -> tupl
         cancelled += " and the new plan does not go on with"
     then = "planning anew" if replanning.ready else f"cancelling {cancelled}, then planning anew"
     reason = Reason.DRIFTED if replanning.reason is Reason.DRIFTED else Reason.SUPERSEDED
-    return _in(reason, f"{why[replanning.reason]}: {then}")
+    return _in(reason, f"{why[replanning.reason]}: {then}" + (f"; {waits}" if waits else ""))
 
 
 def _draining(rebalance: RebalanceView) -> str:

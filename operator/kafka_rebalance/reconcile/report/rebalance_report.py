@@ -16,6 +16,7 @@ from kafka_rebalance.kafka.least_permissions import sentence
 from kafka_rebalance.model.plan import Spread
 from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.decide.direction import going_back
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.report.ready_state import ready_of
 from kafka_rebalance.reconcile.state.assessment import Advance, ThrottleFindings
@@ -35,13 +36,16 @@ def build_status(
     """The whole status. ``problem``: what went wrong, where the rebalance has no problem of its own."""
     desired, opened, assessment = rebalance.desired, rebalance.record.loaded_run, rebalance.assessment
     before = rebalance.memory.built or desired.status
-    rows = _batch(rebalance, cluster, replica_bytes)
+    rows, size = _batch(rebalance, cluster, replica_bytes), None
+    if opened is not None and not cluster.partitions and assessment.statuses.copying:
+        # Nothing was read in this round, and what was in flight before most likely still is.
+        rows, size = [*before.current_batch], before.current_batch_size
     status = before.model_copy(
         update={
             "observed_generation": desired.metadata.generation,
             "cluster_id": cluster.cluster_id or before.cluster_id,
             "current_batch": tuple(rows[: shown.MAX_BATCH_ROWS]),
-            "current_batch_size": len(rows),
+            "current_batch_size": len(rows) if size is None else size,
             "conditions": _conditions(rebalance, before.conditions, rebalance.memory.error or problem, cluster, now),
         }
     )
@@ -115,6 +119,9 @@ def _conditions(
     else:
         conditions = remove_condition(conditions, ConditionType.PERMITTED)
     drain = assessment.drain
+    if drain is None and going_back(rebalance) and desired.spec.brokers.decommission:
+        put(ConditionType.DRAINED, False, Reason.NOT_DRAINED, "replicas are moved back to the brokers")
+        return conditions
     if drain is None:
         return remove_condition(conditions, ConditionType.DRAINED) if opened is not None else conditions
     reason = {True: Reason.DRAINED, False: Reason.NOT_DRAINED, None: Reason.DRAIN_UNPROVED}[drain.empty]

@@ -10,10 +10,12 @@ from tests.fakes.reported_status import FLYING, MOVED, NOW, rebalance, said, see
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.api.resource_status import MAX_BATCH_ROWS, MAX_PLAN_BROKERS, MAX_SKIPPED_ROWS
+from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
 from kafka_rebalance.execution.reassignment_throttle import ClusterRates, Rates
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition, SkippedPartition
-from kafka_rebalance.model.topology import BrokerId, replicas_of
+from kafka_rebalance.model.topology import BrokerId, ClusterState, replicas_of
+from kafka_rebalance.reconcile.report.rebalance_report import build_status
 from kafka_rebalance.reconcile.state.assessment import Drain
 
 
@@ -54,6 +56,14 @@ class TestNumbers:
         (row,) = status.current_batch
         assert (row.current, row.step, row.target, row.adding) == ((1, 2), (3, 1, 2), (3, 2), (3,))
         assert (row.bytes_remaining, row.since) == (60, NOW)
+
+    def test_the_batch_stays_where_nothing_was_read(self):
+        """A round that fails as a whole says nothing about what is in flight."""
+        mine = rebalance()
+        found(mine, statuses={tp(0): FLYING}, since={tp(0): NOW})
+        remembered(mine, written=status_of(mine, seen()))
+        status = build_status(mine, ClusterState("c", {}), {}, now=NOW, problem=Transient("KafkaUnreachable", "no"))
+        assert (status.current_batch, status.current_batch_size) == (mine.memory.written.current_batch, 1)
 
     def test_a_rollbacks_target_is_the_origin(self):
         """The row shows where the partition is going."""
