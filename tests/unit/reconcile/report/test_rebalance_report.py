@@ -61,9 +61,9 @@ class TestNumbers:
         """A round that fails as a whole says nothing about what is in flight."""
         mine = rebalance()
         found(mine, statuses={tp(0): FLYING}, since={tp(0): NOW})
-        remembered(mine, written=status_of(mine, seen()))
+        remembered(mine, built=status_of(mine, seen()))
         status = build_status(mine, ClusterState("c", {}), {}, now=NOW, problem=Transient("KafkaUnreachable", "no"))
-        assert (status.current_batch, status.current_batch_size) == (mine.memory.written.current_batch, 1)
+        assert (status.current_batch, status.current_batch_size) == (mine.memory.built.current_batch, 1)
 
     def test_a_rollbacks_target_is_the_origin(self):
         """The row shows where the partition is going."""
