@@ -403,6 +403,35 @@ RULES = (
         ("tests/pipeline/test_load_model.py::TestDirtySamples::test_give_the_numbers_worked_out_by_hand",),
     ),
     BrokenRule(
+        "one-owner",
+        "A cluster in which there is work belongs to the owner on record, whoever comes first after a restart.",
+        "reconcile/decide/cluster_ownership.py",
+        "    if holder.named or work:",
+        "    if holder.named:",
+        (
+            "tests/unit/reconcile/test_supervisor_owners.py::TestAnotherNamespace::test_a_server_that_claims_the_id_first_after_a_restart",
+            "tests/unit/reconcile/test_supervisor_owners.py::TestBinding::test_an_upgrade_in_mid_run",
+        ),
+    ),
+    BrokenRule(
+        "same-cluster",
+        "A server is taken for a cluster with work only if it shows a broker and a topic that are on record.",
+        "reconcile/act/cluster_owners.py",
+        "        if differs:",
+        "        if False:",
+        ("tests/unit/reconcile/test_supervisor_owners.py::TestSameNamespace::test_a_server_without_the_topics",),
+    ),
+    BrokenRule(
+        "permission-lost",
+        "A rebalance that may no longer use its connection starts no new step.",
+        "reconcile/decide/step_blocks.py",
+        "    _refused,\n",
+        "",
+        (
+            "tests/unit/reconcile/test_supervisor_owners.py::TestKafkaConnection::test_permission_that_is_lost_in_mid_run",
+        ),
+    ),
+    BrokenRule(
         "released-lease",
         "An operator that stops gives up the Lease, so that the standby leads at once.",
         "app/process.py",

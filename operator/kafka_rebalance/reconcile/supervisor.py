@@ -209,7 +209,7 @@ class Supervisor:
         """Connect, if nothing is established or being done: an inline connection needs no more once it leads there."""
         idle = connection.task is None or connection.task.done()
         if idle and (connection.engine is None or connection.inline is None):
-            name = f"the task that connects namespace {connection.owner.namespace}"
+            name = f"the task that connects {connection.owner}"
             connection.task = self._lasting.start(name, self._establish(connection))
 
     def _begin_anew(self, connection: NamedConnection) -> None:
