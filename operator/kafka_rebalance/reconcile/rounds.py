@@ -19,7 +19,6 @@ from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.health_gate import Vitals
 from kafka_rebalance.execution.partition_status import Direction, Observation
 from kafka_rebalance.execution.progress import lost_moves
-from kafka_rebalance.execution.queue_order import Place
 from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.execution.windows import WindowClock
 from kafka_rebalance.kafka.least_permissions import concerning
@@ -32,7 +31,7 @@ from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.act.submitting import Submitting, at_once, copies
 from kafka_rebalance.reconcile.decide.direction import direction_of
 from kafka_rebalance.reconcile.decide.judging import in_motion, judge_again, judge_inputs, partitions_to_read
-from kafka_rebalance.reconcile.decide.queue_places import ahead_of, may_plan, places_of
+from kafka_rebalance.reconcile.decide.queue_places import ahead_of, behind, may_plan, places_of
 from kafka_rebalance.reconcile.decide.replanning import (
     only_kept_copies_in_flight,
     replanning_for_drift,
@@ -179,14 +178,11 @@ class Rounds:
                 name = awaited_by(rebalance, rebalances, selected, self._clock.now())
                 self._awaited[rebalance.uid] = name
             places = places_of(rebalances, selected, self._clock.now(), self._clock.monotonic())
-            heirs = {
-                found.uid: self.rebalances[uid].name for uid, found in successors.items() if uid in self.rebalances
-            }
+            heirs = {found.uid: uid for uid, found in successors.items() if uid in self.rebalances}
             for rebalance in rebalances:
                 queue = places.get(rebalance.uid, rebalance.assessment.queue)
                 if rebalance.uid in heirs:
-                    # A step of its own would come before the origins that it inherits.
-                    queue = replace(queue, place=Place(runs=False, behind=heirs[rebalance.uid], position=1))
+                    queue = behind(queue, self.rebalances[heirs[rebalance.uid]].name)
                 rebalance.assessment = replace(rebalance.assessment, queue=queue)
         for rebalance in rebalances:
             queue = await self._runs.start_planning(rebalance, info, rebalances, terminating.get(rebalance.uid, ()))
@@ -211,7 +207,7 @@ class Rounds:
     def _decide(self, running: list[Rebalance], look: Look, vitals: Vitals) -> dict[str, Orders]:
         """Where each rebalance goes, whether it may start new steps, the status of its partitions, and what to send."""
         now = self._clock.now()
-        opened = [r for r in self.rebalances.values() if r.record.loaded_run is not None]
+        opened = self._opened()
         moving = frozenset(tp for r in opened for tp in in_motion(r, look.observation.cluster.partitions))
         block_inputs = BlockInputs(now, vitals, moving, self.throttle.throttles, self._awaited, self._windows)
         for rebalance in running:
@@ -235,6 +231,9 @@ class Rounds:
             found = orders[rebalance.uid]
             rebalance.assessment = replace(rebalance.assessment, no_room=found.no_room, list_full=found.list_full)
         return orders
+
+    def _opened(self) -> list[Rebalance]:
+        return [r for r in self.rebalances.values() if r.record.loaded_run is not None]
 
     def _judge(self, rebalance: Rebalance, direction: Direction | None, seen: Observation, changes: Changes) -> None:
         self._turn(rebalance, direction)
@@ -307,7 +306,7 @@ class Rounds:
         For that, reassignments are listed again: the throttle must cover everything in flight right before a copy is
         sent, also what other tools have started.
         """
-        opened = [r for r in self.rebalances.values() if r.record.loaded_run is not None]
+        opened = self._opened()
         await self.throttle.look(opened, cluster)
         submitted = {uid: order.alters for uid, order in orders.items()}
         extended = await self.throttle.apply_claims(opened, cluster, submitted)
@@ -322,7 +321,7 @@ class Rounds:
 
         Copies of these go on, and a changed rate applies to them too.
         """
-        opened = [r for r in self.rebalances.values() if r.record.loaded_run is not None]
+        opened = self._opened()
         topics = {tp.topic for rebalance in opened for tp in partitions_to_read(rebalance.assessment)}
         partitions = await self._admin.describe_partitions(topics) if topics else {}
         cluster = ClusterState(self._cluster_id, info.brokers, partitions)

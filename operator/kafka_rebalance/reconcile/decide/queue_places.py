@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from kafka_rebalance.execution.partition_status import MovePhase
-from kafka_rebalance.execution.queue_order import Claimant, line_up
+from kafka_rebalance.execution.queue_order import Claimant, Place, line_up
 from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.reconcile.decide.direction import at_rest, requires_decision
 from kafka_rebalance.reconcile.decide.replanning import wants_plan
@@ -36,6 +36,11 @@ def places_of(
     before = {uid: queue.place for uid, queue in queued.items() if queue.place is not None}
     places = line_up(claimants, before, now)
     return {uid: replace(queue, place=places[uid]) for uid, queue in queued.items()}
+
+
+def behind(queue: QueuePlace, name: str) -> QueuePlace:
+    """The place of a rebalance that takes over from the named one: it waits for the origins that it inherits."""
+    return replace(queue, place=Place(runs=False, behind=name, position=1))
 
 
 def ahead_of(rebalance: RebalanceView, rebalances: Iterable[Rebalance]) -> list[Rebalance]:
