@@ -29,7 +29,7 @@ from kafka_rebalance.reconcile.act.cordoning import Cordons
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.act.submitting import Submitting, at_once, copies
-from kafka_rebalance.reconcile.decide.direction import direction_of
+from kafka_rebalance.reconcile.decide.direction import deleted_meanwhile, direction_of
 from kafka_rebalance.reconcile.decide.judging import in_motion, judge_again, judge_inputs, partitions_to_read
 from kafka_rebalance.reconcile.decide.queue_places import ahead_of, behind, may_plan, places_of
 from kafka_rebalance.reconcile.decide.replanning import (
@@ -104,7 +104,7 @@ class Rounds:
         if running:
             vitals = await self._observer.vitals(info)
             look = await self._observe(running, info)
-            postponed = _deleted_meanwhile(running)
+            postponed = deleted_meanwhile(running)
             self._replan_for_edits(running)
             running = [r for r in running if r not in postponed]
             rebalances = [r for r in rebalances if r not in postponed]
@@ -391,12 +391,3 @@ class Rounds:
             except Exception:
                 # The engine goes on even if a status cannot be built.
                 log.exception("%s: status not written", rebalance.name)
-
-
-def _deleted_meanwhile(running: list[Rebalance]) -> list[Rebalance]:
-    """The rebalances that were deleted or abandoned during this round. They wait for the next, which begins at once.
-
-    Only when a deletion is prepared is it known whether the namespace is deleted too. One that leaves Kafka as it is
-    (Abandon) ends when it is prepared.
-    """
-    return [r for r in running if direction_of(r) is None or r.desired.deleted_since(r.memory.prepared)]

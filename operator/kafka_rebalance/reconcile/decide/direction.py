@@ -5,7 +5,7 @@ from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.state.assessment import RollbackBarrier
 from kafka_rebalance.reconcile.state.judgement import CopiesToKeep
-from kafka_rebalance.reconcile.state.rebalance import RebalanceView
+from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView
 
 
 def direction_of(rebalance: RebalanceView) -> Direction | None:
@@ -54,3 +54,12 @@ def at_rest(rebalance: RebalanceView) -> bool:
 def requires_decision(rebalance: RebalanceView) -> bool:
     """Whether a deletion stands still until its limit is raised or its policy changed."""
     return rebalance.assessment.teardown.barrier is RollbackBarrier.TOO_LARGE and at_rest(rebalance)
+
+
+def deleted_meanwhile(running: list[Rebalance]) -> list[Rebalance]:
+    """The rebalances that were deleted or abandoned during this round. They wait for the next, which begins at once.
+
+    Only when a deletion is prepared is it known whether the namespace is deleted too. One that leaves Kafka as it is
+    (Abandon) ends when it is prepared.
+    """
+    return [r for r in running if direction_of(r) is None or r.desired.deleted_since(r.memory.prepared)]
