@@ -3,8 +3,6 @@
 What is on record is read again for each decision, so that a restart of the operator makes no difference.
 """
 
-from __future__ import annotations
-
 from pydantic import TypeAdapter, ValidationError
 
 from kafka_rebalance.kube.api_errors import NotFound, StoredStateCorrupt

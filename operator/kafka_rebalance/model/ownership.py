@@ -3,8 +3,6 @@
 A cluster id is only what a server claims. The record says by what else the cluster was known when it was bound.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

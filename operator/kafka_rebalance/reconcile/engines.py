@@ -3,8 +3,6 @@
 Claims of one cluster id are let in one after the other, because what is on record and who has the engine must agree.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -3,8 +3,6 @@
 The caller lets only one claim of a cluster id in at a time.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass

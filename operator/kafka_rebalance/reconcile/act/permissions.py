@@ -1,7 +1,5 @@
 """Who may use a connection: the permissions of a KafkaConnection, and whether inline connections are accepted."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 

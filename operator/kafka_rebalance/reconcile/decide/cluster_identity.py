@@ -3,8 +3,6 @@
 Addresses and ports differ between listeners. Broker ids and topic ids do not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from kafka_rebalance.model.ownership import Binding

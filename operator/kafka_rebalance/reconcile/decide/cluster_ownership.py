@@ -4,8 +4,6 @@ The owner on record has it, whoever comes first after a restart. A KafkaConnecti
 creating one is an administrator's right, and of two KafkaConnections the older one has the cluster.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 

@@ -1,7 +1,5 @@
 """The status of a KafkaConnection: whether brokers answer, and whether the cluster is its own. Pure."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 
