@@ -3,8 +3,6 @@
 It refers to Secrets and never contains them. Nothing here opens a connection.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Annotated, Self
 

@@ -1,7 +1,5 @@
 """spec and status of KafkaConnection: a Kafka cluster, its credentials, and the namespaces that may use them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Self

@@ -6,8 +6,6 @@ but not read back yet. A longer value is never sent, because Kafka refuses it, a
 partitions that are listed have arrived.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -48,7 +46,7 @@ class StoredList:
     length: int = 0
 
     @classmethod
-    def of(cls, value: str | None) -> StoredList:
+    def of(cls, value: str | None) -> "StoredList":
         """The list that this value holds."""
         return cls(split(value), len(value or ""))
 
@@ -106,7 +104,7 @@ class ListRoom:
         """Whether so many steps fit without counting their entries. What is appended in the end is counted."""
         return all(self._free((topic, name)) >= steps * _STEP_BYTES for name in LIST_NAMES)
 
-    def copy(self) -> ListRoom:
+    def copy(self) -> "ListRoom":
         """The same room, to try what would fit."""
         copied = ListRoom(self._budget)
         copied._lists = {key: replace(found, counted=set(found.counted)) for key, found in self._lists.items()}
@@ -116,7 +114,7 @@ class ListRoom:
         known = key in self._lists or key in self._budget.stored or key[0] in self._budget.ledger.entries
         return self._list(key).free if known else MOST_BYTES
 
-    def _list(self, key: ListKey) -> _List:
+    def _list(self, key: ListKey) -> "_List":
         found = self._lists.get(key)
         if found is None:
             stored, ours = self._budget.stored.get(key, StoredList()), self._budget.ledger.listed(*key)

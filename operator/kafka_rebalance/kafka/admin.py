@@ -4,8 +4,6 @@ Two rules hold for every caller. A partition in flight is sent nothing but a can
 removals behind, or wedges it for ever (`docs/kafka-behaviour.md`). And every order passes the fence.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Collection, Mapping
 

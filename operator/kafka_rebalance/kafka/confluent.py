@@ -5,8 +5,6 @@ AdminClient: one that is garbage collected fails or loses its pending calls. Fre
 which takes seconds while one of them resolves a name: that is done in a daemon thread, where nothing waits for it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import threading

@@ -8,8 +8,6 @@ after a listener has moved.
 A new client replaces the old one only if it reaches the same cluster.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial

@@ -1,7 +1,5 @@
 """The errors of both adapters when a cluster cannot be used: the same three, whichever client library failed."""
 
-from __future__ import annotations
-
 from kafka_rebalance.errors import Permanent, Transient
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.reasons import Reason

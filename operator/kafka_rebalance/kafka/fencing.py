@@ -5,8 +5,6 @@ middle of a round notices when it is about to send. Kafka has no fencing tokens 
 the moment between the check and the socket.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar

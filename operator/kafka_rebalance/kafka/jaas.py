@@ -3,8 +3,6 @@
 No error quotes the value: it contains a secret.
 """
 
-from __future__ import annotations
-
 import re
 
 _VALUE = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s"'=;]+)"""

@@ -4,8 +4,6 @@ Both client libraries of a cluster take their tokens from one `TokenSource`. Tok
 they nor the client secret reach an error or a log line.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -6,8 +6,6 @@ Permanent if credentials or permissions are wrong. Errors of single partitions, 
 raised: one of them must not hide the answers for the others (`Answers`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

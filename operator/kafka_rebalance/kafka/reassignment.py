@@ -9,8 +9,6 @@ client is created on first use and dropped whenever its connection fails: it wou
 for the controller.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

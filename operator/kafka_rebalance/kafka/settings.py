@@ -4,8 +4,6 @@ Nothing here connects. Secrets leave this module only in the two renderings, nev
 the adapters pass every message of a client library through `ConnectionSettings.redact`.
 """
 
-from __future__ import annotations
-
 import os
 import ssl
 from dataclasses import dataclass, field

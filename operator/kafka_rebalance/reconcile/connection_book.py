@@ -4,8 +4,6 @@ All resources of a namespace with the same inline connection share one, and so d
 KafkaConnection. A connection belongs to an owner, and leads to an engine of that owner only.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """One task per Kafka cluster: round after round until no resource names it and nothing of ours is left there."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -5,8 +5,6 @@ Watch events are stored here and wake the engine; nothing is decided. If a clust
 name it say so and the connection is retried, while the engines of other clusters go on.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -3,8 +3,6 @@
 Each check is a function from the cluster to findings. Only reads, unless an option requests a repair.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 

@@ -4,8 +4,6 @@ Kafka's own tool leaves them behind if its ``--verify`` is never run. A throttle
 the operator's to restore. Lists with a wildcard are set by people and stay, and so do the rates of their brokers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ A reassignment in flight whose target is changed can become one; Kafka 4.3 never
 stuck just before it is cancelled.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Collection, Iterable, Mapping

@@ -6,8 +6,6 @@ those that the security protocol does not use. Every error is a ValueError that 
 a value that may be a secret.
 """
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Mapping

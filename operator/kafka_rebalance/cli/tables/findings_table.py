@@ -1,7 +1,5 @@
 """The findings of doctor, as tables and as JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby

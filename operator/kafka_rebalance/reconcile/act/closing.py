@@ -4,8 +4,6 @@ A decommission closes when its brokers are empty, or when only partitions that t
 ``Drained`` says which.
 """
 
-from __future__ import annotations
-
 import logging
 from dataclasses import replace
 

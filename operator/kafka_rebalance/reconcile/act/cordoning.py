@@ -6,8 +6,6 @@ start no step, for instance before its approval. After a success the cordon stay
 removed; any way back removes it.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Collection
 from dataclasses import replace

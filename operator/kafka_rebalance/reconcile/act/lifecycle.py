@@ -4,8 +4,6 @@ Each step is stored before the next begins, and each begins by looking at what i
 ``memory`` are replaced in this package only, the record right after each write to the store.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import uuid

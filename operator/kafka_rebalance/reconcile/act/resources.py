@@ -1,7 +1,5 @@
 """The resources on the API server: status, events and our finalizer. Says what was decided, decides nothing."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace

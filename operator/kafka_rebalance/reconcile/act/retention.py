@@ -1,7 +1,5 @@
 """How long records outlive their resource: plan and origins of a success are kept for undo, then deleted."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from dataclasses import replace

@@ -4,8 +4,6 @@ A deleted object waits for every finalizer on it. Only the operator removes ours
 it is removed from all objects, while no operator runs that would add it again.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

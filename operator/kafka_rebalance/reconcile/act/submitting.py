@@ -1,7 +1,5 @@
 """Sends what was decided to Kafka. An order that is lost or refused is not sent again here: the next round looks."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Collection, Mapping
 

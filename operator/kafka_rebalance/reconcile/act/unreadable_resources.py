@@ -1,7 +1,5 @@
 """Resources of which too little can be read to find their cluster: their status says so, and they may be deleted."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable, Mapping
 from typing import Any

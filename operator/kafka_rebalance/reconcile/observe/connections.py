@@ -1,7 +1,5 @@
 """The settings of the Kafka clients, from a connection and the Secrets that it names."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from kafka_rebalance.api.connection import Kafka, KafkaSource, Sasl

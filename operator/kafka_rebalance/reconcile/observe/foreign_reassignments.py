@@ -1,7 +1,5 @@
 """Reassignments started by other tools, or by resources not seen yet. Only reads."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Collection, Mapping
 

@@ -1,7 +1,5 @@
 """What a round reads from Kafka, and how long things have been as they are."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Which partitions each spec selects, matched once for each reading of the cluster and not in each round."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from kafka_rebalance.model.topology import PartitionState, TopicPartition

@@ -5,8 +5,6 @@ moved is no reason to refuse the rest, and neither is what others did since: a t
 they moved.
 """
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 

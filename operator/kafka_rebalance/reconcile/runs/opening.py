@@ -3,8 +3,6 @@
 Touches Kafka only to read.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import uuid

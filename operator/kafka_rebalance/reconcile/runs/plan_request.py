@@ -1,7 +1,5 @@
 """Builds the planner's request from the selected partitions and their sizes, and has it planned."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 

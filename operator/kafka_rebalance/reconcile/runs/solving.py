@@ -4,8 +4,6 @@ The solver keeps the interpreter's lock. At 200,000 partitions it stood still fo
 the lease, no answer to a probe, no round of another cluster. A process can also be ended when its plan is not needed.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import pickle

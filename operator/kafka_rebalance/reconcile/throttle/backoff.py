@@ -1,7 +1,5 @@
 """When to ask each broker again, so that a broker that does not answer rarely costs its time-out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 

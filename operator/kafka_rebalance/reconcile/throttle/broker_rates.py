@@ -4,8 +4,6 @@
 saved before each write.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace

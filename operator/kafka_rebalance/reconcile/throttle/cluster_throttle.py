@@ -4,8 +4,6 @@ KafkaReassignmentThrottle applies to every reassignment of the cluster (KIP-542)
 listing, throttled within a round, and released when they end.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -3,8 +3,6 @@
 It is stored, if empty, before the first run. If it is missing later, somebody deleted it.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Container, Mapping, Sequence
 

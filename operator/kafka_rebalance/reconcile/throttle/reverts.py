@@ -1,7 +1,5 @@
 """Counts how often somebody undid the throttle, and says who it may be."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 CONTESTED_AFTER = 3

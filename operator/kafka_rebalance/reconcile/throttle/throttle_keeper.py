@@ -4,8 +4,6 @@
 ledger and is restored when it returns; nothing waits for it.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 

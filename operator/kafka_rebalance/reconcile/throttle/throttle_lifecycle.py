@@ -5,8 +5,6 @@ everything is restored, or after two minutes if Kafka cannot be reached or the n
 too. What is left then stays in the ledger.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, MutableMapping
 from contextlib import asynccontextmanager

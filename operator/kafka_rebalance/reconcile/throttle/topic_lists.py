@@ -4,8 +4,6 @@
 stay. The ledger is saved before each append.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -51,7 +49,7 @@ class _Reading:
     stored: Mapping[str, StoredList]
 
     @classmethod
-    def of(cls, at: float, values: Mapping[str, ConfigValue]) -> _Reading:
+    def of(cls, at: float, values: Mapping[str, ConfigValue]) -> "_Reading":
         """This reading."""
         return cls(at, values, {name: StoredList.of(read.value) for name, read in values.items()})
 

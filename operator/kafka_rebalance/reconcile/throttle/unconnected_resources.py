@@ -1,7 +1,5 @@
 """Resources that no engine has: their status says why, and those that need nothing from their cluster may end."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping, MutableMapping
 
