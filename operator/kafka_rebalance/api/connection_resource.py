@@ -8,13 +8,15 @@ from pydantic import ConfigDict, Field, model_validator
 
 from kafka_rebalance.api.connection import Kafka
 from kafka_rebalance.api.fields import ApiModel, ObjectName, rule, rules
-from kafka_rebalance.api.resource_status import Count, ResourceStatus
+from kafka_rebalance.api.resource_status import Count, ResourceStatus, ShortText
 
 _ONE_OF_THREE = "requires exactly one of from, names and selector"
 
 LabelValue = Annotated[str, Field(max_length=63, pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$")]
 """The value of a Kubernetes label."""
 
+MAX_MISSING = 5
+MissingPermissionText = Annotated[str, Field(max_length=1024)]
 
 NamespaceNames = Annotated[
     tuple[ObjectName, ...], Field(max_length=200, json_schema_extra={"x-kubernetes-list-type": "set"})
@@ -97,3 +99,9 @@ class KafkaConnectionStatus(ResourceStatus):
     """Status of the connection."""
 
     brokers: ConnectionBrokers | None = Field(default=None, description="The brokers of the cluster, as last read.")
+    kafka_version: ShortText | None = Field(
+        default=None, description='Release line of the brokers, such as "4.3". Absent: not known.'
+    )
+    missing_permissions: Annotated[tuple[MissingPermissionText, ...], Field(max_length=MAX_MISSING)] = Field(
+        default=(), description="Permissions in Kafka that the operator needs and does not have, as of a minute ago."
+    )

@@ -120,7 +120,8 @@ class NamedConnection:
         engine = self.engine
         if engine is None:
             return ConnectionState(self.cluster_id, None, problem)
-        return ConnectionState(engine.cluster_id, len(engine.info.brokers), problem or engine.problem)
+        info, missing = engine.info, engine.missing_permissions
+        return ConnectionState(engine.cluster_id, len(info.brokers), problem or engine.problem, info.version, missing)
 
     def begin_anew(self) -> None:
         """As after a restart: what engines knew of the resources is forgotten."""

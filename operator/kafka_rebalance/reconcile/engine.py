@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Transient
+from kafka_rebalance.kafka.least_permissions import MissingPermission
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.resources import Resources
@@ -58,6 +59,11 @@ class ClusterEngine:
     def info(self) -> ClusterInfo:
         """The cluster as last read."""
         return self._rounds.info
+
+    @property
+    def missing_permissions(self) -> tuple[MissingPermission, ...]:
+        """What the client is not permitted to do, as of the last answer."""
+        return self._rounds.missing_permissions
 
     @property
     def rebalances(self) -> dict[str, Rebalance]:

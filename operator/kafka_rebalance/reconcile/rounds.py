@@ -21,7 +21,7 @@ from kafka_rebalance.execution.partition_status import Direction, Observation
 from kafka_rebalance.execution.progress import lost_moves
 from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.execution.windows import WindowClock
-from kafka_rebalance.kafka.least_permissions import concerning
+from kafka_rebalance.kafka.least_permissions import MissingPermission, concerning
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reconcile.act.closing import Closing
@@ -127,6 +127,11 @@ class Rounds:
             limits_others=self.throttle.limits_others,
         )
 
+    @property
+    def missing_permissions(self) -> tuple[MissingPermission, ...]:
+        """What the client is not permitted to do, as of the last answer."""
+        return self._permissions.missing
+
     async def _prepare_all(self, rebalances: list[Rebalance]) -> ClusterInfo:
         """Finalizers, records and the throttle ledger are in place before anything is planned or sent."""
         for rebalance in rebalances:
@@ -147,8 +152,6 @@ class Rounds:
     async def _look_at_permissions(self, rebalances: list[Rebalance]) -> None:
         """What is missing is said on the resources that it concerns, also if this round fails for lack of it."""
         working = [r for r in rebalances if r.record.loaded_run is not None or wants_plan(r)]
-        if not (working or self.throttle.throttles):
-            return
         await self._permissions.look({topic for r in working for topic in r.record.topics})
         missing = self._permissions.missing
         for rebalance in rebalances:

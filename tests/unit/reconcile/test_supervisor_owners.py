@@ -165,6 +165,15 @@ class TestKafkaConnection:
         assert (status["clusterId"], status["brokers"]) == ("c", {"live": 4})
         assert world.owner == {"namespace": "k", "connection": "prod"}
 
+    async def test_names_what_its_user_may_not(self, world):
+        """Also while nothing is moved with it."""
+        world.real.may -= {"AlterConfigs"}
+        world.connection()
+        world.see()
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        status = world.kube.resources[CONNECTIONS, "k", "prod"]
+        await world.until(lambda: status["status"].get("missingPermissions") == ["AlterConfigs on the cluster"])
+
     async def test_that_comes_later(self, world):
         """The resource waits for it."""
         world.create("a", kafka=REF)

@@ -3,20 +3,34 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS, ConditionType, ReadySummary, set_condition, summarise
-from kafka_rebalance.api.connection_resource import ConnectionBrokers, KafkaConnectionStatus
+from kafka_rebalance.api.conditions import (
+    NO_CONNECTION_REASONS,
+    ConditionType,
+    ReadySummary,
+    remove_condition,
+    set_condition,
+    summarise,
+)
+from kafka_rebalance.api.connection_resource import MAX_MISSING, ConnectionBrokers, KafkaConnectionStatus
 from kafka_rebalance.api.v1alpha1 import KafkaConnection
 from kafka_rebalance.errors import RebalanceError, Transient
+from kafka_rebalance.kafka.least_permissions import MissingPermission, sentence
+from kafka_rebalance.model.kafka_version import KafkaVersion
 from kafka_rebalance.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionState:
-    """``live_brokers`` None: none answered lately. ``problem``: why the connection cannot be used as it is."""
+    """``live_brokers`` None: none answered lately. ``problem``: why the connection cannot be used as it is.
+
+    ``version`` and ``missing`` permissions: None and empty: not known.
+    """
 
     cluster_id: str
     live_brokers: int | None
     problem: RebalanceError | None
+    version: KafkaVersion | None = None
+    missing: tuple[MissingPermission, ...] = ()
 
 
 def build_connection_status(
@@ -34,19 +48,27 @@ def build_connection_status(
         ready = (ReadySummary.DONE, str(Reason.CONNECTED), f"{live}; Kafka cluster {state.cluster_id} is its own")
     conditions = summarise(before.conditions, *ready, generation=generation, now=now)
     reachable = problem is None or problem.reason not in NO_CONNECTION_REASONS
-    conditions = set_condition(
-        conditions,
-        ConditionType.REACHABLE,
-        reachable,
-        Reason.CONNECTED if problem is None else problem.reason,
-        "brokers answer" if problem is None else problem.message,
-        generation=generation,
-        now=now,
-    )
+
+    def put(kind: ConditionType, status: bool, why: str, text: str) -> None:
+        nonlocal conditions
+        conditions = set_condition(conditions, kind, status, why, text, generation=generation, now=now)
+
+    if problem is None:
+        put(ConditionType.REACHABLE, True, Reason.CONNECTED, "brokers answer")
+    else:
+        put(ConditionType.REACHABLE, reachable, problem.reason, problem.message)
+    if state.version is not None:
+        put(ConditionType.VERSION_RECORDED, *state.version.finding())
+    if state.missing:
+        put(ConditionType.PERMITTED, False, Reason.PERMISSIONS_MISSING, sentence(state.missing))
+    else:
+        conditions = remove_condition(conditions, ConditionType.PERMITTED)
     live_brokers = ConnectionBrokers(live=state.live_brokers) if state.live_brokers is not None else before.brokers
     return KafkaConnectionStatus(
         observed_generation=generation,
         cluster_id=state.cluster_id or before.cluster_id,
         conditions=conditions,
         brokers=live_brokers,
+        kafka_version=state.version.line if state.version is not None else before.kafka_version,
+        missing_permissions=tuple(missing.what for missing in state.missing[:MAX_MISSING]),
     )
