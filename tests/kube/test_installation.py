@@ -53,12 +53,12 @@ class TestCheckInstall:
         assert lines[-1].endswith("is held by operator-1")
 
     async def test_as_an_administrator(self, namespace: Namespace) -> None:
-        """A user who may create resources gets a dry run by the API server; nothing is stored. No operator: exit 1."""
+        """A user who may create resources gets a dry run by the API server; nothing is stored. No operator: exit 4."""
         done = command(namespace.cluster.admin_kubeconfig, "check-install", "--namespace", namespace.name,
                        "--own-namespace", namespace.name)  # fmt: skip
         *asked, leads = done.stdout.splitlines()
         assert {line[:6].strip() for line in asked} == {"ok"}
-        assert (leads[:4], done.returncode) == ("FAIL", 1)
+        assert (leads[:4], done.returncode) == ("FAIL", 4)
         assert namespace.kubectl("get", f"{REBALANCES}.kafkarebalance.dev", "-o", "name") == ""
 
     async def test_names_each_right_that_is_missing(self, namespace: Namespace) -> None:

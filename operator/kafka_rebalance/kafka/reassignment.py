@@ -51,7 +51,7 @@ _log = logging.getLogger(__name__)
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 _OPERATIONS = {7: "Alter", 8: "Describe", 10: "DescribeConfigs", 11: "AlterConfigs"}
-"""The bits of AclOperation that are of interest here."""
+"""The codes of AclOperation that are of interest here."""
 _CODES: dict[type[Exception] | None, AlterCode] = {
     None: AlterCode.OK,
     client_errors.NoReassignmentInProgressError: AlterCode.NO_REASSIGNMENT_IN_PROGRESS,
@@ -143,8 +143,7 @@ class ReassignmentClient:
         answer = await self._read("ask what is permitted", lambda client: client.cluster(operations=True))
         if answer.error_code:
             raise self._failure("ask what is permitted", client_errors.for_code(answer.error_code)())
-        bits = answer.cluster_authorized_operations
-        return frozenset(name for code, name in _OPERATIONS.items() if bits > 0 and bits >> code & 1)
+        return frozenset(name for code, name in _OPERATIONS.items() if code in answer.authorized_operations)
 
     async def list_reassignments(self) -> dict[TopicPartition, Reassignment]:
         """Everything in flight in the cluster."""
