@@ -124,7 +124,7 @@ class TestDoctor:
                 wait_until("the copy is in sync", lambda: world.partitions(topic)[0].isr == {1, 2, 3, 4})
                 assert judge.list_reassignments() == {wedged: Reassignment((1, 2, 3, 4), (4,), (4,)), **still}
                 done = tried(*doctor)
-                assert (done.returncode, done.stderr) == (1, "")
+                assert (done.returncode, done.stderr) == (4, "")
                 assert done.stdout.splitlines()[1].split() == [f"{topic}-0", "1,2,3,4", "4", "4", "1,2,3,4"]
                 done = tried(*doctor, "-o", "json", "--cancel-wedged")
                 assert (done.returncode, done.stderr) == (0, "")

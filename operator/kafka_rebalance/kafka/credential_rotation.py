@@ -27,8 +27,8 @@ Source = tuple[str, str]
 Used = tuple[Source, ConnectionSettings]
 CurrentSettings = Callable[[], Awaitable[Mapping[Source, ConnectionSettings]]]
 """The settings of the owner's connections to the cluster, from the Secrets as they are now; missing ones left out."""
-Recognise = Callable[[ClusterInfo, KafkaReader], Awaitable[None]]
-"""Raises a RebalanceError if the server is not the cluster whose id it answers with."""
+Recognise = Callable[[ClusterInfo, KafkaReader, str], Awaitable[None]]
+"""Raises a RebalanceError if the server, reached by bootstrap servers, is not the cluster whose id it answers with."""
 
 
 def rotating(
@@ -112,7 +112,7 @@ class _RotatingAdmin:
         try:
             info = await admin.describe_cluster()
             if info.cluster_id == self._cluster_id:
-                await self._recognise(info, admin)
+                await self._recognise(info, admin, settings.bootstrap_servers)
                 return admin
         except RebalanceError as error:
             log.warning("cluster %s: %s: %s", self._cluster_id, error.reason, error.message)

@@ -24,9 +24,14 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """The owner of a cluster on record. ``topics``: ids of a few topics by name; empty: none was known."""
+    """The owner of a cluster on record.
+
+    ``topics``: ids of a few topics by name; empty: none was known. ``servers``: the bootstrap servers by which the
+    owner reaches it, as host:port.
+    """
 
     cluster_id: str
     owner: Owner
     brokers: frozenset[BrokerId] = frozenset()
     topics: Mapping[str, str] = field(default_factory=dict)
+    servers: frozenset[str] = frozenset()

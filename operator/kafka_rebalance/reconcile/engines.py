@@ -24,6 +24,7 @@ from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.cluster_owners import ClusterOwners
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.connection_book import ConnectionBook, NamedConnection
+from kafka_rebalance.reconcile.decide.cluster_identity import servers_of
 from kafka_rebalance.reconcile.engine import ClusterEngine
 from kafka_rebalance.reconcile.observe.connections import resolve
 from kafka_rebalance.reconcile.runs.opening import LoadModels
@@ -108,7 +109,10 @@ class Engines:
             async with self._claims[info.cluster_id]:
                 running = self._running.get(info.cluster_id)
                 claimant = self._book.standing(connection.owner, info.cluster_id)
-                await self._owners.claim(claimant, info, admin, self._book.standing, running=running is not None)
+                servers = servers_of(settings.bootstrap_servers)
+                await self._owners.claim(
+                    claimant, info, admin, servers, self._book.standing, running=running is not None
+                )
                 if running is not None and running.owner != connection.owner:
                     await self._evict(running)
                 running = self._running.get(info.cluster_id)

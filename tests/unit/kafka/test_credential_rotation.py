@@ -62,7 +62,7 @@ async def no_model(_cluster_id):
     return None
 
 
-async def same(_info, _reader):
+async def same(_info, _reader, _servers):
     """It is the cluster that it claims to be."""
 
 
@@ -182,7 +182,7 @@ class TestAdmin:
         """It is not used: its brokers or topics are others."""
         world = World(NEW)
 
-        async def other(_info, _reader):
+        async def other(_info, _reader, _servers):
             raise Refused("ClusterIdCollision", "other brokers")
 
         world.admin = rotating(world.brokers.connected[0], (MINE, OLD), "c", world.brokers.connect, world.now, other)

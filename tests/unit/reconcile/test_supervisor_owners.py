@@ -1,5 +1,7 @@
 """Whose cluster it is: everything is done to a Kafka cluster with the client of its owner, whoever claims its id."""
 
+import json
+
 import pytest
 from tests.fakes.shared_clusters import Away, Cluster, OneAnswer, SharedClusters, listener_of
 
@@ -79,6 +81,16 @@ class TestSameNamespace:
         world.supervisor.rebalance_seen(world.kube.resources[REBALANCES, "a", "s"], deleted=False)
         await world.until(lambda: world.state("a", "s") == "ClusterIdCollision")
         world.see()
+        world.real.arrive()
+        await world.until(lambda: world.state("a") == "Succeeded")
+
+    async def test_whose_topics_were_all_deleted(self, world):
+        """At the address on record it is the same cluster, after a restart too: the open run goes on."""
+        await world.draining()
+        name = next(name for name in world.kube.config_maps if name.startswith("binding-"))
+        data = world.kube.config_maps[name]["data"]
+        data["binding.json"] = json.dumps({**json.loads(data["binding.json"]), "topics": {"deleted": "AAAA"}})
+        await world.restart("a")
         world.real.arrive()
         await world.until(lambda: world.state("a") == "Succeeded")
 

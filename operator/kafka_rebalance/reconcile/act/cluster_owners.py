@@ -5,7 +5,7 @@ The caller lets only one claim of a cluster id in at a time.
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.execution.ledger_json import ledger_from_json
@@ -17,11 +17,19 @@ from kafka_rebalance.kube.store import LedgerStore
 from kafka_rebalance.model.ownership import Binding, Owner
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.decide.cluster_identity import SAMPLE_TOPICS, contradiction, renewed, topic_ids
+from kafka_rebalance.reconcile.decide.cluster_identity import (
+    SAMPLE_TOPICS,
+    contradiction,
+    renewed,
+    servers_of,
+    topic_ids,
+)
 from kafka_rebalance.reconcile.decide.cluster_ownership import Standing, may_have
 from kafka_rebalance.reconcile.state.record import Stores
 
 log = logging.getLogger(__name__)
+
+_MANY_SERVERS = 100
 
 StandingOf = Callable[[Owner, str], Standing]
 """What the operator knows of an owner with respect to a cluster id."""
@@ -52,12 +60,20 @@ class ClusterOwners:
         self._ledgers = LedgerStore(kube)
 
     async def claim(
-        self, claimant: Standing, info: ClusterInfo, reader: KafkaReader, standing_of: StandingOf, *, running: bool
+        self,
+        claimant: Standing,
+        info: ClusterInfo,
+        reader: KafkaReader,
+        servers: frozenset[str],
+        standing_of: StandingOf,
+        *,
+        running: bool,
     ) -> Owner | None:
         """Bind the cluster to the claimant; returns its owner before, None: there was none.
 
-        ``running``: an engine works there already. Refused("ClusterOwnedElsewhere" or "Conflicted") if it belongs to
-        another owner, Refused("ClusterIdCollision") if this server is not the cluster in which there is work.
+        ``servers``: the addresses that led there, host:port. ``running``: an engine works there already.
+        Refused("ClusterOwnedElsewhere" or "Conflicted") if it belongs to another owner, Refused("ClusterIdCollision")
+        if this server is not the cluster in which there is work.
         """
         work = await self.work_in(info.cluster_id)
         binding = await self._binding(info.cluster_id, work)
@@ -67,22 +83,23 @@ class ClusterOwners:
             if refusal is not None:
                 await self._keep(binding)
                 raise refusal
-        mine = Binding(info.cluster_id, claimant.owner)
+        mine = Binding(info.cluster_id, claimant.owner, servers=servers)
         if binding is not None and (work or running):
-            await self._compare(binding, info, reader)
-            mine = Binding(info.cluster_id, claimant.owner, binding.brokers, binding.topics)
+            same_owner = binding.owner == claimant.owner
+            await self._compare(binding, info, reader, servers if same_owner else frozenset())
+            known = servers | binding.servers if same_owner else servers
+            mine = replace(binding, owner=claimant.owner, servers=known if len(known) <= _MANY_SERVERS else servers)
         await self._bindings.save(await self._renewed(mine, info, reader))
         return None if binding is None else binding.owner
 
-    async def recognise(self, info: ClusterInfo, reader: KafkaReader) -> None:
-        """Refused("ClusterIdCollision") if this server is not the cluster on record."""
+    async def recognise(self, info: ClusterInfo, reader: KafkaReader, bootstrap_servers: str) -> None:
+        """Refused("ClusterIdCollision") if this server is not the cluster on record of the owner with these servers."""
         binding = await self._bindings.load(info.cluster_id)
         if binding is not None:
-            await self._compare(binding, info, reader)
+            await self._compare(binding, info, reader, servers_of(bootstrap_servers))
 
     async def remember(self, info: ClusterInfo, reader: KafkaReader) -> None:
-        """Renew by what the cluster is known, as brokers and topics come and go."""
-        await self.recognise(info, reader)
+        """Renew by what the cluster is known, as brokers and topics come and go. It was recognised when connected."""
         binding = await self._bindings.load(info.cluster_id)
         if binding is not None:
             await self._keep(await self._renewed(binding, info, reader))
@@ -126,7 +143,9 @@ class ClusterOwners:
             after = renewed(binding, brokers, topic_ids((await reader.describe_partitions()).values()))
         return after
 
-    async def _compare(self, binding: Binding, info: ClusterInfo, reader: KafkaReader) -> None:
+    async def _compare(self, binding: Binding, info: ClusterInfo, reader: KafkaReader, servers: frozenset[str]) -> None:
+        if servers & binding.servers:
+            return
         differs = contradiction(binding, frozenset(info.brokers), await _seen_again(binding, reader))
         if differs:
             raise Refused(

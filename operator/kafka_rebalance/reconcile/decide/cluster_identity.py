@@ -1,9 +1,11 @@
 """Whether a server is the Kafka cluster that is on record, by what cannot differ between two listeners of one. Pure.
 
-Addresses and ports differ between listeners. Broker ids and topic ids do not.
+Addresses and ports differ between listeners. Broker ids and topic ids do not. At an address that the owner has used
+before, the owner is believed: all topics on record may have been deleted since.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from kafka_rebalance.model.ownership import Binding
 from kafka_rebalance.model.topology import BrokerId, PartitionState
@@ -12,6 +14,11 @@ SAMPLE_TOPICS = 20
 """How many topics are on record."""
 _MANY_BROKERS = 1000
 _NAMED = 3
+
+
+def servers_of(bootstrap_servers: str) -> frozenset[str]:
+    """The addresses in spec.bootstrapServers, as host:port."""
+    return frozenset(server.strip().lower() for server in bootstrap_servers.split(",") if server.strip())
 
 
 def topic_ids(states: Iterable[PartitionState]) -> dict[str, str]:
@@ -41,11 +48,10 @@ def renewed(binding: Binding, brokers: frozenset[BrokerId], topics: Mapping[str,
     more = sorted(topics.keys() - kept.keys(), key=lambda name: (not name.startswith("__"), name))
     sample = {**kept, **{name: topics[name] for name in more}}
     names = list(sample)[:SAMPLE_TOPICS]
-    return Binding(
-        binding.cluster_id,
-        binding.owner,
-        known if len(known) <= _MANY_BROKERS else brokers,
-        {name: sample[name] for name in sorted(names)},
+    return replace(
+        binding,
+        brokers=known if len(known) <= _MANY_BROKERS else brokers,
+        topics={name: sample[name] for name in sorted(names)},
     )
 
 
