@@ -16,7 +16,7 @@ from e2e.bench.sharing import OWNER
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-LANES = 3
+LANES = 4
 _OWN_SERVERS = ("tests/contract", "e2e/test_pipeline.py")
 """They time what servers do, so they run on workers of the usual priority; what takes longest is first."""
 _TOGETHER = "tests/pipeline"
