@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from tests.fakes.configs_in_memory import Configs
 
+from kafka_rebalance.errors import Transient
 from kafka_rebalance.kafka.ports import AlterCode, Answers, AuthorizedOperations, ClusterInfo, LogDir, Reassignment
 from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, TopicPartition, replicas_of
 
@@ -13,7 +14,8 @@ class KafkaInMemory(Configs):
 
     A copy is in sync at once, except on ``slow`` brokers: there it stays in flight. ``altered`` and ``elected`` are the
     executed requests, in order, as text and list. ``unseen`` topics are missing in a description of all topics, but not
-    if they are requested by name; ``hidden`` ones we may not describe. ``may``: what we say is permitted.
+    if they are requested by name; ``hidden`` ones we may not describe; ``failing`` ones cannot be described just now.
+    ``may``: what we say is permitted.
     """
 
     def __init__(self, brokers, size=100, **lists):
@@ -21,7 +23,7 @@ class KafkaInMemory(Configs):
         self.brokers = {BrokerId(b): Broker(BrokerId(b), host=f"kafka-{b}", port=9092) for b in brokers}
         self.size = size
         self.states = {}
-        self.slow, self.unseen, self.hidden = set(), set(), set()
+        self.slow, self.unseen, self.hidden, self.failing = set(), set(), set(), set()
         self.altered, self.elected = [], []
         self.dirs_denied = None
         self.may = frozenset({"Describe", "Alter", "DescribeConfigs", "AlterConfigs"})
@@ -66,8 +68,9 @@ class KafkaInMemory(Configs):
 
     async def describe_partitions(self, topics=None):
         asked = {tp.topic for tp in self.states} - self.unseen - self.hidden if topics is None else set(topics)
-        found = {tp: state for tp, state in self.states.items() if tp.topic in asked - self.hidden}
-        return Answers(found, self._errors(asked & self.hidden))
+        found = {tp: state for tp, state in self.states.items() if tp.topic in asked - self.hidden - self.failing}
+        failed = {topic: Transient("KafkaUnreachable", f"describe topic {topic}") for topic in asked & self.failing}
+        return Answers(found, self._errors(asked & self.hidden) | failed)
 
     async def list_reassignments(self):
         return {

@@ -68,7 +68,8 @@ class LeftOut:
 class ListBudget:
     """What is in the lists or may come into them, and on which brokers and sides replicas are listed at all.
 
-    ``stored`` has the lists that were read lately; the others count as empty, apart from what ``ledger`` says is ours.
+    ``stored`` has the lists that were read lately; the others count as empty, apart from what ``ledger`` says is ours:
+    steps may be chosen by that, but nothing is appended to a list that was not read.
     """
 
     stored: Mapping[ListKey, StoredList] = field(default_factory=dict)

@@ -94,6 +94,7 @@ class Observation:
     ``gone``: partitions that several readings in a row did not show, so they are deleted. ``min_insync``: the effective
     value by topic; without it no replica is dropped and nothing is cancelled. ``restarting``: brokers that are not live
     since just now. ``forbidden``: topics that we may not describe, or not their configs, and how Kafka said so.
+    ``unread``: topics of which the last reading was an error; their partitions are as they were before.
     """
 
     cluster: ClusterState
@@ -101,12 +102,26 @@ class Observation:
     gone: Collection[TopicPartition] = ()
     restarting: Collection[BrokerId] = ()
     forbidden: Mapping[str, str] = field(default_factory=dict)
+    unread: Collection[str] = ()
 
 
 def judge(
     move: PartitionMove, seen: Observation, direction: Direction, parallel_replicas: int, *, paused: bool = False
 ) -> PartitionStatus:
     """The partition's status and next call. ``paused``: only a call that leads to a rest point."""
+    status = _judge_as_seen(move, seen, direction, parallel_replicas, paused=paused)
+    if move.tp.topic not in seen.unread or status.phase in {MovePhase.IN_FLIGHT, MovePhase.WAITING}:
+        return status
+    # Where the partition was before may be where it was before our last step: nothing ends, and nothing is sent.
+    why = (Reason.METADATA_MISSING, "no broker described the partition in this round; retrying")
+    if move.tp.topic in seen.forbidden:
+        why = (Reason.TOPIC_FORBIDDEN, seen.forbidden[move.tp.topic])
+    return _wait(*why, started=status.started, step=status.step)
+
+
+def _judge_as_seen(
+    move: PartitionMove, seen: Observation, direction: Direction, parallel_replicas: int, *, paused: bool
+) -> PartitionStatus:
     state = seen.cluster.partitions.get(move.tp)
     if state is None:
         if move.tp.topic in seen.forbidden:

@@ -118,15 +118,25 @@ def bytes_left(
     return dict(into), dict(out_of)
 
 
-def bytes_to_move_back(moves: Iterable[PartitionMove], cluster: ClusterState) -> int:
-    """Bytes that a rollback copies after everything in flight is cancelled: to originals without a replica now."""
-    back = 0
+def bytes_to_move_back(
+    moves: Iterable[PartitionMove], cluster: ClusterState, replica_bytes: ReplicaBytes
+) -> tuple[int, list[TopicPartition]]:
+    """Bytes that a rollback copies after everything in flight is cancelled: to originals without a replica now.
+
+    And the partitions of unknown size: planned without one, and no broker reports it. Without a leader nothing is
+    copied.
+    """
+    back, unknown = 0, []
     for move in moves:
         state = cluster.partitions.get(move.tp)
         if state is not None and set(state.replicas) <= move.known:
             held = set(state.replicas) - set(state.adding)
-            back += move.size_bytes * sum(broker not in held for broker in move.origin)
-    return back
+            copies = sum(broker not in held for broker in move.origin)
+            sizes = [replica_bytes[move.tp, b] for b in held if copies and (move.tp, b) in replica_bytes]
+            back += copies * (move.size_bytes or max(sizes, default=0))
+            if copies and not move.size_bytes and not sizes and state.leader is not None:
+                unknown.append(move.tp)
+    return back, unknown
 
 
 def lost_moves(moves: Iterable[PartitionMove], statuses: Mapping[TopicPartition, PartitionStatus]) -> tuple[int, int]:

@@ -215,7 +215,7 @@ class Rounds:
         block_inputs = BlockInputs(now, vitals, moving, self.throttle.throttles, self._awaited, self._windows)
         for rebalance in running:
             self._turn(rebalance, direction_of(rebalance))
-            teardown = teardown_of(rebalance, look.observation.cluster, now)
+            teardown = teardown_of(rebalance, look.observation, self._observer.replica_bytes, now)
             rebalance.assessment = replace(rebalance.assessment, teardown=teardown)
             rebalance.assessment = replace(rebalance.assessment, step_block=step_block_for(rebalance, block_inputs))
             direction = direction_of(rebalance)

@@ -57,6 +57,13 @@ class TestLeftAlone:
             found = judge(MOVE, there, FORWARD, 1)
             assert (found.phase, found.reason, found.message) == (MovePhase.WAITING, "TopicForbidden", "not allowed")
 
+    @pytest.mark.parametrize(("at", "direction"), [((1, 2, 3), FORWARD), ((4, 5, 6), FORWARD), ((1, 2, 3), ROLLBACK)])
+    def test_nothing_ends_and_nothing_is_sent_by_an_older_reading(self, at, direction):
+        """A step may have been sent since."""
+        there = dataclasses.replace(seen(state(*at)), unread={"orders"})
+        found = judge(MOVE, there, direction, 1)
+        assert (found.phase, found.reason, found.call) == (MovePhase.WAITING, "MetadataMissing", None)
+
     @pytest.mark.parametrize("direction", list(Direction))
     def test_a_replication_factor_that_somebody_lowered_is_left_alone(self, direction):
         """No step of ours reduces the replicas below both origin and target, so the missing ones are not added back."""

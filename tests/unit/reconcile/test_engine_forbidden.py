@@ -124,6 +124,39 @@ class TestTopics:
         assert all(1 not in replicas for replicas in kafka.lists("theirs"))
 
 
+class TestTopicsThatCannotBeRead:
+    async def test_a_rollback_waits_for_the_topic(self, kafka, operator):
+        """An error for the topic is no proof of its deletion: the origins stay until everything is back."""
+        operator.apply(**drain_broker_1("mine", execution={"parallelPartitionCount": 2}))
+        await operator.until_true(lambda: any(1 not in replicas for replicas in kafka.lists("mine")))
+        kafka.slow = {1, 4, 5}
+        await operator.until_true(lambda: kafka.flying)
+        kafka.failing = {"mine"}
+        operator.delete()
+        kafka.altered = []
+        await rounds(operator, 20)
+        assert (REBALANCES, "kafka", "r") in operator.kube.resources
+        assert operator.skipped == {}
+        assert kafka.altered == []
+        kafka.failing = set()
+        kafka.arrive()
+        await operator.until_true(lambda: (REBALANCES, "kafka", "r") not in operator.kube.resources)
+        assert kafka.lists("mine") == [[1, 2, 3]] * 4
+
+    async def test_a_run_goes_on_when_it_answers_again(self, kafka, operator):
+        """Whether the reading of all topics failed, or the one by name."""
+        operator.apply(**drain_broker_1("mine", "theirs", execution={"parallelPartitionCount": 1}))
+        await operator.until_true(lambda: kafka.altered)
+        kafka.failing = {"theirs"}
+        await rounds(operator, 60)
+        assert operator.run.open
+        assert all(1 not in replicas for replicas in kafka.lists("mine"))
+        assert operator.message.startswith("MetadataMissing (2, e.g. theirs-0: ")
+        kafka.failing = set()
+        await operator.until("Succeeded")
+        assert all(1 not in replicas for replicas in kafka.lists("theirs"))
+
+
 class TestBrokerConfigs:
     async def test_only_copies_that_need_a_rate_there_wait(self, kafka, operator):
         kafka.forbidden = {4}

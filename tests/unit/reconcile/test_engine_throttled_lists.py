@@ -7,7 +7,7 @@ from tests.fakes.stopped_clock import NOON
 
 from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, parse_throttle
 from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_LIST, LEADER_LIST
-from kafka_rebalance.kafka.ports import ConfigOp
+from kafka_rebalance.kafka.ports import Answers, ConfigOp
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
 
 PARTITIONS = 2000
@@ -16,11 +16,21 @@ ALL_AT_ONCE = {"parallelPartitionCount": PARTITIONS}
 
 
 class Kafka(KafkaInMemory):
-    """Six brokers with ids of four digits. ``longest``: the bytes of the longest list; ``sent``: all changes."""
+    """Six brokers with ids of four digits. ``longest``: the bytes of the longest list; ``sent``: all changes.
+
+    ``lists_denied``: the lists of throttled replicas cannot be read.
+    """
+
+    lists_denied = False
 
     def __init__(self, **topics):
         super().__init__(range(1001, 1007), **topics)
         self.longest, self.sent = 0, []
+
+    async def topic_configs(self, topics, names):
+        if self.lists_denied and set(names) & set(NAMES):
+            return Answers({}, self._errors(topics))
+        return await super().topic_configs(topics, names)
 
     async def alter_topic_configs(self, changes):
         self.sent += [change for wanted in changes.values() for change in wanted]
@@ -105,6 +115,28 @@ class TestRebalance:
         )
         await op.until_true(lambda: len(op.kafka.flying) == PARTITIONS)
         assert op.kafka.sent == []
+
+    async def test_nothing_is_appended_to_a_list_that_cannot_be_read(self):
+        """Nobody knows how full it is; what is listed stays, and the reason is said."""
+        op = operator(big=[BEFORE] * 300)
+        theirs = ",".join(f"{number}:1001" for number in range(5000, 7700))
+        op.kafka.values |= dict.fromkeys((("big", name) for name in NAMES), theirs)
+        op.kafka.slow = {1006}
+        rows = [("big", number, AFTER) for number in range(300)]
+        op.assign(*rows, execution={"parallelPartitionCount": 5}, throttle={"leaderRate": "1Mi", "followerRate": "1Mi"})
+        await op.until_true(lambda: len(op.kafka.flying) == 5)
+        before = {name: op.kafka.values["big", name] for name in NAMES}
+        op.kafka.lists_denied, op.kafka.sent = True, []
+        op.edit(execution=ALL_AT_ONCE)
+        for _ in range(8):
+            await op.round()
+        assert len(op.kafka.flying) == 5
+        assert {name: op.kafka.values["big", name] for name in NAMES} == before
+        assert op.kafka.sent == []
+        assert "not allow us to describe big" in op.message
+        op.kafka.lists_denied = False
+        await op.until_true(lambda: len(op.kafka.flying) > 5)
+        assert op.kafka.longest <= 30_000
 
     async def test_entries_of_others_leave_no_room(self):
         """Nothing starts, and the reason is said, until others take them out; theirs stay."""

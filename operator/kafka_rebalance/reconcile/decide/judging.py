@@ -83,6 +83,7 @@ def judge_inputs(
         restarting=restarting,
         min_insync={topic: seen.min_insync[topic] for topic in run.topics if topic in seen.min_insync},
         forbidden={topic: seen.forbidden[topic] for topic in run.topics if topic in seen.forbidden},
+        unread=frozenset(seen.unread) & run.topics if seen.unread else frozenset(),
         keep=copies_to_keep(rebalance),
         ahead=tuple(
             (other.desired.name, other.record.loaded_run) for other in ahead if other.record.loaded_run is not None
@@ -98,7 +99,7 @@ def judge_again(
     Of ``seen`` only the partitions count, and which of them are gone: all else comes from ``inputs``.
     """
     cluster = ClusterState(seen.cluster.cluster_id, inputs.brokers, seen.cluster.partitions)
-    known = Observation(cluster, inputs.min_insync, seen.gone, inputs.restarting, inputs.forbidden)
+    known = Observation(cluster, inputs.min_insync, seen.gone, inputs.restarting, inputs.forbidden, inputs.unread)
     if before.inputs == inputs and before.reading == changes.before:
         moves = (inputs.run.move_of[tp] for tp in changes.partitions if tp in inputs.run.move_of)
         statuses = before.statuses.updated({move.tp: _status_of(move, known, inputs) for move in moves})

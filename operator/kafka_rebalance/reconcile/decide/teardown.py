@@ -5,10 +5,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from kafka_rebalance.api.execution_spec import DeletionPolicy
-from kafka_rebalance.execution.partition_status import Direction, PartitionMove
-from kafka_rebalance.execution.progress import bytes_to_move_back
+from kafka_rebalance.execution.partition_status import Direction, Observation, PartitionMove
+from kafka_rebalance.execution.progress import ReplicaBytes, bytes_to_move_back
 from kafka_rebalance.model.run import RunOutcome
-from kafka_rebalance.model.topology import ClusterState, PartitionState, TopicPartition
+from kafka_rebalance.model.topology import PartitionState, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import going_back
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
@@ -127,10 +127,11 @@ def _renamed(new: Desired, old: RebalanceView) -> bool:
     return rolls_back and old.record.loaded_run is not None and abs(created - deleted) <= _RENAMED_WITHIN
 
 
-def teardown_of(rebalance: RebalanceView, cluster: ClusterState, now: datetime) -> Teardown:
+def teardown_of(rebalance: RebalanceView, seen: Observation, replica_bytes: ReplicaBytes, now: datetime) -> Teardown:
     """How much a way back has to copy, and what prevents it; no barrier also where it was not asked for."""
     desired = rebalance.desired
-    back = bytes_to_move_back(rebalance.record.moves, cluster) if going_back(rebalance) else 0
+    moves = rebalance.record.moves if going_back(rebalance) else ()
+    back, unknown = bytes_to_move_back(moves, seen.cluster, replica_bytes)
     if not desired.deleting or desired.spec.deletion_policy is not DeletionPolicy.ROLLBACK:
         return Teardown(None, back)
     most = desired.spec.rollback.max_data
@@ -142,7 +143,21 @@ def teardown_of(rebalance: RebalanceView, cluster: ClusterState, now: datetime) 
         return Teardown(RollbackBarrier.TERMINATING, back)
     if desired.timed_out(now):
         return Teardown(RollbackBarrier.TIMED_OUT, back)
+    if most is not None and not _goes_back(rebalance):
+        unknown += [move.tp for move in moves if _unread(move.tp, seen)]
+    if most is not None and unknown:
+        return Teardown(RollbackBarrier.TOO_LARGE, back, tuple(unknown))
     return Teardown(RollbackBarrier.TOO_LARGE if most is not None and back > most else None, back)
+
+
+def _goes_back(rebalance: RebalanceView) -> bool:
+    """Whether a rollback is under way: an answer without one of its partitions must not cancel the other copies."""
+    assessment = rebalance.assessment
+    return assessment.judgement.direction is Direction.ROLLBACK and assessment.teardown.barrier is None
+
+
+def _unread(tp: TopicPartition, seen: Observation) -> bool:
+    return (tp not in seen.cluster.partitions and tp not in seen.gone) or tp.topic in seen.unread
 
 
 def outcome_of(rebalance: RebalanceView) -> RunOutcome:

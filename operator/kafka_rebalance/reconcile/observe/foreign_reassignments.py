@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 
 from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES
 from kafka_rebalance.kafka.ports import KafkaReader, Reassignment
@@ -25,22 +26,33 @@ class ForeignReassignments:
         self._readable: set[str] = set()
         self._asked_at: dict[str, float] = {}
         """When we last tried the topics that we may not read."""
+        self._undescribed: set[str] = set()
+        """Topics in flight that the last look could not describe."""
 
     def forget(self) -> None:
         """Nothing is reassigned by others, or no resource limits it."""
-        self._listed, self.foreign, self._asked_at = {}, {}, {}
+        self._listed, self.foreign, self._asked_at, self._undescribed = {}, {}, {}, set()
 
     async def look(self, spoken_for: Collection[TopicPartition], *, limited: bool) -> None:
-        """List reassignments except ``spoken_for``, those of rebalances; if ``limited``, read the partitions too."""
-        self._listed, self.foreign = {}, {}
-        listed = await self._admin.list_reassignments()
-        self._listed = {tp: row for tp, row in listed.items() if tp not in spoken_for}
-        if not self._listed or not limited:
-            self._asked_at = {}
+        """List reassignments except ``spoken_for``, those of rebalances; if ``limited``, read the partitions too.
+
+        One that is in flight and not described is as last read: an answer without it is no proof that it ended.
+        """
+        every = await self._admin.list_reassignments()
+        listed = {tp: row for tp, row in every.items() if tp not in spoken_for}
+        if not listed or not limited:
+            self.forget()
+            self._listed = listed
             return
-        topics = await self._those_readable({tp.topic for tp in self._listed})
-        states = await self._admin.describe_partitions(topics) if topics else {}
-        self.foreign = {tp: states[tp] for tp in self._listed if tp in states and states[tp].adding}
+        topics = await self._those_readable({tp.topic for tp in listed})
+        described = await self._admin.describe_partitions(topics) if topics else {}
+        states = {
+            tp: described[tp] if tp in described else _moved_on(self.foreign[tp], row)
+            for tp, row in listed.items()
+            if tp in described or tp in self.foreign
+        }
+        self._undescribed = {tp.topic for tp in listed.keys() - described.keys()} & topics
+        self._listed, self.foreign = listed, {tp: state for tp, state in states.items() if state.adding}
 
     @property
     def unclaimed(self) -> dict[TopicPartition, Replicas]:
@@ -49,11 +61,15 @@ class ForeignReassignments:
 
     @property
     def unreadable(self) -> str:
-        """Topics that others reassign at full speed because we may not read their configs; empty: none."""
-        if not (topics := sorted(self._asked_at)):
-            return ""
-        more = f" and {len(topics) - _NAMED} more" if len(topics) > _NAMED else ""
-        return f"not allowed to describe the configs of topic {', '.join(topics[:_NAMED])}{more}, which others reassign"
+        """Topics of others' reassignments that we may not read, or could not just now; empty: none."""
+        if self._asked_at:
+            return f"not allowed to describe the configs of topic {_some(self._asked_at)}, which others reassign"
+        if self._undescribed:
+            return (
+                f"no broker described topic {_some(self._undescribed)}, which others reassign: its throttle stays as "
+                "it is; if this lasts, allow Describe on the topic"
+            )
+        return ""
 
     async def _those_readable(self, topics: set[str]) -> set[str]:
         """The topics whose configs we may read."""
@@ -66,3 +82,12 @@ class ForeignReassignments:
         self._readable = (self._readable | (new - errors.keys())) & topics
         self._asked_at = {topic: at for topic, at in self._asked_at.items() if topic in topics - self._readable}
         return set(self._readable)
+
+
+def _moved_on(state: PartitionState, row: Reassignment) -> PartitionState:
+    return replace(state, replicas=row.replicas, adding=row.adding, removing=row.removing)
+
+
+def _some(topics: Collection[str]) -> str:
+    more = f" and {len(topics) - _NAMED} more" if len(topics) > _NAMED else ""
+    return f"{', '.join(sorted(topics)[:_NAMED])}{more}"

@@ -50,7 +50,7 @@ class Changes:
 class Look:
     """What one round saw. ``fresh``: the partitions that were read in this round.
 
-    The partitions of ``observation`` are live: later readings of the observer update them.
+    The partitions and unread topics of ``observation`` are live: later readings of the observer update them.
     """
 
     observation: Observation
@@ -111,6 +111,8 @@ class Observer:
         """Topics that we may not describe, and how Kafka said so."""
         self._configs_denied: dict[str, str] = {}
         """Topics whose configs we may not describe."""
+        self._unread: set[str] = set()
+        """Topics of which the last reading was an error. What was read of them before is kept."""
         self._absent: dict[TopicPartition, int] = {}
         self._members: frozenset[BrokerId] | None = None
         self._change: tuple[float, frozenset[BrokerId], frozenset[BrokerId]] | None = None
@@ -125,9 +127,12 @@ class Observer:
         """All partitions as last read: those that move in this round, the rest up to half a minute ago."""
         begun = self._clock.monotonic()
         if begun >= self._everything_due_at:
-            self._known = await self._admin.describe_partitions()
-            for topic in self._undescribed.keys() & {tp.topic for tp in self._known} if self._undescribed else ():
+            found = await self._admin.describe_partitions()
+            for topic in self._undescribed.keys() & {tp.topic for tp in found} if self._undescribed else ():
                 del self._undescribed[topic]
+            self._note_unread(found.errors, self._unread)
+            kept = {tp: state for tp, state in self._known.items() if tp.topic in self._unread} if self._unread else {}
+            self._known = kept | found
             took = self._clock.monotonic() - begun
             pause = max(EVERYTHING_SECONDS, min(_SHARE * took, _EVERYTHING_AT_LEAST_EVERY_SECONDS))
             self._everything_due_at = begun + pause
@@ -175,7 +180,8 @@ class Observer:
             self._looked_at, self._before = self._full_readings, dict(known)
         changed |= await self._read_topics_of(moving)
         min_insync = await self._read_min_insync({tp.topic for tp in planned})
-        missing = (tp for tp in (planned if again else fresh) if tp not in known and tp.topic not in self._undescribed)
+        unknown = self._unread | self._undescribed.keys()
+        missing = (tp for tp in (planned if again else fresh) if tp not in known and tp.topic not in unknown)
         self._absent = {tp: self._absent.get(tp, 0) + 1 for tp in missing} | {
             tp: count for tp, count in self._absent.items() if not again and tp not in fresh
         }
@@ -186,6 +192,7 @@ class Observer:
             min_insync,
             gone,
             forbidden=self._configs_denied | self._undescribed,
+            unread=self._unread,
         )
         return Look(observation, Changes(frozenset(changed | gone), before, self._reading), frozenset(fresh))
 
@@ -206,12 +213,18 @@ class Observer:
             return set()
         found = await self._admin.describe_partitions(topics)
         self._undescribed = _denied_now(self._undescribed, topics, found.errors)
+        self._note_unread(found.errors, topics)
         otherwise = {tp for tp, state in found.items() if self._known.get(tp) != state}
         for seen in (self._known, self._before):
             for tp in set(tps) - found.keys():
-                seen.pop(tp, None)
+                if tp.topic not in found.errors:
+                    seen.pop(tp, None)
             seen.update(found)
         return set(tps) | otherwise
+
+    def _note_unread(self, errors: Mapping[str, RebalanceError], asked: Collection[str]) -> None:
+        self._unread.difference_update(tuple(asked))
+        self._unread.update(errors)
 
     def note_away(self, brokers: Iterable[BrokerId], info: ClusterInfo) -> None:
         """Remember since when the brokers that a run needs are not live."""

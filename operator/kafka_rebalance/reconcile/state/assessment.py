@@ -49,10 +49,14 @@ class Successor:
 
 @dataclass(frozen=True, slots=True)
 class Teardown:
-    """What a way back has to copy, and what prevents it."""
+    """What a way back has to copy, and what prevents it.
+
+    ``unknown``: the partitions of which the size, or where they are, is not known, if that is what prevents it.
+    """
 
     barrier: RollbackBarrier | None = None
     bytes_to_move_back: int = 0
+    unknown: tuple[TopicPartition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,7 @@ class JudgeInputs:
     restarting: frozenset[BrokerId]
     min_insync: Mapping[str, int]
     forbidden: Mapping[str, str]
+    unread: frozenset[str] = frozenset()
     keep: CopiesToKeep = CopiesToKeep()
     ahead: tuple[tuple[str, LoadedRun], ...] = ()
 

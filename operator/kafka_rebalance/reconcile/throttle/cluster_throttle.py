@@ -201,7 +201,9 @@ class ClusterThrottle:
         """Restore what is no longer claimed, except for unclaimed partitions in flight; then release resources."""
         if self.problem is None and not self._idle(info.brokers):
             # Before any resource was seen, the one that claims foreign reassignments may not have arrived yet.
-            await self._keeper.restore_unclaimed(info.brokers, self._others.unclaimed, release_foreign=self._seen_any)
+            # While one claims them, a foreign reassignment without a claim is one that could not be read.
+            unlimited = self._seen_any and not self.limits_others
+            await self._keeper.restore_unclaimed(info.brokers, self._others.unclaimed, release_foreign=unlimited)
         before = set(self.throttles)
         await self._lifecycle.remove_finalizers(self.throttles, lambda throttle: self._released(throttle, info))
         self._gone |= before - set(self.throttles)

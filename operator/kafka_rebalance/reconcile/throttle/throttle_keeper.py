@@ -86,11 +86,13 @@ class ThrottleKeeper:
         wanted = self._to_list()
         await self._read_back(alive, wanted)
         await self._lists.read_first(wanted)
-        self._entries, self.left_out = fitting(wanted, self.list_budget, foreign)
+        known = {topic: lists for topic, lists in wanted.items() if self._lists.is_read(topic)}
+        appendable, self.left_out = fitting(known, self.list_budget, foreign)
+        self._entries = appendable | self._lists.on_record({t: lists for t, lists in wanted.items() if t not in known})
         ledger = self._lists.ledger_to_append(self._rates.ledger_to_write(), self._entries)
         await self._cache.save(with_foreign(ledger, self._entries, foreign))
         await self._rates.write(alive)
-        await self._lists.append(self._entries)
+        await self._lists.append(appendable)
         return frozenset(self._uncovered(wanted, alive))
 
     async def restore_unclaimed(

@@ -87,6 +87,18 @@ class TopicLists:
             for name, found in reading.stored.items()
         }
 
+    def is_read(self, topic: str) -> bool:
+        """Whether the last reading of the topic's lists succeeded. Without it nobody knows how much room they have."""
+        return topic in self._readings
+
+    def on_record(self, entries: Entries) -> Entries:
+        """Those of the entries that are in the ledger: they stay, listed or not."""
+        ledger = self._cache.ledger
+        kept = {
+            t: {name: items & ledger.listed(t, name) for name, items in lists.items()} for t, lists in entries.items()
+        }
+        return {topic: lists for topic, lists in kept.items() if any(lists.values())}
+
     async def read_first(self, entries: Entries) -> None:
         """Read the lists that entries may be added to: those not read a moment ago, and those not on record yet."""
         now, recorded = self._monotonic(), self._cache.ledger.topics

@@ -7,7 +7,7 @@ from tests.fakes.found_by_rounds import found, recorded, remembered
 
 from kafka_rebalance.api.v1alpha1 import FINALIZER
 from kafka_rebalance.errors import Refused
-from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatus
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionStatus
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
@@ -20,7 +20,8 @@ from kafka_rebalance.reconcile.decide.teardown import (
     teardown_of,
 )
 from kafka_rebalance.reconcile.observe.selected_partitions import SelectedPartitions
-from kafka_rebalance.reconcile.state.assessment import RollbackBarrier, Successor
+from kafka_rebalance.reconcile.state.assessment import RollbackBarrier, Successor, Teardown
+from kafka_rebalance.reconcile.state.judgement import Judgement
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import loaded_run_of
 
@@ -40,9 +41,9 @@ def resource(name, *, deleting=False, metadata=None, **spec):
     return recorded(mine, was_read=True)
 
 
-def dying(*numbers, **spec):
+def dying(*numbers, size_bytes=100, **spec):
     mine = resource("old", deleting=True, **spec)
-    rows = tuple(PlannedPartition(tp(n), replicas_of(1, 2), replicas_of(3, 4), size_bytes=100) for n in numbers)
+    rows = tuple(PlannedPartition(tp(n), replicas_of(1, 2), replicas_of(3, 4), size_bytes=size_bytes) for n in numbers)
     plan = Plan(rows, Certificate(len(rows), optimal=True))
     run = Run(mine.uid, "kafka", "old", "c", "run-1", mine.desired.planning_hash, plan.hash, NOON)
     return recorded(mine, run=run, loaded_run=loaded_run_of(run, plan, "ref", {}))
@@ -60,8 +61,8 @@ EVERYTHING = {
 }
 
 
-def barrier_of(old, seen, now=NOON):
-    return teardown_of(old, seen, now).barrier
+def barrier_of(old, seen, now=NOON, sizes=None):
+    return teardown_of(old, Observation(seen), sizes or {}, now).barrier
 
 
 def successor_of(old, *others):
@@ -198,7 +199,7 @@ class TestBarriers:
     def test_without_one_everything_goes_back(self):
         """The bytes to copy are known before it begins."""
         old = dying(0)
-        teardown = teardown_of(old, cluster(3, 4), NOON)
+        teardown = teardown_of(old, Observation(cluster(3, 4)), {}, NOON)
         assert (teardown.barrier, teardown.bytes_to_move_back) == (None, 200)
 
     @pytest.mark.parametrize(
@@ -208,12 +209,33 @@ class TestBarriers:
     def test_only_originals_without_a_copy_count(self, replicas, adding, back):
         """A copy in flight is cancelled first, so it does not count as present."""
         old = dying(0)
-        assert teardown_of(old, cluster(*replicas, adding=adding), NOON).bytes_to_move_back == back
+        seen = Observation(cluster(*replicas, adding=adding))
+        assert teardown_of(old, seen, {}, NOON).bytes_to_move_back == back
 
     def test_more_than_max_data_waits_for_a_word(self):
         """Up to the limit, it moves back."""
         assert barrier_of(dying(0, rollback={"maxData": 199}), cluster(3, 4), NOON) is RollbackBarrier.TOO_LARGE
         assert barrier_of(dying(0, rollback={"maxData": 200}), cluster(3, 4), NOON) is None
+
+    def test_a_size_that_is_not_known_waits_too(self):
+        """Planned without one, it is what a broker reports; if none does, it may be anything."""
+        old = dying(0, size_bytes=0, rollback={"maxData": 199})
+        assert barrier_of(old, cluster(3, 4)) is RollbackBarrier.TOO_LARGE
+        assert barrier_of(old, cluster(3, 4), sizes={(tp(0), BrokerId(3)): 100}) is RollbackBarrier.TOO_LARGE
+        for size in (0, 99):
+            assert barrier_of(old, cluster(3, 4), sizes={(tp(0), BrokerId(3)): size}) is None
+        assert barrier_of(old, cluster(1, 2)) is None
+        assert barrier_of(dying(0, size_bytes=0), cluster(3, 4)) is None
+
+    def test_a_partition_that_was_not_read_waits_too(self):
+        """It may have arrived. Once the rollback is under way, an answer without it does not stop the others."""
+        old, nothing = dying(0, rollback={"maxData": 1}), ClusterState("c", {}, {})
+        assert teardown_of(old, Observation(nothing), {}, NOON) == Teardown(RollbackBarrier.TOO_LARGE, 0, (tp(0),))
+        assert teardown_of(old, Observation(nothing, gone={tp(0)}), {}, NOON).barrier is None
+        there = Observation(cluster(1, 2), unread={"orders"})
+        assert teardown_of(old, there, {}, NOON).barrier is RollbackBarrier.TOO_LARGE
+        found(old, judgement=Judgement(Direction.ROLLBACK))
+        assert teardown_of(old, there, {}, NOON).barrier is None
 
     def test_the_timeout_counts_from_the_deletion(self):
         """After the timeout, copies in flight are cancelled and the rest is named."""

@@ -163,7 +163,7 @@ class TestDecisions:
             successors_of(both),
             renamed_from(mine, both, selected),
             awaited_by(mine, both, selected, NOON),
-            teardown_of(mine, seen.cluster, NOON),
+            teardown_of(mine, seen, {}, NOON),
             step_block_for(mine, block_inputs),
             orders_for(both, seen.cluster, None, {}, {}, ListBudget()),
             copies_of(mine, states, ALIVE),

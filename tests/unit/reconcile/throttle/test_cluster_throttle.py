@@ -3,6 +3,7 @@
 import asyncio
 from datetime import timedelta
 
+import pytest
 from tests.fakes.configs_in_memory import Configs, Records
 from tests.fakes.kube_in_memory import KubeInMemory
 from tests.fakes.stopped_clock import NOON, StoppedClock
@@ -29,11 +30,12 @@ WHERE = (REASSIGNMENT_THROTTLES, "kafka", "limits")
 
 
 class Kafka(Configs):
-    """Brokers 1, 2 and 4; foreign reassignments are in ``flying``."""
+    """Brokers 1, 2 and 4; foreign reassignments are in ``flying``. ``undescribed`` topics are in no description."""
 
     def __init__(self):
         super().__init__()
         self.flying = {TP: THEIRS}
+        self.undescribed = set()
 
     async def list_reassignments(self):
         return dict(self.flying)
@@ -42,7 +44,7 @@ class Kafka(Configs):
         return {
             tp: PartitionState(tp, "", row.replicas, frozenset({1, 2}), BrokerId(1), row.adding, row.removing)
             for tp, row in self.flying.items()
-            if topics is None or tp.topic in topics
+            if (topics is None or tp.topic in topics) and tp.topic not in self.undescribed
         }
 
 
@@ -143,6 +145,32 @@ class TestOthers:
             engine.tick()
         assert engine.kafka.lists("hidden")[0] == {"0:1", "0:2", "0:4"}
         assert "hidden" not in str(engine.status["conditions"])
+
+    @pytest.mark.parametrize("restarted", [False, True])
+    def test_what_is_not_described_stays_throttled(self, restarted):
+        """It is in flight all the same; the status names its topic. Also if the last description is forgotten."""
+        engine = Engine()
+        engine.apply(leaderRate=50, followerRate=40)
+        engine.tick()
+        before = dict(engine.kafka.values)
+        engine.kafka.undescribed = {"theirs"}
+        if restarted:
+            engine.restart()
+            engine.see(engine.kube.resources[WHERE])
+        for _ in range(3):
+            engine.tick()
+            assert engine.kafka.values == before
+        assert engine.status["foreignReassignments"] == (0 if restarted else 1)
+        assert "no broker described topic theirs, which others reassign" in str(engine.status["conditions"])
+        engine.kafka.undescribed = set()
+        engine.tick()
+        assert engine.kafka.values == before
+        assert engine.status["foreignReassignments"] == 1
+        assert "theirs" not in str(engine.status["conditions"])
+        engine.kafka.flying = {}
+        engine.tick()
+        engine.tick()
+        assert engine.kafka.values == {}
 
     def test_without_a_rate_nobody_is_looked_for(self):
         """A resource that only freezes sets no rate, nor does the absence of a resource."""
