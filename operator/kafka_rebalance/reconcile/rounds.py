@@ -77,7 +77,7 @@ class Rounds:
         self._admin = admin
         self._resources = resources
         self._clock = clock
-        self._lifecycle = Lifecycle(resources, stores, clock)
+        self._lifecycle = Lifecycle(resources, stores, clock, info.cluster_id)
         self._runs = Runs(admin, self._lifecycle, resources, stores, load_models, clock, wake)
         self._closing = Closing(admin, self._lifecycle, clock)
         self._permissions = PermissionProbe(admin, clock)

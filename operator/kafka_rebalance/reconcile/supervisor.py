@@ -268,15 +268,20 @@ class Supervisor:
         return None
 
     async def _settle(self, connection: NamedConnection, problem: RebalanceError | None) -> None:
-        """Hand over what may use the connection; the rest says why not, and ends what it has begun."""
+        """Hand over what may use the connection; the rest says why not, and ends what it has begun.
+
+        What comes while this looks is not judged yet: it has set ``changed``, and waits for the next look.
+        """
         try:
-            refusals = await self._refusals(connection, problem)
+            judged = await self._judge(connection, problem)
+            refusals = {uid: why for uid, why in judged.items() if why is not None}
+            permitted = judged.keys() - refusals.keys()
             if connection.engine is not None:
                 engine = connection.engine
-                permitted = {uid: t for uid, t in connection.throttles.items() if uid not in refusals}
-                connection.place_throttles(permitted, engine)
+                throttles = {uid: t for uid, t in connection.throttles.items() if uid in permitted}
+                connection.place_throttles(throttles, engine)
                 for uid, rebalance in connection.rebalances.items():
-                    if connection.may_move and uid not in refusals:
+                    if connection.may_move and uid in permitted:
                         connection.place(rebalance, engine)
             if refusals:
                 await self._end_what_is_begun(connection, refusals)
@@ -290,21 +295,26 @@ class Supervisor:
             # A defect that concerns one resource must not end the attempts to connect.
             log.exception("%s: unexpected error", connection.name)
 
-    async def _refusals(self, connection: NamedConnection, problem: RebalanceError | None) -> dict[str, RebalanceError]:
-        """By uid, why a resource may not use the connection, or cannot."""
-        found: dict[str, RebalanceError] = {}
-        elsewhere = await self._begun_elsewhere(connection)
+    async def _judge(
+        self, connection: NamedConnection, problem: RebalanceError | None
+    ) -> dict[str, RebalanceError | None]:
+        """By uid, why a resource may not use the connection, or cannot; None: it may.
+
+        The resources are those of when this begins: of others nothing was looked up.
+        """
         metadata = [rebalance.desired.metadata for rebalance in connection.rebalances.values()]
         metadata += [throttle.metadata for throttle in connection.throttles.values()]
+        elsewhere = await self._begun_elsewhere(connection)
+        denied: dict[str, RebalanceError | None] = {}
+        if connection.inline is None:
+            for namespace in {about.namespace for about in metadata}:
+                denied[namespace] = await self._permissions.denied(connection.owner, connection.resource, namespace)
+        found: dict[str, RebalanceError | None] = {}
         for about in metadata:
             why = problem if connection.engine is None else None
             if problem is not None and problem.reason == Reason.CLUSTER_CHANGED and about.uid in connection.rebalances:
                 why = problem
-            if connection.inline is None:
-                denied = await self._permissions.denied(connection.owner, connection.resource, about.namespace)
-                why = denied or why or elsewhere.get(about.uid)
-            if why is not None:
-                found[about.uid] = why
+            found[about.uid] = denied.get(about.namespace) or why or elsewhere.get(about.uid)
         return found
 
     async def _begun_elsewhere(self, connection: NamedConnection) -> dict[str, RebalanceError]:

@@ -1,12 +1,15 @@
 """Whose cluster it is: everything is done to a Kafka cluster with the client of its owner, whoever claims its id."""
 
+import asyncio
 import json
 
 import pytest
 from tests.fakes.shared_clusters import Away, Cluster, OneAnswer, SharedClusters, listener_of
 
-from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REASSIGNMENT_THROTTLES, REBALANCES
+from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile import supervisor as supervising
+from kafka_rebalance.reconcile.connection_book import NamedConnection
 
 
 @pytest.fixture
@@ -17,6 +20,23 @@ async def world(monkeypatch):
     yield world
     for supervisor in world.supervisors:
         await supervisor.stop()
+
+
+def placed(monkeypatch):
+    """What engines are given from now on to serve, not only to end."""
+    found, place, place_throttles = [], NamedConnection.place, NamedConnection.place_throttles
+
+    def one(self, rebalance, engine, refusal=None):
+        found.extend([rebalance.name] if refusal is None else [])
+        place(self, rebalance, engine, refusal)
+
+    def throttles(self, given, engine):
+        found.extend(throttle.name for throttle in given.values())
+        place_throttles(self, given, engine)
+
+    monkeypatch.setattr(NamedConnection, "place", one)
+    monkeypatch.setattr(NamedConnection, "place_throttles", throttles)
+    return found
 
 
 class TestAnotherNamespace:
@@ -202,6 +222,55 @@ class TestKafkaConnection:
         await world.until(lambda: world.state("a") == "ConnectionNotPermitted")
         world.kube.labels["a"] = {"kafka": "prod", "more": "x"}
         await world.until(lambda: world.state("a") == "Succeeded")
+
+    async def test_one_that_comes_while_labels_are_read(self, world, monkeypatch):
+        """It was not judged with the others, so nothing is done for it, neither to move nor to freeze."""
+        world.connection(selector={"matchLabels": {"kafka": "prod"}})
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        served, asked = placed(monkeypatch), []
+
+        async def labels(namespace):
+            asked.append(namespace)
+            if len(asked) == 1:
+                world.create("evil", name="late", kafka=REF, brokers={"decommission": [1]})
+                world.create("evil", name="frozen", plural=REASSIGNMENT_THROTTLES, kafka=REF, freeze=True)
+                world.see("evil")
+            await asyncio.sleep(0)
+            return {}
+
+        monkeypatch.setattr(world.kube, "namespace_labels", labels)
+        world.create("evil", kafka=REF)
+        world.create("evil", name="s", kafka=REF)
+        world.see("evil")
+        await world.until(lambda: asked)
+        await world.until(lambda: world.state("evil", "late") == "ConnectionNotPermitted")
+        await world.until(lambda: world.state("evil", "frozen", REASSIGNMENT_THROTTLES) == "ConnectionNotPermitted")
+        assert served == []
+
+    async def test_takes_no_open_run_that_comes_while_others_are_looked_at(self, world, monkeypatch):
+        """It was not looked up to which cluster that run belongs."""
+        world.connection()
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        world.servers["other"] = other = Cluster([1, 2, 3, 4], orders=[[1, 2, 3]], more=[[1, 2, 3]])
+        other.cluster_id, other.slow = "d", {BrokerId(4)}
+        for name, topic in (("r", "orders"), ("s", "more")):
+            spec = {"brokers": {"decommission": [1]}, "throttle": {"unlimited": True}, "topics": {"include": [topic]}}
+            world.create("a", "other", name, **spec)
+        world.see("a")
+        await world.until(lambda: len(other.flying) == 2)
+        served, edited, list_config_maps = placed(monkeypatch), [], world.kube.list_config_maps
+
+        async def meanwhile(labels):
+            found = await list_config_maps(labels)
+            if not edited:
+                edited.append("s")
+                world.edit(REBALANCES, "a", "s", kafka=REF)
+            return found
+
+        world.edit(REBALANCES, "a", "r", kafka=REF)
+        monkeypatch.setattr(world.kube, "list_config_maps", meanwhile)
+        await world.until(lambda: (world.state("a"), world.state("a", "s")) == ("OtherCluster", "OtherCluster"))
+        assert (served, edited) == ([], ["s"])
 
     async def test_outranks_inline_connections(self, world):
         """What they have begun comes to rest, and goes on when the resource names the KafkaConnection."""

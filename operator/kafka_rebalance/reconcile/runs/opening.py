@@ -104,7 +104,7 @@ class Runs:
             return replace(queue, place=Place(runs=False, behind=predecessor.name, position=1))
         # A stage of its own: what was wrong with the last plan stays on the status until a plan has been made.
         async with self._lifecycle.problems_of(rebalance, "queue"):
-            queue = replace(queue, unseen=await self._unseen(rebalances, info.cluster_id) or "")
+            queue = replace(queue, unseen=await self._unseen(rebalance, rebalances, info.cluster_id) or "")
         problem = rebalance.memory.problem
         if queue.unseen:
             self._lifecycle.retry_in(rebalance, _QUEUE_SECONDS)
@@ -142,11 +142,15 @@ class Runs:
                 return replace(replanning, ready=False, kept=made)
         return replanning
 
-    async def _unseen(self, rebalances: Collection[Rebalance], cluster_id: str) -> str | None:
-        """A rebalance whose open run may move anything: not loaded yet, or of a resource not seen since the start."""
+    async def _unseen(self, rebalance: Rebalance, rebalances: Collection[Rebalance], cluster_id: str) -> str | None:
+        """A rebalance whose open run may move anything: not loaded yet, or of a resource not seen since the start.
+
+        A run of another cluster is never loaded here: it holds up its own rebalance only.
+        """
         for other in rebalances:
-            record = other.record
-            if not record.was_read or (record.loaded_run is None and record.open_run is not None):
+            run = other.record.open_run
+            holds_up = run is not None and (run.cluster_id == cluster_id or other is rebalance)
+            if not other.record.was_read or (other.record.loaded_run is None and holds_up):
                 return other.name
         seen = {other.uid for other in rebalances}
         for run in await self._stores.runs.list_all():
