@@ -53,6 +53,22 @@ class TestAnotherNamespace:
         assert "connectionRef" in world.ready("evil")[1]
         assert (world.real.altered, fake.asked[0]) == ([], "describe_cluster")
 
+    async def test_a_server_that_claims_the_id_later(self, world):
+        """Bound with an id of its own, it answers with the other one in mid-run: it is not asked further."""
+        world.create("a", execution={"suspend": True})
+        world.see()
+        await world.until(lambda: world.owner)
+        world.servers["evil"] = fake = Cluster([1, 2, 3, 4], orders=[[1, 2, 3]] * 4)
+        fake.cluster_id, fake.slow = "x", {BrokerId(4)}
+        world.create("evil", "evil", execution={"suspend": True})
+        world.see("evil")
+        await world.until(lambda: world.state("evil") in {"NothingToDo", "Suspended"})
+        fake.cluster_id = "c"
+        world.create("evil", "evil", "s", brokers={"decommission": [1]}, throttle={"unlimited": True})
+        world.see("evil")
+        await world.until(lambda: world.state("evil", "s") == "OtherCluster")
+        assert (fake.altered, world.real.altered) == ([], [])
+
     async def test_a_server_that_claims_the_id_first_after_a_restart(self, world):
         """The owner on record wins, whoever comes first: the open run is never shown to it."""
         await world.draining()
