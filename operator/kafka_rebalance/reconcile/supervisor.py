@@ -334,7 +334,7 @@ class Supervisor:
         }
 
     async def _end_what_is_begun(self, connection: NamedConnection, refusals: dict[str, RebalanceError]) -> None:
-        """An open run ends in the engine of its cluster, if that runs: it was begun with the right to.
+        """An open run ends in the engine of its cluster, if that runs and the run was begun there: with the right to.
 
         Nothing new starts there, except for the owner's own rebalances: those go on as before.
         """
@@ -344,14 +344,19 @@ class Supervisor:
         for uid in refusals.keys() & connection.rebalances.keys():
             run = open_runs.get(uid)
             running = self._engines.get(run.cluster_id) if run is not None else None
-            if running is None:
+            if run is None or running is None:
                 connection.leave(uid)
-            else:
-                await self._limits_known()
-                own = connection.owner == running.owner and connection.kafka is not None
-                goes_on = own and refusals[uid].reason in {*NO_CONNECTION_REASONS, Reason.CLUSTER_CHANGED}
-                why = None if goes_on else refusals[uid]
-                connection.place(connection.rebalances[uid], running.engine, why)
+                continue
+            own = connection.owner == running.owner and connection.kafka is not None
+            goes_on = own and refusals[uid].reason in {*NO_CONNECTION_REASONS, Reason.CLUSTER_CHANGED}
+            known = goes_on or connection.placed.get(uid) is running.engine
+            if not known and not await self._engines.began(run, running):
+                connection.leave(uid)
+                continue
+            await self._limits_known()
+            rebalance = connection.rebalances.get(uid)
+            if rebalance is not None and self._engines.get(run.cluster_id) is running:
+                connection.place(rebalance, running.engine, None if goes_on else refusals[uid])
 
     async def _limits_known(self) -> None:
         """Return when every throttle resource has been handed to its engine, if its cluster answers soon.

@@ -22,12 +22,12 @@ async def world(monkeypatch):
         await supervisor.stop()
 
 
-def placed(monkeypatch):
-    """What engines are given from now on to serve, not only to end."""
+def placed(monkeypatch, *, ending=False):
+    """What engines are given from now on to serve; ``ending``: or only to end."""
     found, place, place_throttles = [], NamedConnection.place, NamedConnection.place_throttles
 
     def one(self, rebalance, engine, refusal=None):
-        found.extend([rebalance.name] if refusal is None else [])
+        found.extend([rebalance.name] if refusal is None or ending else [])
         place(self, rebalance, engine, refusal)
 
     def throttles(self, given, engine):
@@ -300,6 +300,34 @@ class TestKafkaConnection:
         assert sum(1 in replicas for replicas in world.real.lists("orders")) == 3
         world.edit(REBALANCES, "a", "r", kafka=REF)
         await world.until(lambda: world.state("a") == "Succeeded")
+
+    @pytest.mark.parametrize("edited", [False, True])
+    async def test_takes_no_open_run_of_a_server_that_claimed_the_id_before(self, world, monkeypatch, edited):
+        """No topic of the plan is there with its id: what it has begun is not ended here, nor rolled back.
+
+        Naming the KafkaConnection without permission does not help either.
+        """
+        world.servers["evil"] = fake = Cluster([1, 2, 3, 4])
+        world.create("evil", "evil", "first", execution={"suspend": True})
+        world.see("evil")
+        await world.until(lambda: world.owner)  # no topic is on record
+        fake.create("orders", [[1, 2, 3]] * 4, "evil")
+        fake.slow = {BrokerId(4)}
+        world.create("evil", "evil", brokers={"decommission": [1]}, throttle={"unlimited": True})
+        world.see("evil")
+        await world.until(lambda: len(fake.flying) == 4)
+        served = placed(monkeypatch, ending=True)
+        world.connection(names=["a"])
+        await world.until(lambda: world.state("evil") == "ClusterOwnedElsewhere")
+        if edited:
+            world.edit(REBALANCES, "evil", "r", kafka=REF)
+            await world.until(lambda: world.state("evil") == "ConnectionNotPermitted")
+        body = world.kube.delete(REBALANCES, "evil", "r", world.clock.at.isoformat())
+        world.supervisor.rebalance_seen(body, deleted=False)
+        world.create("a", kafka=REF)
+        world.see("a")
+        await world.until(lambda: world.state("a") in {"Succeeded", "NothingToDo"})
+        assert set(served) == {"a/r"}
 
     async def test_of_two_the_older_one_has_the_cluster(self, world):
         """Also if the younger one came first. The other one says so."""

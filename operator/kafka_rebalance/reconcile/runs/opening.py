@@ -22,6 +22,7 @@ from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import PartitionState, TopicPartition
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.act.cluster_owners import begun_here
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.decide.budget_used import spent_by
@@ -158,6 +159,8 @@ class Runs:
         for run in await self._stores.runs.list_all():
             unseen = run.open and run.cluster_id == self._cluster_id and run.uid not in seen
             if unseen and await self._resources.exists(run.namespace, run.name, run.uid):
+                if not await begun_here(self._stores, run, self._admin):
+                    continue  # it was begun at a server that claimed this cluster's id
                 return f"{run.namespace}/{run.name}"
         return None
 
