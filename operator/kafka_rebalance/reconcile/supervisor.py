@@ -132,7 +132,7 @@ class Supervisor:
             known.forget(metadata.uid)
             self._enter(Rebalance(rebalance.desired))
         elif rebalance.desired.change_key != before.change_key:
-            known.wake()
+            known.wake(metadata.uid)
 
     def throttle_seen(self, body: dict[str, Any], *, deleted: bool) -> None:
         """A KafkaReassignmentThrottle was created, changed or is gone."""
@@ -158,6 +158,7 @@ class Supervisor:
             connection.place_throttles({uid: throttle}, connection.placed[uid])
         if before is None or asked_of(before) != asked_of(throttle):  # else our own status came back
             self._hand_over(connection)
+            connection.wake(uid)
 
     async def know(self, namespaces: Sequence[str]) -> None:
         """Take in all resources before any cluster is connected to. Raises what listing raises. Empty: all namespaces.
@@ -222,7 +223,7 @@ class Supervisor:
                 for rebalance in connection.rebalances.values():
                     connection.place(rebalance, connection.engine)
             connection.place_throttles(connection.throttles, connection.engine)
-        connection.wake()
+        connection.changed.set()
 
     async def _establish(self, connection: NamedConnection) -> None:
         """Try until the cluster answers, then hand the resources to its engine; keep looking at a KafkaConnection."""

@@ -213,6 +213,24 @@ class TestKafkaConnection:
         assert (status["clusterId"], status["brokers"]) == ("c", {"live": 4})
         assert world.owner == {"namespace": "k", "connection": "prod"}
 
+    async def test_edits_without_permission_wake_nobody(self, world, monkeypatch):
+        """The rounds of the cluster are not for a namespace to order that may not use it."""
+        world.connection(names=["a"])
+        for namespace in ("a", "evil"):
+            world.create(namespace, kafka=REF)
+        world.see()
+        await world.until(lambda: world.state("a") == "Succeeded" and world.state("evil") == "ConnectionNotPermitted")
+        woken = []
+        monkeypatch.setattr(world.supervisor._engines.get("c").engine, "wake", lambda: woken.append("c"))
+        world.edit(REBALANCES, "evil", "r", execution={"suspend": True})
+        world.create("evil", name="s", kafka=REF)
+        world.create("evil", name="t", plural=REASSIGNMENT_THROTTLES, kafka=REF, freeze=True)
+        world.see("evil")
+        await world.until(lambda: world.state("evil", "t", REASSIGNMENT_THROTTLES) == "ConnectionNotPermitted")
+        assert woken == []
+        world.edit(REBALANCES, "a", "r", execution={"suspend": True})
+        assert woken == ["c"]
+
     async def test_names_what_its_user_may_not(self, world):
         """Also while nothing is moved with it."""
         world.real.may -= {"AlterConfigs"}
