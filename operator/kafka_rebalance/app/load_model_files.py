@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -13,6 +14,7 @@ from kafka_rebalance.model.load_artifact import check_fresh, parse_load_model
 log = logging.getLogger(__name__)
 
 MAX_AGE = timedelta(hours=24)
+_CLUSTER_ID = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class LoadModelFiles:
@@ -25,6 +27,9 @@ class LoadModelFiles:
     async def __call__(self, cluster_id: str) -> LoadModel | None:
         """The model of a cluster; None if there is no fresh one."""
         if self._directory is None:
+            return None
+        if not _CLUSTER_ID.fullmatch(cluster_id):  # a server says it, and it becomes part of a path
+            log.warning("no load model for cluster %r: an id has only letters, digits, _ and -", cluster_id)
             return None
         path = self._directory / cluster_id / "load-model.json.gz"
         try:

@@ -5,7 +5,8 @@ They are read again only after a call that failed to connect or to authenticate:
 made from, if they changed or were refused, then with those of other connections of the same owner to the cluster, as
 after a listener has moved.
 
-A new client replaces the old one only if it reaches the same cluster.
+A new client replaces the old one only if it reaches the same cluster. The cluster id that a server answered with first
+is compared with every later answer: who owns the cluster was decided for that one.
 """
 
 import logging
@@ -14,7 +15,7 @@ from functools import partial
 from typing import Any, cast
 
 from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS
-from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.errors import RebalanceError, Refused
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin, KafkaReader
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.reasons import Reason
@@ -72,6 +73,13 @@ class _RotatingAdmin:
         if failures:
             await self._rotate(refused=Reason.KAFKA_AUTHENTICATION_FAILED in failures)
         info: ClusterInfo = await self._call("describe_cluster")
+        if info.cluster_id != self._cluster_id:
+            raise Refused(
+                Reason.OTHER_CLUSTER,
+                f"brokers that answered as Kafka cluster {self._cluster_id} before answer as {info.cluster_id} now: "
+                "nothing is sent to them. Let spec.bootstrapServers lead to one cluster only; if the cluster was "
+                "replaced, delete all that names it, a KafkaConnection too, and create it again",
+            )
         return info
 
     async def close(self) -> None:

@@ -90,6 +90,7 @@ class NamedConnection:
         for uid in throttles:
             if self.placed.get(uid) is not engine:
                 self.leave(uid)
+                engine.wake()
             self.placed[uid] = engine
         if throttles:
             engine.see_throttles(throttles)
@@ -109,11 +110,11 @@ class NamedConnection:
         self.throttles.pop(uid, None)
         self.changed.set()
 
-    def wake(self) -> None:
-        """Something changed for a resource of this connection."""
+    def wake(self, uid: str) -> None:
+        """Something changed for this resource. An engine that does not have it, as it may not be used, sleeps on."""
         self.changed.set()
-        for engine in self.engines:
-            engine.wake()
+        if uid in self.placed:
+            self.placed[uid].wake()
 
     def state(self, problem: RebalanceError | None) -> ConnectionState:
         """For the status of the KafkaConnection."""

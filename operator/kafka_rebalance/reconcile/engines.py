@@ -20,8 +20,9 @@ from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.kube.store import LedgerStore
 from kafka_rebalance.model.ownership import Owner
+from kafka_rebalance.model.run import Run
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.act.cluster_owners import ClusterOwners
+from kafka_rebalance.reconcile.act.cluster_owners import ClusterOwners, begun_here
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.connection_book import ConnectionBook, NamedConnection
 from kafka_rebalance.reconcile.decide.cluster_identity import servers_of
@@ -125,6 +126,14 @@ class Engines:
             raise
         await admin.close()
         return running.engine
+
+    async def began(self, run: Run, running: Running) -> bool:
+        """Whether the run was begun in the very cluster of this engine; False where that cannot be read."""
+        try:
+            return await begun_here(self._stores, run, running.admin)
+        except RebalanceError as error:
+            log.warning("%s/%s: where it was begun is not known: %s", run.namespace, run.name, error.message)
+            return False
 
     async def end_bindings(self, owner: Owner | None = None) -> None:
         """End the bindings (of one owner) whose cluster nothing names any more, and in which there is no work of ours.

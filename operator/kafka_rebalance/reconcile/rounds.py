@@ -77,8 +77,8 @@ class Rounds:
         self._admin = admin
         self._resources = resources
         self._clock = clock
-        self._lifecycle = Lifecycle(resources, stores, clock)
-        self._runs = Runs(admin, self._lifecycle, resources, stores, load_models, clock, wake)
+        self._lifecycle = Lifecycle(resources, stores, clock, info.cluster_id)
+        self._runs = Runs(info.cluster_id, admin, self._lifecycle, resources, stores, load_models, clock, wake)
         self._closing = Closing(admin, self._lifecycle, clock)
         self._permissions = PermissionProbe(admin, clock)
         self._observer = Observer(admin, clock, self._permissions)
@@ -167,7 +167,7 @@ class Rounds:
             if rebalance.record.loaded_run is not before:
                 rebalance.assessment = rebalance.assessment.about(rebalance.record.loaded_run)
                 rebalance.assessment = replace(rebalance.assessment, replanning=replanning_for_spec(rebalance))
-            await self._runs.load_expected_rates(rebalance, info.cluster_id)
+            await self._runs.load_expected_rates(rebalance)
         terminating: dict[str, list[RebalanceView]] = {}
         self._awaited = {}
         if any(r.record.loaded_run is not None or wants_plan(r) for r in rebalances):

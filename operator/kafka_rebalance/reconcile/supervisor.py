@@ -132,7 +132,7 @@ class Supervisor:
             known.forget(metadata.uid)
             self._enter(Rebalance(rebalance.desired))
         elif rebalance.desired.change_key != before.change_key:
-            known.wake()
+            known.wake(metadata.uid)
 
     def throttle_seen(self, body: dict[str, Any], *, deleted: bool) -> None:
         """A KafkaReassignmentThrottle was created, changed or is gone."""
@@ -158,6 +158,7 @@ class Supervisor:
             connection.place_throttles({uid: throttle}, connection.placed[uid])
         if before is None or asked_of(before) != asked_of(throttle):  # else our own status came back
             self._hand_over(connection)
+            connection.wake(uid)
 
     async def know(self, namespaces: Sequence[str]) -> None:
         """Take in all resources before any cluster is connected to. Raises what listing raises. Empty: all namespaces.
@@ -222,7 +223,7 @@ class Supervisor:
                 for rebalance in connection.rebalances.values():
                     connection.place(rebalance, connection.engine)
             connection.place_throttles(connection.throttles, connection.engine)
-        connection.wake()
+        connection.changed.set()
 
     async def _establish(self, connection: NamedConnection) -> None:
         """Try until the cluster answers, then hand the resources to its engine; keep looking at a KafkaConnection."""
@@ -268,15 +269,20 @@ class Supervisor:
         return None
 
     async def _settle(self, connection: NamedConnection, problem: RebalanceError | None) -> None:
-        """Hand over what may use the connection; the rest says why not, and ends what it has begun."""
+        """Hand over what may use the connection; the rest says why not, and ends what it has begun.
+
+        What comes while this looks is not judged yet: it has set ``changed``, and waits for the next look.
+        """
         try:
-            refusals = await self._refusals(connection, problem)
+            judged = await self._judge(connection, problem)
+            refusals = {uid: why for uid, why in judged.items() if why is not None}
+            permitted = judged.keys() - refusals.keys()
             if connection.engine is not None:
                 engine = connection.engine
-                permitted = {uid: t for uid, t in connection.throttles.items() if uid not in refusals}
-                connection.place_throttles(permitted, engine)
+                throttles = {uid: t for uid, t in connection.throttles.items() if uid in permitted}
+                connection.place_throttles(throttles, engine)
                 for uid, rebalance in connection.rebalances.items():
-                    if connection.may_move and uid not in refusals:
+                    if connection.may_move and uid in permitted:
                         connection.place(rebalance, engine)
             if refusals:
                 await self._end_what_is_begun(connection, refusals)
@@ -290,21 +296,26 @@ class Supervisor:
             # A defect that concerns one resource must not end the attempts to connect.
             log.exception("%s: unexpected error", connection.name)
 
-    async def _refusals(self, connection: NamedConnection, problem: RebalanceError | None) -> dict[str, RebalanceError]:
-        """By uid, why a resource may not use the connection, or cannot."""
-        found: dict[str, RebalanceError] = {}
-        elsewhere = await self._begun_elsewhere(connection)
+    async def _judge(
+        self, connection: NamedConnection, problem: RebalanceError | None
+    ) -> dict[str, RebalanceError | None]:
+        """By uid, why a resource may not use the connection, or cannot; None: it may.
+
+        The resources are those of when this begins: of others nothing was looked up.
+        """
         metadata = [rebalance.desired.metadata for rebalance in connection.rebalances.values()]
         metadata += [throttle.metadata for throttle in connection.throttles.values()]
+        elsewhere = await self._begun_elsewhere(connection)
+        denied: dict[str, RebalanceError | None] = {}
+        if connection.inline is None:
+            for namespace in {about.namespace for about in metadata}:
+                denied[namespace] = await self._permissions.denied(connection.owner, connection.resource, namespace)
+        found: dict[str, RebalanceError | None] = {}
         for about in metadata:
             why = problem if connection.engine is None else None
             if problem is not None and problem.reason == Reason.CLUSTER_CHANGED and about.uid in connection.rebalances:
                 why = problem
-            if connection.inline is None:
-                denied = await self._permissions.denied(connection.owner, connection.resource, about.namespace)
-                why = denied or why or elsewhere.get(about.uid)
-            if why is not None:
-                found[about.uid] = why
+            found[about.uid] = denied.get(about.namespace) or why or elsewhere.get(about.uid)
         return found
 
     async def _begun_elsewhere(self, connection: NamedConnection) -> dict[str, RebalanceError]:
@@ -324,7 +335,7 @@ class Supervisor:
         }
 
     async def _end_what_is_begun(self, connection: NamedConnection, refusals: dict[str, RebalanceError]) -> None:
-        """An open run ends in the engine of its cluster, if that runs: it was begun with the right to.
+        """An open run ends in the engine of its cluster, if that runs and the run was begun there: with the right to.
 
         Nothing new starts there, except for the owner's own rebalances: those go on as before.
         """
@@ -334,14 +345,19 @@ class Supervisor:
         for uid in refusals.keys() & connection.rebalances.keys():
             run = open_runs.get(uid)
             running = self._engines.get(run.cluster_id) if run is not None else None
-            if running is None:
+            if run is None or running is None:
                 connection.leave(uid)
-            else:
-                await self._limits_known()
-                own = connection.owner == running.owner and connection.kafka is not None
-                goes_on = own and refusals[uid].reason in {*NO_CONNECTION_REASONS, Reason.CLUSTER_CHANGED}
-                why = None if goes_on else refusals[uid]
-                connection.place(connection.rebalances[uid], running.engine, why)
+                continue
+            own = connection.owner == running.owner and connection.kafka is not None
+            goes_on = own and refusals[uid].reason in {*NO_CONNECTION_REASONS, Reason.CLUSTER_CHANGED}
+            known = goes_on or connection.placed.get(uid) is running.engine
+            if not known and not await self._engines.began(run, running):
+                connection.leave(uid)
+                continue
+            await self._limits_known()
+            rebalance = connection.rebalances.get(uid)
+            if rebalance is not None and self._engines.get(run.cluster_id) is running:
+                connection.place(rebalance, running.engine, None if goes_on else refusals[uid])
 
     async def _limits_known(self) -> None:
         """Return when every throttle resource has been handed to its engine, if its cluster answers soon.

@@ -21,8 +21,16 @@ def stored(directory, cluster_id="c", of="c", age=timedelta(hours=1)):
     return path
 
 
-async def found(directory):
-    return await LoadModelFiles(directory, StoppedClock().now)("c")
+async def found(directory, cluster_id="c"):
+    return await LoadModelFiles(directory, StoppedClock().now)(cluster_id)
+
+
+async def test_an_id_that_leads_elsewhere(tmp_path, caplog):
+    """A server says its id: it must not choose the file that is read."""
+    (tmp_path / "models").mkdir()
+    stored(tmp_path, "c", "../c")
+    assert await found(tmp_path / "models", "../c") is None
+    assert "letters, digits" in caplog.text
 
 
 async def test_that_of_the_cluster(tmp_path):

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from typing import NamedTuple
 
 import pytest
 from tests.fakes.kafka_in_memory import KafkaInMemory
@@ -95,6 +96,13 @@ class World:
         return [client._settings for client in self.brokers.connected]
 
 
+class Echoed(NamedTuple):
+    name: str
+    arguments: tuple
+    options: dict
+    cluster_id = "c"
+
+
 class Echo:
     """A client that returns its arguments, or raises ``failure``."""
 
@@ -105,7 +113,7 @@ class Echo:
         async def call(*arguments, **options):
             if self.failure is not None:
                 raise self.failure
-            return name, arguments, options
+            return Echoed(name, arguments, options)
 
         return call
 
@@ -137,6 +145,12 @@ class TestEveryCall:
 
 
 class TestAdmin:
+    async def test_an_answer_with_the_id_of_another_cluster(self):
+        """The owner of the cluster was decided by the first answer."""
+        with pytest.raises(Refused, match="answer as c now") as refused:
+            await rotating(Echo(), (MINE, OLD), "x", None, None, same).describe_cluster()
+        assert refused.value.reason == "OtherCluster"
+
     async def test_what_works_is_left_alone(self):
         """Even if the Secrets have changed or are gone."""
         world = World(NEW)

@@ -1,12 +1,15 @@
 """Whose cluster it is: everything is done to a Kafka cluster with the client of its owner, whoever claims its id."""
 
+import asyncio
 import json
 
 import pytest
 from tests.fakes.shared_clusters import Away, Cluster, OneAnswer, SharedClusters, listener_of
 
-from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REASSIGNMENT_THROTTLES, REBALANCES
+from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile import supervisor as supervising
+from kafka_rebalance.reconcile.connection_book import NamedConnection
 
 
 @pytest.fixture
@@ -17,6 +20,23 @@ async def world(monkeypatch):
     yield world
     for supervisor in world.supervisors:
         await supervisor.stop()
+
+
+def placed(monkeypatch, *, ending=False):
+    """What engines are given from now on to serve; ``ending``: or only to end."""
+    found, place, place_throttles = [], NamedConnection.place, NamedConnection.place_throttles
+
+    def one(self, rebalance, engine, refusal=None):
+        found.extend([rebalance.name] if refusal is None or ending else [])
+        place(self, rebalance, engine, refusal)
+
+    def throttles(self, given, engine):
+        found.extend(throttle.name for throttle in given.values())
+        place_throttles(self, given, engine)
+
+    monkeypatch.setattr(NamedConnection, "place", one)
+    monkeypatch.setattr(NamedConnection, "place_throttles", throttles)
+    return found
 
 
 class TestAnotherNamespace:
@@ -32,6 +52,22 @@ class TestAnotherNamespace:
         assert world.state("evil") == "ClusterOwnedElsewhere"
         assert "connectionRef" in world.ready("evil")[1]
         assert (world.real.altered, fake.asked[0]) == ([], "describe_cluster")
+
+    async def test_a_server_that_claims_the_id_later(self, world):
+        """Bound with an id of its own, it answers with the other one in mid-run: it is not asked further."""
+        world.create("a", execution={"suspend": True})
+        world.see()
+        await world.until(lambda: world.owner)
+        world.servers["evil"] = fake = Cluster([1, 2, 3, 4], orders=[[1, 2, 3]] * 4)
+        fake.cluster_id, fake.slow = "x", {BrokerId(4)}
+        world.create("evil", "evil", execution={"suspend": True})
+        world.see("evil")
+        await world.until(lambda: world.state("evil") in {"NothingToDo", "Suspended"})
+        fake.cluster_id = "c"
+        world.create("evil", "evil", "s", brokers={"decommission": [1]}, throttle={"unlimited": True})
+        world.see("evil")
+        await world.until(lambda: world.state("evil", "s") == "OtherCluster")
+        assert (fake.altered, world.real.altered) == ([], [])
 
     async def test_a_server_that_claims_the_id_first_after_a_restart(self, world):
         """The owner on record wins, whoever comes first: the open run is never shown to it."""
@@ -177,6 +213,24 @@ class TestKafkaConnection:
         assert (status["clusterId"], status["brokers"]) == ("c", {"live": 4})
         assert world.owner == {"namespace": "k", "connection": "prod"}
 
+    async def test_edits_without_permission_wake_nobody(self, world, monkeypatch):
+        """The rounds of the cluster are not for a namespace to order that may not use it."""
+        world.connection(names=["a"])
+        for namespace in ("a", "evil"):
+            world.create(namespace, kafka=REF)
+        world.see()
+        await world.until(lambda: world.state("a") == "Succeeded" and world.state("evil") == "ConnectionNotPermitted")
+        woken = []
+        monkeypatch.setattr(world.supervisor._engines.get("c").engine, "wake", lambda: woken.append("c"))
+        world.edit(REBALANCES, "evil", "r", execution={"suspend": True})
+        world.create("evil", name="s", kafka=REF)
+        world.create("evil", name="t", plural=REASSIGNMENT_THROTTLES, kafka=REF, freeze=True)
+        world.see("evil")
+        await world.until(lambda: world.state("evil", "t", REASSIGNMENT_THROTTLES) == "ConnectionNotPermitted")
+        assert woken == []
+        world.edit(REBALANCES, "a", "r", execution={"suspend": True})
+        assert woken == ["c"]
+
     async def test_names_what_its_user_may_not(self, world):
         """Also while nothing is moved with it."""
         world.real.may -= {"AlterConfigs"}
@@ -203,6 +257,55 @@ class TestKafkaConnection:
         world.kube.labels["a"] = {"kafka": "prod", "more": "x"}
         await world.until(lambda: world.state("a") == "Succeeded")
 
+    async def test_one_that_comes_while_labels_are_read(self, world, monkeypatch):
+        """It was not judged with the others, so nothing is done for it, neither to move nor to freeze."""
+        world.connection(selector={"matchLabels": {"kafka": "prod"}})
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        served, asked = placed(monkeypatch), []
+
+        async def labels(namespace):
+            asked.append(namespace)
+            if len(asked) == 1:
+                world.create("evil", name="late", kafka=REF, brokers={"decommission": [1]})
+                world.create("evil", name="frozen", plural=REASSIGNMENT_THROTTLES, kafka=REF, freeze=True)
+                world.see("evil")
+            await asyncio.sleep(0)
+            return {}
+
+        monkeypatch.setattr(world.kube, "namespace_labels", labels)
+        world.create("evil", kafka=REF)
+        world.create("evil", name="s", kafka=REF)
+        world.see("evil")
+        await world.until(lambda: asked)
+        await world.until(lambda: world.state("evil", "late") == "ConnectionNotPermitted")
+        await world.until(lambda: world.state("evil", "frozen", REASSIGNMENT_THROTTLES) == "ConnectionNotPermitted")
+        assert served == []
+
+    async def test_takes_no_open_run_that_comes_while_others_are_looked_at(self, world, monkeypatch):
+        """It was not looked up to which cluster that run belongs."""
+        world.connection()
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        world.servers["other"] = other = Cluster([1, 2, 3, 4], orders=[[1, 2, 3]], more=[[1, 2, 3]])
+        other.cluster_id, other.slow = "d", {BrokerId(4)}
+        for name, topic in (("r", "orders"), ("s", "more")):
+            spec = {"brokers": {"decommission": [1]}, "throttle": {"unlimited": True}, "topics": {"include": [topic]}}
+            world.create("a", "other", name, **spec)
+        world.see("a")
+        await world.until(lambda: len(other.flying) == 2)
+        served, edited, list_config_maps = placed(monkeypatch), [], world.kube.list_config_maps
+
+        async def meanwhile(labels):
+            found = await list_config_maps(labels)
+            if not edited:
+                edited.append("s")
+                world.edit(REBALANCES, "a", "s", kafka=REF)
+            return found
+
+        world.edit(REBALANCES, "a", "r", kafka=REF)
+        monkeypatch.setattr(world.kube, "list_config_maps", meanwhile)
+        await world.until(lambda: (world.state("a"), world.state("a", "s")) == ("OtherCluster", "OtherCluster"))
+        assert (served, edited) == ([], ["s"])
+
     async def test_outranks_inline_connections(self, world):
         """What they have begun comes to rest, and goes on when the resource names the KafkaConnection."""
         await world.draining(1, execution={"parallelPartitionCount": 1})
@@ -215,6 +318,34 @@ class TestKafkaConnection:
         assert sum(1 in replicas for replicas in world.real.lists("orders")) == 3
         world.edit(REBALANCES, "a", "r", kafka=REF)
         await world.until(lambda: world.state("a") == "Succeeded")
+
+    @pytest.mark.parametrize("edited", [False, True])
+    async def test_takes_no_open_run_of_a_server_that_claimed_the_id_before(self, world, monkeypatch, edited):
+        """No topic of the plan is there with its id: what it has begun is not ended here, nor rolled back.
+
+        Naming the KafkaConnection without permission does not help either.
+        """
+        world.servers["evil"] = fake = Cluster([1, 2, 3, 4])
+        world.create("evil", "evil", "first", execution={"suspend": True})
+        world.see("evil")
+        await world.until(lambda: world.owner)  # no topic is on record
+        fake.create("orders", [[1, 2, 3]] * 4, "evil")
+        fake.slow = {BrokerId(4)}
+        world.create("evil", "evil", brokers={"decommission": [1]}, throttle={"unlimited": True})
+        world.see("evil")
+        await world.until(lambda: len(fake.flying) == 4)
+        served = placed(monkeypatch, ending=True)
+        world.connection(names=["a"])
+        await world.until(lambda: world.state("evil") == "ClusterOwnedElsewhere")
+        if edited:
+            world.edit(REBALANCES, "evil", "r", kafka=REF)
+            await world.until(lambda: world.state("evil") == "ConnectionNotPermitted")
+        body = world.kube.delete(REBALANCES, "evil", "r", world.clock.at.isoformat())
+        world.supervisor.rebalance_seen(body, deleted=False)
+        world.create("a", kafka=REF)
+        world.see("a")
+        await world.until(lambda: world.state("a") in {"Succeeded", "NothingToDo"})
+        assert set(served) == {"a/r"}
 
     async def test_of_two_the_older_one_has_the_cluster(self, world):
         """Also if the younger one came first. The other one says so."""

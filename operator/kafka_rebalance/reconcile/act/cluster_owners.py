@@ -160,6 +160,19 @@ class ClusterOwners:
             await self._bindings.save(binding)
 
 
+async def begun_here(stores: Stores, run: Run, reader: KafkaReader) -> bool:
+    """Whether a topic of the run's plan is there, with the id that it had; True where the plan is gone.
+
+    A server that claimed the cluster id before the cluster's owner came may have begun the run.
+    """
+    stored = await stores.plans.load(run.uid, run.plan_hash)
+    if stored is None:
+        return True  # nothing is sent without it
+    planned = {row.tp.topic: row.topic_id for row in stored.plan.partitions if row.topic_id}
+    there = topic_ids((await reader.describe_partitions(planned)).values()) if planned else {}
+    return bool(planned.items() & there.items())
+
+
 async def _seen_again(binding: Binding, reader: KafkaReader) -> dict[str, str]:
     """The ids that the topics on record have there."""
     return topic_ids((await reader.describe_partitions(binding.topics)).values()) if binding.topics else {}

@@ -41,6 +41,8 @@ class Cordons:
         wanted = leaving if forward else set()
         # A cordon on record was begun before the run was blocked: Kafka may not have been reached.
         may_begin = wanted if rebalance.assessment.step_block is None else wanted.intersection(run.cordoned)
+        if rebalance.refusal is not None:
+            may_begin = set()  # who may not use the connection changes no broker, whatever is on record
         new = may_begin - done
         if new:
             try:

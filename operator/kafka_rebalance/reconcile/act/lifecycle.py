@@ -28,7 +28,7 @@ from kafka_rebalance.reconcile.report.progress_tracking import expected_rates
 from kafka_rebalance.reconcile.state.assessment import KeptCopies
 from kafka_rebalance.reconcile.state.memory import Planned, Problem
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
-from kafka_rebalance.reconcile.state.record import EndedRun, Stores, load_open_run, loaded_run_of, on_record
+from kafka_rebalance.reconcile.state.record import EndedRun, LoadedRun, Stores, load_open_run, loaded_run_of, on_record
 
 log = logging.getLogger(__name__)
 
@@ -40,12 +40,16 @@ _CANCEL_TIME = timedelta(minutes=2)
 
 
 class Lifecycle:
-    """Prepares each rebalance for a round and ends its run."""
+    """Prepares each rebalance for a round and ends its run.
 
-    def __init__(self, resources: Resources, stores: Stores, clock: Clock) -> None:
+    ``cluster_id``: of the engine's cluster, only its runs are loaded; empty: no engine has the rebalances, so none is.
+    """
+
+    def __init__(self, resources: Resources, stores: Stores, clock: Clock, cluster_id: str = "") -> None:
         self._resources = resources
         self._stores = stores
         self._clock = clock
+        self._cluster_id = cluster_id
 
     async def prepare(self, rebalance: Rebalance, *, connected: bool = True) -> None:
         """Load what is stored, add the finalizer, begin a teardown. ``memory.problem`` says why that failed.
@@ -254,9 +258,23 @@ class Lifecycle:
         )
 
     async def _load_plan(self, rebalance: Rebalance, run: Run) -> None:
+        if not self._cluster_id:
+            return
+        if run.cluster_id != self._cluster_id:
+            rebalance.record = replace(rebalance.record, loaded_run=None, origins={})
         if rebalance.record.loaded_run is None:
-            opened = await load_open_run(self._stores, run)
+            opened = await self._loaded(run)
             rebalance.record = replace(rebalance.record, loaded_run=opened, origins=opened.origins)
+
+    async def _loaded(self, run: Run) -> LoadedRun:
+        """Refused("OtherCluster") if it moved partitions of another cluster: its orders must not get here."""
+        if run.cluster_id != self._cluster_id:
+            raise Refused(
+                Reason.OTHER_CLUSTER,
+                f"spec.kafka leads to Kafka cluster {self._cluster_id}, but the run moved partitions of cluster "
+                f"{run.cluster_id}: delete the resource, and create one with a connection to that cluster",
+            )
+        return await load_open_run(self._stores, run)
 
     async def _reopen(self, rebalance: Rebalance) -> None:
         """Undo: the run that had succeeded goes back to its origins, with the same engine and limits."""
@@ -272,7 +290,7 @@ class Lifecycle:
             message = f"the origins of plan {before.plan_hash} are no longer stored: there is nothing to go back to"
             raise Refused(Reason.ORIGINS_EXPIRED, message)
         run = replace(before, closed_at=None, outcome=None, undo=True)
-        opened = await load_open_run(self._stores, run)
+        opened = await self._loaded(run)
         await self._stores.runs.save(run)
         rebalance.record = replace(rebalance.record, run=run, loaded_run=opened, origins=opened.origins)
 

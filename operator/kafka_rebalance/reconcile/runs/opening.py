@@ -22,6 +22,7 @@ from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import PartitionState, TopicPartition
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.act.cluster_owners import begun_here
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.decide.budget_used import spent_by
@@ -57,10 +58,11 @@ LoadModels = Callable[[str], Awaitable[LoadModel | None]]
 
 
 class Runs:
-    """Opens the runs of one cluster. Plans are made beside the rounds: other rebalances go on."""
+    """Opens the runs of the cluster with this id. Plans are made beside the rounds: other rebalances go on."""
 
     def __init__(
         self,
+        cluster_id: str,
         admin: KafkaReader,
         lifecycle: Lifecycle,
         resources: Resources,
@@ -69,6 +71,7 @@ class Runs:
         clock: Clock,
         wake: Callable[[], None],
     ) -> None:
+        self._cluster_id = cluster_id
         self._admin = admin
         self._lifecycle = lifecycle
         self._resources = resources
@@ -104,7 +107,7 @@ class Runs:
             return replace(queue, place=Place(runs=False, behind=predecessor.name, position=1))
         # A stage of its own: what was wrong with the last plan stays on the status until a plan has been made.
         async with self._lifecycle.problems_of(rebalance, "queue"):
-            queue = replace(queue, unseen=await self._unseen(rebalances, info.cluster_id) or "")
+            queue = replace(queue, unseen=await self._unseen(rebalance, rebalances) or "")
         problem = rebalance.memory.problem
         if queue.unseen:
             self._lifecycle.retry_in(rebalance, _QUEUE_SECONDS)
@@ -142,16 +145,22 @@ class Runs:
                 return replace(replanning, ready=False, kept=made)
         return replanning
 
-    async def _unseen(self, rebalances: Collection[Rebalance], cluster_id: str) -> str | None:
-        """A rebalance whose open run may move anything: not loaded yet, or of a resource not seen since the start."""
+    async def _unseen(self, rebalance: Rebalance, rebalances: Collection[Rebalance]) -> str | None:
+        """A rebalance whose open run may move anything: not loaded yet, or of a resource not seen since the start.
+
+        A run of another cluster is never loaded here: it holds up its own rebalance only.
+        """
         for other in rebalances:
-            record = other.record
-            if not record.was_read or (record.loaded_run is None and record.open_run is not None):
+            run = other.record.open_run
+            holds_up = run is not None and (run.cluster_id == self._cluster_id or other is rebalance)
+            if not other.record.was_read or (other.record.loaded_run is None and holds_up):
                 return other.name
         seen = {other.uid for other in rebalances}
         for run in await self._stores.runs.list_all():
-            unseen = run.open and run.cluster_id == cluster_id and run.uid not in seen
+            unseen = run.open and run.cluster_id == self._cluster_id and run.uid not in seen
             if unseen and await self._resources.exists(run.namespace, run.name, run.uid):
+                if not await begun_here(self._stores, run, self._admin):
+                    continue  # it was begun at a server that claimed this cluster's id
                 return f"{run.namespace}/{run.name}"
         return None
 
@@ -180,7 +189,7 @@ class Runs:
         earlier = (*(move for move in sent if move.tp not in theirs), *_moves_of(inherited.values()))
         refuse_stale(earlier, partitions)
         await self._refuse_unseen({move.tp for move in earlier} - partitions.keys())
-        load = await known_loads(await self._load_models(info.cluster_id), self._admin, info, selected)
+        load = await known_loads(await self._load_models(self._cluster_id), self._admin, info, selected)
         refuse_unknown_sizes(spec.goals, load, selected)
         known = opened.turned(origins, back=False).moves if opened is not None else ()
         named = opened.named if opened is not None else None
@@ -199,7 +208,7 @@ class Runs:
             uid=rebalance.uid,
             namespace=rebalance.desired.metadata.namespace,
             name=rebalance.desired.metadata.name,
-            cluster_id=info.cluster_id,
+            cluster_id=self._cluster_id,
             run_id=begun.run_id if begun else uuid.uuid4().hex,
             planning_hash=planning_hash(spec),
             plan_hash=plan.hash,
@@ -207,16 +216,16 @@ class Runs:
             spent=inputs.spent,
             started_at=begun.started_at if begun else self._clock.now() if inherited else None,
         )
-        ref = await self._stores.plans.save(run.uid, plan.hash, info.cluster_id, plan, self._clock.now())
+        ref = await self._stores.plans.save(run.uid, plan.hash, self._cluster_id, plan, self._clock.now())
         return Planned(run, plan, ref, origins, load)
 
-    async def load_expected_rates(self, rebalance: Rebalance, cluster_id: str) -> None:
+    async def load_expected_rates(self, rebalance: Rebalance) -> None:
         """After a restart, read what is produced to the partitions from the load model: plans are stored without it."""
         opened = rebalance.record.loaded_run
         if opened is None or rebalance.memory.expected_rates is not None:
             return
         self._lifecycle.expect(rebalance, {})  # asked for once, even if that fails
-        loads = await self._load_models(cluster_id)
+        loads = await self._load_models(self._cluster_id)
         if loads is not None:
             self._lifecycle.expect(rebalance, expected_rates(opened, loads))
 

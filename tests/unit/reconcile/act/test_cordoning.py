@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from tests.fakes.found_by_rounds import found, recorded
 
-from kafka_rebalance.errors import Permanent
+from kafka_rebalance.errors import Permanent, Refused
 from kafka_rebalance.kafka.ports import Answers, ConfigOp, ConfigSource, ConfigValue
 from kafka_rebalance.model.plan import Certificate, Plan
 from kafka_rebalance.model.run import Run
@@ -79,6 +79,14 @@ async def test_what_somebody_else_cordoned_or_kafka_does_not_offer_is_left_alone
     cluster, mine = Cluster(b4=SOMEBODYS, b5=NOT_OFFERED), rebalance()
     await cordons(cluster).keep(mine, [FOUR, FIVE])
     assert (cluster.happened, mine.record.run.cordoned) == ([], ())
+
+
+async def test_who_may_not_use_the_connection_cordons_nothing():
+    """Its record does not help: that may be of a server that was mistaken for this cluster."""
+    cluster, mine = Cluster(b4=UNSET, b5=UNSET), rebalance(cordoned=(FOUR,))
+    mine.refusal = Refused(Reason.CONNECTION_NOT_PERMITTED, "")
+    await cordons(cluster).keep(mine, [FOUR, FIVE])
+    assert cluster.happened == []
 
 
 async def test_a_recorded_one_is_set_again_after_a_start():

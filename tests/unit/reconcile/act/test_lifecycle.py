@@ -45,10 +45,11 @@ class World:
         kube = KubeInMemory()
         self.stores = Stores(PlanStore(kube), OriginStore(kube), RunStore(kube))
         self.clock, self.resources = StoppedClock(), Resources()
-        self.lifecycle = Lifecycle(self.resources, self.stores, self.clock)
+        self.lifecycle = Lifecycle(self.resources, self.stores, self.clock, "c")
 
     async def stored(self, uid, **run):
-        record = Run(uid, "kafka", uid, "c", f"run-{uid}", "sha256:0", PLAN.hash, NOON, **{"started_at": NOON, **run})
+        record = Run(uid, "kafka", uid, "c", f"run-{uid}", "sha256:0", PLAN.hash, NOON, started_at=NOON)
+        record = replace(record, **run)
         await self.stores.plans.save(uid, PLAN.hash, "c", PLAN, NOON)
         await self.stores.origins.append(uid, record.run_id, [Origin(TP, "", replicas_of(1, 2))])
         await self.stores.runs.save(record)
@@ -81,6 +82,14 @@ async def test_a_run_is_rolled_back_first(world):
     mine = deleted()
     assert await world.prepared(mine) == []
     assert direction_of(mine) is Direction.ROLLBACK
+
+
+async def test_a_run_of_another_cluster_is_never_loaded(world):
+    """Topics of the same name are there: what was begun elsewhere is neither continued nor rolled back here."""
+    await world.stored("r", cluster_id="d")
+    mine = deleted()
+    assert await world.prepared(mine) == []
+    assert (mine.record.loaded_run, mine.memory.problem.error.reason) == (None, "OtherCluster")
 
 
 async def test_an_end_that_was_not_announced_is_announced_again(world):
