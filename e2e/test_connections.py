@@ -91,7 +91,7 @@ class TestPermission:
         rebalance.until("a copy in flight", lambda status: status.get("currentBatchSize"))
         connection.apply(allowedNamespaces={"from": "Same"})
         rebalance.wait_state("ConnectionNotPermitted")
-        begun = world.moved(topic, before) | {number for _, number in world.in_flight(topic)}
+        begun = {number for _, number in world.in_flight(topic)} | world.moved(topic, before)
         wait_until("it is at rest", lambda: not world.in_flight(topic) and world.judge.throttles() == {}, every=1)
         assert world.moved(topic, before) <= begun < {number for _, number in targets(plan)}
         rebalance.patch(throttle=FAST)
