@@ -52,9 +52,10 @@ class Run:
 
     ``planning_hash`` is the hash of the part of the spec that decides what is planned; ``plan_hash`` the plan made
     from it. ``closed_at`` None: open. ``undo``: the run had succeeded and is being moved back to its origins.
-    ``successor``: uid of the resource that took the run over. ``cordoned``: brokers that this run cordoned. ``spent``:
-    what the plans before the present one have moved. ``started_at``: when its first order was about to be sent; None:
-    none was, so that all that moves or has moved was moved by others.
+    ``successor``: uid of the resource that took the run over, until a run of that one has begun with its origins.
+    ``cordoned``: brokers that this run cordoned. ``spent``: what the plans before the present one have moved.
+    ``started_at``: when its first order was about to be sent; None: none was, so that all that moves or has moved was
+    moved by others.
     """
 
     uid: str

@@ -1,5 +1,6 @@
 """A rollback that was asked for is carried out, unless a resource takes over that is the same under another name."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -7,6 +8,7 @@ from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES
+from kafka_rebalance.kube.store import RunStore
 
 FAST = {"unlimited": True}
 SPEC = {"throttle": FAST, "brokers": {"include": [4, 5, 6]}, "execution": {"parallelPartitionCount": 2}}
@@ -166,3 +168,49 @@ class TestOthers:
         assert operator.ends == ["TakenOver", "RolledBack"]
         assert kafka.lists("t") == BEFORE
         assert kafka.lists("u") == [[1, 2, 3]] * 2
+
+
+class TestInheritance:
+    """It is used once, by the first run that begins with it."""
+
+    @pytest.fixture
+    async def succeeded(self):
+        """``new`` has taken over from ``r`` and succeeded; a week later it is edited, and its plan is not approved."""
+        kafka = KafkaInMemory(range(1, 8), t=BEFORE)
+        operator = Renamed(kafka)
+        operator.apply(**SPEC)
+        await operator.until_true(lambda: len(arrived(kafka)) >= 2)
+        kafka.slow = {4, 5, 6}
+        await operator.until_true(lambda: len(kafka.flying) == 2)
+        operator.delete()
+        operator.apply_another(**SPEC)
+        await operator.until_true(lambda: not operator.exists("r"))
+        kafka.arrive()
+        await operator.until_true(lambda: operator.state_of() == "Succeeded")
+        return operator
+
+    @staticmethod
+    async def edited(operator):
+        operator.clock.at += timedelta(days=7)
+        spec = {"brokers": {"include": [4, 5, 7]}, "approval": {"policy": "Manual"}}
+        operator._see(operator.kube.edit(REBALANCES, "kafka", "new", **spec))
+        await operator.until_true(lambda: operator.state_of() == "AwaitingApproval")
+
+    @pytest.mark.parametrize("cleared", [True, False])
+    @pytest.mark.parametrize("then", ["deleted", "goes on"])
+    async def test_what_has_succeeded_is_not_rolled_back(self, succeeded, cleared, then):
+        """Also if the operator was killed before it was recorded that the inheritance is used up."""
+        operator, kafka = succeeded, succeeded.kafka
+        runs, there = RunStore(operator.kube), kafka.lists("t")
+        old = await runs.load("u-1")
+        assert old.successor is None
+        if not cleared:
+            await runs.save(replace(old, successor="u-new"))
+        await self.edited(operator)
+        operator.restart()
+        if then == "goes on":
+            await operator.until_true(lambda: operator.engine.rebalances["u-new"].record.loaded_run is not None)
+            assert operator.engine.rebalances["u-new"].record.run.started_at is None
+        operator.delete_another()
+        await operator.until_true(lambda: not operator.exists("new"))
+        assert kafka.lists("t") == there

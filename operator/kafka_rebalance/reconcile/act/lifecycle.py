@@ -7,7 +7,7 @@ Each step is stored before the next begins, and each begins by looking at what i
 import asyncio
 import logging
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -85,8 +85,7 @@ class Lifecycle:
     async def _read(self, rebalance: Rebalance) -> None:
         if not rebalance.record.was_read:
             run = await self._stores.runs.load(rebalance.uid)
-            unsent = run is not None and run.open and run.started_at is None
-            if unsent and await self._taken_over_by(rebalance.uid):
+            if run is not None and await self.inheritance(rebalance.uid):
                 run = None  # its plan was made before it was known what it inherits
             rebalance.record = replace(rebalance.record, run=run, was_read=True)
 
@@ -213,6 +212,7 @@ class Lifecycle:
         if planned.origins.keys() != origins.keys():
             origins = await self._stores.origins.replace(uid, run.run_id, planned.origins.values())
         await self._stores.runs.save(run)
+        await self._use_up(planned.inherited_from)
         await self._forget_older(rebalance, run)
         if before is not None and before.open and before.undo:
             await self._resources.clear_undo(rebalance)
@@ -344,13 +344,25 @@ class Lifecycle:
             return True
         return rebalance.desired.timed_out(now if not connected else now - _CANCEL_TIME)
 
-    async def _taken_over_by(self, uid: str) -> list[Run]:
-        """The runs that this resource has taken over, the oldest first."""
-        return [run for run in await self._stores.runs.list_all() if run.successor == uid]
+    async def inheritance(self, uid: str) -> list[Run]:
+        """The runs that were handed over to this resource since its own was planned, the oldest first.
+
+        None if its own has started or ended: that began with the origins of what had been handed over.
+        """
+        own = await self._stores.runs.load(uid)
+        if own is not None and (own.started_at is not None or not own.open):
+            return []
+        taken = [run for run in await self._stores.runs.list_all() if run.successor == uid]
+        return [run for run in taken if own is None or run.closed_at is None or run.closed_at >= own.opened_at]
+
+    async def _use_up(self, runs: Iterable[Run]) -> None:
+        """Their origins are on record with the resource that took them over: no later run of it inherits them."""
+        for run in runs:
+            await self._stores.runs.save(replace(run, successor=None))
 
     async def _rebuild_taken_over_run(self, rebalance: Rebalance) -> Run | None:
         """A new resource took runs over and is deleted before it has a plan: what those moved is rolled back."""
-        taken = await self._taken_over_by(rebalance.uid)
+        taken = await self.inheritance(rebalance.uid)
         partitions: dict[TopicPartition, PlannedPartition] = {}
         origins: list[Origin] = []
         for run in taken:
@@ -368,4 +380,5 @@ class Lifecycle:
         await self._stores.plans.save(desired.uid, plan.hash, run.cluster_id, plan, self._clock.now())
         await self._stores.origins.append(desired.uid, run.run_id, origins)
         await self._stores.runs.save(run)
+        await self._use_up(taken)
         return run

@@ -173,6 +173,7 @@ class Runs:
 
         Nothing is stored while copies are in flight that the plan does not go on with: they are cancelled first.
         """
+        now = self._clock.now()  # what is handed over after this is not inherited by this plan
         read = await self._admin.describe_partitions()
         flying = copies_of(rebalance, read, info.brokers)
         partitions = {**read, **{tp: as_if_cancelled(state) for tp, state in flying.items()}}
@@ -181,7 +182,8 @@ class Runs:
         before, opened = rebalance.record.open_run, rebalance.record.loaded_run
         # What has sent nothing has nothing to take back: a new plan is a new run.
         begun = before if before is not None and before.started_at is not None else None
-        inherited = await self._inherited(rebalance) if begun is None else {}
+        taken = await self._lifecycle.inheritance(rebalance.uid) if rebalance.record.run is None else []
+        inherited = await self._origins_of(taken)
         origins = inherited if begun is None else rebalance.record.origins
         sent = opened.turned(origins, back=True).moves if opened is not None and begun is not None else ()
         theirs = moved_by_others(sent, partitions)
@@ -212,12 +214,12 @@ class Runs:
             run_id=begun.run_id if begun else uuid.uuid4().hex,
             planning_hash=planning_hash(spec),
             plan_hash=plan.hash,
-            opened_at=begun.opened_at if begun else self._clock.now(),
+            opened_at=begun.opened_at if begun else now,
             spent=inputs.spent,
             started_at=begun.started_at if begun else self._clock.now() if inherited else None,
         )
         ref = await self._stores.plans.save(run.uid, plan.hash, self._cluster_id, plan, self._clock.now())
-        return Planned(run, plan, ref, origins, load)
+        return Planned(run, plan, ref, origins, load, taken)
 
     async def load_expected_rates(self, rebalance: Rebalance) -> None:
         """After a restart, read what is produced to the partitions from the load model: plans are stored without it."""
@@ -298,15 +300,12 @@ class Runs:
         configs = (await self._admin.topic_configs(set(topics), [_MIN_INSYNC])).or_raise()
         return {topic: int(found[_MIN_INSYNC].value or 1) for topic, found in configs.items()}
 
-    async def _inherited(self, rebalance: Rebalance) -> dict[TopicPartition, Origin]:
-        """The origins of runs that this new resource has taken over: a deletion leads back to before them."""
-        if rebalance.record.run is not None:
-            return {}
+    async def _origins_of(self, taken: Iterable[Run]) -> dict[TopicPartition, Origin]:
+        """The origins of the runs that this resource takes over: a deletion leads back to before them."""
         found: dict[TopicPartition, Origin] = {}
-        for run in await self._stores.runs.list_all():
-            if run.successor == rebalance.uid:
-                # The older run was there first.
-                found = {**await self._stores.origins.load(run.uid, run.run_id), **found}
+        for run in taken:
+            # The older run was there first.
+            found = {**await self._stores.origins.load(run.uid, run.run_id), **found}
         return found
 
 

@@ -1,7 +1,7 @@
 """What the engine remembers of one rebalance between rounds. It may be forgotten at any time: a restart does."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -18,7 +18,8 @@ from kafka_rebalance.reconcile.state.assessment import KeptCopies
 class Planned:
     """A plan that is stored, the run that is to be opened with it, and the loads that it was made with.
 
-    ``origins``: those that the run begins with, of what it or a run that it has taken over has sent.
+    ``origins``: those that the run begins with, of what it or a run that it has taken over has sent; ``inherited_from``
+    are those runs that it has taken over.
     """
 
     run: Run
@@ -26,6 +27,7 @@ class Planned:
     ref: str
     origins: Mapping[TopicPartition, Origin]
     loads: LoadModel
+    inherited_from: Sequence[Run] = ()
 
 
 @dataclass(frozen=True, slots=True)
