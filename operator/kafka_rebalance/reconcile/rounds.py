@@ -354,10 +354,7 @@ class Rounds:
             if only_kept_copies_in_flight(rebalance) or arrived:
                 assessment = await self._closing.finish(rebalance, info)
                 rebalance.assessment = assessment.about(rebalance.record.loaded_run)
-                closed = rebalance.record.run
-                successor = self.rebalances.get((closed.successor if closed is not None else None) or "")
-                if successor is not None:
-                    self._lifecycle.void_plan(successor)
+                await self._lifecycle.hand_over(rebalance, self.rebalances)
 
     async def _report(self, rebalance: Rebalance, cluster: ClusterState, problem: RebalanceError | None = None) -> None:
         """Write the status. An API server that does not answer holds up neither this rebalance nor the others.

@@ -1,5 +1,6 @@
 """A rollback that was asked for is carried out, unless a resource takes over that is the same under another name."""
 
+import asyncio
 from dataclasses import replace
 from datetime import timedelta
 
@@ -9,6 +10,7 @@ from tests.fakes.operator_in_memory import OperatorInMemory
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.kube.store import RunStore
+from kafka_rebalance.reconcile.runs import opening
 
 FAST = {"unlimited": True}
 SPEC = {"throttle": FAST, "brokers": {"include": [4, 5, 6]}, "execution": {"parallelPartitionCount": 2}}
@@ -214,3 +216,45 @@ class TestInheritance:
         operator.delete_another()
         await operator.until_true(lambda: not operator.exists("new"))
         assert kafka.lists("t") == there
+
+
+class TestPlanInTheMaking:
+    async def test_is_dropped_when_a_run_is_handed_over(self, half_moved, monkeypatch):
+        """It was begun without the origins that the resource now inherits."""
+        operator, kafka = half_moved, half_moved.kafka
+        operator.edit(execution={"parallelPartitionCount": 2, "suspend": True})
+        kafka.arrive()
+        await operator.until_true(lambda: operator.state == "Suspended" and not kafka.flying)
+        go_on, make_plan = asyncio.Event(), opening.make_plan
+
+        async def slow(*arguments):
+            await go_on.wait()
+            return await make_plan(*arguments)
+
+        monkeypatch.setattr(opening, "make_plan", slow)
+        operator.apply_another(**SPEC, takesOver="r")
+        new = operator.engine.rebalances["u-new"]
+        for _ in range(20):
+            await a_tick(operator)
+            if new.memory.planning is not None:
+                break
+        operator.delete()
+        for _ in range(20):
+            await a_tick(operator)
+            if not operator.exists("r"):
+                break
+        assert operator.ends == ["TakenOver"]
+        go_on.set()
+        kafka.slow = {4, 5, 6}
+        await operator.until_true(lambda: bool(kafka.flying))
+        kafka.arrive()
+        operator.delete_another()
+        await operator.until_true(lambda: not operator.exists("new"))
+        assert kafka.lists("t") == BEFORE
+
+
+async def a_tick(operator):
+    """A round that does not wait for the plan that it started."""
+    await operator.engine.tick()
+    operator.clock.at += timedelta(seconds=1)
+    await asyncio.sleep(0)

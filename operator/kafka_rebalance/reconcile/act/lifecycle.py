@@ -229,10 +229,13 @@ class Lifecycle:
         except RebalanceError as error:
             log.warning("%s: older plans are still stored: %s", rebalance.name, error.message)
 
-    def void_plan(self, rebalance: Rebalance) -> None:
-        """A run was handed over to this resource, whose own has sent nothing: it plans again, with those origins."""
-        self._put_plan_away(rebalance)
-        rebalance.record = replace(rebalance.record, run=None, was_read=False)
+    async def hand_over(self, old: Rebalance, rebalances: Mapping[str, Rebalance]) -> None:
+        """The one that takes over the run just closed, if any, has sent nothing: it plans again, with its origins."""
+        run = old.record.run
+        heir = rebalances.get(run.successor or "") if run is not None else None
+        if heir is not None:
+            await self._stop_planning(heir)
+            heir.record = replace(heir.record, run=None)
 
     def turn(self, rebalance: Rebalance, *, back: bool) -> None:
         """Have the moves of the open run be those of the plan, or on the way back those of what was sent."""
@@ -295,7 +298,7 @@ class Lifecycle:
         rebalance.record = replace(rebalance.record, run=run, loaded_run=opened, origins=opened.origins)
 
     async def _stop_planning(self, rebalance: Rebalance) -> None:
-        """A deletion does not wait for a plan. What the task may have stored is read again."""
+        """Drop the plan and the one being made. What the task may have stored is read again."""
         task = rebalance.memory.planning
         if task is not None:
             task.cancel()
