@@ -9,6 +9,7 @@ from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES
+from kafka_rebalance.errors import Transient
 from kafka_rebalance.kube.store import RunStore
 from kafka_rebalance.reconcile.runs import opening
 
@@ -80,6 +81,22 @@ class TestRename:
         operator.delete_another()
         await operator.until_true(lambda: not operator.exists("new"))
         assert all(set(held) == {4, 5, 6} for held in kafka.lists("t"))  # it had succeeded
+
+    async def test_goes_on_where_planning_has_to_be_repeated(self, half_moved, monkeypatch):
+        """Metadata were stale at the first attempt."""
+        operator, kafka = half_moved, half_moved.kafka
+        make_plan, stale = opening.make_plan, [Transient("MetadataStale", "reading again", 1.0)]
+
+        async def stale_once(*arguments):
+            if stale:
+                raise stale.pop()
+            return await make_plan(*arguments)
+
+        monkeypatch.setattr(opening, "make_plan", stale_once)
+        operator.delete()
+        operator.apply_another(**SPEC)
+        await operator.until_true(lambda: not operator.exists("r"))
+        assert operator.ends == ["TakenOver"]
 
     async def test_deleting_the_new_one_leads_to_before_the_old_one(self, half_moved):
         """While it runs, or before it has a plan of its own."""

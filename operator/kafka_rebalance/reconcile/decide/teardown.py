@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from kafka_rebalance.api.execution_spec import DeletionPolicy
+from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.partition_status import Direction, Observation, PartitionMove
 from kafka_rebalance.execution.progress import ReplicaBytes, bytes_to_move_back
 from kafka_rebalance.model.run import RunOutcome
@@ -99,7 +100,9 @@ def moved_back(old: RebalanceView) -> dict[TopicPartition, PartitionMove]:
 def _may_begin(new: RebalanceView) -> bool:
     """Whether it has sent nothing and could: with origins of its own it could not inherit any."""
     record, replanning = new.record, new.assessment.replanning
-    if new.desired.deleting or new.memory.problem is not None or not new.desired.has_finalizer:
+    if new.desired.deleting or not new.desired.has_finalizer:
+        return False
+    if new.memory.problem is not None and not isinstance(new.memory.error, Transient):
         return False
     if record.run is None:
         return record.was_read

@@ -6,7 +6,7 @@ import pytest
 from tests.fakes.found_by_rounds import found, recorded, remembered
 
 from kafka_rebalance.api.v1alpha1 import FINALIZER
-from kafka_rebalance.errors import Refused
+from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionStatus
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Run
@@ -121,6 +121,13 @@ class TestSuccessors:
         old, new = dying(0), planned("new", 0, metadata=change.get("metadata"), **spec)
         remembered(new, problem=change.get("problem"))
         assert successor_of(old, new) is None
+
+    @pytest.mark.parametrize("spec", [{}, {"takesOver": "old"}])
+    def test_one_that_has_to_try_again_still_does(self, spec):
+        """Metadata were stale, or a broker is away: that passes, while a rollback copies everything twice."""
+        old, new = dying(0), planned("new", 0, **spec)
+        remembered(new, problem=Transient("MetadataStale", "reading again", 1.0))
+        assert successor_of(old, new).uid == new.uid
 
     @pytest.mark.parametrize("spec", [{}, {"takesOver": "old"}])
     def test_one_with_a_past_of_its_own_or_on_its_way_out_does_not(self, spec):
