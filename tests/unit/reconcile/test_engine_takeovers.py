@@ -84,7 +84,7 @@ class TestRename:
 
     async def test_goes_on_where_planning_has_to_be_repeated(self, half_moved, monkeypatch):
         """Metadata were stale at the first attempt."""
-        operator, kafka = half_moved, half_moved.kafka
+        operator = half_moved
         make_plan, stale = opening.make_plan, [Transient("MetadataStale", "reading again", 1.0)]
 
         async def stale_once(*arguments):
@@ -233,6 +233,34 @@ class TestInheritance:
         operator.delete_another()
         await operator.until_true(lambda: not operator.exists("new"))
         assert kafka.lists("t") == there
+
+    @pytest.mark.parametrize("cleared", [True, False])
+    async def test_a_rollback_is_not_repeated(self, half_moved, cleared):
+        """The records of ``new`` are deleted, and the operator is killed before the finalizer is removed."""
+        operator, kafka = half_moved, half_moved.kafka
+        runs = RunStore(operator.kube)
+        operator.delete()
+        operator.apply_another(**SPEC)
+        await operator.until_true(lambda: not operator.exists("r"))
+        kafka.arrive()
+        await operator.until_true(lambda: operator.state_of() == "Rebalancing")
+        if not cleared:
+            await runs.save(replace(await runs.load("u-1"), successor="u-new"))
+        remove, failed = operator.kube.patch_finalizers, []
+
+        async def away(*_arguments, **_more):
+            failed.append("no answer")
+            raise Transient("ApiServerUnreachable", "no answer")
+
+        operator.kube.patch_finalizers = away
+        operator.delete_another()
+        await operator.until_true(lambda: bool(failed))
+        assert (kafka.lists("t"), await runs.load("u-new")) == (BEFORE, None)
+        kafka.assign("t", 0, 4, 2, 3)
+        operator.kube.patch_finalizers = remove
+        operator.restart()
+        await operator.until_true(lambda: not operator.exists("new"))
+        assert kafka.lists("t")[0] == [4, 2, 3]
 
 
 class TestPlanInTheMaking:

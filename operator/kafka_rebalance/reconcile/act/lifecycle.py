@@ -183,6 +183,8 @@ class Lifecycle:
         """Remove our finalizer. The records are deleted first if everything is back; otherwise undo needs them."""
         run = rebalance.record.run
         if run is None or run.outcome in {RunOutcome.ROLLED_BACK, RunOutcome.UNDONE}:
+            # What it inherited first: without a run of its own, it would be rolled back once more.
+            await self._use_up([run for run in await self._stores.runs.list_all() if run.successor == rebalance.uid])
             await self._stores.forget(rebalance.uid)
             rebalance.record = replace(rebalance.record, run=None)
         if rebalance.desired.has_finalizer:
