@@ -61,7 +61,7 @@ STATES: Mapping[Reason, ReadyState] = {
     ),
     Reason.AWAITING_APPROVAL: ReadyState(_IN_PROGRESS, StateGroup.WAITING),
     Reason.CLUSTER_UNHEALTHY: ReadyState(_IN_PROGRESS, StateGroup.WAITING),
-    Reason.QUEUED: ReadyState(_IN_PROGRESS, StateGroup.HELD_BACK, (Reason.PLANNING,)),
+    Reason.QUEUED: ReadyState(_IN_PROGRESS, StateGroup.HELD_BACK),
     Reason.YIELDING: ReadyState(_IN_PROGRESS, StateGroup.HELD_BACK),
     Reason.SUSPENDED: ReadyState(_IN_PROGRESS, StateGroup.HELD_BACK),
     Reason.FROZEN: ReadyState(_IN_PROGRESS, StateGroup.HELD_BACK),
@@ -97,8 +97,9 @@ STATES: Mapping[Reason, ReadyState] = {
 GROUPS: Mapping[StateGroup, GroupOfStates] = {
     StateGroup.WAITING: GroupOfStates(
         "A plan is stored or wanted, and no new step starts now.",
-        # The last two: nothing had to start any more.
+        # Planning: a run was handed over to it, and its own plan is dropped. The last two: nothing had to start.
         (
+            Reason.PLANNING,
             StateGroup.WAITING,
             StateGroup.MOVING,
             StateGroup.REPLANNING,

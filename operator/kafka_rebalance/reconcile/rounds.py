@@ -143,7 +143,10 @@ class Rounds:
 
     async def _prepare(self, rebalance: Rebalance, *, connected: bool = True) -> None:
         """Load what is stored, and put the plan aside if the spec asks for another one."""
+        opened = rebalance.record.open_run
         await self._lifecycle.prepare(rebalance, connected=connected)
+        if opened is not None and rebalance.record.open_run is None:
+            await self._lifecycle.hand_over(rebalance, self.rebalances)
         rebalance.assessment = rebalance.assessment.about(rebalance.record.loaded_run)
         if not rebalance.memory.blocked(self._clock.monotonic()):
             rebalance.assessment = replace(rebalance.assessment, replanning=replanning_for_spec(rebalance))

@@ -8,7 +8,7 @@ import pytest
 from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
 
-from kafka_rebalance.api.v1alpha1 import REBALANCES
+from kafka_rebalance.api.v1alpha1 import LET_GO_ANNOTATION, REBALANCES
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kube.store import RunStore
 from kafka_rebalance.reconcile.runs import opening
@@ -261,6 +261,38 @@ class TestInheritance:
         operator.restart()
         await operator.until_true(lambda: not operator.exists("new"))
         assert kafka.lists("t")[0] == [4, 2, 3]
+
+    @pytest.mark.parametrize("restart", [False, True])
+    async def test_reaches_the_heir_of_a_run_that_is_let_go(self, half_moved, restart):
+        """What was in flight could not be cancelled. The plan that the heir has was made without the origins."""
+        operator, kafka = half_moved, half_moved.kafka
+        kafka.create("u", [[1, 2, 3]] * 2)
+        operator.apply_another(**SPEC, topics={"include": ["u"]}, takesOver="r", approval={"policy": "Manual"})
+        await operator.until_true(lambda: operator.state_of() == "AwaitingApproval")
+        there = arrived(kafka)
+        for tp, state in list(kafka.states.items()):
+            if state.in_flight:
+                kafka.states[tp] = replace(state, isr=frozenset(state.adding), leader=state.adding[0])
+        operator.delete()
+        for _ in range(4):
+            await operator.round()
+        assert operator.exists("r")
+        operator.order(LET_GO_ANNOTATION, "true")
+        for _ in range(4):
+            await operator.round()
+        assert not operator.exists("r")
+        if restart:
+            operator.restart()
+        kafka.arrive()
+        for tp, state in list(kafka.states.items()):
+            kafka.states[tp] = replace(state, isr=frozenset(state.replicas))
+        operator._see(operator.kube.edit(REBALANCES, "kafka", "new", approval={"policy": "Automatic"}))
+        kafka.slow = {4, 5, 6}
+        await operator.until_true(lambda: bool(kafka.flying))
+        kafka.arrive()
+        operator.delete_another()
+        await operator.until_true(lambda: not operator.exists("new"))
+        assert [kafka.lists("t")[n] for n in there] == [[1, 2, 3]] * len(there)
 
 
 class TestPlanInTheMaking:

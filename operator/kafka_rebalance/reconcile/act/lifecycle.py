@@ -323,7 +323,8 @@ class Lifecycle:
             return
         await self._check_terminating(rebalance)
         if self._abandoned(rebalance, connected=connected):
-            await self.close(rebalance, RunOutcome.ABANDONED)
+            heir = rebalance.assessment.successor if direction_of(rebalance) is not None else None
+            await self.close(rebalance, RunOutcome.ABANDONED, heir.uid if heir is not None else None)
             await self.remove_finalizer_and_records(rebalance)
             return
         await self._load_plan(rebalance, run)
