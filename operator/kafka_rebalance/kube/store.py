@@ -125,7 +125,12 @@ class OriginStore(_ResourceStore):
         """
         name = self._blobs.name(uid, run_id)
         log = self._logs.pop(name, None) or await self._read(name)
-        new = [origin for origin in origins if not _known(origin, log.recorded)]
+        new: list[Origin] = []
+        latest: dict[TopicPartition, Origin] = {}
+        for origin in origins:
+            if not _known(origin, log.recorded) and not _known(origin, latest):
+                latest[origin.tp] = origin
+                new.append(origin)
         if new:
             log = await self._write(name, uid, run_id, log, new)
         while len(self._logs) >= _REMEMBERED_LOGS:

@@ -128,6 +128,13 @@ class TestAppending:
             index = await BlobStore(kube, "origins").read(next(n for n in kube.config_maps if n.count("-") == 1))
             assert len(kube.config_maps) == 1 + len(index.shards)
 
+    async def test_the_first_of_two_in_one_call_wins(self):
+        """As that of two calls does."""
+        kube, (mine,) = MortalKube(), origins(1)
+        later = Origin(mine.tp, mine.topic_id, replicas_of(1, 2), BrokerId(1))
+        assert await OriginStore(kube).append("u", "r", [mine, later]) == by_partition([mine])
+        assert await OriginStore(kube).load("u", "r") == by_partition([mine])
+
     async def test_after_another_writer(self):
         """Whoever was first is right: the next attempt reads what the other one has recorded."""
         kube, (mine, theirs) = MortalKube(), origins(2)

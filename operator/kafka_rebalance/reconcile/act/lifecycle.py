@@ -374,8 +374,7 @@ class Lifecycle:
         for run in taken:
             opened = await load_open_run(self._stores, run)
             origins += opened.origins.values()
-            for planned in opened.plan.partitions:
-                partitions.setdefault(planned.tp, planned)
+            partitions |= {planned.tp: planned for planned in opened.plan.partitions}  # the last has moved it last
         if not partitions:
             return None
         desired, plan = rebalance.desired, Plan(tuple(sorted(partitions.values())), Certificate(0, optimal=False))

@@ -164,3 +164,18 @@ async def test_an_undo_that_could_not_restore_everything_keeps_the_origins(world
     recorded(mine, run=replace(record, outcome=RunOutcome.ROLLED_BACK_PARTIALLY, undo=True))
     await world.lifecycle.remove_finalizer_and_records(mine)
     assert await world.stores.origins.load("r", "run-r")
+
+
+async def test_of_two_that_were_taken_over_the_first_says_where_to_go_back_to(world):
+    """The second moved on what the first had moved."""
+    ended = {"outcome": RunOutcome.TAKEN_OVER, "successor": "new"}
+    await world.stored("a", closed_at=NOON, **ended)
+    second = Plan((PlannedPartition(TP, replicas_of(3, 2), replicas_of(4, 2)),), Certificate(1, optimal=True))
+    later = NOON + timedelta(minutes=1)
+    run = Run("b", "kafka", "b", "c", "run-b", "sha256:0", second.hash, later, later, started_at=later, **ended)
+    await world.stores.plans.save("b", second.hash, "c", second, later)
+    await world.stores.origins.append("b", "run-b", [Origin(TP, "", replicas_of(3, 2))])
+    await world.stores.runs.save(run)
+    for mine in deleted("new"), deleted("new"):  # the second time as after a restart
+        await world.prepared(mine)
+        assert [(e.tp, e.origin, e.target) for e in mine.record.moves] == [(TP, replicas_of(1, 2), replicas_of(4, 2))]
