@@ -15,10 +15,9 @@ from kafka_rebalance.execution.rollback import Skip, rollback_target
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 from kafka_rebalance.reasons import Reason
 
-_EXITS = (
-    ": the reassignment is cancelled when another of them is in sync, or completes; a deletion ends without that at "
-    "spec.rollback.timeout, or with the annotation kafkarebalance.dev/let-go=true"
-)
+_LET_GO = "a deletion ends without that at spec.rollback.timeout, or with the annotation kafkarebalance.dev/let-go=true"
+_EXITS = f": the reassignment is cancelled when another of them is in sync, or completes; {_LET_GO}"
+_EXITS_UNREAD = f": the reassignment is cancelled when min.insync.replicas can be read, or completes; {_LET_GO}"
 
 
 class Direction(StrEnum):
@@ -113,10 +112,10 @@ def judge(
     if move.tp.topic not in seen.unread or status.phase in {MovePhase.IN_FLIGHT, MovePhase.WAITING}:
         return status
     # Where the partition was before may be where it was before our last step: nothing ends, and nothing is sent.
-    why = (Reason.METADATA_MISSING, "no broker described the partition in this round; retrying")
-    if move.tp.topic in seen.forbidden:
-        why = (Reason.TOPIC_FORBIDDEN, seen.forbidden[move.tp.topic])
-    return _wait(*why, started=status.started, step=status.step)
+    reason, message = Reason.METADATA_MISSING, "no broker described the partition in this round; retrying"
+    if (denied := seen.forbidden.get(move.tp.topic)) is not None:
+        reason, message = Reason.TOPIC_FORBIDDEN, denied
+    return _wait(reason, message, started=status.started, step=status.step)
 
 
 def _judge_as_seen(
@@ -174,6 +173,8 @@ def _judge_in_flight(
         )
     kept = [b for b in state.replicas if b not in adding]
     if (wait := why_not_cancel(kept, state.isr, seen.min_insync.get(move.tp.topic))) is not None:
+        if wait.reason == Reason.METADATA_MISSING and move.tp.topic in seen.forbidden:
+            return _wait(Reason.TOPIC_FORBIDDEN, seen.forbidden[move.tp.topic] + _EXITS_UNREAD, started=True)
         exits = _EXITS if wait.reason == Reason.CANCEL_BELOW_MIN_INSYNC_REPLICAS else ""
         return _wait(wait.reason, wait.message + exits, started=True)
     return PartitionStatus(MovePhase.READY, Reason.CANCELLING, cancel=True, started=True)
