@@ -113,6 +113,8 @@ class TokenSource:
         except (ValueError, TypeError, LookupError, AttributeError):
             # Not chained: the answer may contain a token.
             raise self._refused("the answer is not JSON with an access_token") from None
+        except (OverflowError, RecursionError):
+            raise self._unavailable("the answer is nested too deeply, or its expires_in is too large") from None
         if not isinstance(token, str) or not token.isascii() or not token.isprintable() or not 0 < lifetime < math.inf:
             raise self._refused("the answer has no usable access_token")
         return AccessToken(token, now + _REFRESH_AT * lifetime, now + lifetime)
@@ -155,7 +157,7 @@ def _explained(body: bytes) -> str:
     try:
         answer = json.loads(body)
         parts = [answer[name] for name in ("error", "error_description") if isinstance(answer.get(name), str)]
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return ""
     shown = "".join(character for character in ": ".join(parts) if character.isprintable())
     return f" ({shown[:300]})" if shown else ""

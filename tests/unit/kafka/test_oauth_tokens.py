@@ -212,6 +212,21 @@ class TestFailures:
         assert isinstance(failed, Transient)
         assert (failed.reason, f"HTTP status {status}" in failed.message) == ("TokenUnavailable", True)
 
+    @pytest.mark.parametrize(
+        "body",
+        [b'{"access_token": "x", "expires_in": 1' + b"0" * 400 + b"}", b"[" * 900_000],
+        ids=["a lifetime beyond all numbers", "nested without end"],
+    )
+    def test_an_answer_that_breaks_its_reader(self, world: World, body: bytes) -> None:
+        """It is retried, and not at once."""
+        world.endpoint.body = body
+        for _ in range(2):
+            failed = world.failed()
+            assert (failed.reason, "too large" in failed.message) == ("TokenUnavailable", True)
+        assert len(world.endpoint.requests) == 1
+        world.endpoint.status, world.now = 400, 1002.0
+        assert world.failed().reason == "KafkaAuthenticationFailed"
+
     def test_no_server(self, world: World) -> None:
         world.endpoint.server_close()
         failed = world.failed()
