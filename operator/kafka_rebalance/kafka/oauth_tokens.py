@@ -99,7 +99,7 @@ class TokenSource:
         except TimeoutError as error:
             raise self._unavailable(f"no answer in {_TIMEOUT_SECONDS:.0f} s") from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise self._unavailable(str(error) or type(error).__name__) from error
+            raise self._unavailable(_said(error)) from error
         if status >= 500 or status in _TRY_LATER:
             raise self._unavailable(f"HTTP status {status}")
         if 300 <= status < 400:
@@ -150,6 +150,12 @@ async def _asked(client: OAuthClient) -> tuple[int, bytes]:
             if len(body) > _LONGEST_ANSWER:
                 raise ValueError("the answer is too long")
         return answer.status, body
+
+
+def _said(error: Exception) -> str:
+    """Only the type where aiohttp quotes what the server sent: whoever writes a resource chooses the server."""
+    quotes = isinstance(error, aiohttp.ClientError) and not isinstance(error, (OSError, aiohttp.InvalidURL))
+    return f"no readable HTTP answer ({type(error).__name__})" if quotes else str(error) or type(error).__name__
 
 
 def _explained(body: bytes) -> str:
