@@ -452,6 +452,17 @@ class TestKafkaConnection:
         world.connection()
         await world.until(lambda: world.state("a") == "Succeeded")
 
+    async def test_whose_deletion_was_missed(self, world):
+        """The watch may have a gap: within a minute or so, nothing uses it any more."""
+        world.connection()
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        del world.kube.resources[CONNECTIONS, "k", "prod"]
+        await world.until(lambda: not list(world.supervisor._book))
+        world.create("a", kafka=REF, brokers={"decommission": [1]}, throttle={"unlimited": True})
+        world.see("a")
+        await world.until(lambda: world.state("a") == "ConnectionNotFound")
+        assert world.real.altered == []
+
     async def test_its_cluster_does_not_change_under_an_open_run(self, world):
         """The run ends with the former connection; then the new cluster is used."""
         world.connection()
