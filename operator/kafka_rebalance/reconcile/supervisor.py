@@ -95,8 +95,12 @@ class Supervisor:
         """A KafkaConnection was created, changed or is gone."""
         try:
             metadata = parse_metadata(body)
-            connection = self._book.of_owner(Owner(metadata.namespace, metadata.name))
-            before = connection.resource
+        except Refused as error:
+            self._in_background(self._unreadable.connection(body, error))
+            return
+        connection = self._book.of_owner(Owner(metadata.namespace, metadata.name))
+        before = connection.resource
+        try:
             connection.resource = None if deleted else parse_connection(body)
         except Refused as error:
             if connection.resource is None or connection.resource.metadata.uid != metadata.uid:

@@ -452,6 +452,12 @@ class TestKafkaConnection:
         world.connection()
         await world.until(lambda: world.state("a") == "Succeeded")
 
+    async def test_without_readable_metadata(self, world):
+        """It cannot be reported anywhere but in the log; the others are served."""
+        world.supervisor.connection_seen({"metadata": {"name": "prod"}, "spec": {}}, deleted=False)
+        world.connection()
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+
     async def test_whose_deletion_was_missed(self, world):
         """The watch may have a gap: within a minute or so, nothing uses it any more."""
         world.connection()
