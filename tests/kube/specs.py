@@ -116,7 +116,7 @@ def _said_by_both(spec: dict[str, Any], field: str, message: str) -> BadInput:
 
 
 _KAFKA = {"bootstrapServers": "kafka:9092"}
-_ADDRESSES = "must be host:port, or several separated by commas without spaces, like kafka-1:9092,kafka-2:9092"
+_ADDRESSES = "must be host:port, or up to 20 separated by commas without spaces, like kafka-1:9092,kafka-2:9092"
 _DURATION = "must be a duration of at least 1s, like 15m, 1h30m or 2d"
 _CRON = "must be five cron fields separated by single spaces (minute hour day-of-month month day-of-week), or @hourly"
 _OBJECT_NAME = "must be the name of an object: lower case letters, digits, '-' and '.'"
@@ -126,6 +126,9 @@ _MEGABYTES = "'50MB' is not a quantity like 50Mi or 1048576: write 50M (decimal)
 BAD_REBALANCES: list[BadInput] = [
     _said_by_both({"kafka": {"bootstrapServers": "kafka"}}, "spec.kafka.bootstrapServers", _ADDRESSES),
     _said_by_both({"kafka": {"bootstrapServers": "a:9092, b:9092"}}, "spec.kafka.bootstrapServers", _ADDRESSES),
+    _said_by_both(
+        {"kafka": {"bootstrapServers": ",".join(["kafka:9092"] * 21)}}, "spec.kafka.bootstrapServers", _ADDRESSES
+    ),
     BadInput(
         {"kafka": {**_KAFKA, "sasl": {"mechanism": "SCRAM", "secretRef": {"name": "a"}}}},
         "spec.kafka.sasl.mechanism: must be 'PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512' or 'OAUTHBEARER', found 'SCRAM'",

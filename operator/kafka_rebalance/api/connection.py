@@ -11,9 +11,11 @@ from pydantic import ConfigDict, Field, model_validator
 from kafka_rebalance.api.fields import ApiModel, Form, ObjectName, SecretKey, rule, rules
 
 _ADDRESS = r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}"
+_MAX_ADDRESSES = 20
+"""Each costs every client a thread. Clients learn of all brokers from any one of them."""
 ADDRESSES = Form(
-    f"{_ADDRESS}(,{_ADDRESS})*",
-    "must be host:port, or several separated by commas without spaces, like kafka-1:9092,kafka-2:9092",
+    f"{_ADDRESS}(,{_ADDRESS}){{0,{_MAX_ADDRESSES - 1}}}",
+    f"must be host:port, or up to {_MAX_ADDRESSES} separated by commas without spaces, like kafka-1:9092,kafka-2:9092",
 )
 HttpUrl = Annotated[
     str,

@@ -199,10 +199,13 @@ async def _kinds_gone(namespaces: Sequence[str], supervisor: Supervisor) -> bool
 
 
 async def _first_of(*waits: Coroutine[Any, Any, Any]) -> None:
+    """Wait for the first one, and raise what it raised."""
     tasks = [asyncio.create_task(wait) for wait in waits]
-    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in tasks:
         task.cancel()
+    for task in done:
+        task.result()
 
 
 async def _ended(task: asyncio.Task[Any]) -> None:

@@ -31,7 +31,7 @@ from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, T
 def connect(settings: ConnectionSettings, fence: Fence | None = None) -> KafkaAdmin:
     """A client of the cluster; without ``fence`` it may always send orders, as a command does, which has no lease.
 
-    Connects on first use. Raises Permanent for settings that cannot work.
+    Connects on first use, which raises Permanent for settings that cannot work.
     """
     fence = fence or Fence(is_leader=lambda: True)
     tokens = TokenSource(settings.oauth) if settings.oauth else None

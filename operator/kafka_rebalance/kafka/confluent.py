@@ -73,8 +73,8 @@ class ConfluentClient:
         self._refused: str | None = None
         self._last_error = ""
         self._timeouts = 0
-        # Building waits for a token: only in a thread.
-        self._admin: AdminClient | None = self._build() if tokens is None else None
+        # Built in a thread of the first call: it waits for a token, and starts threads of its own.
+        self._admin: AdminClient | None = None
 
     async def reach(self) -> None:
         """Connect, or raise why that is not possible."""

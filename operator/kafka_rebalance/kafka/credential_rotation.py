@@ -124,5 +124,8 @@ class _RotatingAdmin:
                 return admin
         except RebalanceError as error:
             log.warning("cluster %s: %s: %s", self._cluster_id, error.reason, error.message)
+        except BaseException:
+            await admin.close()
+            raise
         await admin.close()
         return None

@@ -99,7 +99,7 @@ class TokenSource:
         except TimeoutError as error:
             raise self._unavailable(f"no answer in {_TIMEOUT_SECONDS:.0f} s") from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise self._unavailable(str(error) or type(error).__name__) from error
+            raise self._unavailable(_said(error)) from error
         if status >= 500 or status in _TRY_LATER:
             raise self._unavailable(f"HTTP status {status}")
         if 300 <= status < 400:
@@ -113,6 +113,8 @@ class TokenSource:
         except (ValueError, TypeError, LookupError, AttributeError):
             # Not chained: the answer may contain a token.
             raise self._refused("the answer is not JSON with an access_token") from None
+        except (OverflowError, RecursionError):
+            raise self._unavailable("the answer is nested too deeply, or its expires_in is too large") from None
         if not isinstance(token, str) or not token.isascii() or not token.isprintable() or not 0 < lifetime < math.inf:
             raise self._refused("the answer has no usable access_token")
         return AccessToken(token, now + _REFRESH_AT * lifetime, now + lifetime)
@@ -150,12 +152,18 @@ async def _asked(client: OAuthClient) -> tuple[int, bytes]:
         return answer.status, body
 
 
+def _said(error: Exception) -> str:
+    """Only the type where aiohttp quotes what the server sent: whoever writes a resource chooses the server."""
+    quotes = isinstance(error, aiohttp.ClientError) and not isinstance(error, (OSError, aiohttp.InvalidURL))
+    return f"no readable HTTP answer ({type(error).__name__})" if quotes else str(error) or type(error).__name__
+
+
 def _explained(body: bytes) -> str:
     """The error of RFC 6749, section 5.2; empty where the body has none."""
     try:
         answer = json.loads(body)
         parts = [answer[name] for name in ("error", "error_description") if isinstance(answer.get(name), str)]
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return ""
     shown = "".join(character for character in ": ".join(parts) if character.isprintable())
     return f" ({shown[:300]})" if shown else ""

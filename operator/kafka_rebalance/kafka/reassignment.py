@@ -245,7 +245,8 @@ class ReassignmentClient:
 
     async def _connect(self, deadline: float) -> _Client:
         """Several attempts: kafka-python picks a random server and waits for that one, even if it hangs."""
-        config = kafka_python_config(self._settings)
+        # In a thread: OpenSSL reads certificates and keys.
+        config = await self._in_thread(lambda: kafka_python_config(self._settings), CALL_SECONDS)
         if self._tokens is not None:
             # First, because kafka-python reports a missing token as a connection that was closed.
             await self._in_thread(self._tokens.token, CALL_SECONDS)

@@ -111,11 +111,11 @@ class Engines:
                 running = self._running.get(info.cluster_id)
                 claimant = self._book.standing(connection.owner, info.cluster_id)
                 servers = servers_of(settings.bootstrap_servers)
+                evict = partial(self._evict_others, info.cluster_id, connection.owner)
                 await self._owners.claim(
-                    claimant, info, admin, servers, self._book.standing, running=running is not None
+                    claimant, info, admin, servers, self._book.standing, running=running is not None, evict=evict
                 )
-                if running is not None and running.owner != connection.owner:
-                    await self._evict(running)
+                await evict()
                 running = self._running.get(info.cluster_id)
                 if running is None:
                     connection.engine = self._begin(connection, settings, info, admin)
@@ -218,6 +218,11 @@ class Engines:
             log.info("cluster %s: nothing names it any more, and nothing of ours is left there", engine.cluster_id)
             self._in_background(self.end_bindings())
         self._in_background(_close(engine))
+
+    async def _evict_others(self, cluster_id: str, owner: Owner) -> None:
+        running = self._running.get(cluster_id)
+        if running is not None and running.owner != owner:
+            await self._evict(running)
 
     async def _evict(self, running: Running) -> None:
         """End an engine between two rounds. What is begun goes on in the engine of the new owner."""

@@ -17,6 +17,7 @@ from kafka_rebalance.api.v1alpha1 import (
     CONNECTIONS,
     REASSIGNMENT_THROTTLES,
     REBALANCES,
+    KafkaConnection,
     parse_connection,
     parse_metadata,
 )
@@ -94,8 +95,12 @@ class Supervisor:
         """A KafkaConnection was created, changed or is gone."""
         try:
             metadata = parse_metadata(body)
-            connection = self._book.of_owner(Owner(metadata.namespace, metadata.name))
-            before = connection.resource
+        except Refused as error:
+            self._in_background(self._unreadable.connection(body, error))
+            return
+        connection = self._book.of_owner(Owner(metadata.namespace, metadata.name))
+        before = connection.resource
+        try:
             connection.resource = None if deleted else parse_connection(body)
         except Refused as error:
             if connection.resource is None or connection.resource.metadata.uid != metadata.uid:
@@ -288,8 +293,11 @@ class Supervisor:
                 await self._end_what_is_begun(connection, refusals)
                 left = {uid: why for uid, why in refusals.items() if uid not in connection.placed}
                 await self._unconnected.report(connection.rebalances, connection.throttles, left)
-            if connection.resource is not None:
-                await self._resources.report_connection(connection.resource, connection.state(problem))
+            resource = connection.resource
+            if resource is not None and not await self._resources.report_connection(
+                resource, connection.state(problem)
+            ):
+                self._missed(connection, resource)
         except RebalanceError as error:
             log.warning("%s: %s: %s", connection.name, error.reason, error.message)
         except Exception:
@@ -303,6 +311,18 @@ class Supervisor:
 
         The resources are those of when this begins: of others nothing was looked up.
         """
+
+    def _missed(self, connection: NamedConnection, gone: KafkaConnection) -> None:
+        """The watch did not report that the KafkaConnection was deleted."""
+        if connection.resource is gone:  # else it was created again meanwhile
+            log.warning("%s: is gone", connection.name)
+            connection.resource = None
+            connection.changed.set()
+
+    async def _refusals(self, connection: NamedConnection, problem: RebalanceError | None) -> dict[str, RebalanceError]:
+        """By uid, why a resource may not use the connection, or cannot."""
+        found: dict[str, RebalanceError] = {}
+        elsewhere = await self._begun_elsewhere(connection)
         metadata = [rebalance.desired.metadata for rebalance in connection.rebalances.values()]
         metadata += [throttle.metadata for throttle in connection.throttles.values()]
         elsewhere = await self._begun_elsewhere(connection)

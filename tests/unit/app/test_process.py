@@ -111,3 +111,11 @@ class TestTheWatchEnds:
         failure = await leading
         assert failure.reason == "WatchEnded"
         assert world.stopped
+
+    async def test_a_listing_that_fails_unexpectedly_ends_the_operator(self, world, parts):
+        """Without what it lists, nothing may move: the process starts again."""
+        world.listing = [KeyError("metadata")]
+        with pytest.raises(KeyError):
+            async with asyncio.timeout(5):
+                await process._lead(Settings("me", ("kafka",)), parts, SystemClock(), asyncio.Event())
+        assert World.watches == []

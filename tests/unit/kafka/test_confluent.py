@@ -15,13 +15,14 @@ from kafka_rebalance.kafka.settings import ConnectionSettings
 
 
 class Library:
-    """Stands for librdkafka: freeing a client lasts until ``resolved`` is set. ``freed_in``: the threads."""
+    """Stands for librdkafka: freeing a client lasts until ``resolved`` is set. ``built_in``, ``freed_in``: threads."""
 
     def __init__(self):
         self.resolved = threading.Event()
-        self.freed_in = []
+        self.built_in, self.freed_in = [], []
 
     def client(self, config):
+        self.built_in.append(threading.current_thread())
         return _Client(self, config)
 
 
@@ -86,4 +87,15 @@ class TestFreeing:
         for _ in range(2):
             await failed(client.describe_partitions(["t"]))
         await freed(library, 1)
+        await client.close()
+
+
+class TestBuilding:
+    async def test_where(self, library):
+        """In a thread: it starts the threads of librdkafka and reads keys, and the event loop must not wait."""
+        client = ConfluentClient(ConnectionSettings("nowhere:9092"))
+        assert library.built_in == []
+        await failed(client.describe_partitions(["t"]))
+        assert len(library.built_in) == 1
+        assert threading.main_thread() not in library.built_in
         await client.close()

@@ -203,6 +203,20 @@ class TestAdmin:
         world.brokers.password = "new"
         assert (await world.rounds(3), world.clients) == ("KafkaAuthenticationFailed", [OLD])
 
+    async def test_an_answer_that_cannot_be_read(self):
+        """A server that sends garbage makes a client library raise anything: no client is left open."""
+        world = World(NEW)
+
+        async def garbage(_info, _reader, _servers):
+            raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
+
+        world.admin = rotating(world.brokers.connected[0], (MINE, OLD), "c", world.brokers.connect, world.now, garbage)
+        world.brokers.password = "new"
+        await world.rounds(1)
+        with pytest.raises(UnicodeDecodeError):
+            await world.admin.describe_cluster()
+        assert world.clients == [OLD]
+
     @pytest.mark.parametrize("reason", ["KafkaUnreachable", "TokenUnavailable"])
     async def test_a_certificate_that_has_run_out(self, reason):
         """It cannot be told from brokers, or an OAuth server, that are down: retry with the client's own Secret."""

@@ -3,6 +3,7 @@
 import base64
 import json
 import logging
+import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -212,11 +213,45 @@ class TestFailures:
         assert isinstance(failed, Transient)
         assert (failed.reason, f"HTTP status {status}" in failed.message) == ("TokenUnavailable", True)
 
+    @pytest.mark.parametrize(
+        "body",
+        [b'{"access_token": "x", "expires_in": 1' + b"0" * 400 + b"}", b"[" * 900_000],
+        ids=["a lifetime beyond all numbers", "nested without end"],
+    )
+    def test_an_answer_that_breaks_its_reader(self, world: World, body: bytes) -> None:
+        """It is retried, and not at once."""
+        world.endpoint.body = body
+        for _ in range(2):
+            failed = world.failed()
+            assert (failed.reason, "too large" in failed.message) == ("TokenUnavailable", True)
+        assert len(world.endpoint.requests) == 1
+        world.endpoint.status, world.now = 400, 1002.0
+        assert world.failed().reason == "KafkaAuthenticationFailed"
+
     def test_no_server(self, world: World) -> None:
         world.endpoint.server_close()
         failed = world.failed()
         assert isinstance(failed, Transient)
         assert (failed.reason, "Connect call failed" in failed.message) == ("TokenUnavailable", True)
+
+    @pytest.mark.parametrize("banner", [b"SSH-2.0-OpenSSH_9.2 inside\r\n", b"-ERR unknown command 'POST' inside\r\n"])
+    def test_a_server_of_another_kind(self, banner: bytes) -> None:
+        """What it sent is not quoted: whoever writes a resource chooses which server is asked."""
+        with socket.create_server(("127.0.0.1", 0)) as server:
+
+            def serve() -> None:
+                accepted, _ = server.accept()
+                with accepted:
+                    accepted.recv(10_000)
+                    accepted.sendall(banner)
+
+            serving = threading.Thread(target=serve)
+            serving.start()
+            tokens = TokenSource(OAuthClient(f"http://127.0.0.1:{server.getsockname()[1]}/", "i", SECRET))
+            with pytest.raises(Transient) as failed:
+                tokens.token()
+            serving.join()
+        assert failed.value.message.endswith(": no readable HTTP answer (ClientResponseError)")
 
     def test_an_answer_that_does_not_end(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         """The time is limited as a whole, not for each part."""

@@ -1,5 +1,7 @@
 """What the client over kafka-python makes of what the brokers say of themselves."""
 
+import threading
+
 import pytest
 
 from kafka import errors as client_errors
@@ -48,6 +50,23 @@ class TestVersion:
         assert (client.version(), client.version(), client.asked) == (KafkaVersion(28), KafkaVersion(28), 1)
         client.features, now = {"metadata.version": {"supported": (7, 30)}}, now + 61
         assert (client.version(), client.asked) == (KafkaVersion(30), 2)
+
+
+async def test_the_settings_are_rendered_in_a_thread(monkeypatch):
+    """OpenSSL reads certificates and keys meanwhile: the event loop must not wait."""
+    threads = []
+
+    def rendered(settings):
+        threads.append(threading.current_thread())
+        raise Permanent("KafkaSettingsInvalid", "not a matching pair")
+
+    monkeypatch.setattr("kafka_rebalance.kafka.reassignment.kafka_python_config", rendered)
+    client = ReassignmentClient(ConnectionSettings(bootstrap_servers="kafka:9092"))
+    with pytest.raises(Permanent):
+        await client.describe_cluster()
+    assert len(threads) == 1
+    assert threading.main_thread() not in threads
+    await client.close()
 
 
 async def test_a_request_that_brokers_lack():

@@ -7,9 +7,12 @@ import pytest
 from tests.fakes.shared_clusters import Away, Cluster, OneAnswer, SharedClusters, listener_of
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REASSIGNMENT_THROTTLES, REBALANCES
+from kafka_rebalance.kube.store import RunStore
+from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile import supervisor as supervising
 from kafka_rebalance.reconcile.connection_book import NamedConnection
+from kafka_rebalance.reconcile.engines import Engines
 
 
 @pytest.fixture
@@ -364,6 +367,54 @@ class TestKafkaConnection:
         await world.until(lambda: world.state("a") in {"Succeeded", "NothingToDo"})
         assert set(served) == {"a/r"}
 
+    async def squatter(self, world, **spec):
+        """A server that is not the cluster, and claimed its id first."""
+        world.servers["evil"] = Cluster([1, 2, 3, 4], bogus=[[1, 2, 3]] * 4)
+        world.servers["evil"].slow = {BrokerId(4)}
+        world.create("evil", "evil", **spec)
+        world.see()
+        await world.until(lambda: world.owner and world.owner["namespace"] == "evil" and world.state("evil"))
+
+    async def test_outranks_a_server_that_only_claimed_the_id(self, world):
+        """Without work there is nothing to compare: the engine of that server is ended."""
+        await self.squatter(world, execution={"suspend": True})
+        world.connection()
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        assert world.owner == {"namespace": "k", "connection": "prod"}
+        await world.until(lambda: world.state("evil") == "ClusterOwnedElsewhere")
+
+    async def test_names_who_holds_the_id_with_a_run(self, world):
+        """The run of another cluster is never shown to it; with that run, what is in the way is gone."""
+        await self.squatter(world, brokers={"decommission": [1]}, throttle={"unlimited": True})
+        await world.until(lambda: world.runs.get("evil", "") is None)
+        world.connection()
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "ClusterIdCollision")
+        message = world.ready("k", "prod", CONNECTIONS)[1]
+        assert "belongs to the inline connections of namespace evil so far, and runs are open (evil/r)" in message
+        assert "delete the KafkaRebalances" in message
+        assert world.owner["namespace"] == "evil"
+        world.supervisor.rebalance_seen(
+            world.kube.delete(REBALANCES, "evil", "r", world.clock.at.isoformat()), deleted=False
+        )
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        assert world.real.altered == []
+
+    async def test_looks_for_work_when_nothing_can_begin_any_more(self, world, monkeypatch):
+        """A run that the engine of that server opens while it is being ended counts."""
+        await self.squatter(world, execution={"suspend": True})
+        evict, opened = Engines._evict, []
+
+        async def late(engines, running):
+            if not opened:
+                opened.append(Run("u-0", "evil", "r", "c", "run", "p", "h", opened_at=world.clock.at))
+                await RunStore(world.kube).save(opened[0])
+            await evict(engines, running)
+
+        monkeypatch.setattr(Engines, "_evict", late)
+        world.connection()
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "ClusterIdCollision")
+        assert world.owner["namespace"] == "evil"
+
     async def test_of_two_the_older_one_has_the_cluster(self, world):
         """Also if the younger one came first. The other one says so."""
         old = world.connection("k", see=False)
@@ -417,6 +468,23 @@ class TestKafkaConnection:
         assert world.owner == {"namespace": "k", "connection": "prod"}
         world.connection()
         await world.until(lambda: world.state("a") == "Succeeded")
+
+    async def test_without_readable_metadata(self, world):
+        """It cannot be reported anywhere but in the log; the others are served."""
+        world.supervisor.connection_seen({"metadata": {"name": "prod"}, "spec": {}}, deleted=False)
+        world.connection()
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+
+    async def test_whose_deletion_was_missed(self, world):
+        """The watch may have a gap: within a minute or so, nothing uses it any more."""
+        world.connection()
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        del world.kube.resources[CONNECTIONS, "k", "prod"]
+        await world.until(lambda: not list(world.supervisor._book))
+        world.create("a", kafka=REF, brokers={"decommission": [1]}, throttle={"unlimited": True})
+        world.see("a")
+        await world.until(lambda: world.state("a") == "ConnectionNotFound")
+        assert world.real.altered == []
 
     async def test_its_cluster_does_not_change_under_an_open_run(self, world):
         """The run ends with the former connection; then the new cluster is used."""

@@ -4,7 +4,7 @@ The caller lets only one claim of a cluster id in at a time.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from kafka_rebalance.errors import Refused
@@ -68,10 +68,12 @@ class ClusterOwners:
         standing_of: StandingOf,
         *,
         running: bool,
+        evict: Callable[[], Awaitable[None]],
     ) -> Owner | None:
         """Bind the cluster to the claimant; returns its owner before, None: there was none.
 
-        ``servers``: the addresses that led there, host:port. ``running``: an engine works there already.
+        ``servers``: the addresses that led there, host:port. ``running``: an engine works there already. ``evict`` ends
+        that of another owner.
         Refused("ClusterOwnedElsewhere" or "Conflicted") if it belongs to another owner, Refused("ClusterIdCollision")
         if this server is not the cluster in which there is work.
         """
@@ -84,9 +86,18 @@ class ClusterOwners:
                 await self._keep(binding)
                 raise refusal
         mine = Binding(info.cluster_id, claimant.owner, servers=servers)
-        if binding is not None and (work or running):
-            same_owner = binding.owner == claimant.owner
-            await self._compare(binding, info, reader, servers if same_owner else frozenset())
+        same_owner = binding is not None and binding.owner == claimant.owner
+        if not (same_owner or work):
+            await evict()  # nothing begins there after it was looked for
+            work = await self.work_in(info.cluster_id)
+        # A resource of the same owner would be handed to the engine. One of another owner is evicted, whose server may
+        # be any that claims the id.
+        if binding is not None and (work or (running and same_owner)):
+            try:
+                await self._compare(binding, info, reader, servers if same_owner else frozenset())
+            except Refused as differs:
+                outranked = claimant.owner.connection and not binding.owner.connection
+                raise _held(differs, binding.owner, work) if outranked else differs from None
             known = servers | binding.servers if same_owner else servers
             mine = replace(binding, owner=claimant.owner, servers=known if len(known) <= _MANY_SERVERS else servers)
         await self._bindings.save(await self._renewed(mine, info, reader))
@@ -175,6 +186,15 @@ async def begun_here(stores: Stores, run: Run, reader: KafkaReader) -> bool:
     planned = {row.tp.topic: row.topic_id for row in stored.plan.partitions if row.topic_id}
     there = topic_ids((await reader.describe_partitions(planned)).values()) if planned else {}
     return bool(planned.items() & there.items())
+
+
+def _held(differs: Refused, holder: Owner, work: Work) -> Refused:
+    """What an administrator can do, whose KafkaConnection outranks the holder."""
+    return Refused(
+        differs.reason,
+        f"{differs.message}. The id belongs to {holder} so far, and {work}: if theirs is the wrong server, delete the "
+        f"KafkaRebalances and KafkaReassignmentThrottles of namespace {holder.namespace} that lead to it",
+    )
 
 
 async def _seen_again(binding: Binding, reader: KafkaReader) -> Answers[str, str, str]:

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from kafka_rebalance.api.connection_resource import KafkaConnectionStatus
 from kafka_rebalance.api.resource_status import ResourceStatus
@@ -63,6 +63,8 @@ _NORMAL = {
 }
 """Transitions that are reported as normal events, not as warnings."""
 _ATTEMPTS = 5
+_MISSED_FOR = timedelta(minutes=1)
+"""How long the deletion of a KafkaConnection may go unnoticed where the watch had a gap."""
 _BACK = "throttles, replicas and their order are as they were before the run"
 _ENDS = {
     RunOutcome.ROLLED_BACK: _BACK,
@@ -85,7 +87,7 @@ class Resources:
     def __init__(self, kube: KubeClient, now: Callable[[], datetime]) -> None:
         self._kube = kube
         self._now = now
-        self._connections_written: dict[str, KafkaConnectionStatus] = {}
+        self._connections_written: dict[str, tuple[KafkaConnectionStatus, datetime]] = {}
         self._throttles_written: dict[str, tuple[KafkaReassignmentThrottleStatus, datetime]] = {}
 
     async def add_finalizer(self, rebalance: Rebalance) -> None:
@@ -190,20 +192,24 @@ class Resources:
         await self._tell_transition(THROTTLE_KIND, metadata, before, status)
         return True
 
-    async def report_connection(self, connection: KafkaConnection, state: ConnectionState) -> None:
-        """Write the status of a KafkaConnection if it says anything new, and an event if Ready's reason changed."""
-        metadata = connection.metadata
-        written = self._connections_written.get(metadata.uid)
+    async def report_connection(self, connection: KafkaConnection, state: ConnectionState) -> bool:
+        """Write the status of a KafkaConnection if it says anything new, and an event if Ready's reason changed.
+
+        False: it is gone. Once a minute the status is written as it is, because a deletion may be missed.
+        """
+        metadata, now = connection.metadata, self._now()
+        written, written_at = self._connections_written.get(metadata.uid, (None, now))
         before = written or connection.status
         connection = connection.model_copy(update={"status": before})
-        status = build_connection_status(connection, state, now=self._now())
-        if written is not None and status == before:
-            return
-        if await self._kube.patch_status(CONNECTIONS, metadata.namespace, metadata.name, status.as_patch()):
-            self._connections_written[metadata.uid] = status
-            await self._tell_transition(CONNECTION_KIND, metadata, before, status)
-        else:
+        status = build_connection_status(connection, state, now=now)
+        if written is not None and status == before and timedelta(0) <= now - written_at < _MISSED_FOR:
+            return True
+        if not await self._kube.patch_status(CONNECTIONS, metadata.namespace, metadata.name, status.as_patch()):
             self._connections_written.pop(metadata.uid, None)
+            return False
+        self._connections_written[metadata.uid] = status, now
+        await self._tell_transition(CONNECTION_KIND, metadata, before, status)
+        return True
 
     async def _tell_transition(
         self, kind: str, about: ObjectMeta, before: ResourceStatus, after: ResourceStatus

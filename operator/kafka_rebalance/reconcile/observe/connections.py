@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from kafka_rebalance.api.connection import Kafka, KafkaSource, Sasl
+from kafka_rebalance.api.connection import ClientCertificateRef, Kafka, KafkaSource, Sasl
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, parse_connection
-from kafka_rebalance.errors import Refused, Transient
+from kafka_rebalance.errors import Permanent, Refused, Transient
 from kafka_rebalance.kafka.jaas import parse_login
 from kafka_rebalance.kafka.settings import ConnectionSettings, OAuthClient
 from kafka_rebalance.kube.client import KubeClient
@@ -38,7 +38,7 @@ async def resolve(kafka: Kafka, namespace: str, kube: KubeClient) -> ConnectionS
 
     tls, sasl = kafka.tls, kafka.sasl
     ca, client = (tls.ca_secret_ref, tls.client_secret_ref) if tls else (None, None)
-    certificate = await read(client.name) if client else None
+    pair = _pair(client, await read(client.name)) if client else (None, None)
     token_ca = sasl.ca_secret_ref if sasl else None
     token_ca_pem = (await read(token_ca.name)).text(token_ca.key) if token_ca else None
     login = _login(sasl, await read(sasl.secret_ref.name), token_ca_pem) if sasl else _Login()
@@ -46,8 +46,8 @@ async def resolve(kafka: Kafka, namespace: str, kube: KubeClient) -> ConnectionS
         bootstrap_servers=kafka.bootstrap_servers,
         tls=tls is not None,
         ca_pem=(await read(ca.name)).text(ca.key) if ca else None,
-        client_cert_pem=certificate.text(client.certificate_key) if certificate and client else None,
-        client_key_pem=certificate.text(client.private_key_key) if certificate and client else None,
+        client_cert_pem=pair[0],
+        client_key_pem=pair[1],
         sasl_mechanism=sasl.mechanism if sasl else None,
         username=login.username,
         password=login.password,
@@ -77,6 +77,25 @@ class _SecretText:
         except UnicodeDecodeError:
             # Without the cause: it would quote the bytes.
             raise Refused(Reason.SECRET_INVALID, f"key {key!r} of {self.name} is not text") from None
+
+
+def _pair(ref: ClientCertificateRef, secret: _SecretText) -> tuple[str, str]:
+    """Certificate and key. Nothing encrypted: who wrote it also chose how long OpenSSL takes to derive its key."""
+    certificate, key = secret.text(ref.certificate_key), secret.text(ref.private_key_key)
+    if "PRIVATE KEY" in certificate or "ENCRYPTED" in certificate:
+        raise Permanent(
+            Reason.KAFKA_SETTINGS_INVALID,
+            f"key {ref.certificate_key!r} of {secret.name}, named in tls.clientSecretRef.certificateKey, contains a "
+            "private key: write only certificates there, and the private key in another key of the Secret, named in "
+            "tls.clientSecretRef.privateKeyKey",
+        )
+    if "ENCRYPTED" in key:
+        raise Permanent(
+            Reason.KAFKA_SETTINGS_INVALID,
+            f"key {ref.private_key_key!r} of {secret.name}, named in tls.clientSecretRef.privateKeyKey, contains an "
+            "encrypted private key: write it without a passphrase, as 'openssl pkey -in KEY -out PLAIN' does",
+        )
+    return certificate, key
 
 
 def _login(sasl: Sasl, secret: _SecretText, token_ca_pem: str | None) -> _Login:

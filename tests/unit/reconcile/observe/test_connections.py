@@ -6,7 +6,7 @@ import pytest
 from tests.fakes.kube_in_memory import KubeInMemory
 
 from kafka_rebalance.api.connection import Kafka
-from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.kafka.settings import ConnectionSettings, OAuthClient
 from kafka_rebalance.reconcile.observe.connections import resolve
 
@@ -59,6 +59,25 @@ class TestTls:
         kafka = Kafka.model_validate({"bootstrapServers": "a:1", "tls": {"clientSecretRef": {"name": "user"}}})
         found = await resolve(kafka, "kafka", kube)  # type: ignore[arg-type]
         assert (found.client_cert_pem, found.client_key_pem) == ("C1", "K1")
+
+    @pytest.mark.parametrize(
+        ("certificate", "key", "named", "instead"),
+        [
+            ("C\n-----BEGIN ENCRYPTED PRIVATE KEY-----", "K", "'tls.crt'", "write only certificates there"),
+            ("C\n-----BEGIN RSA PRIVATE KEY-----", "K", "'tls.crt'", "write only certificates there"),
+            ("C", "-----BEGIN ENCRYPTED PRIVATE KEY-----", "'tls.key'", "openssl pkey -in KEY -out PLAIN"),
+            ("C", "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED", "'tls.key'", "without a passphrase"),
+            ("C", "K\n-----BEGIN ENCRYPTED PRIVATE KEY-----", "'tls.key'", "without a passphrase"),
+        ],
+    )
+    async def test_no_key_that_opens_slowly(self, certificate: str, key: str, named: str, instead: str) -> None:
+        """OpenSSL tries the first key that it finds, and an encrypted one says itself how long that takes."""
+        secret = {"tls.crt": certificate.encode(), "tls.key": key.encode()}
+        with pytest.raises(Permanent) as refused:
+            await resolved({"tls": {"clientSecretRef": {"name": "user"}}}, user=secret)
+        assert refused.value.reason == "KafkaSettingsInvalid"
+        assert f"key {named} of Secret kafka/user" in refused.value.message
+        assert instead in refused.value.message
 
 
 class TestLogin:
