@@ -120,6 +120,23 @@ class TestSameNamespace:
         world.real.arrive()
         await world.until(lambda: world.state("a") == "Succeeded")
 
+    @pytest.mark.parametrize(
+        ("unreadable", "state"), [("failing", "KafkaUnreachable"), ("hidden", "KafkaAuthorizationFailed")]
+    )
+    async def test_whose_topics_cannot_be_read(self, world, unreadable, state):
+        """They may be there: it is not taken for another cluster, and it goes on when they can be read."""
+        await world.draining()
+        world.servers["other"] = listener = listener_of(world.real, 9094)
+        known = {tp.topic for tp in world.real.states}
+        setattr(listener, unreadable, known)
+        world.create("a", "other", "s", execution={"suspend": True})
+        await world.supervisor.stop()
+        world.begin()
+        world.supervisor.rebalance_seen(world.kube.resources[REBALANCES, "a", "s"], deleted=False)
+        await world.until(lambda: world.state("a", "s") == state)
+        setattr(listener, unreadable, set())
+        await world.until(lambda: world.state("a", "s") in {"Queued", "Suspended"})
+
     async def test_whose_topics_were_all_deleted(self, world):
         """At the address on record it is the same cluster, after a restart too: the open run goes on."""
         await world.draining()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.execution.ledger_json import ledger_from_json
-from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader
+from kafka_rebalance.kafka.ports import Answers, ClusterInfo, KafkaReader
 from kafka_rebalance.kube.api_errors import StoredStateCorrupt
 from kafka_rebalance.kube.binding_store import BindingStore
 from kafka_rebalance.kube.client import KubeClient
@@ -137,16 +137,20 @@ class ClusterOwners:
 
     async def _renewed(self, binding: Binding, info: ClusterInfo, reader: KafkaReader) -> Binding:
         """With brokers and topics as they are now. All topics are read only where many of those known are gone."""
-        brokers = frozenset(info.brokers)
-        after = renewed(binding, brokers, await _seen_again(binding, reader))
+        brokers, seen = frozenset(info.brokers), await _seen_again(binding, reader)
+        unread = {topic: binding.topics[topic] for topic in seen.errors}
+        after = renewed(binding, brokers, unread | seen)
         if len(after.topics) < SAMPLE_TOPICS // 2:
-            after = renewed(binding, brokers, topic_ids((await reader.describe_partitions()).values()))
+            after = renewed(binding, brokers, unread | topic_ids((await reader.describe_partitions()).values()))
         return after
 
     async def _compare(self, binding: Binding, info: ClusterInfo, reader: KafkaReader, servers: frozenset[str]) -> None:
         if servers & binding.servers:
             return
-        differs = contradiction(binding, frozenset(info.brokers), await _seen_again(binding, reader))
+        seen = await _seen_again(binding, reader)
+        differs = contradiction(binding, frozenset(info.brokers), seen)
+        if differs and not contradiction(binding, frozenset(info.brokers), binding.topics):
+            seen.or_raise()  # only topics differ, and one that was not read may be there with its id
         if differs:
             raise Refused(
                 Reason.CLUSTER_ID_COLLISION,
@@ -173,6 +177,9 @@ async def begun_here(stores: Stores, run: Run, reader: KafkaReader) -> bool:
     return bool(planned.items() & there.items())
 
 
-async def _seen_again(binding: Binding, reader: KafkaReader) -> dict[str, str]:
+async def _seen_again(binding: Binding, reader: KafkaReader) -> Answers[str, str, str]:
     """The ids that the topics on record have there."""
-    return topic_ids((await reader.describe_partitions(binding.topics)).values()) if binding.topics else {}
+    if not binding.topics:
+        return Answers()
+    found = await reader.describe_partitions(binding.topics)
+    return Answers(topic_ids(found.values()), found.errors)
