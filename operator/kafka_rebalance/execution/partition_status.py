@@ -15,10 +15,9 @@ from kafka_rebalance.execution.rollback import Skip, rollback_target
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 from kafka_rebalance.reasons import Reason
 
-_EXITS = (
-    ": the reassignment is cancelled when another of them is in sync, or completes; a deletion ends without that at "
-    "spec.rollback.timeout, or with the annotation kafkarebalance.dev/let-go=true"
-)
+_LET_GO = "a deletion ends without that at spec.rollback.timeout, or with the annotation kafkarebalance.dev/let-go=true"
+_EXITS = f": the reassignment is cancelled when another of them is in sync, or completes; {_LET_GO}"
+_EXITS_UNREAD = f": the reassignment is cancelled when min.insync.replicas can be read, or completes; {_LET_GO}"
 
 
 class Direction(StrEnum):
@@ -174,6 +173,8 @@ def _judge_in_flight(
         )
     kept = [b for b in state.replicas if b not in adding]
     if (wait := why_not_cancel(kept, state.isr, seen.min_insync.get(move.tp.topic))) is not None:
+        if wait.reason == Reason.METADATA_MISSING and move.tp.topic in seen.forbidden:
+            return _wait(Reason.TOPIC_FORBIDDEN, seen.forbidden[move.tp.topic] + _EXITS_UNREAD, started=True)
         exits = _EXITS if wait.reason == Reason.CANCEL_BELOW_MIN_INSYNC_REPLICAS else ""
         return _wait(wait.reason, wait.message + exits, started=True)
     return PartitionStatus(MovePhase.READY, Reason.CANCELLING, cancel=True, started=True)

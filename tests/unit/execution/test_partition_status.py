@@ -57,6 +57,16 @@ class TestLeftAlone:
             found = judge(MOVE, there, FORWARD, 1)
             assert (found.phase, found.reason, found.message) == (MovePhase.WAITING, "TopicForbidden", "not allowed")
 
+    def test_a_cancellation_that_may_not_read_min_insync_says_so(self):
+        """Also how a deletion ends without it."""
+        there = dataclasses.replace(
+            seen(state(4, 1, 2, 3, adding=(4,))), forbidden={"orders": "not allowed"}, min_insync={}
+        )
+        found = judge(MOVE, there, ROLLBACK, 1)
+        assert (found.phase, found.reason) == (MovePhase.WAITING, "TopicForbidden")
+        assert found.message.startswith("not allowed: the reassignment is cancelled when min.insync.replicas can be")
+        assert "kafkarebalance.dev/let-go=true" in found.message
+
     @pytest.mark.parametrize(("at", "direction"), [((1, 2, 3), FORWARD), ((4, 5, 6), FORWARD), ((1, 2, 3), ROLLBACK)])
     def test_nothing_ends_and_nothing_is_sent_by_an_older_reading(self, at, direction):
         """A step may have been sent since."""
