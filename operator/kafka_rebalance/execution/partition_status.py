@@ -112,10 +112,10 @@ def judge(
     if move.tp.topic not in seen.unread or status.phase in {MovePhase.IN_FLIGHT, MovePhase.WAITING}:
         return status
     # Where the partition was before may be where it was before our last step: nothing ends, and nothing is sent.
-    why = (Reason.METADATA_MISSING, "no broker described the partition in this round; retrying")
-    if move.tp.topic in seen.forbidden:
-        why = (Reason.TOPIC_FORBIDDEN, seen.forbidden[move.tp.topic])
-    return _wait(*why, started=status.started, step=status.step)
+    reason, message = Reason.METADATA_MISSING, "no broker described the partition in this round; retrying"
+    if (denied := seen.forbidden.get(move.tp.topic)) is not None:
+        reason, message = Reason.TOPIC_FORBIDDEN, denied
+    return _wait(reason, message, started=status.started, step=status.step)
 
 
 def _judge_as_seen(

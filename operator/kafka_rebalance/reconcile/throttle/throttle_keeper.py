@@ -88,7 +88,8 @@ class ThrottleKeeper:
         await self._lists.read_first(wanted)
         known = {topic: lists for topic, lists in wanted.items() if self._lists.is_read(topic)}
         appendable, self.left_out = fitting(known, self.list_budget, foreign)
-        self._entries = appendable | self._lists.on_record({t: lists for t, lists in wanted.items() if t not in known})
+        unread = {topic: lists for topic, lists in wanted.items() if topic not in known}
+        self._entries = {**appendable, **self._lists.on_record(unread)}
         ledger = self._lists.ledger_to_append(self._rates.ledger_to_write(), self._entries)
         await self._cache.save(with_foreign(ledger, self._entries, foreign))
         await self._rates.write(alive)
