@@ -311,18 +311,6 @@ class Supervisor:
 
         The resources are those of when this begins: of others nothing was looked up.
         """
-
-    def _missed(self, connection: NamedConnection, gone: KafkaConnection) -> None:
-        """The watch did not report that the KafkaConnection was deleted."""
-        if connection.resource is gone:  # else it was created again meanwhile
-            log.warning("%s: is gone", connection.name)
-            connection.resource = None
-            connection.changed.set()
-
-    async def _refusals(self, connection: NamedConnection, problem: RebalanceError | None) -> dict[str, RebalanceError]:
-        """By uid, why a resource may not use the connection, or cannot."""
-        found: dict[str, RebalanceError] = {}
-        elsewhere = await self._begun_elsewhere(connection)
         metadata = [rebalance.desired.metadata for rebalance in connection.rebalances.values()]
         metadata += [throttle.metadata for throttle in connection.throttles.values()]
         elsewhere = await self._begun_elsewhere(connection)
@@ -337,6 +325,13 @@ class Supervisor:
                 why = problem
             found[about.uid] = denied.get(about.namespace) or why or elsewhere.get(about.uid)
         return found
+
+    def _missed(self, connection: NamedConnection, gone: KafkaConnection) -> None:
+        """The watch did not report that the KafkaConnection was deleted."""
+        if connection.resource is gone:  # else it was created again meanwhile
+            log.warning("%s: is gone", connection.name)
+            connection.resource = None
+            connection.changed.set()
 
     async def _begun_elsewhere(self, connection: NamedConnection) -> dict[str, RebalanceError]:
         """By uid, the rebalances that named another connection when they began, to another cluster."""
