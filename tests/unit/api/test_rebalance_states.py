@@ -28,6 +28,7 @@ PARTS_OF_MESSAGES = {
     Reason.NOT_DRAINED,
     Reason.NO_LEADER,
     Reason.PAUSED,
+    Reason.SIZES_UNKNOWN,
     Reason.THROTTLE_LIST_FULL,
 }
 

@@ -16,7 +16,7 @@ KAFKA = {"bootstrapServers": "kafka:9092"}
 PLAN = ("plan", "--cluster", "-")
 VERIFY = ("verify", "--reassignment-json-file", "-")
 CONNECTED = [VERIFY, ("snapshot", "-o", "x.json"), ("doctor",), ("execute", "--decommission-broker", "1")]
-HOST_PORT = "must be host:port, or several separated by commas without spaces, like kafka-1:9092,kafka-2:9092"
+HOST_PORT = "must be host:port, or up to 20 separated by commas without spaces, like kafka-1:9092,kafka-2:9092"
 
 
 def rebalance(directory: Path, **spec: object) -> tuple[str, ...]:

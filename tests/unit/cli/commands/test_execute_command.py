@@ -197,8 +197,8 @@ class TestUsage:
             (("--name", "Move_It"), "'--name': must be the name of an object: "),
             (("--name", "a" * 254), "'--name': must have at most 253 characters"),
             (("-n", "kafka.eu"), "'-n' / '--namespace': must be the name of a namespace: "),
-            (("--bootstrap-servers", "kafka"), "--bootstrap-servers: must be host:port, or several separated by "),
-            (("--bootstrap-servers", "SSL://kafka:9092"), "--bootstrap-servers: must be host:port, or several "),
+            (("--bootstrap-servers", "kafka"), "--bootstrap-servers: must be host:port, or up to 20 separated by "),
+            (("--bootstrap-servers", "SSL://kafka:9092"), "--bootstrap-servers: must be host:port, or up to 20 "),
         ],
     )
     def test_what_the_api_server_would_refuse(

@@ -152,6 +152,7 @@ class TestJudgeAgain:
             "restarting": frozenset({BrokerId(1)}),
             "min_insync": {"t": 2},
             "forbidden": {"t": "not allowed"},
+            "unread": frozenset({"t"}),
             "keep": CopiesToKeep(every=True),
             "ahead": (("kafka/other", rebalance("other").record.loaded_run),),
         }
