@@ -46,7 +46,8 @@ class TestOperatorKilled:
                 unplanned += not rebalance.records()
         assert unplanned
         assert 0 < len(world.moved(topic, before)) < len(target)
-        assert (look.most_partitions, look.most_replicas) == (2, 1)
+        assert 0 < look.most_partitions <= 2
+        assert look.most_replicas == 1
         assert all(set(adding) <= set(target.get(key, ())) for row in look.seen for key, adding in row.items())
 
         operator.start()

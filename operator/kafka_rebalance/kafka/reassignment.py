@@ -66,7 +66,7 @@ class _Client(KafkaAdminClient):  # type: ignore[misc]
     """kafka-python's client, cleaned up if it cannot connect, and with the two requests that it does not offer."""
 
     def __init__(self, **config: Any) -> None:
-        self._version = KafkaVersion()
+        self._version: KafkaVersion | None = None
         self._version_due = float("-inf")
         try:
             super().__init__(**config)
@@ -87,15 +87,23 @@ class _Client(KafkaAdminClient):  # type: ignore[misc]
         request = DescribeClusterRequest(include_fenced_brokers=False, include_cluster_authorized_operations=operations)
         return self._manager.run(lambda: self._manager.send(request))
 
-    def version(self) -> KafkaVersion:
-        """The levels of metadata.version, from any broker. Those without features report none."""
+    def version(self) -> KafkaVersion | None:
+        """The levels of metadata.version, from any broker: those last known if it does not answer. None: not known yet.
+
+        Brokers without features report no level.
+        """
         if time.monotonic() >= self._version_due:
+            self._version_due = time.monotonic() + _VERSION_SECONDS
             try:
                 found = self.describe_features().get("metadata.version", {})
             except _TOO_OLD:
                 found = {}
+            except client_errors.KafkaError as error:
+                # What else is asked of the cluster must not fail for lack of it: a broker may just have died.
+                _log.info("the version of Kafka is not known: %s", type(error).__name__)
+                return self._version
             levels = (found[kind][1] if kind in found else None for kind in ("supported", "finalized"))
-            self._version, self._version_due = KafkaVersion(*levels), time.monotonic() + _VERSION_SECONDS
+            self._version = KafkaVersion(*levels)
         return self._version
 
 

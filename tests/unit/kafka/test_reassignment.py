@@ -15,7 +15,7 @@ class Client(_Client):
     """Without connections. ``features`` is the answer, or the error; ``asked`` counts the requests."""
 
     def __init__(self, features):
-        self._version, self._version_due = KafkaVersion(), float("-inf")
+        self._version, self._version_due = None, float("-inf")
         self.features, self.asked = features, 0
 
     def describe_features(self):
@@ -50,6 +50,17 @@ class TestVersion:
         assert (client.version(), client.version(), client.asked) == (KafkaVersion(28), KafkaVersion(28), 1)
         client.features, now = {"metadata.version": {"supported": (7, 30)}}, now + 61
         assert (client.version(), client.asked) == (KafkaVersion(30), 2)
+
+    def test_a_broker_that_does_not_answer_is_no_error(self, monkeypatch):
+        """The call that it is part of has its answer; what was known of the version stays."""
+        now = 0.0
+        monkeypatch.setattr("kafka_rebalance.kafka.reassignment.time.monotonic", lambda: now)
+        client = Client(client_errors.KafkaConnectionError("broker 1 is gone"))
+        assert client.version() is None
+        client.features, now = {"metadata.version": {"supported": (7, 30)}}, 61
+        assert client.version() == KafkaVersion(30)
+        client.features, now = client_errors.KafkaTimeoutError("no answer"), 122
+        assert client.version() == KafkaVersion(30)
 
 
 async def test_the_settings_are_rendered_in_a_thread(monkeypatch):
