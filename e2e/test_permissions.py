@@ -84,7 +84,7 @@ class Walled:
         options = ("--bootstrap-servers", self.kafka.bootstrap_servers, "--command-config", str(self._command_config))
         done = subprocess.run([COMMAND, "doctor", *options, "-o", "json"], check=False, capture_output=True, text=True)
         found = json.loads(done.stdout)["findings"]
-        assert done.returncode == (1 if found else 0), done.stderr
+        assert done.returncode == (4 if found else 0), done.stderr
         assert {row["reason"] for row in found} <= {"PermissionsMissing"}
         return {f"{row['operation']} {row['resource']}" for row in found}
 
