@@ -65,10 +65,6 @@ class Production:
     def bytes_until(self, moment: float) -> int:
         return max((count for at, count in self._timeline if at <= moment), default=0) * RECORD
 
-    def rate(self, start: float, end: float) -> float:
-        """Bytes per second that were acknowledged between these times."""
-        return (self.bytes_until(end) - self.bytes_until(start)) / (end - start)
-
     def _count(self, error: object, _message: object) -> None:
         assert error is None
         self._acknowledged += 1
@@ -136,15 +132,15 @@ class TestModelOfARealCluster:
         assert model.window_start is not None
         start, end = model.window_start.timestamp(), model.measured_at.timestamp()
         produced = (production.bytes_until(end) - production.bytes_until(start)) / PARTITIONS
-        # Between two samples. On a busy machine records arrive in bursts.
-        peak = max(production.rate(*between) for between in pairwise(sampled_at(lake))) / PARTITIONS
+        # On a busy machine an answer may be read long after its stamp: any two samples may hold all that was produced.
+        shortest = min(later - earlier for earlier, later in pairwise(sampled_at(lake)))
         for number in range(PARTITIONS):
             load = model.partitions[TopicPartition(TOPIC, number)]
             assert load.bytes_in_per_second is not None
             assert load.bytes_in_max is not None
             assert load.covered_seconds == pytest.approx(end - start, abs=0.001)
             assert load.bytes_in_per_second * load.covered_seconds == pytest.approx(produced, rel=0.25)
-            assert load.bytes_in_per_second <= load.bytes_in_max < 2 * peak
+            assert load.bytes_in_per_second <= load.bytes_in_max <= 1.25 * produced / shortest
 
     def test_the_model_belongs_to_this_cluster(
         self, cluster: KafkaCluster, sampled: tuple[LoadModel, Production, Path]
