@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kafka_rebalance.errors import Refused
-from kafka_rebalance.model.goals import Balance, RackAwareness, Strategy
+from kafka_rebalance.model.goals import Balance, LoadGoal, LoadResource, RackAwareness, Strategy
 from kafka_rebalance.model.topology import Broker, BrokerId, Replicas, TopicPartition
 from kafka_rebalance.reasons import Reason
 
@@ -15,6 +15,7 @@ class Goals:
 
     ``max_replica_moves`` and ``max_data_to_move`` (bytes) are the movement budget; None: no limit. ``minimum_gain`` is
     in percent of the replicas on the fullest broker: a plan without forced moves that removes less is empty.
+    ``load``: the resources to be evened, in order of priority.
     """
 
     rack_awareness: RackAwareness = RackAwareness.ENFORCED
@@ -24,6 +25,7 @@ class Goals:
     max_replica_moves: int | None = None
     max_data_to_move: int | None = None
     minimum_gain: int = 0
+    load: tuple[LoadGoal, ...] = ()
 
     @property
     def limited(self) -> bool:
@@ -36,6 +38,8 @@ class PartitionInput:
     """One selected partition. Without a leader it is skipped and not counted: its data cannot be copied.
 
     A ``pinned`` partition is not changed, but counts, with or without a leader: the others are balanced around it.
+    ``size_bytes`` is what a new copy takes; ``replica_bytes`` what each of ``replicas`` takes now (empty: each the
+    same). ``loads`` has one value for each of ``goals.load``: bytes, or bytes per second of the partition.
     """
 
     tp: TopicPartition
@@ -45,6 +49,8 @@ class PartitionInput:
     has_leader: bool = True
     pinned: bool = False
     min_insync: int = 1
+    replica_bytes: tuple[int, ...] = ()
+    loads: tuple[float, ...] = ()
 
     @property
     def counts(self) -> bool:
@@ -58,7 +64,7 @@ class PlanRequest:
 
     Replicas on any other broker, known or not, must move. Only these partitions are moved and counted.
     ``replication_factor`` (None: no change) applies to each partition that is not pinned; ``assignment`` is the target
-    of the strategy Assignment.
+    of the strategy Assignment. ``capacities``: bytes or bytes per second of each broker and resource, where known.
     """
 
     brokers: tuple[Broker, ...]
@@ -68,6 +74,7 @@ class PlanRequest:
     strategy: Strategy = Strategy.MINIMAL_MOVEMENT
     replication_factor: int | None = None
     assignment: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
+    capacities: Mapping[BrokerId, Mapping[LoadResource, int]] = field(default_factory=dict)
 
 
 def eligible_brokers(
