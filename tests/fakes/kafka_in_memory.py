@@ -72,6 +72,10 @@ class KafkaInMemory(Configs):
         failed = {topic: Transient("KafkaUnreachable", f"describe topic {topic}") for topic in asked & self.failing}
         return Answers(found, self._errors(asked & self.hidden) | failed)
 
+    async def topic_ids(self, topics=None):
+        found = await KafkaInMemory.describe_partitions(self, topics)
+        return Answers({tp.topic: state.topic_id for tp, state in found.items()}, found.errors)
+
     async def list_reassignments(self):
         return {
             tp: Reassignment(state.replicas, state.adding, state.removing)

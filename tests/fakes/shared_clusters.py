@@ -119,18 +119,27 @@ class SharedClusters:
             if not namespaces or namespace in namespaces:
                 self.supervisor.seen(plural, body, deleted=False)
 
-    def ready(self, namespace, name="r", plural=REBALANCES):
+    def condition(self, namespace, kind, name="r", plural=REBALANCES):
         conditions = self.kube.resources[plural, namespace, name].get("status", {}).get("conditions", ())
-        return next(((c["reason"], c["message"]) for c in conditions if c["type"] == "Ready"), ("", ""))
+        return next((c for c in conditions if c["type"] == kind), None)
+
+    def ready(self, namespace, name="r", plural=REBALANCES):
+        found = self.condition(namespace, "Ready", name, plural)
+        return (found["reason"], found["message"]) if found else ("", "")
 
     def state(self, namespace, name="r", plural=REBALANCES):
         return self.ready(namespace, name, plural)[0]
 
     @property
+    def binding(self):
+        """What is on record of the cluster."""
+        found = [body for name, body in self.kube.config_maps.items() if name.startswith("binding-")]
+        return json.loads(found[0]["data"]["binding.json"]) if found else None
+
+    @property
     def owner(self):
         """The owner on record."""
-        found = [body for name, body in self.kube.config_maps.items() if name.startswith("binding-")]
-        return json.loads(found[0]["data"]["binding.json"])["owner"] if found else None
+        return self.binding["owner"] if self.binding else None
 
     @property
     def runs(self):

@@ -69,6 +69,9 @@ class _Admin:
             )
         return states
 
+    async def topic_ids(self, topics: Collection[str] | None = None) -> Answers[str, str, str]:
+        return await self._confluent.topic_ids(topics)
+
     async def list_reassignments(self) -> dict[TopicPartition, Reassignment]:
         await self._reach()
         return await self._reassignments.list_reassignments()

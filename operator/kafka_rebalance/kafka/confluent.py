@@ -101,6 +101,11 @@ class ConfluentClient:
                 states[state.tp] = state
         return Answers(states, errors)
 
+    async def topic_ids(self, topics: Collection[str] | None) -> Answers[str, str, str]:
+        """The id of each topic, where brokers tell it; unknown topics are absent."""
+        states = await self.describe_partitions(topics)
+        return Answers({tp.topic: state.topic_id for tp, state in states.items() if state.topic_id}, states.errors)
+
     async def authorized_operations(self, topics: Collection[str]) -> Answers[str, frozenset[str], str]:
         """What we may do on each topic (KIP-430); unknown topics are absent."""
         if not topics:

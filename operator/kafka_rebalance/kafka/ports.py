@@ -164,6 +164,12 @@ class KafkaReader(Protocol):
         may not describe is an error if it is named; of "all topics" it is absent.
         """
 
+    async def topic_ids(self, topics: Collection[str] | None = None) -> Answers[str, str, str]:
+        """The id of each topic (None: of all topics), where brokers tell it; otherwise like ``describe_partitions``.
+
+        Takes no permission on the cluster: to list reassignments takes one.
+        """
+
     async def list_reassignments(self) -> dict[TopicPartition, Reassignment]:
         """Everything in flight in the cluster, reassignments of other tools included."""
 

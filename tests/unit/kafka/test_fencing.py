@@ -22,6 +22,7 @@ ORDERS = {
 READINGS = {
     "describe_cluster": (),
     "describe_partitions": (["t"],),
+    "topic_ids": (["t"],),
     "list_reassignments": (),
     "topic_configs": (["t"], ["name"]),
     "broker_configs": ([1], ["name"]),

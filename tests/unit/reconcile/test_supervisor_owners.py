@@ -7,6 +7,7 @@ import pytest
 from tests.fakes.shared_clusters import Away, Cluster, OneAnswer, SharedClusters, listener_of
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REASSIGNMENT_THROTTLES, REBALANCES
+from kafka_rebalance.errors import Permanent
 from kafka_rebalance.kube.store import RunStore
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import BrokerId
@@ -159,6 +160,29 @@ class TestSameNamespace:
         await world.restart()
         await world.until(lambda: world.state("a") == "Rebalancing")
         world.real.arrive()
+        await world.until(lambda: world.state("a") == "Succeeded")
+
+
+class TestWithoutPermissionOnTheCluster:
+    """Reassignments cannot be listed; what a cluster is known by can be read."""
+
+    async def test_it_is_said_and_work_begins_when_it_is_there(self, world):
+        """The missing permission is named, and topics are on record before there is work."""
+        refused = Permanent("KafkaAuthorizationFailed", "Kafka does not allow us to list reassignments")
+
+        async def refuse(_topics=None):
+            raise refused
+
+        may, world.real.may = world.real.may, frozenset()
+        world.real.list_reassignments = world.real.describe_partitions = refuse
+        world.create("a", brokers={"decommission": [1]}, throttle={"unlimited": True})
+        world.see()
+        await world.until(lambda: world.state("a") == "KafkaAuthorizationFailed" and world.condition("a", "Permitted"))
+        assert world.condition("a", "Permitted")["message"].startswith("Alter on the cluster is not permitted")
+        assert world.binding["topics"] == {"orders": "orders-id-1"}
+        world.real.may = may
+        del world.real.list_reassignments, world.real.describe_partitions
+        world.supervisor._engines.get("c").engine.wake()  # else it looks again in a while
         await world.until(lambda: world.state("a") == "Succeeded")
 
 

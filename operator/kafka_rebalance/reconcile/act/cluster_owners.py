@@ -22,7 +22,6 @@ from kafka_rebalance.reconcile.decide.cluster_identity import (
     contradiction,
     renewed,
     servers_of,
-    topic_ids,
 )
 from kafka_rebalance.reconcile.decide.cluster_ownership import Standing, may_have
 from kafka_rebalance.reconcile.state.record import Stores
@@ -152,7 +151,7 @@ class ClusterOwners:
         unread = {topic: binding.topics[topic] for topic in seen.errors}
         after = renewed(binding, brokers, unread | seen)
         if len(after.topics) < SAMPLE_TOPICS // 2:
-            after = renewed(binding, brokers, unread | topic_ids((await reader.describe_partitions()).values()))
+            after = renewed(binding, brokers, unread | await reader.topic_ids())
         return after
 
     async def _compare(self, binding: Binding, info: ClusterInfo, reader: KafkaReader, servers: frozenset[str]) -> None:
@@ -184,7 +183,7 @@ async def begun_here(stores: Stores, run: Run, reader: KafkaReader) -> bool:
     if stored is None:
         return True  # nothing is sent without it
     planned = {row.tp.topic: row.topic_id for row in stored.plan.partitions if row.topic_id}
-    there = topic_ids((await reader.describe_partitions(planned)).values()) if planned else {}
+    there = await reader.topic_ids(planned) if planned else {}
     return bool(planned.items() & there.items())
 
 
@@ -199,7 +198,4 @@ def _held(differs: Refused, holder: Owner, work: Work) -> Refused:
 
 async def _seen_again(binding: Binding, reader: KafkaReader) -> Answers[str, str, str]:
     """The ids that the topics on record have there."""
-    if not binding.topics:
-        return Answers()
-    found = await reader.describe_partitions(binding.topics)
-    return Answers(topic_ids(found.values()), found.errors)
+    return await reader.topic_ids(binding.topics) if binding.topics else Answers()

@@ -4,11 +4,11 @@ Addresses and ports differ between listeners. Broker ids and topic ids do not. A
 before, the owner is believed: all topics on record may have been deleted since.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from kafka_rebalance.model.ownership import Binding
-from kafka_rebalance.model.topology import BrokerId, PartitionState
+from kafka_rebalance.model.topology import BrokerId
 
 SAMPLE_TOPICS = 20
 """How many topics are on record."""
@@ -19,11 +19,6 @@ _NAMED = 3
 def servers_of(bootstrap_servers: str) -> frozenset[str]:
     """The addresses in spec.bootstrapServers, as host:port."""
     return frozenset(server.strip().lower() for server in bootstrap_servers.split(",") if server.strip())
-
-
-def topic_ids(states: Iterable[PartitionState]) -> dict[str, str]:
-    """The id of each topic by name, where brokers tell it."""
-    return {state.tp.topic: state.topic_id for state in states if state.topic_id}
 
 
 def contradiction(binding: Binding, brokers: frozenset[BrokerId], topics: Mapping[str, str]) -> str:
