@@ -167,7 +167,9 @@ class ProgressStatus(ApiModel):
     )
     partitions: PartitionProgress = Field(description="Partitions of the plan by state.")
     replica_moves: ReplicaProgress = Field(description="Replica moves of the plan.")
-    steps: StepProgress = Field(description="KIP-435's steps. In a rollback or undo: those of the way back.")
+    steps: StepProgress | None = Field(
+        default=None, description="KIP-435's steps. In a rollback or undo: those of the way back."
+    )
     bytes: ByteProgress = Field(description="Bytes of the plan.")
     rate: Count | None = Field(default=None, description="Recent copy rate in bytes per second.")
     estimated_completion: ShortText | None = Field(

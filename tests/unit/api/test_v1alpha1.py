@@ -192,6 +192,19 @@ class TestStatus:
         read = parse_rebalance({**body(), "status": {"observedGeneration": "x"}})
         assert read.status == KafkaRebalanceStatus()
 
+    def test_progress_of_an_operator_that_counted_no_steps(self) -> None:
+        """Otherwise the API server would refuse every patch of the spec until the status is written anew."""
+        none = {"total": 1, "completed": 0}
+        progress = {
+            "percent": 0,
+            "partitions": {**none, "inFlight": 0, "waiting": 1},
+            "replicaMoves": none,
+            "bytes": {"total": 1, "moved": 0},
+        }
+        read = parse_rebalance({**body(), "status": {"observedGeneration": 1, "progress": progress}})
+        assert read.status.progress is not None
+        assert read.status.progress.steps is None
+
     def test_unknown_fields_are_left_out(self) -> None:
         read = parse_rebalance({**body(), "status": {"observedGeneration": 3, "fromTheFuture": 1}})
         assert read.status.observed_generation == 3
