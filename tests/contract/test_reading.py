@@ -6,13 +6,14 @@ import time
 import pytest
 from e2e.bench.kafka import SASL_USERS, KafkaCluster
 from e2e.bench.load import create_topics, fill
+from tests.contract.observing import partition, until
 
 from kafka_rebalance.api.connection import SaslMechanism
 from kafka_rebalance.errors import Permanent, Transient
 from kafka_rebalance.kafka.admin import connect
-from kafka_rebalance.kafka.ports import CALL_SECONDS, AuthorizedOperations, KafkaAdmin, OffsetRange
+from kafka_rebalance.kafka.ports import CALL_SECONDS, AlterCode, AuthorizedOperations, KafkaAdmin, OffsetRange
 from kafka_rebalance.kafka.settings import ConnectionSettings
-from kafka_rebalance.model.topology import BrokerId, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
 
 pytestmark = pytest.mark.brokers
 
@@ -47,6 +48,24 @@ class TestPartitions:
         assert all(0 < d.usable_bytes < d.total_bytes for on in dirs.values() for d in on)
         offsets = await admin.offsets([first.tp, second.tp, TopicPartition("not-there", 0)])
         assert offsets == {first.tp: OffsetRange(0, 7), second.tp: OffsetRange(0, 0)}
+
+    async def test_offsets_have_the_epoch_of_the_leader_and_the_time_of_its_answer(
+        self, cluster: KafkaCluster, admin: KafkaAdmin
+    ) -> None:
+        """The epoch grows with each election: it distinguishes a log that went on from one that was cut and written."""
+        create_topics(cluster, {"elected-anew": [[1, 2], [2, 1]]})
+        tp, other = (TopicPartition("elected-anew", n) for n in (0, 1))
+        asked = time.monotonic()
+        before = await admin.offsets([tp, other])
+        answered = time.monotonic()
+        assert all(asked <= (found.read_at or 0) <= answered for found in before.values())
+        await admin.alter_reassignments({tp: replicas_of(2, 1)})
+        assert await admin.elect_preferred([tp]) == {tp: AlterCode.OK}
+        await partition(admin, tp, "is led by 2", lambda state: state.leader == 2)
+        after = await until("the new leader answers", lambda: admin.offsets([tp, other]), lambda found: len(found) == 2)
+        assert (before[tp].leader_epoch, before[other].leader_epoch) == (0, 0)
+        assert (after[tp].leader_epoch or 0) > 0
+        assert after[other].leader_epoch == 0
 
 
 class TestRefusals:

@@ -10,14 +10,16 @@ import contextlib
 import threading
 import time
 import traceback
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for_futures
+from functools import partial
 from typing import Any, TypeVar
 
 from confluent_kafka import ElectionType, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as ClientPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType
+from confluent_kafka.admin import AdminClient, ConfigResource, ListOffsetsResultInfo, OffsetSpec, ResourceType
 
 from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.kafka.confluent_values import (
@@ -28,6 +30,7 @@ from kafka_rebalance.kafka.confluent_values import (
     canonical_id,
     changed_resource,
     config_values,
+    leader_epoch,
     operation_name,
     partition_state,
 )
@@ -204,25 +207,29 @@ class ConfluentClient:
         return {BrokerId(int(resource.name)): self._error_text(answer) for resource, answer in answers.items()}
 
     async def offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
-        """First and next offsets of the partitions that have a leader.
+        """First and next offsets of the partitions that have a leader, asked of each leader by itself.
 
-        One missing topic fails the whole call in librdkafka, so metadata is read first.
+        One call for all would answer when the slowest broker does. One missing topic fails a whole call in librdkafka,
+        so metadata is read first.
         """
         topics = (await self._metadata()).topics
-        led = [
-            ClientPartition(tp.topic, tp.partition)
-            for tp in sorted(set(partitions))
-            if tp.topic in topics
-            and tp.partition in topics[tp.topic].partitions
-            and topics[tp.topic].partitions[tp.partition].leader >= 0
-        ]
-        if not led:
+        by_leader: defaultdict[int, list[ClientPartition]] = defaultdict(list)
+        for tp in sorted(set(partitions)):
+            described = topics[tp.topic].partitions.get(tp.partition) if tp.topic in topics else None
+            if described is not None and described.leader >= 0:
+                by_leader[described.leader].append(ClientPartition(tp.topic, tp.partition))
+        if not by_leader:
             return {}
+        led = list(by_leader.values())
+        read: dict[TopicPartition, float] = {}
         starts, ends = await asyncio.gather(
-            self._list_offsets(dict.fromkeys(led, OffsetSpec.earliest())),
-            self._list_offsets(dict.fromkeys(led, OffsetSpec.latest())),
+            self._list_offsets(led, OffsetSpec.earliest(), {}), self._list_offsets(led, OffsetSpec.latest(), read)
         )
-        return {tp: OffsetRange(start, ends[tp]) for tp, start in starts.items() if tp in ends}
+        return {
+            tp: OffsetRange(start.offset, ends[tp].offset, leader_epoch(ends[tp]), read.get(tp))
+            for tp, start in starts.items()
+            if tp in ends
+        }
 
     async def close(self) -> None:
         """Stop the threads. What librdkafka has not ended after a second ends by itself, or with the process."""
@@ -240,10 +247,25 @@ class ConfluentClient:
             async with asyncio.timeout(_CLOSE_SECONDS):
                 await closed.wait()
 
-    async def _list_offsets(self, wanted: dict[ClientPartition, OffsetSpec]) -> dict[TopicPartition, int]:
-        answers = await self._all("list offsets", lambda a: a.list_offsets(wanted, **_for(REQUEST_SECONDS)))
+    async def _list_offsets(
+        self, groups: Collection[Collection[ClientPartition]], spec: OffsetSpec, read: dict[TopicPartition, float]
+    ) -> dict[TopicPartition, ListOffsetsResultInfo]:
+        """Of each partition that answered; ``read`` gets the monotonic times at which the answers arrived."""
+
+        def stamp(tp: TopicPartition, _: Future[ListOffsetsResultInfo]) -> None:
+            read[tp] = time.monotonic()
+
+        def ask(admin: AdminClient) -> dict[ClientPartition, Future[ListOffsetsResultInfo]]:
+            calls = (admin.list_offsets(dict.fromkeys(group, spec), **_for(REQUEST_SECONDS)) for group in groups)
+            futures = {partition: future for call in calls for partition, future in call.items()}
+            for partition, future in futures.items():
+                # Called as librdkafka delivers the answer; `_collect` wakes up later.
+                future.add_done_callback(partial(stamp, TopicPartition(partition.topic, partition.partition)))
+            return futures
+
+        answers = await self._all("list offsets", ask)
         return {
-            TopicPartition(partition.topic, partition.partition): answer.offset
+            TopicPartition(partition.topic, partition.partition): answer
             for partition, answer in answers.items()
             if not isinstance(answer, KafkaError)
         }

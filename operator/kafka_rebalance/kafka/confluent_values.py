@@ -6,7 +6,14 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from confluent_kafka import KafkaError, TopicPartitionInfo
-from confluent_kafka.admin import AclOperation, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.admin import (
+    AclOperation,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ListOffsetsResultInfo,
+    ResourceType,
+)
 from confluent_kafka.admin import ConfigSource as ClientSource
 
 from kafka_rebalance.kafka.ports import AlterCode, ConfigChange, ConfigOp, ConfigSource, ConfigValue
@@ -63,6 +70,12 @@ def partition_state(tp: TopicPartition, topic_id: str, info: TopicPartitionInfo)
         isr=frozenset(BrokerId(node.id) for node in info.isr),
         leader=BrokerId(leader) if leader >= 0 else None,
     )
+
+
+def leader_epoch(answer: ListOffsetsResultInfo) -> int | None:
+    """The epoch of the leader that answered; -1 stands for none."""
+    epoch = answer.leader_epoch
+    return epoch if epoch is not None and epoch >= 0 else None
 
 
 def config_values(entries: Mapping[str, ConfigEntry], names: Collection[str]) -> dict[str, ConfigValue]:

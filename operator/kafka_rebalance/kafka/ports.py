@@ -143,10 +143,16 @@ class AuthorizedOperations:
 
 @dataclass(frozen=True, slots=True)
 class OffsetRange:
-    """First and next offset of a partition, in records."""
+    """First and next offset of a partition, in records.
+
+    ``leader_epoch`` is that of the leader that answered, None where brokers do not report it. ``read_at`` is the
+    monotonic time at which the next offset arrived: other leaders may answer seconds later.
+    """
 
     start: int
     end: int
+    leader_epoch: int | None = field(default=None, compare=False)
+    read_at: float | None = field(default=None, compare=False)
 
 
 class KafkaReader(Protocol):
@@ -187,7 +193,7 @@ class KafkaReader(Protocol):
         """Replica sizes on each broker's disks; brokers that did not answer are absent."""
 
     async def offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
-        """First and next offsets; partitions without a leader are absent."""
+        """First and next offsets; partitions whose leader does not exist or did not answer are absent."""
 
     async def authorized_operations(self, topics: Collection[str]) -> AuthorizedOperations:
         """What our user may do on the cluster and on these topics. Everything, where Kafka has no authorizer."""
