@@ -387,6 +387,14 @@ RULES = (
         ("tests/unit/cli/commands/test_undo_command.py::TestRefusals::test_refused",),
     ),
     BrokenRule(
+        "live-sizes-win",
+        "A size that a broker reports wins over that of the load model.",
+        "reconcile/runs/known_loads.py",
+        "new_copy = _new_copy(state, here)",
+        "new_copy = None",
+        ("tests/unit/reconcile/runs/test_known_loads.py::TestThePlan::test_counts_live_bytes",),
+    ),
+    BrokenRule(
         "stale-load-model",
         "A load model older than the allowed age is not used.",
         "model/load_artifact.py",

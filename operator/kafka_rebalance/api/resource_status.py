@@ -115,7 +115,7 @@ class PlanStatus(ApiModel):
     data_to_move: Count = Field(description="Bytes to copy to new replicas.")
     data_source: ShortText | None = Field(
         default=None,
-        description="Source of the partition sizes: LoadModel (from the pipeline) or LogDirs (read from the brokers).",
+        description="Source of sizes and rates: LogDirs (the brokers alone) or LoadModel (the pipeline's, too).",
     )
     per_broker: Annotated[tuple[BrokerPlanRow, ...], Field(max_length=MAX_PLAN_BROKERS, json_schema_extra=_ATOMIC)] = (
         Field(default=(), description="Changes per broker, those with the most changes first; at most 20.")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from kafka_rebalance.model.topology import TopicPartition
+from kafka_rebalance.model.topology import BrokerId, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +13,7 @@ class PartitionLoad:
 
     The mean is over ``covered_seconds`` of the model's window, the time between samples that could be compared;
     ``bytes_in_p95`` and ``bytes_in_max`` are of the same intervals. ``topic_id`` is empty where it was not measured.
+    ``replica_bytes``: the sizes of the replicas whose brokers answered.
     """
 
     size_bytes: int
@@ -21,6 +22,7 @@ class PartitionLoad:
     bytes_in_max: float | None = None
     covered_seconds: float = 0.0
     topic_id: str = ""
+    replica_bytes: Mapping[BrokerId, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,8 +97,8 @@ class Plan:
     """A plan with its certificate.
 
     ``before`` and ``after`` are the spreads at its start and end (None: unknown). ``reason`` is the CamelCase reason of
-    an empty plan for a cluster that does not meet the goals; ``data_source`` the source of the sizes (LoadModel,
-    LogDirs; empty: unknown).
+    an empty plan for a cluster that does not meet the goals; ``data_source`` where sizes come from (LogDirs;
+    LoadModel: also from the pipeline's model; empty: unknown).
 
     ``partitions`` holds the changed ones, sorted, and those that only get another leader; in a run that superseded an
     earlier plan also those that the earlier plan moved and this one leaves. Of both kinds current = target.

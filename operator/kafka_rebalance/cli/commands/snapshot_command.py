@@ -12,7 +12,7 @@ from kafka_rebalance.cli.options.connection_options import kafka_connection
 from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kafka.ports import KafkaReader
 from kafka_rebalance.kafka.settings import ConnectionSettings
-from kafka_rebalance.reconcile.runs.plan_request import live_sizes
+from kafka_rebalance.reconcile.runs.known_loads import known_loads, live_sizes
 
 
 @click.command("snapshot")
@@ -45,12 +45,12 @@ async def _read(connection: ConnectionSettings) -> dict[str, Any]:
 async def _cluster(admin: KafkaReader) -> dict[str, Any]:
     info = await admin.describe_cluster()
     partitions = await admin.describe_partitions()
-    sizes = (await live_sizes(admin, info)).partitions
+    sizes = known_loads(await live_sizes(admin, info.brokers), None, partitions).sizes
     return {
         "brokers": [{"id": broker.id, "rack": broker.rack} for _, broker in sorted(info.brokers.items())],
         "partitions": [
             {"topic": tp.topic, "partition": tp.partition, "replicas": list(state.replicas)}
-            | ({"size": sizes[tp].size_bytes} if tp in sizes else {})
+            | ({"size": sizes[tp].new_copy} if tp in sizes else {})
             # A partition in flight has additional replicas; without it here it is not planned.
             for tp, state in sorted(partitions.items())
             if not state.in_flight

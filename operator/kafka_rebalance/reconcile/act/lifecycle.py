@@ -221,7 +221,7 @@ class Lifecycle:
         self._put_plan_away(rebalance)
         opened = loaded_run_of(run, planned.plan, planned.ref, origins)
         rebalance.record = replace(rebalance.record, run=run, loaded_run=opened, origins=origins)
-        self.expect(rebalance, expected_rates(opened, planned.loads))
+        self.expect(rebalance, expected_rates(opened, planned.model))
 
     async def _forget_older(self, rebalance: Rebalance, run: Run) -> None:
         """Plans and origins of the resource that no record names any more. Left behind, they go with the next."""

@@ -111,9 +111,11 @@ def _copying(statuses: Statuses, cluster: ClusterState, rates: Mapping[TopicPart
             yield Copying(tp, state.leader, status.call.until_in_sync, rate, in_flight=False)
 
 
-def expected_rates(opened: LoadedRun, loads: LoadModel) -> dict[TopicPartition, float]:
+def expected_rates(opened: LoadedRun, model: LoadModel | None) -> dict[TopicPartition, float]:
     """Bytes per second that are produced to each partition of the run, as far as they are known."""
-    known = ((m.tp, loads.bytes_in_per_second(m.tp)) for m in opened.moves if loads.knows(m.tp, m.topic_id))
+    if model is None:
+        return {}
+    known = ((m.tp, model.bytes_in_per_second(m.tp)) for m in opened.moves if model.knows(m.tp, m.topic_id))
     return {tp: rate for tp, rate in known if rate}
 
 

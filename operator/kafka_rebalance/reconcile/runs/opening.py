@@ -32,13 +32,13 @@ from kafka_rebalance.reconcile.decide.superseding import as_if_cancelled, contin
 from kafka_rebalance.reconcile.decide.teardown import as_rolled_back, moved_back
 from kafka_rebalance.reconcile.report.progress_tracking import expected_rates
 from kafka_rebalance.reconcile.runs.assignment_lists import AssignmentLists, lists_for, read_assignment
+from kafka_rebalance.reconcile.runs.known_loads import known_loads, live_sizes, refuse_unknown_sizes
 from kafka_rebalance.reconcile.runs.plan_request import (
     PlanInputs,
-    known_loads,
     make_plan,
     moved_by_others,
+    planning_goals,
     refuse_stale,
-    refuse_unknown_sizes,
     with_earlier_moves,
 )
 from kafka_rebalance.reconcile.state.assessment import KeptCopies, QueuePlace, Replanning
@@ -191,16 +191,17 @@ class Runs:
         earlier = (*(move for move in sent if move.tp not in theirs), *_moves_of(inherited.values()))
         refuse_stale(earlier, partitions)
         await self._refuse_unseen({move.tp for move in earlier} - partitions.keys())
-        load = await known_loads(await self._load_models(self._cluster_id), self._admin, info, selected)
-        refuse_unknown_sizes(spec.goals, load, selected)
+        model, live = await self._load_models(self._cluster_id), await live_sizes(self._admin, info.brokers)
+        loads = await asyncio.to_thread(known_loads, live, model, selected)
+        refuse_unknown_sizes(planning_goals(spec.goals), loads, selected)
         known = opened.turned(origins, back=False).moves if opened is not None else ()
         named = opened.named if opened is not None else None
         lists = await self._lists(rebalance.desired, spec, partitions, (*known, *_moves_of(inherited.values())), named)
         min_insync = await self._min_insync(spec, selected)
         inputs = PlanInputs(lists, min_insync, spent_by(begun, sent, partitions))
-        made = await make_plan(spec, info, selected, load, inputs)
+        made = await make_plan(spec, info, selected, loads, inputs)
         unmatched = tuple(unmatched_patterns(spec.topics, {tp.topic for tp in partitions}))
-        plan = replace(with_earlier_moves(made, earlier, partitions), data_source=load.source, unmatched=unmatched)
+        plan = replace(with_earlier_moves(made, earlier, partitions), data_source=loads.source, unmatched=unmatched)
         kept = await self._continued_copies(rebalance, spec, info, plan, flying)
         if kept != flying.keys():
             return KeptCopies(planning_hash(spec), kept)
@@ -219,7 +220,7 @@ class Runs:
             started_at=begun.started_at if begun else self._clock.now() if inherited else None,
         )
         ref = await self._stores.plans.save(run.uid, plan.hash, self._cluster_id, plan, self._clock.now())
-        return Planned(run, plan, ref, origins, load, taken)
+        return Planned(run, plan, ref, origins, model, taken)
 
     async def load_expected_rates(self, rebalance: Rebalance) -> None:
         """After a restart, read what is produced to the partitions from the load model: plans are stored without it."""
@@ -227,9 +228,7 @@ class Runs:
         if opened is None or rebalance.memory.expected_rates is not None:
             return
         self._lifecycle.expect(rebalance, {})  # asked for once, even if that fails
-        loads = await self._load_models(self._cluster_id)
-        if loads is not None:
-            self._lifecycle.expect(rebalance, expected_rates(opened, loads))
+        self._lifecycle.expect(rebalance, expected_rates(opened, await self._load_models(self._cluster_id)))
 
     async def _lists(
         self,

@@ -7,9 +7,8 @@ from kafka_rebalance.api.rebalance_spec import GoalsSpec, KafkaRebalanceSpec, Of
 from kafka_rebalance.api.topic_patterns import TopicFilter
 from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.execution.partition_status import PartitionMove, drift
-from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader
+from kafka_rebalance.kafka.ports import ClusterInfo
 from kafka_rebalance.model.goals import Strategy
-from kafka_rebalance.model.load import LoadModel, PartitionLoad
 from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
 from kafka_rebalance.model.run import Spent
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
@@ -18,6 +17,7 @@ from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.budget_used import what_is_left
 from kafka_rebalance.reconcile.decide.superseding import as_if_cancelled
 from kafka_rebalance.reconcile.runs.assignment_lists import AssignmentLists
+from kafka_rebalance.reconcile.runs.known_loads import KnownLoads
 from kafka_rebalance.reconcile.runs.solving import run_planner
 
 
@@ -37,7 +37,7 @@ async def make_plan(
     spec: KafkaRebalanceSpec,
     info: ClusterInfo,
     selected: Mapping[TopicPartition, PartitionState],
-    load: LoadModel,
+    loads: KnownLoads,
     inputs: PlanInputs,
 ) -> Plan:
     """A plan for the selected partitions as they are.
@@ -75,10 +75,11 @@ async def make_plan(
                 tp,
                 state.replicas,
                 state.topic_id,
-                load.size_bytes(tp),
+                loads.sizes[tp].new_copy if tp in loads.sizes else 0,
                 has_leader=state.leader is not None,
                 pinned=tp.topic in pinned,
                 min_insync=inputs.min_insync.get(tp.topic, 1),
+                replica_bytes=loads.sizes[tp].replica_bytes if tp in loads.sizes else (),
             )
             for tp, state in sorted(resting.items())
         ),
@@ -181,52 +182,6 @@ def with_earlier_moves(
             stays = e.origin if e.tp in drifted else as_if_cancelled(partitions[e.tp]).replicas
             left.append(PlannedPartition(e.tp, stays, stays, e.topic_id, e.size_bytes))
     return replace(made, partitions=tuple(sorted((*made.partitions, *left)))) if left else made
-
-
-async def live_sizes(admin: KafkaReader, info: ClusterInfo) -> LoadModel:
-    """Sizes from the brokers' log dirs: per partition the largest replica."""
-    sizes: dict[TopicPartition, int] = {}
-    for dirs in (await admin.log_dirs(tuple(info.brokers))).values():
-        for log_dir in dirs:
-            for tp, size in log_dir.replica_bytes.items():
-                sizes[tp] = max(size, sizes.get(tp, 0))
-    loads = {tp: PartitionLoad(size) for tp, size in sizes.items()}
-    return LoadModel("LogDirs", None, loads, info.cluster_id)
-
-
-async def known_loads(
-    model: LoadModel | None, admin: KafkaReader, info: ClusterInfo, partitions: Mapping[TopicPartition, PartitionState]
-) -> LoadModel:
-    """The model, with sizes read live of those of the partitions that it does not know; without one, of all.
-
-    Those are newer than its last sample. Left at nothing, they would cost no budget of bytes, no room and no time.
-    """
-    if model is None:
-        return await live_sizes(admin, info)
-    newer = {tp for tp, state in partitions.items() if not model.knows(tp, state.topic_id)}
-    if not newer:
-        return model
-    live = (await live_sizes(admin, info)).partitions
-    known = {tp: load for tp, load in model.partitions.items() if tp not in newer}
-    return replace(model, partitions=known | {tp: live[tp] for tp in newer & live.keys()})
-
-
-def refuse_unknown_sizes(
-    goals: GoalsSpec, load: LoadModel, partitions: Mapping[TopicPartition, PartitionState]
-) -> None:
-    """Transient("SizesUnknown") if there is a budget of bytes and the size of a partition is not known.
-
-    One without a leader is not moved, and its brokers may be gone for good.
-    """
-    if goals.max_data_to_move is None:
-        return
-    unknown = sorted(tp for tp, state in partitions.items() if state.leader is not None and tp not in load.partitions)
-    if unknown:
-        examples = ", ".join(str(tp) for tp in unknown[:5])
-        message = (
-            f"no broker reports the size of {len(unknown)} partitions ({examples}), which goals.maxDataToMove needs"
-        )
-        raise Transient(Reason.SIZES_UNKNOWN, message, retry_after=15)
 
 
 def _ids(ids: Iterable[int]) -> frozenset[BrokerId]:

@@ -16,7 +16,7 @@ from kafka_rebalance.reconcile.state.assessment import KeptCopies
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan that is stored, the run that is to be opened with it, and the loads that it was made with.
+    """A plan that is stored, the run that is to be opened with it, and the load model that it was made with.
 
     ``origins``: those that the run begins with, of what it or a run that it has taken over has sent; ``inherited_from``
     are those runs that it has taken over.
@@ -26,7 +26,7 @@ class Planned:
     plan: Plan
     ref: str
     origins: Mapping[TopicPartition, Origin]
-    loads: LoadModel
+    model: LoadModel | None
     inherited_from: Sequence[Run] = ()
 
 

@@ -8,14 +8,13 @@ from kafka_rebalance.api.v1alpha1 import parse_rebalance
 from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.execution.partition_status import PartitionMove
 from kafka_rebalance.kafka.ports import ClusterInfo
-from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reconcile.runs.assignment_lists import AssignmentLists
+from kafka_rebalance.reconcile.runs.known_loads import KnownLoads
 from kafka_rebalance.reconcile.runs.plan_request import PlanInputs, make_plan, refuse_stale
 from kafka_rebalance.reconcile.state.selection import select
 
 INFO = ClusterInfo("c", {BrokerId(b): Broker(BrokerId(b)) for b in range(1, 5)})
-SIZES = LoadModel("LogDirs", None, {}, "c")
 
 
 def spec(**parts):
@@ -34,7 +33,7 @@ def cluster(*lists, topic="t", offline=(), busy=()):
 
 
 async def planned(asked_for, states, asked=PlanInputs()):  # noqa: B008 - frozen
-    made = await make_plan(asked_for, INFO, select(asked_for, states), SIZES, asked)
+    made = await make_plan(asked_for, INFO, select(asked_for, states), KnownLoads(), asked)
     return {str(p.tp): list(p.target) for p in made.partitions}, made
 
 
