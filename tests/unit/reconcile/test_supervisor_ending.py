@@ -35,6 +35,9 @@ class Brokers:
     async def describe_partitions(self, topics=None):
         return {}
 
+    async def topic_ids(self, topics=None):
+        return {}
+
     async def close(self):
         self.closed += 1
 
