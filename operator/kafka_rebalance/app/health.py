@@ -1,7 +1,7 @@
 """The probes. Live while the engines run; ready when leading or on standby. Pure.
 
-Liveness fails only for what a restart can fix: a blocked loop, an engine that never ends its round. Kafka or the API
-server being unreachable is neither. Readiness is what a rollout waits for, so a standby is ready: a rolling update
+Liveness fails only for what a restart can fix: a blocked loop, a round in which no call ends any more. Kafka or the
+API server being unreachable is neither. Readiness is what a rollout waits for, so a standby is ready: a rolling update
 stops the old Pod only when the new one is ready, and the new one leads only when the old one has stopped.
 """
 
@@ -11,8 +11,8 @@ from enum import StrEnum
 
 WATCH_SECONDS = 60.0
 """The watch's loop beats every second; nothing in it takes longer than a few."""
-ROUND_SECONDS = 600.0
-"""A round is a few dozen calls to Kafka and the API server, of at most ten seconds each."""
+SILENT_SECONDS = 300.0
+"""A call of a round to Kafka or the API server ends within ten seconds. Rounds of many such calls may take longer."""
 STANDBY_SECONDS = 30.0
 """A standby reads the Lease every second; a read takes at most eleven."""
 
@@ -30,8 +30,9 @@ class ProcessState:
     """The process at one moment. Ages are seconds; None if it is not running, or has not happened yet.
 
     ``standby_age``: since the API server last said that another operator holds the Lease. ``watch_age``: since the
-    last beat of the watch. ``rounds``: by cluster id, the duration of the engine's current round; infinite if the
-    engine has ended, absent between two rounds. ``failed_tasks``: other tasks that must not end and did.
+    last beat of the watch. ``rounds``: by cluster id, since the last call of the engine's current round has ended;
+    infinite if the engine has ended, absent between two rounds. ``failed_tasks``: other tasks that must not end and
+    did.
     """
 
     stage: Stage
@@ -53,8 +54,8 @@ def liveness_failures(state: ProcessState) -> list[str]:
     for cluster_id, seconds in sorted(state.rounds.items()):
         if seconds == float("inf"):
             reasons.append(f"the engine of cluster {cluster_id} has ended")
-        elif seconds > ROUND_SECONDS:
-            reasons.append(f"the engine of cluster {cluster_id} has been in one round for {seconds:.0f} s")
+        elif seconds > SILENT_SECONDS:
+            reasons.append(f"no call of the engine of cluster {cluster_id} has ended for {seconds:.0f} s")
     return reasons + [f"{name} has ended" for name in state.failed_tasks]
 
 

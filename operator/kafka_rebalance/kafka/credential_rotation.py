@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS
 from kafka_rebalance.errors import RebalanceError, Refused
+from kafka_rebalance.heartbeat import beat
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin, KafkaReader
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.reasons import Reason
@@ -95,10 +96,13 @@ class _RotatingAdmin:
         except RebalanceError as error:
             self._failures.add(error.reason)
             raise
+        finally:
+            beat()
 
     async def _rotate(self, *, refused: bool) -> None:
         for used in self._candidates(await self._current_settings(), refused=refused):
             admin = await self._reached_by(used[1])
+            beat()
             if admin is not None:
                 before, self._admin, self._used = self._admin, admin, used
                 log.info("cluster %s: connected again with the current Secrets", self._cluster_id)

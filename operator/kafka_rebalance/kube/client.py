@@ -23,6 +23,7 @@ from kubernetes import client
 from kafka_rebalance.api.fields import format_time
 from kafka_rebalance.api.v1alpha1 import API_VERSION, GROUP, VERSION, ObjectMeta
 from kafka_rebalance.errors import Permanent, Refused, Transient
+from kafka_rebalance.heartbeat import beat
 from kafka_rebalance.kube import access
 from kafka_rebalance.kube.api_errors import Forbidden, NotFound, Terminating, from_response, unreachable
 from kafka_rebalance.reasons import Reason
@@ -275,7 +276,10 @@ class KubeClient:
         if labels:
             path += "?" + urlencode({"labelSelector": ",".join(f"{key}={value}" for key, value in labels.items())})
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self._call, method, path, body, content_type, accept)
+        try:
+            return await loop.run_in_executor(self._threads, self._call, method, path, body, content_type, accept)
+        finally:
+            beat()
 
     def _call(self, method: str, path: str, body: Mapping[str, Any] | None, content_type: str, accept: str) -> Json:
         what = f"{method} {path.partition('?')[0]}"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Transient
+from kafka_rebalance.heartbeat import heard_by
 from kafka_rebalance.kafka.least_permissions import MissingPermission
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.reasons import Reason
@@ -44,16 +45,16 @@ class ClusterEngine:
         self._rounds = Rounds(info, admin, resources, stores, keeper, load_models, clock, self.wake)
         self._woken = asyncio.Event()
         self._failures = 0
-        self._round_began: float | None = None
+        self._last_beat: float | None = None
         self.retired = False
         """Whether it ends after this round, whatever is left: another engine goes on."""
         self.problem: RebalanceError | None = None
         """Why the last round has failed."""
 
     @property
-    def round_seconds(self) -> float | None:
-        """How long the present round has taken so far; None between two rounds."""
-        return None if self._round_began is None else self._clock.monotonic() - self._round_began
+    def silent_seconds(self) -> float | None:
+        """How long no call of the present round has ended; None between two rounds."""
+        return None if self._last_beat is None else self._clock.monotonic() - self._last_beat
 
     @property
     def info(self) -> ClusterInfo:
@@ -96,9 +97,7 @@ class ClusterEngine:
         try:
             while not self.retired and (named() or not await self._nothing_left() or named()):
                 self._woken.clear()
-                self._round_began = self._clock.monotonic()
-                pause = await self.tick()
-                self._round_began = None
+                pause = await self._heard_round()
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(pause):
                         await self._woken.wait()
@@ -106,6 +105,17 @@ class ClusterEngine:
             for rebalance in self.rebalances.values():
                 if rebalance.memory.planning is not None:
                     rebalance.memory.planning.cancel()
+
+    async def _heard_round(self) -> float:
+        def beat() -> None:
+            if self._last_beat is not None:  # else a plan is being made beside the rounds
+                self._last_beat = self._clock.monotonic()
+
+        self._last_beat = self._clock.monotonic()
+        with heard_by(beat):
+            pause = await self.tick()
+        self._last_beat = None
+        return pause
 
     async def close(self) -> None:
         """Close the client."""

@@ -78,9 +78,9 @@ class Engines:
         return self._running.get(cluster_id)
 
     def rounds(self) -> dict[str, float]:
-        """By cluster id, how many seconds its engine's present round has taken; infinite: the engine has ended."""
+        """By cluster id, how many seconds no call of its engine's present round has ended; infinite: the engine has."""
         found = {
-            key: math.inf if running.task.done() else running.engine.round_seconds
+            key: math.inf if running.task.done() else running.engine.silent_seconds
             for key, running in self._running.items()
         }
         return {key: seconds for key, seconds in found.items() if seconds is not None}

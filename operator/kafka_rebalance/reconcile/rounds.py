@@ -29,6 +29,7 @@ from kafka_rebalance.reconcile.act.cordoning import Cordons
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.act.submitting import Submitting, at_once, copies
+from kafka_rebalance.reconcile.act.turns import Turns
 from kafka_rebalance.reconcile.decide.direction import deleted_meanwhile, direction_of
 from kafka_rebalance.reconcile.decide.judging import in_motion, judge_again, judge_inputs, partitions_to_read
 from kafka_rebalance.reconcile.decide.queue_places import ahead_of, behind, may_plan, places_of
@@ -86,6 +87,7 @@ class Rounds:
         self._submitting = Submitting(admin, self._lifecycle)
         self._selected = SelectedPartitions()
         self._windows = WindowClock()
+        self._turns = Turns(clock)
         self._awaited: dict[str, str] = {}
 
     async def next_round(self) -> float:
@@ -259,21 +261,24 @@ class Rounds:
             rebalance.assessment = replace(rebalance.assessment, run=rebalance.record.loaded_run)
 
     async def _act(self, running: list[Rebalance], orders: dict[str, Orders], look: Look, info: ClusterInfo) -> bool:
-        """Cordon and send; whether anything was sent.
+        """Cordon and send; whether anything was sent. A rebalance for which there is no time waits for its turn.
 
         What needs no copy (nulls, drops, new orders, elections) is sent at once, while what was just read still holds;
         copies are sent when their throttle is in place.
         """
-        cluster, sent = look.observation.cluster, False
-        for rebalance in running:
+        cluster, sent, acting = look.observation.cluster, False, []
+        for rebalance in self._turns.of("cordon", running):
             async with self._lifecycle.problems_of(rebalance, "cordon"):
                 await self._cordons.keep(rebalance, info.brokers)
-        orders = await self._confirm_by_second_look(running, orders, look)
-        for rebalance in running:
+            acting.append(rebalance)
+        orders = await self._confirm(running, {r.uid: orders[r.uid] for r in acting}, look)
+        confirmed, acting = [r for r in acting if r.uid in orders], []
+        for rebalance in self._turns.of("at once", confirmed):
             ready = await self._lifecycle.record_origins(rebalance, at_once(orders[rebalance.uid], cluster), cluster)
             sent |= await self._submitting.submit(rebalance, ready, cluster)
-        uncovered = await self._throttle_before_copies(orders, cluster)
-        for rebalance in running:
+            acting.append(rebalance)
+        uncovered = await self._throttle_before_copies({r.uid: orders[r.uid] for r in acting}, cluster)
+        for rebalance in self._turns.of("copies", acting):
             if self._submitting.refused(rebalance):
                 continue
             covered = copies(orders[rebalance.uid], cluster, uncovered)
@@ -281,22 +286,21 @@ class Rounds:
             sent |= await self._submitting.submit(rebalance, ready, cluster)
         return sent
 
-    async def _confirm_by_second_look(
-        self, running: list[Rebalance], orders: dict[str, Orders], look: Look
-    ) -> dict[str, Orders]:
+    async def _confirm(self, running: list[Rebalance], orders: dict[str, Orders], look: Look) -> dict[str, Orders]:
         """Read again the partitions whose orders were chosen on an older reading, and keep the orders still meant.
 
         Only what moves is read in every round: the others may have been changed since the older reading. The start of
         the run is recorded before its first order is sent.
         """
-        stale = {r.uid: set(named_by(orders[r.uid])) - look.fresh for r in running}
+        stale = {uid: set(named_by(found)) - look.fresh for uid, found in orders.items()}
         changes = await self._observer.look_again({tp for tps in stale.values() for tp in tps})
-        confirmed = {}
+        known, confirmed = {r.uid: r.assessment.statuses.by_partition for r in running}, {}
         for rebalance in running:
-            statuses = rebalance.assessment.statuses.by_partition
-            before = {tp: statuses[tp] for tp in stale[rebalance.uid]}
             direction = rebalance.assessment.judgement.direction or Direction.FORWARD
             self._judge(rebalance, direction, look.observation, changes)
+            rebalance.assessment = replace(rebalance.assessment, sent=frozenset())
+        for rebalance in self._turns.of("start", (r for r in running if r.uid in orders)):
+            before = {tp: known[rebalance.uid][tp] for tp in stale[rebalance.uid]}
             meant = unchanged_orders(orders[rebalance.uid], before, rebalance.assessment.statuses.by_partition)
             if named_by(meant) and not await self._lifecycle.record_start(rebalance):
                 meant = Orders()
@@ -350,7 +354,7 @@ class Rounds:
 
     async def _close(self, running: list[Rebalance], info: ClusterInfo) -> None:
         """End the runs that have arrived, once the throttle on what they moved is restored."""
-        for rebalance in running:
+        for rebalance in self._turns.of("close", running):
             if rebalance.desired.deleted_since(rebalance.memory.prepared):
                 continue  # what was judged is not what is asked for now: the next round looks again
             arrived = rebalance.assessment.statuses.finished and self.throttle.restored(rebalance, info)
@@ -384,8 +388,7 @@ class Rounds:
         except Exception:
             log.exception("cluster %s: status of its throttle resources not written", self._cluster_id)
         for rebalance in list(self.rebalances.values()):
-            ended = rebalance.record.run is not None and not rebalance.record.run.open
-            if ended and not rebalance.desired.deleting:
+            if rebalance.record.run is not None and not rebalance.record.run.open and not rebalance.desired.deleting:
                 continue  # finished: what happens to the cluster now does not concern it
             try:
                 if rebalance.desired.deleting and error.reason in NO_CONNECTION_REASONS:

@@ -84,7 +84,7 @@ class Supervisor:
         return self._lasting.failed
 
     def rounds(self) -> dict[str, float]:
-        """By cluster id, how many seconds its engine's present round has taken; infinite: the engine has ended."""
+        """By cluster id, how many seconds no call of its engine's present round has ended; infinite: the engine has."""
         return self._engines.rounds()
 
     def seen(self, plural: str, body: dict[str, Any], *, deleted: bool) -> None:

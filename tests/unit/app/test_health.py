@@ -5,7 +5,7 @@ import math
 import pytest
 
 from kafka_rebalance.app.health import (
-    ROUND_SECONDS,
+    SILENT_SECONDS,
     STANDBY_SECONDS,
     WATCH_SECONDS,
     ProcessState,
@@ -42,10 +42,10 @@ class TestLive:
 
     def test_an_engine_hangs(self):
         """Each such cluster is named by its id; the others are not."""
-        rounds = {"b": ROUND_SECONDS + 5, "a": math.inf, "c": ROUND_SECONDS}
+        rounds = {"b": SILENT_SECONDS + 5, "a": math.inf, "c": SILENT_SECONDS}
         assert liveness_failures(leading(rounds=rounds)) == [
             "the engine of cluster a has ended",
-            "the engine of cluster b has been in one round for 605 s",
+            "no call of the engine of cluster b has ended for 305 s",
         ]
 
     def test_a_task_that_must_not_end_has_ended(self):

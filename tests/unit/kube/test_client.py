@@ -7,6 +7,7 @@ import pytest
 from kubernetes import client
 
 from kafka_rebalance.errors import Transient
+from kafka_rebalance.heartbeat import heard_by
 from kafka_rebalance.kube.client import KubeClient
 
 
@@ -37,4 +38,13 @@ async def test_an_answer_that_is_no_json(proxy):
     with pytest.raises(Transient, match="answers without JSON") as failed:
         await kube.list_resources("kafkarebalances")
     assert failed.value.reason == "ApiServerUnreachable"
+    await kube.close()
+
+
+async def test_a_call_that_fails_is_a_beat(proxy):
+    """It has ended: the round that it belongs to goes on."""
+    kube, beats = KubeClient(client.Configuration(host=proxy), "kafka-rebalance"), []
+    with heard_by(lambda: beats.append(1)), pytest.raises(Transient):
+        await kube.list_resources("kafkarebalances")
+    assert beats == [1]
     await kube.close()

@@ -114,6 +114,20 @@ class TestRounds:
         clock.seconds += 700
         assert supervisor.rounds() == {"c-1": 700.0}
 
+    async def test_a_round_whose_calls_take_long(self, begun):
+        """Its age is that of its last answer: a restart would not make a slow server faster."""
+
+        async def slow():
+            clock.seconds += 700
+            return ClusterInfo("c-1", {})
+
+        supervisor, clock, brokers = begun(slow)
+        brokers.authorized_operations = brokers.list_reassignments = lambda *_: hang()
+        await until(lambda: brokers.asked > 1 and clock.seconds == 700)
+        assert supervisor.rounds() == {"c-1": 0.0}
+        clock.seconds += 700
+        assert supervisor.rounds() == {"c-1": 700.0}
+
     async def test_between_two_rounds(self, begun):
         """Unreachable brokers end a round with an error: nothing hangs."""
         supervisor, clock, brokers = begun(away)

@@ -1,0 +1,40 @@
+"""Which rebalances a stage of the round serves, when a slow server leaves no time for all of them.
+
+An edit, a deletion or a freeze is looked at when the next round begins: a round must not take as long as all calls for
+all rebalances do.
+"""
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from weakref import WeakKeyDictionary
+
+from kafka_rebalance.clock import Clock
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
+
+log = logging.getLogger(__name__)
+
+STAGE_SECONDS = 30.0
+"""How long a stage of a round begins to serve further rebalances."""
+
+
+class Turns:
+    """In each stage, those that have waited longest come first, and the first one is served in any case."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._count = 0
+        self._served: defaultdict[str, WeakKeyDictionary[Rebalance, int]] = defaultdict(WeakKeyDictionary)
+
+    def of(self, stage: str, rebalances: Iterable[Rebalance]) -> Iterator[Rebalance]:
+        """One after the other, until the time is over. The others are left for the next round."""
+        served, until = self._served[stage], self._clock.monotonic() + STAGE_SECONDS
+        ordered = sorted(rebalances, key=lambda rebalance: served.get(rebalance, 0))
+        for number, rebalance in enumerate(ordered):
+            if number and self._clock.monotonic() >= until:
+                left = len(ordered) - number
+                log.info("calls take long: %d of %d rebalances wait for the next round", left, len(ordered))
+                return
+            self._count += 1
+            served[rebalance] = self._count
+            yield rebalance

@@ -1,0 +1,46 @@
+"""A Kafka server that takes long for each call: rounds end, and no rebalance waits for all calls of all others."""
+
+from datetime import timedelta
+
+from tests.fakes.kafka_in_memory import KafkaInMemory
+from tests.fakes.operator_in_memory import OperatorInMemory
+from tests.fakes.stopped_clock import NOON
+
+from kafka_rebalance.api.v1alpha1 import REBALANCES
+from kafka_rebalance.kafka.ports import CALL_SECONDS
+from kafka_rebalance.reconcile.act.turns import STAGE_SECONDS
+
+MANY = 30
+
+
+class SlowKafka(KafkaInMemory):
+    """Orders take as long as a call may take, once it is ``slow_since``."""
+
+    clock = None
+
+    async def alter_reassignments(self, orders):
+        if self.clock is not None:
+            self.clock.at += timedelta(seconds=CALL_SECONDS)
+        return await super().alter_reassignments(orders)
+
+
+class TestManyRebalances:
+    async def test_each_gets_its_turn(self):
+        """All of them have something to send in every round, and each gets to it; a round sends only for a few."""
+        topics = {f"t{n}": [[1]] * MANY for n in range(MANY)}
+        kafka = SlowKafka((1, 2), **topics)
+        operator = OperatorInMemory(kafka)
+        for n in range(MANY):
+            metadata = {"name": f"r{n}", "namespace": "kafka", "uid": f"u-{n}", "creationTimestamp": NOON.isoformat()}
+            spec = {"kafka": {"bootstrapServers": "kafka:9092"}, "topics": {"include": [f"t{n}"]}}
+            spec |= {"brokers": {"decommission": [1]}, "throttle": {"unlimited": True}}
+            spec |= {"execution": {"parallelPartitionCount": 1}}
+            operator._see(operator.kube.create(REBALANCES, {"metadata": metadata, "spec": spec}))
+        kafka.clock = operator.clock
+        await operator.until_true(lambda: kafka.altered)
+        for _ in range(MANY):
+            before = operator.clock.monotonic()
+            await operator.round()
+            assert operator.clock.monotonic() - before <= 3 * (STAGE_SECONDS + CALL_SECONDS)
+        served = {tp.rpartition("-")[0] for tp, _ in kafka.altered}
+        assert served == topics.keys()
