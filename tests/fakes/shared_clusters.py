@@ -15,6 +15,9 @@ from kafka_rebalance.kafka.ports import ClusterInfo
 from kafka_rebalance.model.topology import Broker, BrokerId
 from kafka_rebalance.reconcile.supervisor import Supervisor
 
+REF = {"connectionRef": {"name": "prod", "namespace": "k"}}
+"""The spec.kafka of a resource that names what ``SharedClusters.connection`` creates."""
+
 
 class Cluster(KafkaInMemory):
     """A cluster that is closed and connected to again."""

@@ -46,6 +46,8 @@ class ClusterEngine:
         self._woken = asyncio.Event()
         self._failures = 0
         self._last_beat: float | None = None
+        self.between_rounds = asyncio.Lock()
+        """Whoever holds it knows that no round is under way, so nothing is begun."""
         self.retired = False
         """Whether it ends after this round, whatever is left: another engine goes on."""
         self.problem: RebalanceError | None = None
@@ -111,10 +113,13 @@ class ClusterEngine:
             if self._last_beat is not None:  # else a plan is being made beside the rounds
                 self._last_beat = self._clock.monotonic()
 
-        self._last_beat = self._clock.monotonic()
-        with heard_by(beat):
-            pause = await self.tick()
-        self._last_beat = None
+        async with self.between_rounds:
+            if self.retired:
+                return 0.0
+            self._last_beat = self._clock.monotonic()
+            with heard_by(beat):
+                pause = await self.tick()
+            self._last_beat = None
         return pause
 
     async def close(self) -> None:

@@ -19,7 +19,7 @@ from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.kube.store import LedgerStore
-from kafka_rebalance.model.ownership import Owner
+from kafka_rebalance.model.ownership import Binding, Owner
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.cluster_owners import ClusterOwners, begun_here
@@ -170,19 +170,25 @@ class Engines:
         for binding in await self._owners.bound():
             if binding.owner != connection.owner or binding.cluster_id == cluster_id:
                 continue
-            work = await self._owners.work_in(binding.cluster_id)
-            if work:
-                raise Refused(
-                    Reason.CLUSTER_CHANGED,
-                    f"leads to Kafka cluster {cluster_id}, but {work} in cluster {binding.cluster_id}, which it led to "
-                    "before: set spec back, or end these first. Until then the former connection is used, as long as "
-                    "this operator runs",
-                )
             async with self._claims[binding.cluster_id]:
+                await self._refuse_with_work(binding, cluster_id)
                 running = self._running.get(binding.cluster_id)
                 if running is not None:
+                    async with running.engine.between_rounds:  # the last one may have opened a run
+                        await self._refuse_with_work(binding, cluster_id)
+                        running.engine.retire()
                     await self._evict(running)
                 await self._owners.end_unless(binding.cluster_id, lambda _: False)
+
+    async def _refuse_with_work(self, former: Binding, cluster_id: str) -> None:
+        work = await self._owners.work_in(former.cluster_id)
+        if work:
+            raise Refused(
+                Reason.CLUSTER_CHANGED,
+                f"leads to Kafka cluster {cluster_id}, but {work} in cluster {former.cluster_id}, which it led to "
+                "before: set spec back, or end these first. Until then the former connection is used, as long as "
+                "this operator runs",
+            )
 
     def _begin(
         self, connection: NamedConnection, settings: ConnectionSettings, info: ClusterInfo, admin: KafkaAdmin

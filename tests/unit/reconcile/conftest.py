@@ -5,7 +5,10 @@ import os
 import pytest
 from tests.arch.state_transitions import transitions
 from tests.fakes.kube_in_memory import KubeInMemory
+from tests.fakes.shared_clusters import SharedClusters
 from tests.fakes.state_walk import StateWalk
+
+from kafka_rebalance.reconcile import supervisor as supervising
 
 _REPORT = "REPORT_STATES"
 """Set this variable to list the transitions that the tests have covered, and those that they have not."""
@@ -21,6 +24,17 @@ def state_walk(monkeypatch):
     yield walk
     _walked.update(walk.rows)
     assert not walk.refused, "\n".join(walk.refused)
+
+
+@pytest.fixture
+async def world(monkeypatch):
+    """An operator whose clusters several owners claim."""
+    for name in ("_FIRST_RETRY_SECONDS", "_LAST_RETRY_SECONDS", "_LOOK_SECONDS"):
+        monkeypatch.setattr(supervising, name, 0.02)
+    world = SharedClusters()
+    yield world
+    for supervisor in world.supervisors:
+        await supervisor.stop()
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -4,26 +4,15 @@ import asyncio
 import json
 
 import pytest
-from tests.fakes.shared_clusters import Away, Cluster, OneAnswer, SharedClusters, listener_of
+from tests.fakes.shared_clusters import REF, Away, Cluster, OneAnswer, listener_of
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REASSIGNMENT_THROTTLES, REBALANCES
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.kube.store import RunStore
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import BrokerId
-from kafka_rebalance.reconcile import supervisor as supervising
 from kafka_rebalance.reconcile.connection_book import NamedConnection
 from kafka_rebalance.reconcile.engines import Engines
-
-
-@pytest.fixture
-async def world(monkeypatch):
-    for name in ("_FIRST_RETRY_SECONDS", "_LAST_RETRY_SECONDS", "_LOOK_SECONDS"):
-        monkeypatch.setattr(supervising, name, 0.02)
-    world = SharedClusters()
-    yield world
-    for supervisor in world.supervisors:
-        await supervisor.stop()
 
 
 def placed(monkeypatch, *, ending=False):
@@ -238,9 +227,6 @@ class TestBinding:
         world.see()
         await world.until(lambda: world.state("a", "s") == "StoredStateCorrupt")
         assert name in world.ready("a", "s")[1]
-
-
-REF = {"connectionRef": {"name": "prod", "namespace": "k"}}
 
 
 class TestKafkaConnection:

@@ -1,0 +1,44 @@
+"""Claims of a cluster that overlap in time with the rounds of an engine, with other claims and with slow servers."""
+
+import asyncio
+
+from tests.fakes.shared_clusters import REF, Cluster
+
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS
+from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.reconcile.act.cluster_owners import ClusterOwners
+from kafka_rebalance.reconcile.runs.opening import Runs
+
+
+class TestEditedConnection:
+    async def test_while_a_plan_is_being_finished(self, world, monkeypatch):
+        """The round that is under way opens a run after it was looked whether there is one: the engine stays for it."""
+        world.connection()
+        world.real.slow = {BrokerId(4)}
+        planned, looked = asyncio.Event(), asyncio.Event()
+        take_finished_plan, work_in = Runs.take_finished_plan, ClusterOwners.work_in
+
+        async def take_later(runs, rebalance):
+            if rebalance.memory.planning is not None and rebalance.memory.planning.done():
+                planned.set()
+                await looked.wait()
+            return await take_finished_plan(runs, rebalance)
+
+        async def look(owners, cluster_id):
+            found = await work_in(owners, cluster_id)
+            looked.set()
+            return found
+
+        monkeypatch.setattr(Runs, "take_finished_plan", take_later)
+        world.create("a", kafka=REF, brokers={"decommission": [1]}, throttle={"unlimited": True})
+        world.see("a")
+        await world.until(planned.is_set)
+        world.servers["other"] = other = Cluster([7, 8], t=[[7, 8]])
+        other.cluster_id = "d"
+        monkeypatch.setattr(ClusterOwners, "work_in", look)
+        world.edit(CONNECTIONS, "k", "prod", bootstrapServers="other:9092")
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "ClusterChanged")
+        world.real.arrive()
+        await world.until(lambda: world.state("a") == "Succeeded")
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        assert other.altered == []
