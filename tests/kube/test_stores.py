@@ -107,7 +107,7 @@ class TestPlans:
         kept = await store.save("u", "new", "c", plan(10), NOW)
         await store.save("u", "old", "c", plan(SEVERAL), NOW)
         other = await store.save("v", "old", "c", plan(10), NOW)
-        await store.delete("u", keep="new")
+        await store.delete("u", keep=["new"])
         assert await names(client) == {kept, other}
         await store.delete("u")
         await store.delete("u")
@@ -228,7 +228,7 @@ class TestOrigins:
         await store.append("u", "r1", [origin("a", 0, 1)])
         await store.append("u", "r2", [origin("a", 0, 2)])
         await store.append("v", "r1", [origin("a", 0, 3)])
-        await store.delete("u", keep="r2")
+        await store.delete("u", keep=["r2"])
         assert await store.load("u", "r1") == {}
         assert len(await store.load("u", "r2")) == 1
         assert len(await store.load("v", "r1")) == 1

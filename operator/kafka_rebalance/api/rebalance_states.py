@@ -53,6 +53,14 @@ _DONE, _IN_PROGRESS, _STUCK = ReadySummary.DONE, ReadySummary.IN_PROGRESS, Ready
 FIRST: tuple[Node, ...] = (Reason.PLANNING, Reason.QUEUED)
 """What the first status of a resource says."""
 
+_UNDONE_NEXT: tuple[Node, ...] = (
+    Reason.UNDOING,
+    StateGroup.HELD_BACK,
+    Reason.SUPERSEDED,
+    StateGroup.DELETING,
+)
+"""Held back, superseded, deleted: an undo that met one of these in its first round."""
+
 STATES: Mapping[Reason, ReadyState] = {
     Reason.PLANNING: ReadyState(
         _IN_PROGRESS,
@@ -85,11 +93,9 @@ STATES: Mapping[Reason, ReadyState] = {
     Reason.REVERTING: ReadyState(_IN_PROGRESS, StateGroup.DELETING),
     Reason.TAKEN_OVER: ReadyState(_IN_PROGRESS, StateGroup.DELETING),
     Reason.ROLLBACK_TOO_LARGE: ReadyState(_STUCK, StateGroup.DELETING),
-    # Held back, superseded, deleted: an undo that met one of these in its first round.
-    Reason.SUCCEEDED: ReadyState(
-        _DONE, StateGroup.ENDED, (Reason.UNDOING, StateGroup.HELD_BACK, Reason.SUPERSEDED, StateGroup.DELETING)
-    ),
-    Reason.NOTHING_TO_DO: ReadyState(_DONE, StateGroup.ENDED),
+    Reason.SUCCEEDED: ReadyState(_DONE, StateGroup.ENDED, _UNDONE_NEXT),
+    # Undoing: the run before this one has moved something.
+    Reason.NOTHING_TO_DO: ReadyState(_DONE, StateGroup.ENDED, _UNDONE_NEXT),
     Reason.UNDONE: ReadyState(_DONE, StateGroup.ENDED),
     Reason.ROLLED_BACK_PARTIALLY: ReadyState(_STUCK, StateGroup.ENDED),
 }

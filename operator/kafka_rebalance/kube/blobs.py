@@ -154,10 +154,10 @@ class BlobStore:
         await self._kube.delete_config_map(name)
         await self._sweep({KIND_LABEL: f"{self._kind}-shard", _BLOB_LABEL: name})
 
-    async def delete_all(self, uid: str, *, keep: str = "") -> None:
-        """Every blob of one resource, except the one named."""
+    async def delete_all(self, uid: str, *, keep: Collection[str] = ()) -> None:
+        """Every blob of one resource, except those named."""
         self._shards.clear()
-        await self._sweep({KIND_LABEL: self._kind, UID_LABEL: uid}, keep={keep})
+        await self._sweep({KIND_LABEL: self._kind, UID_LABEL: uid}, keep=set(keep))
         kept = await self._live(uid)
         for shard in await self._kube.list_config_map_metadata({KIND_LABEL: f"{self._kind}-shard", UID_LABEL: uid}):
             if _shard_of(shard) not in kept:

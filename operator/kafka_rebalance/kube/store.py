@@ -8,7 +8,7 @@ Assumes one writer, the leader.
 import asyncio
 import hashlib
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar
@@ -51,9 +51,9 @@ class _ResourceStore:
         """Remove what a killed operator left half written."""
         return await self._blobs.clean()
 
-    async def delete(self, uid: str, *, keep: str | None = None) -> None:
-        """All of the resource, except the one with the key ``keep``."""
-        await self._blobs.delete_all(uid, keep=self._blobs.name(uid, keep) if keep else "")
+    async def delete(self, uid: str, *, keep: Collection[str] = ()) -> None:
+        """All of the resource, except those with these keys."""
+        await self._blobs.delete_all(uid, keep=[self._blobs.name(uid, key) for key in keep])
 
 
 class PlanStore(_ResourceStore):
@@ -150,8 +150,8 @@ class OriginStore(_ResourceStore):
         """Empty if nothing was recorded. Of a topic that was re-created within the run, those of the newer id."""
         return (await self._read(self._blobs.name(uid, run_id))).recorded
 
-    async def delete(self, uid: str, *, keep: str | None = None) -> None:
-        """Those of all runs of the resource, except the one with the id ``keep``."""
+    async def delete(self, uid: str, *, keep: Collection[str] = ()) -> None:
+        """Those of all runs of the resource, except these."""
         self._logs.clear()
         await super().delete(uid, keep=keep)
 

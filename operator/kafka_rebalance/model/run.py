@@ -55,7 +55,8 @@ class Run:
     ``successor``: uid of the resource that took the run over, until a run of that one has begun with its origins.
     ``cordoned``: brokers that this run cordoned. ``spent``: what the plans before the present one have moved.
     ``started_at``: when its first order was about to be sent; None: none was, so that all that moves or has moved was
-    moved by others.
+    moved by others. ``last_success``: until this one starts, the last run of the resource that has sent something and
+    has succeeded: an undo leads to before that.
     """
 
     uid: str
@@ -73,6 +74,19 @@ class Run:
     cordoned: tuple[BrokerId, ...] = ()
     spent: Spent = field(default_factory=Spent)
     started_at: datetime | None = None
+    last_success: "Run | None" = None
+
+    @property
+    def to_undo(self) -> "Run":
+        """The run that an undo moves back: this one, or if it has sent nothing the last success."""
+        return self.last_success or self
+
+    @property
+    def last_to_undo(self) -> "Run | None":
+        """The last success of a run that follows this one and has sent nothing."""
+        if self.started_at is not None and self.outcome is RunOutcome.SUCCEEDED:
+            return self
+        return self.last_success
 
     @property
     def started(self) -> bool:

@@ -76,21 +76,24 @@ async def _undo(namespace: str, name: str, operator_namespace: str | None, *, pr
             rebalance = parse_rebalance(await find(kube, namespace, name))
         except NotFound as error:
             raise NotFound(error.message + await _kept_under(kube, namespace, name)) from error
-        done = await _load(kube, undoable(rebalance, await stores(kube).runs.load(rebalance.metadata.uid)))
+        run = undoable(rebalance, await stores(kube).runs.load(rebalance.metadata.uid))
+        done = await _load(kube, run.to_undo)
         if print_only:
             skipped = rebalance.status.skipped_count
             if skipped:
                 click.echo(f"the run skipped {skipped} partitions (see its status): check their rows", err=True)
             click.echo(json.dumps(reassignment(done.moves, from_targets=True)))
             return
-        if rebalance.metadata.annotations.get(UNDO_ANNOTATION) == done.run.plan_hash:
+        if rebalance.metadata.annotations.get(UNDO_ANNOTATION) == run.plan_hash:
             raise Refused(
                 Reason.ALREADY_ASKED, f"the undo of {namespace}/{name} is already requested: is its operator running?"
             )
         click.echo(_cost(rebalance, way_back(done.moves)))
+        if run.last_success is not None:
+            click.echo(f"The last run has sent nothing: this undoes the one {_ended(run.last_success)}.")
         if not yes:
             _confirm()
-        if not await kube.annotate(REBALANCES, namespace, name, {UNDO_ANNOTATION: done.run.plan_hash}):
+        if not await kube.annotate(REBALANCES, namespace, name, {UNDO_ANNOTATION: run.plan_hash}):
             raise NotFound(f"KafkaRebalance {namespace}/{name} was deleted meanwhile")
         click.echo(f"undo requested; follow it with: kafka-rebalance watch {name} -n {namespace}")
 
@@ -98,7 +101,7 @@ async def _undo(namespace: str, name: str, operator_namespace: str | None, *, pr
 async def _print_kept(uid: str, operator_namespace: str | None) -> None:
     async with connected(operator_namespace) as kube:
         run = await stores(kube).runs.load(uid)
-        done = await _load(kube, kept(uid, run, kube.namespace))
+        done = await _load(kube, kept(uid, run, kube.namespace).to_undo)
     succeeded = done.run.outcome is RunOutcome.SUCCEEDED
     if not succeeded:
         click.echo(
@@ -123,6 +126,12 @@ def undoable(rebalance: KafkaRebalance, run: Run | None) -> Run:
         raise Refused(Reason.NOT_SUCCEEDED, f"{name} has not moved anything ({state})")
     if run.open and run.undo:
         raise Refused(Reason.UNDOING, f"{name} is already being undone; follow it with kafka-rebalance watch")
+    if run.open and run.last_success is not None:
+        raise Refused(
+            Reason.RUNNING,
+            f"{name} has a new plan, which has sent nothing ({state}): to undo the run {_ended(run.last_success)}, "
+            "edit the spec back to what it was then, and try again when Ready is True",
+        )
     if run.open:
         raise Refused(Reason.RUNNING, f"{name} is still running ({state}): delete it to roll it back")
     if run.outcome is RunOutcome.UNDONE:
@@ -149,7 +158,7 @@ def kept(uid: str, run: Run | None, operator_namespace: str) -> Run:
         raise Refused(Reason.RUNNING, f"{name} is still running")
     if run.outcome is RunOutcome.UNDONE:
         raise Refused(Reason.ALREADY_UNDONE, f"{name} is already undone")
-    if run.outcome not in _KEPT:
+    if run.to_undo.outcome not in _KEPT:
         raise Refused(Reason.NOT_SUCCEEDED, f"{name} ended as {run.outcome}: there is nothing to undo")
     return run
 
@@ -209,6 +218,10 @@ def reassignment(moves: Iterable[PartitionMove], *, from_targets: bool) -> dict[
             if move.origin != move.target
         ],
     }
+
+
+def _ended(run: Run) -> str:
+    return f"that succeeded at {run.closed_at:%Y-%m-%d %H:%M} UTC"
 
 
 def _cost(rebalance: KafkaRebalance, way: WayBack) -> str:

@@ -122,12 +122,12 @@ class Lifecycle:
     async def record_start(self, rebalance: Rebalance) -> bool:
         """Before anything is sent, record that the run starts. False: it could not be recorded, send nothing yet.
 
-        What moved before was moved by others, and is not ours to undo.
+        What moved before was moved by others, and is not ours to undo. The last success cannot be undone any more.
         """
         before = rebalance.record.run
         if before is None or before.started_at is not None:
             return True
-        run = replace(before, started_at=self._clock.now())
+        run = replace(before, started_at=self._clock.now(), last_success=None)
         async with self.problems_of(rebalance, "record the start"):
             if rebalance.record.origins:
                 # An earlier version recorded them when it planned: others may have moved the partitions since.
@@ -135,6 +135,8 @@ class Lifecycle:
                 rebalance.record = replace(rebalance.record, origins={})
             await self._stores.runs.save(run)
             rebalance.record = replace(rebalance.record, run=run)
+            if before.last_success is not None:
+                await self._forget_older(rebalance, run)
         return rebalance.record.run is run
 
     async def record_origins(self, rebalance: Rebalance, orders: Orders, cluster: ClusterState) -> Orders:
@@ -182,7 +184,7 @@ class Lifecycle:
     async def remove_finalizer_and_records(self, rebalance: Rebalance) -> None:
         """Remove our finalizer. The records are deleted first if everything is back; otherwise undo needs them."""
         run = rebalance.record.run
-        if run is None or run.outcome in {RunOutcome.ROLLED_BACK, RunOutcome.UNDONE}:
+        if run is None or run.to_undo.outcome in {RunOutcome.ROLLED_BACK, RunOutcome.UNDONE}:
             # What it inherited first: without a run of its own, it would be rolled back once more.
             await self._use_up([run for run in await self._stores.runs.list_all() if run.successor == rebalance.uid])
             await self._stores.forget(rebalance.uid)
@@ -208,7 +210,10 @@ class Lifecycle:
         The record of the run goes last. Its cordons are those of now: the plan was made beside the rounds.
         """
         before, uid = rebalance.record.run, rebalance.uid
-        run = replace(planned.run, cordoned=before.cordoned if before is not None else ())
+        run = planned.run
+        if before is not None:
+            last_success = before.last_to_undo if run.started_at is None else None
+            run = replace(run, cordoned=before.cordoned, last_success=last_success)
         same = before is not None and before.run_id == run.run_id
         origins: Mapping[TopicPartition, Origin] = rebalance.record.origins if same else {}
         if planned.origins.keys() != origins.keys():
@@ -226,8 +231,8 @@ class Lifecycle:
     async def _forget_older(self, rebalance: Rebalance, run: Run) -> None:
         """Plans and origins of the resource that no record names any more. Left behind, they go with the next."""
         try:
-            await self._stores.plans.delete(rebalance.uid, keep=run.plan_hash)
-            await self._stores.origins.delete(rebalance.uid, keep=run.run_id)
+            await self._stores.plans.delete(rebalance.uid, keep={run.plan_hash, run.to_undo.plan_hash})
+            await self._stores.origins.delete(rebalance.uid, keep={run.run_id, run.to_undo.run_id})
         except RebalanceError as error:
             log.warning("%s: older plans are still stored: %s", rebalance.name, error.message)
 
@@ -282,19 +287,24 @@ class Lifecycle:
         return await load_open_run(self._stores, run)
 
     async def _reopen(self, rebalance: Rebalance) -> None:
-        """Undo: the run that had succeeded goes back to its origins, with the same engine and limits."""
+        """Undo: the run that had succeeded goes back to its origins, with the same engine and limits.
+
+        If the last run has sent nothing, the last success goes back instead, and is the run of the resource again.
+        """
         before = rebalance.record.run
         if before is None:
             return
-        if not before.started:
+        sent = before.to_undo
+        if not sent.started:
             raise Refused(
-                Reason.NOTHING_TO_UNDO, f"the run with plan {before.plan_hash} has sent no step; others moved it"
+                Reason.NOTHING_TO_UNDO, f"the run with plan {sent.plan_hash} has sent no step; others moved it"
             )
-        origins = await self._stores.origins.load(rebalance.uid, before.run_id)
+        origins = await self._stores.origins.load(rebalance.uid, sent.run_id)
         if not origins:
-            message = f"the origins of plan {before.plan_hash} are no longer stored: there is nothing to go back to"
+            message = f"the origins of plan {sent.plan_hash} are no longer stored: there is nothing to go back to"
             raise Refused(Reason.ORIGINS_EXPIRED, message)
-        run = replace(before, closed_at=None, outcome=None, undo=True)
+        run = replace(sent, closed_at=None, outcome=None, undo=True)
+        run = replace(run, planning_hash=before.planning_hash, cordoned=before.cordoned)
         opened = await self._loaded(run)
         await self._stores.runs.save(run)
         rebalance.record = replace(rebalance.record, run=run, loaded_run=opened, origins=opened.origins)

@@ -200,8 +200,9 @@ class Runs:
         min_insync = await self._min_insync(spec, selected)
         inputs = PlanInputs(lists, min_insync, spent_by(begun, sent, partitions))
         made = await make_plan(spec, info, selected, loads, inputs)
+        made = with_earlier_moves(made, (*earlier, *await self._moves_to_keep(rebalance, made)), partitions)
         unmatched = tuple(unmatched_patterns(spec.topics, {tp.topic for tp in partitions}))
-        plan = replace(with_earlier_moves(made, earlier, partitions), data_source=loads.source, unmatched=unmatched)
+        plan = replace(made, data_source=loads.source, unmatched=unmatched)
         kept = await self._continued_copies(rebalance, spec, info, plan, flying)
         if kept != flying.keys():
             return KeptCopies(planning_hash(spec), kept)
@@ -298,6 +299,13 @@ class Runs:
     async def _read_min_insync(self, topics: Collection[str]) -> dict[str, int]:
         configs = (await self._admin.topic_configs(set(topics), [_MIN_INSYNC])).or_raise()
         return {topic: int(found[_MIN_INSYNC].value or 1) for topic, found in configs.items()}
+
+    async def _moves_to_keep(self, rebalance: Rebalance, made: Plan) -> Iterable[PartitionMove]:
+        """What an undo of the last success is about, if the new plan has the hash under which its plan is stored."""
+        run = rebalance.record.run.last_to_undo if rebalance.record.run is not None else None
+        if run is None or run.plan_hash != await asyncio.to_thread(lambda: made.hash):
+            return ()
+        return _moves_of((await self._stores.origins.load(run.uid, run.run_id)).values())
 
     async def _origins_of(self, taken: Iterable[Run]) -> dict[TopicPartition, Origin]:
         """The origins of the runs that this resource takes over: a deletion leads back to before them."""

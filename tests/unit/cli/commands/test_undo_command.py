@@ -159,12 +159,29 @@ class TestUndo:
         undo(kube, "r", "-n", "kafka", "--yes", "--operator-namespace", "elsewhere")
         assert kube.namespace == "elsewhere"
 
+    def test_the_last_run_has_sent_nothing(self):
+        """The last success is undone, and it is said which run that is; the annotation names the present plan."""
+        run = succeeded(NOTHING, run_id="run-2", started_at=None, last_success=succeeded())
+        kube = world(resource(Reason.NOTHING_TO_DO, plan_hash=NOTHING.hash), run)
+        done = undo(kube, "r", "-n", "kafka", "--yes")
+        assert (done.code, done.err) == (0, "")
+        assert "3 partitions return to their original replicas" in done.out
+        assert "undoes the one that succeeded at 2026-01-01 12:00 UTC" in done.out
+        assert asked(kube) == NOTHING.hash
+
 
 REFUSED = {
     "running": (resource(Reason.REBALANCING), succeeded(closed_at=None, outcome=None), PLAN, True, "Running"),
     "awaiting approval": (
         resource(Reason.AWAITING_APPROVAL),
         succeeded(closed_at=None, outcome=None),
+        PLAN,
+        True,
+        "Running",
+    ),
+    "awaiting approval after a success": (
+        resource(Reason.AWAITING_APPROVAL),
+        succeeded(closed_at=None, outcome=None, started_at=None, last_success=succeeded()),
         PLAN,
         True,
         "Running",
@@ -248,6 +265,12 @@ class TestPrint:
     def test_by_uid_where_the_resource_is_gone(self):
         kube = world(None, succeeded())
         done = undo(kube, "--uid", UID, "--print")
+        assert (done.code, done.err) == (0, "")
+        assert json.loads(done.out) == WAY_BACK
+
+    def test_a_resource_that_was_deleted_before_its_last_run_sent_anything(self):
+        run = succeeded(NOTHING, outcome=RunOutcome.ROLLED_BACK, started_at=None, last_success=succeeded())
+        done = undo(world(None, run), "--uid", UID, "--print")
         assert (done.code, done.err) == (0, "")
         assert json.loads(done.out) == WAY_BACK
 

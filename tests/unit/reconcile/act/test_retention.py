@@ -32,8 +32,8 @@ class Blobs:
     def __init__(self, uids):
         self.uids = set(uids)
 
-    async def delete(self, uid, *, keep=None):
-        assert keep is None
+    async def delete(self, uid, *, keep=()):
+        assert not keep
         self.uids.discard(uid)
 
 
