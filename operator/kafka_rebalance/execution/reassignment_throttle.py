@@ -91,6 +91,11 @@ class Claim:
         return self.overrides.get(broker, self.rates)
 
     @property
+    def asks(self) -> bool:
+        """Whether it asks for a rate on any broker."""
+        return any(rates != Rates() for rates in (self.rates, *self.overrides.values()))
+
+    @property
     def copies(self) -> bool:
         """Whether anything moves for it now."""
         return any(any(lists.values()) for lists in self.entries.values())
@@ -108,13 +113,19 @@ class RequestedRate:
 class WantedThrottle:
     """All claims together: the brokers involved, the rates asked for there (by claim), the entries to list.
 
-    ``claims``: the names of all claims on a broker, with those that ask for no rate there.
+    ``claims``: the names of all claims on a broker, with those that ask for no rate there. ``limited``: the entries of
+    claims that ask for a rate.
     """
 
     brokers: frozenset[BrokerId] = frozenset()
     rates: Mapping[BrokerId, Mapping[str, Mapping[str, RequestedRate]]] = field(default_factory=dict)
     entries: Entries = field(default_factory=dict)
     claims: Mapping[BrokerId, frozenset[str]] = field(default_factory=dict)
+    limited: Entries = field(default_factory=dict)
+
+    def limits(self, topic: str, name: str, entry: str) -> bool:
+        """Whether a claim that asks for a rate moves the replica of this entry."""
+        return entry in self.limited.get(topic, {}).get(name, ())
 
     def asked(self, broker: BrokerId, name: str) -> Mapping[str, RequestedRate]:
         """The rate that each claim asks for on this broker and side; empty if none does."""
@@ -153,7 +164,8 @@ def combine(claims: Mapping[str, Claim]) -> WantedThrottle:
             names[broker] = names.get(broker, frozenset()) | {claimant}
             for name, rate in claim.on(broker).by_name().items():
                 rates.setdefault(broker, {}).setdefault(name, {})[claimant] = RequestedRate(rate, claim.asked)
-    return WantedThrottle(frozenset(names), rates, united(claim.entries for claim in claims.values()), names)
+    limited = united(claim.entries for claim in claims.values() if claim.asks)
+    return WantedThrottle(frozenset(names), rates, united(claim.entries for claim in claims.values()), names, limited)
 
 
 def united(parts: Iterable[Entries]) -> dict[str, dict[str, frozenset[str]]]:

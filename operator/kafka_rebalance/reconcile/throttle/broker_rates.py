@@ -30,6 +30,7 @@ from kafka_rebalance.execution.reassignment_throttle import (
 )
 from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, ConfigSource, ConfigValue, KafkaAdmin
 from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.throttle.backoff import Backoff
 from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache, originals
 from kafka_rebalance.reconcile.throttle.reverts import Reverts
@@ -64,6 +65,8 @@ class BrokerRates:
         self._started_at = monotonic()
         self._not_allowed: dict[BrokerId, str] = {}
         """The answers of brokers that refuse any change of their rates."""
+        self._unreadable: dict[BrokerId, str] = {}
+        """The answers of brokers whose rates we may not even read."""
 
     async def set_targets(
         self, wanted: WantedThrottle, alive: Collection[BrokerId], mode: Mode, kept: Collection[BrokerId] = ()
@@ -85,10 +88,15 @@ class BrokerRates:
                     target = replace(target, rate=intended, claim=UNCLAIMED)
                 self.targets[broker, name] = target
 
-    def is_listed(self, key: RateKey) -> bool:
-        """Whether moving replicas of this broker and side are listed; before it was read, where a rate is claimed."""
+    def is_listed(self, key: RateKey, *, limited: bool = True) -> bool:
+        """Whether moving replicas of this broker and side are listed; before it was read, where a rate is claimed.
+
+        ``limited``: whether a claim on that replica asks for a rate.
+        """
         target = self.targets.get(key)
-        return target.listed if target is not None else bool(self._wanted.asked(*key))
+        if target is not None:
+            return target.listed
+        return bool(self._wanted.asked(*key)) and (limited or not self._denies(key[0]))
 
     def ledger_to_write(self) -> Ledger:
         """The ledger with a row for each rate that is to be set."""
@@ -167,19 +175,27 @@ class BrokerRates:
         """Whether the broker's rates were read, and those that it should have, or lower ones, are in place."""
         return all((broker, name) in self.targets and not self._lacks((broker, name)) for name in RATE_NAMES)
 
-    def allows(self, key: RateKey) -> bool:
-        """Whether a copy may use this side of the broker now: its rate is in place and not refused."""
+    def allows(self, key: RateKey, *, limited: bool) -> bool:
+        """Whether a copy may use this side of the broker now: its rate is in place and not refused.
+
+        A copy that no claim limits does not wait for the rate of another claim that the broker does not let us set.
+        """
         target = self.targets.get(key)
-        return target is not None and not target.refused and not self._lacks(key)
+        if target is not None and target.refused:
+            return False
+        if not limited and self._denies(key[0]):
+            return True
+        return target is not None and not self._lacks(key)
 
     def refusals(self) -> dict[RateKey, Refusal]:
         """KIP-542's configuration errors."""
         return {key: target.refused for key, target in self.targets.items() if target.refused is not None}
 
     def not_allowed(self) -> dict[BrokerId, str]:
-        """The answers of brokers that refuse to set a rate which a claim asks for."""
+        """The answers of brokers that do not let us read or set a rate which a claim asks for."""
         asked = {broker for broker, rates in self._wanted.rates.items() if rates}
-        return {broker: answer for broker, answer in sorted(self._not_allowed.items()) if broker in asked}
+        answers = self._unreadable | self._not_allowed
+        return {broker: answer for broker, answer in sorted(answers.items()) if broker in asked}
 
     def ceilings(self) -> dict[RateKey, int]:
         """Rates that somebody set below ours, which hold."""
@@ -189,6 +205,9 @@ class BrokerRates:
             for name, row in names.items()
             if row.brake is not None
         }
+
+    def _denies(self, broker: BrokerId) -> bool:
+        return broker in self._not_allowed or broker in self._unreadable
 
     def _state(self, key: RateKey) -> RateState:
         return self._states.get(key) or RateState(self._started_at)
@@ -241,6 +260,9 @@ class BrokerRates:
             error = found.errors.get(broker)
             why = f"throttle rate not read yet: {error.message if error is not None else 'no answer'}"
             self._note_answer(broker, None if broker in found else why)
+            self._unreadable.pop(broker, None)
+            if error is not None and error.reason == Reason.KAFKA_AUTHORIZATION_FAILED:
+                self._unreadable[broker] = error.message
             for name in RATE_NAMES if broker not in found else ():
                 self._next((broker, name), RateUnread())
         return {broker: values for broker, values in found.items() if broker in brokers}

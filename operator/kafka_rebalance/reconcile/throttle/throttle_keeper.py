@@ -229,7 +229,13 @@ class ThrottleKeeper:
         found: dict[str, dict[str, frozenset[str]]] = {}
         for topic, lists in self._wanted.entries.items():
             for name, items in lists.items():
-                listed = frozenset(i for i in items if self._rates.is_listed((broker_of(i), RATE_OF[name])))
+                listed = frozenset(
+                    item
+                    for item in items
+                    if self._rates.is_listed(
+                        (broker_of(item), RATE_OF[name]), limited=self._wanted.limits(topic, name, item)
+                    )
+                )
                 if listed:
                     found.setdefault(topic, {})[name] = listed
         return found
@@ -240,7 +246,8 @@ class ThrottleKeeper:
                 for item in items:
                     key = (broker_of(item), RATE_OF[name])
                     # A broker that is not live gets its rate when it returns.
-                    unready = key[0] in alive and not self._rates.allows(key)
+                    limited = self._wanted.limits(topic, name, item)
+                    unready = key[0] in alive and not self._rates.allows(key, limited=limited)
                     if unready or not self._lists.has(topic, name, item):
                         yield topic, item
 

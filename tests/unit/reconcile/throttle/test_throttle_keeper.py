@@ -161,6 +161,27 @@ class TestNotAllowed:
         assert cluster.ticks(claim(None, None)) == frozenset()
         assert cluster.keeper.not_allowed() == ""
 
+    def test_rates_that_may_not_even_be_read(self, cluster):
+        """They cannot be set either; until the right is there."""
+        cluster.kafka.forbidden = {ONE}
+        assert cluster.ticks(claim()) == {("t", "0:1")}
+        assert cluster.keeper.not_allowed() == (
+            "broker 1 does not allow to set a throttle rate (Kafka does not allow us to describe 1)"
+        )
+        cluster.kafka.forbidden = set()
+        assert cluster.ticks(claim(), count=20) == frozenset()
+        assert cluster.keeper.not_allowed() == ""
+
+    @pytest.mark.parametrize("denied", ["refusing", "forbidden"])
+    def test_what_goes_at_full_speed_does_not_wait_for_the_rate_of_another(self, cluster, denied):
+        """Only copies under a throttle need the rate. Where a claim limits everything, nothing goes at full speed."""
+        setattr(cluster.kafka, denied, {ONE, TWO})
+        cluster.kafka.refusal = "CLUSTER_AUTHORIZATION_FAILED: no"
+        free = {"free": Claim(Rates(), frozenset(ALIVE), sides({"1:1"}, {"1:2"}))}
+        assert cluster.ticks(claim() | free) == {("t", "0:1"), ("t", "0:2")}
+        everything = {"all": Claim(Rates(9, 9), frozenset(ALIVE), sides({"1:1"}, {"1:2"}))}
+        assert cluster.ticks(free | everything) == {("t", "1:1"), ("t", "1:2")}
+
 
 class TestSilentBrokers:
     def test_one_that_does_not_answer_delays_no_other(self, cluster):
