@@ -10,7 +10,6 @@ import contextlib
 import threading
 import time
 import traceback
-from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for_futures
@@ -27,11 +26,14 @@ from kafka_rebalance.kafka.confluent_values import (
     AUTHORIZATION,
     ELECTION_CODES,
     NO_ANSWER,
+    by_leader,
     canonical_id,
     changed_resource,
     config_values,
-    leader_epoch,
+    merged,
+    offset_ranges,
     operation_name,
+    outcome,
     partition_state,
 )
 from kafka_rebalance.kafka.failures import authentication_failed, authorization_failed, unreachable
@@ -86,11 +88,11 @@ class ConfluentClient:
 
     async def describe_partitions(self, topics: Collection[str] | None) -> Answers[TopicPartition, PartitionState, str]:
         """Partitions from metadata, without reassignments; unknown topics are absent."""
-        action = "describe topics"
-        names = sorted(set(topics)) if topics is not None else sorted((await self._metadata()).topics)
+        names = sorted(set(topics)) if topics is not None else sorted((await self._in_thread(self._list_topics)).topics)
         if not names:
             return Answers()
-        answers = await self._all(action, lambda a: a.describe_topics(TopicCollection(names), **_for(REQUEST_SECONDS)))
+        wanted = TopicCollection(names)
+        answers = await self._all("describe topics", lambda a: a.describe_topics(wanted, **_for(REQUEST_SECONDS)))
         states: dict[TopicPartition, PartitionState] = {}
         errors: dict[str, RebalanceError] = {}
         for name, answer in answers.items():
@@ -169,7 +171,7 @@ class ConfluentClient:
         resources = [ConfigResource(ResourceType.BROKER, str(broker)) for broker in sorted(set(brokers))]
         answers = await self._all(
             action,
-            lambda a: _merged(a.describe_configs([r], **_for(BROKER_SECONDS)) for r in resources),
+            lambda a: merged(a.describe_configs([r], **_for(BROKER_SECONDS)) for r in resources),
             of_one_broker=True,
         )
         found: dict[BrokerId, dict[str, ConfigValue]] = {}
@@ -201,7 +203,7 @@ class ConfluentClient:
         ]
         answers = await self._all(
             "alter broker configs",
-            lambda a: _merged(a.incremental_alter_configs([r], **_for(BROKER_SECONDS)) for r in resources),
+            lambda a: merged(a.incremental_alter_configs([r], **_for(BROKER_SECONDS)) for r in resources),
             of_one_broker=True,
         )
         return {BrokerId(int(resource.name)): self._error_text(answer) for resource, answer in answers.items()}
@@ -212,24 +214,14 @@ class ConfluentClient:
         One call for all would answer when the slowest broker does. One missing topic fails a whole call in librdkafka,
         so metadata is read first.
         """
-        topics = (await self._metadata()).topics
-        by_leader: defaultdict[int, list[ClientPartition]] = defaultdict(list)
-        for tp in sorted(set(partitions)):
-            described = topics[tp.topic].partitions.get(tp.partition) if tp.topic in topics else None
-            if described is not None and described.leader >= 0:
-                by_leader[described.leader].append(ClientPartition(tp.topic, tp.partition))
-        if not by_leader:
+        led = by_leader((await self._in_thread(self._list_topics)).topics, partitions)
+        if not led:
             return {}
-        led = list(by_leader.values())
         read: dict[TopicPartition, float] = {}
         starts, ends = await asyncio.gather(
             self._list_offsets(led, OffsetSpec.earliest(), {}), self._list_offsets(led, OffsetSpec.latest(), read)
         )
-        return {
-            tp: OffsetRange(start.offset, ends[tp].offset, leader_epoch(ends[tp]), read.get(tp))
-            for tp, start in starts.items()
-            if tp in ends
-        }
+        return offset_ranges(starts, ends, read)
 
     async def close(self) -> None:
         """Stop the threads. What librdkafka has not ended after a second ends by itself, or with the process."""
@@ -269,9 +261,6 @@ class ConfluentClient:
             for partition, answer in answers.items()
             if not isinstance(answer, KafkaError)
         }
-
-    async def _metadata(self) -> Any:
-        return await self._in_thread(self._list_topics)
 
     async def _one(self, action: str, ask: Callable[[AdminClient], Future[V]]) -> V:
         answer = (await self._all(action, lambda admin: {"": ask(admin)}))[""]
@@ -319,7 +308,7 @@ class ConfluentClient:
             if pending and time.monotonic() > refreshed + _REFRESH_SECONDS:
                 refreshed = time.monotonic()
                 self._refresh_metadata(admin)
-        return {key: _outcome(future) for key, future in futures.items()}
+        return {key: outcome(future) for key, future in futures.items()}
 
     def _refresh_metadata(self, admin: AdminClient) -> None:
         """Read metadata from any broker: it names the controller and wakes the calls that wait for one.
@@ -405,19 +394,3 @@ class ConfluentClient:
 
 def _for(seconds: float) -> dict[str, float]:
     return {"request_timeout": seconds}
-
-
-def _outcome(future: Future[Any]) -> Any:
-    if not future.done():
-        return KafkaError(KafkaError._TIMED_OUT)  # noqa: SLF001
-    # Not raised here: the error would refer to the frames of the call, and so to the AdminClient.
-    error = future.exception()
-    if error is None:
-        return future.result()
-    if isinstance(error, KafkaException):
-        return error.args[0]
-    raise error
-
-
-def _merged(calls: Any) -> dict[ConfigResource, Future[Any]]:
-    return {resource: future for futures in calls for resource, future in futures.items()}

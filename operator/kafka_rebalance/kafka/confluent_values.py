@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from concurrent.futures import Future
 from typing import Any
 
-from confluent_kafka import KafkaError, TopicPartitionInfo
+from confluent_kafka import KafkaError, KafkaException, TopicPartitionInfo
+from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import (
     AclOperation,
     AlterConfigOpType,
@@ -16,7 +19,7 @@ from confluent_kafka.admin import (
 )
 from confluent_kafka.admin import ConfigSource as ClientSource
 
-from kafka_rebalance.kafka.ports import AlterCode, ConfigChange, ConfigOp, ConfigSource, ConfigValue
+from kafka_rebalance.kafka.ports import AlterCode, ConfigChange, ConfigOp, ConfigSource, ConfigValue, OffsetRange
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
 
 NO_ANSWER = {
@@ -72,7 +75,30 @@ def partition_state(tp: TopicPartition, topic_id: str, info: TopicPartitionInfo)
     )
 
 
-def leader_epoch(answer: ListOffsetsResultInfo) -> int | None:
+def by_leader(topics: Mapping[str, Any], partitions: Iterable[TopicPartition]) -> list[list[ClientPartition]]:
+    """Those of the partitions that have a leader, in a group for each leader. ``topics``: of the metadata."""
+    groups: defaultdict[int, list[ClientPartition]] = defaultdict(list)
+    for tp in sorted(set(partitions)):
+        described = topics[tp.topic].partitions.get(tp.partition) if tp.topic in topics else None
+        if described is not None and described.leader >= 0:
+            groups[described.leader].append(ClientPartition(tp.topic, tp.partition))
+    return list(groups.values())
+
+
+def offset_ranges(
+    starts: Mapping[TopicPartition, ListOffsetsResultInfo],
+    ends: Mapping[TopicPartition, ListOffsetsResultInfo],
+    read: Mapping[TopicPartition, float],
+) -> dict[TopicPartition, OffsetRange]:
+    """The partitions of which both offsets are known. ``read``: when the end was."""
+    return {
+        tp: OffsetRange(start.offset, ends[tp].offset, _leader_epoch(ends[tp]), read.get(tp))
+        for tp, start in starts.items()
+        if tp in ends
+    }
+
+
+def _leader_epoch(answer: ListOffsetsResultInfo) -> int | None:
     """The epoch of the leader that answered; -1 stands for none."""
     epoch = answer.leader_epoch
     return epoch if epoch is not None and epoch >= 0 else None
@@ -97,3 +123,21 @@ def changed_resource(kind: ResourceType, name: str, changes: Collection[ConfigCh
         ConfigEntry(change.name, change.value, incremental_operation=_OPERATIONS[change.op]) for change in changes
     ]
     return ConfigResource(kind, name, incremental_configs=entries)
+
+
+def outcome(future: Future[Any]) -> Any:
+    """The answer, or the error of Kafka; a future that is not done has timed out."""
+    if not future.done():
+        return KafkaError(KafkaError._TIMED_OUT)  # noqa: SLF001
+    # Not raised here: the error would refer to the frames of the call, and so to the AdminClient.
+    error = future.exception()
+    if error is None:
+        return future.result()
+    if isinstance(error, KafkaException):
+        return error.args[0]
+    raise error
+
+
+def merged(calls: Iterable[Mapping[ConfigResource, Future[Any]]]) -> dict[ConfigResource, Future[Any]]:
+    """The futures of several calls together."""
+    return {resource: future for futures in calls for resource, future in futures.items()}
