@@ -52,6 +52,7 @@ class TestSnapshot:
         run("snapshot", "--bootstrap-servers", world.kafka.bootstrap_servers, "-o", str(snapshot))
         seen = json.loads(snapshot.read_text())
         assert {broker["id"]: broker["rack"] for broker in seen["brokers"]} == world.kafka.racks
+        assert all(broker["capacity"]["disk"] > 0 for broker in seen["brokers"])
         listed = {row["partition"]: row for row in seen["partitions"] if row["topic"] == topic}
         told = judge.describe_topics(topic)
         assert {(topic, number): tuple(row["replicas"]) for number, row in listed.items()} == {

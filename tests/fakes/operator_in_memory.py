@@ -35,7 +35,7 @@ class OperatorInMemory:
     """Rounds of one second each, for one KafkaRebalance. ``model`` is the pipeline's load model of the cluster."""
 
     def __init__(self, kafka, model=None):
-        self.kafka, self.model = kafka, model
+        self.kafka, self.model, self.capacity = kafka, model, None
         self.kube, self.clock, self.records = _Kube(), StoppedClock(), Records()
         self.restart()
 
@@ -44,7 +44,9 @@ class OperatorInMemory:
         stores = Stores(PlanStore(self.kube), OriginStore(self.kube), RunStore(self.kube))
         keeper = ThrottleKeeper("c", self.kafka, self.records, self.clock.monotonic)
         resources = Resources(self.kube, self.clock.now)
-        self.engine = ClusterEngine(self.kafka.info, self.kafka, resources, stores, keeper, self._loads, self.clock)
+        self.engine = ClusterEngine(
+            self.kafka.info, self.kafka, resources, stores, keeper, self._loads, lambda: self.capacity, self.clock
+        )
         for (plural, _, _), body in self.kube.resources.items():
             if plural == REBALANCES:
                 self._see(body)

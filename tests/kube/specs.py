@@ -281,6 +281,40 @@ BAD_THROTTLES: list[BadInput] = [
     BadInput({"freeze": "on"}, "spec.freeze: must be true or false, found 'on'", "must be of type boolean"),
 ]
 
+BAD_CAPACITIES: list[BadInput] = [
+    _said_by_both(
+        {"capacity": {"brokers": [{"ids": [7, 8], "disk": "4Ti"}, {"ids": [8], "disk": "4Ti"}]}},
+        "spec.capacity",
+        "brokers names a broker twice; each id may be in one entry only",
+    ),
+    _said_by_both(
+        {"capacity": {"brokers": [{"ids": [7]}]}},
+        "spec.capacity.brokers[0]",
+        "set at least one of disk, networkIn and networkOut",
+    ),
+    BadInput(
+        {"capacity": {"brokers": [{"ids": [], "disk": "4Ti"}]}},
+        "spec.capacity.brokers[0].ids: must not be empty",
+        "spec.capacity.brokers[0].ids in body should have at least 1 items",
+    ),
+    BadInput({"capacity": {"brokers": [{"disk": "4Ti"}]}}, "spec.capacity.brokers[0].ids: is required", "Required"),
+    BadInput(
+        {"capacity": {"default": {"disk": 0}}},
+        "spec.capacity.default.disk: must be at least 1 byte, found 0",
+        "must be a quantity of 1 to 9223372036854775807 bytes, like 5Ti or 1048576",
+    ),
+    BadInput(
+        {"capacity": {"default": {"networkIn": "0.000Mi"}}},
+        "spec.capacity.default.networkIn: must be a quantity of 1 to 1Pi bytes per second",
+        _SERVER_RATE,
+    ),
+    BadInput(
+        {"capacity": {"default": {"network": "1Gi"}}},
+        "spec.capacity.default.network: unknown field; did you mean networkIn?",
+        'unknown field "spec.capacity.default.network"',
+    ),
+]
+
 EVERYTHING: dict[str, Any] = {
     "kafka": {
         "bootstrapServers": "a.example.org:9092,[::1]:9093",

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from tests.kube.namespaces import Namespace
 from tests.kube.specs import (
+    BAD_CAPACITIES,
     BAD_REBALANCES,
     BAD_THROTTLES,
     CREDENTIALS,
@@ -145,6 +146,10 @@ class TestRefusals:
         assert spec["bootstrapServers"] == "b:1"
         assert spec.get("allowedNamespaces") == allowed
 
+    @pytest.mark.parametrize("bad", BAD_CAPACITIES)
+    def test_capacity(self, untouched: Namespace, bad: BadInput) -> None:
+        assert bad.server in untouched.refused("KafkaConnection", {**INLINE, **bad.spec})
+
 
 class TestTaken:
     """A valid resource is accepted, defaults are filled in, and some changes are allowed."""
@@ -211,6 +216,13 @@ class TestTaken:
         assert (found["spec"]["leaderRate"], found["spec"]["followerRate"]) == (-1, "50Mi")
         assert found["spec"]["whenReplicationThrottled"] == "Additive"
         assert found["status"] == {"observedGeneration": -1}
+
+    def test_capacities(self, namespace: Namespace) -> None:
+        """With the longest lists, too: each broker is compared with all others."""
+        values = {"disk": "8388607Ti", "networkIn": "1Gi", "networkOut": 1}
+        rows = [{"ids": list(range(64 * n, 64 * (n + 1))), **values} for n in range(10)]
+        namespace.apply("KafkaConnection", {**INLINE, "capacity": {"default": values, "brokers": rows}})
+        assert namespace.get("kafkaconnections")["spec"]["capacity"]["brokers"] == rows
 
     def test_overrides(self, namespace: Namespace) -> None:
         """The longest list, too: each rule has a cost, and the cost of an object is limited."""

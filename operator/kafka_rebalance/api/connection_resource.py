@@ -7,10 +7,15 @@ from typing import Annotated, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from kafka_rebalance.api.connection import Kafka
-from kafka_rebalance.api.fields import ApiModel, ObjectName, rule, rules
+from kafka_rebalance.api.fields import ApiModel, ByteCount, ObjectName, Rate, SomeBrokers, rule, rules
 from kafka_rebalance.api.resource_status import Count, ResourceStatus, ShortText
+from kafka_rebalance.model.broker_capacity import BrokerCapacity
+from kafka_rebalance.model.topology import BrokerId
 
 _ONE_OF_THREE = "requires exactly one of from, names and selector"
+_NO_CAPACITY = "set at least one of disk, networkIn and networkOut"
+_BROKER_ONCE = "brokers names a broker twice; each id may be in one entry only"
+_ATOMIC = {"x-kubernetes-list-type": "atomic"}
 
 LabelValue = Annotated[str, Field(max_length=63, pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$")]
 """The value of a Kubernetes label."""
@@ -76,6 +81,72 @@ class AllowedNamespaces(ApiModel):
         return namespace in (self.names or ())
 
 
+class CapacityValues(ApiModel):
+    """The capacity of a broker."""
+
+    disk: ByteCount | None = Field(
+        default=None,
+        description="Bytes of all log dirs of the broker together. Used only where Kafka does not report them; brokers "
+        "since 3.3 do.",
+    )
+    network_in: Rate | None = Field(
+        default=None, description="Bytes per second that the broker can receive. Absent: not known."
+    )
+    network_out: Rate | None = Field(
+        default=None, description="Bytes per second that the broker can send. Absent: not known."
+    )
+
+
+class CapacityRow(CapacityValues):
+    """The capacity of some brokers. A value that is absent is that of the default."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(rule("has(self.disk) || has(self.networkIn) || has(self.networkOut)", _NO_CAPACITY))
+    )
+
+    ids: SomeBrokers = Field(description="Ids of the brokers.")
+
+    @model_validator(mode="after")
+    def _some_value(self) -> Self:
+        if self.disk is None and self.network_in is None and self.network_out is None:
+            raise ValueError(_NO_CAPACITY)
+        return self
+
+
+class Capacity(ApiModel):
+    """The capacities of the brokers."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule(
+                "!has(self.brokers) || self.brokers.all(row, row.ids.all(id, "
+                "self.brokers.exists_one(other, id in other.ids)))",
+                _BROKER_ONCE,
+            )
+        )
+    )
+
+    default: CapacityValues | None = Field(default=None, description="The capacity of each broker not named below.")
+    brokers: Annotated[tuple[CapacityRow, ...], Field(max_length=10, json_schema_extra=_ATOMIC)] = Field(
+        default=(), description="The capacities of brokers that differ from the default."
+    )
+
+    @model_validator(mode="after")
+    def _each_broker_once(self) -> Self:
+        ids = [broker for row in self.brokers for broker in row.ids]
+        if len(set(ids)) != len(ids):
+            raise ValueError(_BROKER_ONCE)
+        return self
+
+    def of(self, broker: BrokerId) -> BrokerCapacity:
+        """What is known of this broker."""
+        general = self.default or CapacityValues()
+        row = next((row for row in self.brokers if broker in row.ids), general)
+        return BrokerCapacity(
+            row.disk or general.disk, row.network_in or general.network_in, row.network_out or general.network_out
+        )
+
+
 class KafkaConnectionSpec(Kafka):
     """A Kafka cluster, its credentials, and the namespaces that may use them.
 
@@ -86,6 +157,11 @@ class KafkaConnectionSpec(Kafka):
         default=AllowedNamespaces.model_validate({"from": NamespacesFrom.SAME}),
         description="The namespaces whose KafkaRebalances and KafkaReassignmentThrottles may name this connection. "
         "Absent: only its own.",
+    )
+    capacity: Capacity | None = Field(
+        default=None,
+        description="The capacities of the brokers, for planning by load. Absent: disks as Kafka reports them, and all "
+        "brokers count as having the same network.",
     )
 
 

@@ -262,6 +262,11 @@ BrokerSet = Annotated[tuple[BrokerNumber, ...], Field(max_length=1000, json_sche
 FewBrokers = Annotated[tuple[BrokerNumber, ...], Field(max_length=200, json_schema_extra=_SET), AfterValidator(_unique)]
 """A ``BrokerSet`` that is short enough for a CEL rule to compare it with another one within the cost limit."""
 
+SomeBrokers = Annotated[
+    tuple[BrokerNumber, ...], Field(min_length=1, max_length=64, json_schema_extra=_SET), AfterValidator(_unique)
+]
+"""A ``BrokerSet`` with at least one id, short enough for a CEL rule to compare all pairs of ten."""
+
 PositiveInt = Annotated[int, Field(ge=1, le=MAX_INT32)]
 
 ObjectName = Annotated[

@@ -30,6 +30,7 @@ _SENTENCES = {
     "less_than_equal": "must be at most {le}",
     "string_too_short": "must not be empty",
     "string_too_long": "must have at most {max_length} characters",
+    "too_short": "must not be empty",
     "too_long": "must have at most {max_length} entries",
 }
 """Pydantic's types of errors in the words of our messages."""

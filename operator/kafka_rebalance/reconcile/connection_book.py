@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kafka_rebalance.api.connection import Kafka, KafkaSource
+from kafka_rebalance.api.connection_resource import Capacity
 from kafka_rebalance.api.v1alpha1 import KafkaConnection, KafkaReassignmentThrottle
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.kafka.credential_rotation import Source
@@ -174,6 +175,11 @@ class ConnectionBook:
             created = resource.metadata.creation_timestamp if resource is not None else None
             return Standing(owner, resource is not None, created)
         return Standing(owner, any(known.named and known.cluster_id in {"", cluster_id} for known in found))
+
+    def capacity_of(self, owner: Owner) -> Capacity | None:
+        """What the KafkaConnection that owns a cluster says of its brokers; None: nothing, or there is none."""
+        found = (known.resource for known in self if known.owner == owner and known.resource is not None)
+        return next((resource.spec.capacity for resource in found), None)
 
     def names_for(self, cluster_id: str, owner: Owner) -> bool:
         """Whether anything names the cluster for this owner, or may."""

@@ -15,7 +15,7 @@ from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.decide.requeue import IDLE_SECONDS, UNSETTLED_SECONDS
 from kafka_rebalance.reconcile.rounds import Rounds
-from kafka_rebalance.reconcile.runs.opening import LoadModels
+from kafka_rebalance.reconcile.runs.opening import ConfiguredCapacity, LoadModels
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import Stores
 from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
@@ -36,13 +36,14 @@ class ClusterEngine:
         stores: Stores,
         keeper: ThrottleKeeper,
         load_models: LoadModels,
+        capacity: ConfiguredCapacity,
         clock: Clock,
     ) -> None:
         self.cluster_id = info.cluster_id
         self._admin = admin
         self._stores = stores
         self._clock = clock
-        self._rounds = Rounds(info, admin, resources, stores, keeper, load_models, clock, self.wake)
+        self._rounds = Rounds(info, admin, resources, stores, keeper, load_models, capacity, clock, self.wake)
         self._woken = asyncio.Event()
         self._failures = 0
         self._last_beat: float | None = None

@@ -202,7 +202,16 @@ class Engines:
             self._owners.recognise,
         )
         keeper = ThrottleKeeper(info.cluster_id, admin, LedgerStore(self._kube))
-        engine = ClusterEngine(info, admin, self._resources, self._stores, keeper, self._load_models, self._clock)
+        engine = ClusterEngine(
+            info,
+            admin,
+            self._resources,
+            self._stores,
+            keeper,
+            self._load_models,
+            partial(self._book.capacity_of, connection.owner),
+            self._clock,
+        )
         task = asyncio.create_task(self._keep(engine))
         self._running[info.cluster_id] = Running(engine, task, connection.owner, admin)
         log.info("cluster %s: connected at %s", info.cluster_id, settings.bootstrap_servers)

@@ -47,7 +47,7 @@ from kafka_rebalance.reconcile.observe.observer import Changes, Look, Observer
 from kafka_rebalance.reconcile.observe.permission_probe import PermissionProbe
 from kafka_rebalance.reconcile.observe.selected_partitions import SelectedPartitions
 from kafka_rebalance.reconcile.report.progress_tracking import advance_of
-from kafka_rebalance.reconcile.runs.opening import LoadModels, Runs
+from kafka_rebalance.reconcile.runs.opening import ConfiguredCapacity, LoadModels, Runs
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView
 from kafka_rebalance.reconcile.state.record import Stores
 from kafka_rebalance.reconcile.throttle.cluster_throttle import ClusterThrottle
@@ -67,6 +67,7 @@ class Rounds:
         stores: Stores,
         keeper: ThrottleKeeper,
         load_models: LoadModels,
+        capacity: ConfiguredCapacity,
         clock: Clock,
         wake: Callable[[], None],
     ) -> None:
@@ -79,7 +80,9 @@ class Rounds:
         self._resources = resources
         self._clock = clock
         self._lifecycle = Lifecycle(resources, stores, clock, info.cluster_id)
-        self._runs = Runs(info.cluster_id, admin, self._lifecycle, resources, stores, load_models, clock, wake)
+        self._runs = Runs(
+            info.cluster_id, admin, self._lifecycle, resources, stores, load_models, capacity, clock, wake
+        )
         self._closing = Closing(admin, self._lifecycle, clock)
         self._permissions = PermissionProbe(admin, clock)
         self._observer = Observer(admin, clock, self._permissions)

@@ -1,12 +1,15 @@
 """Which namespaces a KafkaConnection permits, and which connections a resource may name."""
 
 import pytest
+from tests.kube.specs import BAD_CAPACITIES
 
 from kafka_rebalance.api.connection import ConnectionRef, Kafka, KafkaSource
-from kafka_rebalance.api.connection_resource import AllowedNamespaces
+from kafka_rebalance.api.connection_resource import AllowedNamespaces, Capacity, KafkaConnectionSpec
 from kafka_rebalance.api.v1alpha1 import parse_connection
 from kafka_rebalance.api.validation import validate
 from kafka_rebalance.errors import Refused
+from kafka_rebalance.model.broker_capacity import BrokerCapacity
+from kafka_rebalance.model.topology import BrokerId
 
 INLINE = {"bootstrapServers": "kafka:9092"}
 
@@ -39,6 +42,23 @@ class TestAllowedNamespaces:
         """Only its own namespace."""
         found = parse_connection({"metadata": {"name": "p", "namespace": "k", "uid": "u"}, "spec": INLINE}).spec
         assert not found.allowed_namespaces.permit("k", "a", {})
+
+
+class TestCapacity:
+    def test_of(self):
+        """An entry overrides the default, value by value."""
+        rows = [{"ids": [7, 8], "disk": "4Ti"}, {"ids": [9], "networkIn": "1Gi"}]
+        found = validate(Capacity, {"default": {"disk": "2Ti", "networkIn": "300Mi"}, "brokers": rows}, "")
+        assert found.of(BrokerId(1)) == BrokerCapacity(2 * 2**40, 300 * 2**20)
+        assert found.of(BrokerId(8)) == BrokerCapacity(4 * 2**40, 300 * 2**20)
+        assert found.of(BrokerId(9)) == BrokerCapacity(2 * 2**40, 2**30)
+
+    @pytest.mark.parametrize("bad", BAD_CAPACITIES)
+    def test_refused(self, bad):
+        """Where the API server leaves the words to the CRD, they are the same."""
+        with pytest.raises(Refused) as refused:
+            validate(KafkaConnectionSpec, {**INLINE, **bad.spec}, "spec")
+        assert refused.value.message.startswith(bad.model)
 
 
 class TestKafkaSource:

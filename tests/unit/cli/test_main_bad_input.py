@@ -76,7 +76,10 @@ def test_a_rebalance_in_a_file(bad: BadInput, tmp_path: Path) -> None:
         ({"brokers": []}, "$: 'partitions' is missing"),
         ({**CLUSTER, "brokers": [0, 1]}, "brokers[0]: expected an object, found 0"),
         ({**CLUSTER, "brokers": [{"id": "0"}]}, "brokers[0].id: expected an integer, found '0'"),
-        ({**CLUSTER, "brokers": [{"id": 0, "Rack": "a"}]}, "brokers[0]: unknown key 'Rack'; known are id, rack"),
+        (
+            {**CLUSTER, "brokers": [{"id": 0, "Rack": "a"}]},
+            "brokers[0]: unknown key 'Rack'; known are capacity, id, rack",
+        ),
         (
             {**CLUSTER, "partitions": [{"topic": "t", "partition": 0, "replicas": "0,1"}]},
             "partitions[0].replicas of topic-partition t-0: expected a list, found '0,1'",

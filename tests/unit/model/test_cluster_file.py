@@ -25,7 +25,7 @@ class TestKeys:
     @pytest.mark.parametrize(
         ("data", "says"),
         [
-            (document(broker={"rak": "a"}), r"brokers\[0\]: unknown key 'rak'; known are id, rack"),
+            (document(broker={"rak": "a"}), r"brokers\[0\]: unknown key 'rak'; known are capacity, id, rack"),
             (document(partition={"sise": 1}), r"partitions\[0\]: unknown key 'sise'"),
             (document(topics=[]), r"\$: unknown key 'topics'"),
         ],
@@ -60,6 +60,32 @@ class TestSizes:
         rows = [PARTITION, PARTITION | {"partition": 1, "size": -1}]
         with pytest.raises(ValueError, match=r"partitions\[1\]\.size of topic-partition t-1: -1 is not between"):
             parse_cluster(json.dumps({"brokers": [], "partitions": rows}).encode())
+
+
+class TestCapacities:
+    def test_integers_and_quantities(self) -> None:
+        """Of brokers that have one; what comes in over the network counts for the leaders, too."""
+        capacity = {"disk": "2Ti", "networkIn": 1000}
+        found = parse_cluster(document(broker={"capacity": capacity})).capacities
+        assert {broker: of.by_resource() for broker, of in found.items()} == {
+            0: {"Disk": 2 * 2**40, "BytesIn": 1000, "LeaderBytesIn": 1000}
+        }
+        assert parse_cluster(document()).capacities == {}
+
+    @pytest.mark.parametrize(
+        ("capacity", "says"),
+        [
+            ({"disk": "2TB"}, r"brokers\[0\]\.capacity\.disk: '2TB' is not a quantity like 50Mi .*: write 2T "),
+            ({"disk": 0}, r"brokers\[0\]\.capacity\.disk: 0 is no capacity"),
+            ({"disk": None}, r"brokers\[0\]\.capacity\.disk: None is not a quantity"),
+            ({"disk": 2**63}, r"brokers\[0\]\.capacity\.disk: 9223372036854775808 is not between"),
+            ({"dsk": 1}, r"brokers\[0\]\.capacity: unknown key 'dsk'; known are disk, networkIn, networkOut"),
+            (5, r"brokers\[0\]\.capacity: expected an object with disk, networkIn, networkOut, found 5"),
+        ],
+    )
+    def test_a_wrong_one_is_named(self, capacity: Any, says: str) -> None:
+        with pytest.raises(ValueError, match=says):
+            parse_cluster(document(broker={"capacity": capacity}))
 
 
 class TestLimit:

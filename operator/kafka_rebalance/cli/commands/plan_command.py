@@ -156,6 +156,7 @@ def plan_options(
         strategy=Strategy(strategy) if strategy else spec.strategy,
         replication_factor=replication_factor or spec.replication_factor,
         assignment=lists or {},
+        capacities={broker: capacity.by_resource() for broker, capacity in described.capacities.items()},
     )
     _check_options(request, given_lists=lists is not None)
     if request.goals.max_data_to_move is not None and (unknown := sorted(p.tp for p in selected if p.tp not in sizes)):

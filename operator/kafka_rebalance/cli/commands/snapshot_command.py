@@ -12,6 +12,8 @@ from kafka_rebalance.cli.options.connection_options import kafka_connection
 from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kafka.ports import KafkaReader
 from kafka_rebalance.kafka.settings import ConnectionSettings
+from kafka_rebalance.model.goals import LoadResource
+from kafka_rebalance.reconcile.decide.broker_capacities import broker_capacities
 from kafka_rebalance.reconcile.runs.known_loads import known_loads, live_sizes
 
 
@@ -45,9 +47,14 @@ async def _read(connection: ConnectionSettings) -> dict[str, Any]:
 async def _cluster(admin: KafkaReader) -> dict[str, Any]:
     info = await admin.describe_cluster()
     partitions = await admin.describe_partitions()
-    sizes = known_loads(await live_sizes(admin, info.brokers), None, partitions).sizes
+    dirs = await admin.log_dirs(tuple(info.brokers))
+    sizes = known_loads(live_sizes(dirs), None, partitions).sizes
+    disks = {b: of[LoadResource.DISK] for b, of in broker_capacities(None, info.brokers, dirs).items() if of}
     return {
-        "brokers": [{"id": broker.id, "rack": broker.rack} for _, broker in sorted(info.brokers.items())],
+        "brokers": [
+            {"id": broker.id, "rack": broker.rack} | ({"capacity": {"disk": disks[b]}} if b in disks else {})
+            for b, broker in sorted(info.brokers.items())
+        ],
         "partitions": [
             {"topic": tp.topic, "partition": tp.partition, "replicas": list(state.replicas)}
             | ({"size": sizes[tp].new_copy} if tp in sizes else {})

@@ -3,12 +3,12 @@
 A model is up to a day old, so a live size always wins. The model gives rates, and sizes where a broker did not answer.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kafka_rebalance.errors import Transient
-from kafka_rebalance.kafka.ports import KafkaReader, LogDir
+from kafka_rebalance.kafka.ports import LogDir
 from kafka_rebalance.model.goals import LoadResource
 from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
@@ -39,9 +39,9 @@ class KnownLoads:
         return self.model.source if self.model is not None else "LogDirs"
 
 
-async def live_sizes(admin: KafkaReader, brokers: Iterable[BrokerId]) -> LiveSizes:
-    """From the log dirs of the brokers that answer."""
-    return {broker: _sizes_in(dirs) for broker, dirs in (await admin.log_dirs(tuple(brokers))).items()}
+def live_sizes(answered: Mapping[BrokerId, tuple[LogDir, ...]]) -> LiveSizes:
+    """From the log dirs of the brokers that answered."""
+    return {broker: _sizes_in(dirs) for broker, dirs in answered.items()}
 
 
 def _sizes_in(dirs: tuple[LogDir, ...]) -> Mapping[TopicPartition, int]:

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Collection, Container, Iterable, Mapping
 from dataclasses import replace
 
+from kafka_rebalance.api.connection_resource import Capacity
 from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec
 from kafka_rebalance.api.spec_warnings import unmatched_patterns
 from kafka_rebalance.api.v1alpha1 import planning_hash
@@ -25,6 +26,7 @@ from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.cluster_owners import begun_here
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.resources import Resources
+from kafka_rebalance.reconcile.decide.broker_capacities import broker_capacities
 from kafka_rebalance.reconcile.decide.budget_used import spent_by
 from kafka_rebalance.reconcile.decide.disk_capacity import refuse_overfull
 from kafka_rebalance.reconcile.decide.replanning import wants_plan
@@ -55,6 +57,8 @@ _MIN_INSYNC = "min.insync.replicas"
 
 LoadModels = Callable[[str], Awaitable[LoadModel | None]]
 """Cluster id -> the pipeline's load model, None where there is none that is fresh."""
+ConfiguredCapacity = Callable[[], Capacity | None]
+"""What the cluster's KafkaConnection says of its brokers now."""
 
 
 class Runs:
@@ -68,6 +72,7 @@ class Runs:
         resources: Resources,
         stores: Stores,
         load_models: LoadModels,
+        capacity: ConfiguredCapacity,
         clock: Clock,
         wake: Callable[[], None],
     ) -> None:
@@ -77,6 +82,7 @@ class Runs:
         self._resources = resources
         self._stores = stores
         self._load_models = load_models
+        self._capacity = capacity
         self._clock = clock
         self._wake = wake
 
@@ -191,14 +197,15 @@ class Runs:
         earlier = (*(move for move in sent if move.tp not in theirs), *_moves_of(inherited.values()))
         refuse_stale(earlier, partitions)
         await self._refuse_unseen({move.tp for move in earlier} - partitions.keys())
-        model, live = await self._load_models(self._cluster_id), await live_sizes(self._admin, info.brokers)
-        loads = await asyncio.to_thread(known_loads, live, model, selected)
+        model, dirs = await self._load_models(self._cluster_id), await self._admin.log_dirs(tuple(info.brokers))
+        loads = await asyncio.to_thread(known_loads, live_sizes(dirs), model, selected)
         refuse_unknown_sizes(planning_goals(spec.goals), loads, selected)
         known = opened.turned(origins, back=False).moves if opened is not None else ()
         named = opened.named if opened is not None else None
         lists = await self._lists(rebalance.desired, spec, partitions, (*known, *_moves_of(inherited.values())), named)
         min_insync = await self._min_insync(spec, selected)
-        inputs = PlanInputs(lists, min_insync, spent_by(begun, sent, partitions))
+        capacities = broker_capacities(self._capacity(), info.brokers, dirs)
+        inputs = PlanInputs(lists, min_insync, spent_by(begun, sent, partitions), capacities)
         made = await make_plan(spec, info, selected, loads, inputs)
         made = with_earlier_moves(made, (*earlier, *await self._moves_to_keep(rebalance, made)), partitions)
         unmatched = tuple(unmatched_patterns(spec.topics, {tp.topic for tp in partitions}))

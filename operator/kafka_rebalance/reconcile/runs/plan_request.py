@@ -8,7 +8,7 @@ from kafka_rebalance.api.topic_patterns import TopicFilter
 from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.execution.partition_status import PartitionMove, drift
 from kafka_rebalance.kafka.ports import ClusterInfo
-from kafka_rebalance.model.goals import Strategy
+from kafka_rebalance.model.goals import LoadResource, Strategy
 from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
 from kafka_rebalance.model.run import Spent
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
@@ -26,11 +26,13 @@ class PlanInputs:
     """What a plan depends on beside the spec: the lists it refers to, and what topics demand of its replication factor.
 
     ``min_insync`` is the effective min.insync.replicas per topic; absent: 1. ``spent``: of the budget, by the same run.
+    ``capacities``: of each broker and resource, where known.
     """
 
     lists: AssignmentLists = field(default_factory=AssignmentLists)
     min_insync: Mapping[str, int] = field(default_factory=dict)
     spent: Spent = field(default_factory=Spent)
+    capacities: Mapping[BrokerId, Mapping[LoadResource, int]] = field(default_factory=dict)
 
 
 async def make_plan(
@@ -89,6 +91,7 @@ async def make_plan(
         replication_factor=spec.replication_factor,
         # Partitions in flight are left to the tool that moves them, also if the lists name them.
         assignment={tp: row for tp, row in inputs.lists.wanted.items() if tp in resting or tp not in selected},
+        capacities=inputs.capacities,
     )
     made = await run_planner(request)
     if request.strategy is Strategy.PREFERRED_LEADERS:
