@@ -211,7 +211,7 @@ class Lifecycle:
         """
         before, uid = rebalance.record.run, rebalance.uid
         run = planned.run
-        if before is not None:
+        if before is not None and before.cluster_id == self._cluster_id:
             last_success = before.last_to_undo if run.started_at is None else None
             run = replace(run, cordoned=before.cordoned, last_success=last_success)
         same = before is not None and before.run_id == run.run_id
@@ -361,10 +361,14 @@ class Lifecycle:
         return rebalance.desired.timed_out(now if not connected else now - _CANCEL_TIME)
 
     async def inheritance(self, uid: str) -> list[Run]:
-        """The runs that were handed over to this resource since its own was planned, the oldest first.
+        """The runs of this cluster that were handed over to the resource since its own was planned, the oldest first.
 
-        None if its own has started or ended: that began with the origins of what had been handed over.
+        Those of any cluster where no engine has the resource.
         """
+        return [run for run in await self._handed_over(uid) if self._cluster_id in {"", run.cluster_id}]
+
+    async def _handed_over(self, uid: str) -> list[Run]:
+        """None if its own has started or ended: that began with the origins of what had been handed over."""
         own = await self._stores.runs.load(uid)
         if own is not None and (own.started_at is not None or not own.open):
             return []
@@ -377,8 +381,13 @@ class Lifecycle:
             await self._stores.runs.save(replace(run, successor=None))
 
     async def _rebuild_taken_over_run(self, rebalance: Rebalance) -> Run | None:
-        """A new resource took runs over and is deleted before it has a plan: what those moved is rolled back."""
-        taken = await self.inheritance(rebalance.uid)
+        """A new resource took runs over and is deleted before it has a plan: what those moved is rolled back.
+
+        A run is of one cluster: of this one, or if nothing was handed over here, of that of the first run.
+        """
+        found = await self._handed_over(rebalance.uid)
+        first = next((run for run in found if run.cluster_id == self._cluster_id), found[0] if found else None)
+        taken = [run for run in found if first is not None and run.cluster_id == first.cluster_id]
         partitions: dict[TopicPartition, PlannedPartition] = {}
         origins: list[Origin] = []
         for run in taken:

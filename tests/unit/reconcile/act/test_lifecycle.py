@@ -11,16 +11,19 @@ from tests.fakes.stopped_clock import NOON, StoppedClock
 from kafka_rebalance.api.v1alpha1 import FINALIZER, LET_GO_ANNOTATION
 from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
+from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
 from kafka_rebalance.model.topology import TopicPartition, replicas_of
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.decide.direction import direction_of
+from kafka_rebalance.reconcile.state.memory import Planned
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import Stores
 
 TP = TopicPartition("orders", 0)
 PLAN = Plan((PlannedPartition(TP, replicas_of(1, 2), replicas_of(3, 2)),), Certificate(1, optimal=True))
+ENDED = {"closed_at": NOON, "outcome": RunOutcome.TAKEN_OVER, "successor": "new"}
 
 
 class Resources:
@@ -179,3 +182,51 @@ async def test_of_two_that_were_taken_over_the_first_says_where_to_go_back_to(wo
     for mine in deleted("new"), deleted("new"):  # the second time as after a restart
         await world.prepared(mine)
         assert [(e.tp, e.origin, e.target) for e in mine.record.moves] == [(TP, replicas_of(1, 2), replicas_of(4, 2))]
+
+
+class TestOtherClusters:
+    """A run on record belongs to one cluster: nothing of it is used in another one."""
+
+    async def test_nothing_is_inherited_from_there(self, world):
+        """The KafkaConnection leads elsewhere now."""
+        await world.stored("there", cluster_id="d", **ENDED)
+        here = await world.stored("here", **ENDED)
+        assert await world.lifecycle.inheritance("new") == [here]
+
+    @pytest.mark.parametrize("cluster_id", ["c", ""])
+    async def test_what_is_rolled_back_is_of_one_cluster(self, world, cluster_id):
+        """Each has a topic of the same name; that of the engine goes first, with no engine that of the first run."""
+        world.lifecycle = Lifecycle(world.resources, world.stores, world.clock, cluster_id)
+        there = Plan((PlannedPartition(TP, replicas_of(5, 6), replicas_of(7, 6)),), Certificate(1, optimal=True))
+        later = NOON + timedelta(minutes=1)
+        run = Run("b", "kafka", "b", "d", "run-b", "sha256:0", there.hash, later, later, started_at=later)
+        await world.stores.plans.save("b", there.hash, "d", there, later)
+        await world.stores.origins.append("b", "run-b", [Origin(TP, "", replicas_of(5, 6))])
+        await world.stores.runs.save(replace(run, outcome=RunOutcome.TAKEN_OVER, successor="new"))
+        await world.stored("a", **ENDED)
+        mine = deleted("new")
+        await world.prepared(mine)
+        plan = await world.stores.plans.load("new", mine.record.run.plan_hash)
+        origins = await world.stores.origins.load("new", mine.record.run.run_id)
+        assert mine.record.run.cluster_id == "c"
+        assert [row.target for row in plan.plan.partitions] == [replicas_of(3, 2)]
+        assert [origin.replicas for origin in origins.values()] == [replicas_of(1, 2)]
+
+    async def test_a_rollback_there_waits(self, world):
+        """It is not forgotten, and not carried out here."""
+        await world.stored("there", cluster_id="d", **ENDED)
+        mine = deleted("new")
+        assert await world.prepared(mine) == []
+        assert (mine.record.run.cluster_id, mine.record.loaded_run) == ("d", None)
+        assert mine.memory.problem.error.reason == "OtherCluster"
+
+    @pytest.mark.parametrize(("before", "cordoned"), [("c", (1,)), ("d", ())])
+    async def test_cordons_there_are_not_removed_here(self, world, before, cordoned):
+        """The next run takes over the cordons of the one before, of the same cluster."""
+        spec = {"kafka": {"bootstrapServers": "kafka:9092"}}
+        mine = Rebalance.of({"metadata": {"name": "r", "namespace": "kafka", "uid": "r"}, "spec": spec})
+        old = await world.stored("r", cluster_id=before, closed_at=NOON, outcome=RunOutcome.SUCCEEDED, cordoned=(1,))
+        recorded(mine, run=old, was_read=True)
+        new = replace(old, cluster_id="c", run_id="run-2", closed_at=None, outcome=None, cordoned=())
+        await world.lifecycle.begin(mine, Planned(new, PLAN, "ref", {}, LoadModel("LogDirs", NOON)))
+        assert mine.record.run.cordoned == cordoned
