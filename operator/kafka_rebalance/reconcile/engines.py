@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from kafka_rebalance.clock import Clock
-from kafka_rebalance.errors import Permanent, RebalanceError, Refused
+from kafka_rebalance.errors import Permanent, RebalanceError, Refused, Transient
 from kafka_rebalance.kafka.credential_rotation import Connect, Source, rotating
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.kafka.settings import ConnectionSettings
@@ -128,12 +128,14 @@ class Engines:
         return running.engine
 
     async def began(self, run: Run, running: Running) -> bool:
-        """Whether the run was begun in the very cluster of this engine; False where that cannot be read."""
+        """Whether the run was begun in the very cluster of this engine. Raises why that is not known."""
         try:
             return await begun_here(self._stores, run, running.admin)
         except RebalanceError as error:
-            log.warning("%s/%s: where it was begun is not known: %s", run.namespace, run.name, error.message)
-            return False
+            message = (
+                f"it is not known whether the open run was begun in Kafka cluster {run.cluster_id}: {error.message}"
+            )
+            raise Transient(error.reason, message) from error
 
     async def end_bindings(self, owner: Owner | None = None) -> None:
         """End the bindings (of one owner) whose cluster nothing names any more, and in which there is no work of ours.

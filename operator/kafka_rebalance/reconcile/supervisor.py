@@ -366,7 +366,11 @@ class Supervisor:
             own = connection.owner == running.owner and connection.kafka is not None
             goes_on = own and refusals[uid].reason in {*NO_CONNECTION_REASONS, Reason.CLUSTER_CHANGED}
             known = goes_on or connection.placed.get(uid) is running.engine
-            if not known and not await self._engines.began(run, running):
+            try:
+                known = known or await self._engines.began(run, running)
+            except RebalanceError as error:
+                refusals[uid] = error
+            if not known:
                 connection.leave(uid)
                 continue
             await self._limits_known()

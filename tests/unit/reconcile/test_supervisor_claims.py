@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 from tests.fakes.shared_clusters import REF, Cluster
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS
@@ -42,3 +43,24 @@ class TestEditedConnection:
         await world.until(lambda: world.state("a") == "Succeeded")
         await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
         assert other.altered == []
+
+
+class TestUnreadableTopics:
+    @pytest.mark.parametrize(
+        ("unreadable", "state"), [("failing", "KafkaUnreachable"), ("hidden", "KafkaAuthorizationFailed")]
+    )
+    async def test_where_a_run_was_begun_is_not_known(self, world, unreadable, state):
+        """It waits and says so, instead of being taken for the run of another server. Then it ends as it should."""
+        world.connection(names=["a"])
+        await world.draining(1, kafka=REF, execution={"parallelPartitionCount": 1})
+        world.edit(CONNECTIONS, "k", "prod", allowedNamespaces={"from": "Same"})
+        await world.until(lambda: world.state("a") == "ConnectionNotPermitted")
+        setattr(world.real, unreadable, {"orders"})
+        await world.restart()
+        await world.until(lambda: world.state("a") == state)
+        assert "is not known whether the open run was begun in Kafka cluster c" in world.ready("a")[1]
+        setattr(world.real, unreadable, set())
+        await world.until(lambda: world.state("a") == "ConnectionNotPermitted")
+        world.real.arrive()
+        await world.until(lambda: not any(world.real.values.values()))
+        assert sum(1 in replicas for replicas in world.real.lists("orders")) == 3

@@ -177,14 +177,18 @@ class ClusterOwners:
 async def begun_here(stores: Stores, run: Run, reader: KafkaReader) -> bool:
     """Whether a topic of the run's plan is there, with the id that it had; True where the plan is gone.
 
-    A server that claimed the cluster id before the cluster's owner came may have begun the run.
+    A server that claimed the cluster id before the cluster's owner came may have begun the run. Where no topic is there
+    and some cannot be read, it is not known: raises why.
     """
     stored = await stores.plans.load(run.uid, run.plan_hash)
     if stored is None:
         return True  # nothing is sent without it
     planned = {row.tp.topic: row.topic_id for row in stored.plan.partitions if row.topic_id}
-    there = await reader.topic_ids(planned) if planned else {}
-    return bool(planned.items() & there.items())
+    there = await reader.topic_ids(planned) if planned else Answers()
+    if planned.items() & there.items():
+        return True
+    there.or_raise()
+    return False
 
 
 def _held(differs: Refused, holder: Owner, work: Work) -> Refused:

@@ -1,0 +1,52 @@
+"""Whether a run was begun in this very cluster: by the ids of the topics that its plan moves."""
+
+import pytest
+from tests.fakes.kafka_in_memory import KafkaInMemory
+from tests.fakes.kube_in_memory import KubeInMemory
+from tests.fakes.stopped_clock import NOON
+
+from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
+from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
+from kafka_rebalance.model.run import Run
+from kafka_rebalance.model.topology import TopicPartition, replicas_of
+from kafka_rebalance.reconcile.act.cluster_owners import begun_here
+from kafka_rebalance.reconcile.state.record import Stores
+
+
+@pytest.fixture
+async def begun():
+    """The stores, and a run that moves topics a and b."""
+    kube = KubeInMemory()
+    stores = Stores(PlanStore(kube), OriginStore(kube), RunStore(kube))
+    rows = [
+        PlannedPartition(TopicPartition(topic, 0), replicas_of(1), replicas_of(2), f"{topic}-id-1") for topic in "ab"
+    ]
+    plan = Plan(tuple(rows), Certificate(2, optimal=True))
+    await stores.plans.save("u", plan.hash, "c", plan, NOON)
+    return stores, Run("u", "kafka", "r", "c", "run", "h", plan.hash, NOON)
+
+
+@pytest.fixture
+def kafka():
+    return KafkaInMemory((1, 2), a=[[1]], b=[[1]])
+
+
+class TestBegunHere:
+    async def test_one_topic_is_there(self, begun, kafka):
+        """That is enough, whatever cannot be read: the other one may have been deleted since."""
+        kafka.hidden = {"b"}
+        assert await begun_here(*begun, kafka)
+
+    async def test_none_is_there_with_its_id(self, begun, kafka):
+        kafka.delete("b")
+        kafka.create("a", [[1]], "id-2")
+        assert not await begun_here(*begun, kafka)
+
+    @pytest.mark.parametrize("unreadable", ["hidden", "failing"])
+    async def test_what_cannot_be_read_may_be_there(self, begun, kafka, unreadable):
+        """Neither yes nor no: the caller waits."""
+        kafka.delete("a")
+        setattr(kafka, unreadable, {"b"})
+        with pytest.raises(RebalanceError, match="b"):
+            await begun_here(*begun, kafka)
