@@ -105,6 +105,14 @@ async def succeeded(kafka=None, **spec):
     return operator
 
 
+async def succeeded_before(kafka=None):
+    """The last run of ``r`` had nothing to do, and the one before it has succeeded."""
+    operator = await succeeded(kafka)
+    operator.edit(topics=NARROWER)
+    await operator.until("NothingToDo")
+    return operator
+
+
 async def undoing():
     """One copy of an undo is in flight."""
     operator = await succeeded()

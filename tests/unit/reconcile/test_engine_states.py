@@ -17,6 +17,7 @@ from tests.fakes.walked_operator import (
     applied,
     flying,
     succeeded,
+    succeeded_before,
     undoing,
 )
 
@@ -27,6 +28,10 @@ from kafka_rebalance.reasons import Reason
 
 WALKS = {}
 """By name: the states that a walk shows, and the walk."""
+
+
+BEFORE = ("Planning", "Rebalancing", "Succeeded", "Planning", "Rebalancing", "NothingToDo")
+"""As ``succeeded_before`` leaves it."""
 
 
 def walk(*states):
@@ -277,11 +282,57 @@ async def edited_in_the_round_that_began_the_undo():
     await operator.until("Succeeded")
 
 
-@walk("Planning", "Rebalancing", "NothingToDo", "Queued")
+@walk(*BEFORE, "Undoing", "Undone")
+async def an_undo_of_the_run_before():
+    """The last run has sent nothing."""
+    operator = await succeeded_before()
+    operator.undo()
+    await operator.until("Undoing")
+    operator.kafka.arrive()
+    await operator.until("Undone")
+
+
+@walk(*BEFORE, "Suspended", "Undoing", "Undone")
+async def a_suspended_undo_of_the_run_before():
+    """The same, held back in its first round."""
+    operator = await succeeded_before()
+    operator.edit(execution=SUSPENDED)
+    operator.undo()
+    await operator.until("Suspended")
+    operator.edit(execution={"suspend": False})
+    await operator.until("Undoing")
+    operator.kafka.arrive()
+    await operator.until("Undone")
+
+
+@walk(*BEFORE, "RollingBack")
+async def deleted_in_the_round_that_began_the_undo_of_the_run_before():
+    """The run before was reopened, but no status shows it yet."""
+    operator = await succeeded_before()
+    operator.undo()
+    operator.kafka.begun = operator.delete
+    await operator.until_gone()
+
+
+@walk(*BEFORE, "Superseded", "Rebalancing", "Succeeded")
+async def edited_in_the_round_that_began_the_undo_of_the_run_before():
+    """The edit takes effect at once."""
+    operator = await succeeded_before()
+    operator.undo()
+    operator.kafka.begun = lambda: operator.edit(topics={"include": ["t"]})
+    await operator.until("Superseded")
+    await operator.until("Succeeded")
+
+
+@walk("Planning", "Rebalancing", "Succeeded", "Undoing", "Undone", "Queued")
 async def edited_while_another_moves():
     """The new plan waits for the other rebalance."""
-    operator = applied(SlowCluster(rows=((1,), (2,)), u=((1,), (1,))))
-    await operator.until("NothingToDo")
+    operator = await succeeded(SlowCluster(slow=False, u=((1,), (1,))))
+    operator.undo()
+    await operator.until("Undoing")
+    operator.kafka.arrive()
+    await operator.until("Undone")
+    operator.kafka.slow = {2}
     operator.apply_other(topics={"include": ["u"]})
     await operator.until_true(lambda: bool(operator.kafka.flying))
     operator.edit(topics={"include": ["t", "u"]})
