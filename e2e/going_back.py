@@ -9,7 +9,7 @@ from e2e.world import World
 
 def wait_half_way(world: World, topic: str, before: Mapping[Key, PartitionState]) -> None:
     """Wait until one partition has moved while another one is in flight."""
-    wait_until("half way", lambda: world.moved(topic, before) and world.in_flight(topic), timeout=90, every=0.3)
+    wait_until("half way", lambda: world.moved(topic, before) and world.in_flight(topic), every=0.3)
 
 
 def goes_back(world: World, topic: str, before: Mapping[Key, PartitionState]) -> bool:

@@ -43,19 +43,19 @@ class Rebalance:
         """`kubectl delete`, without waiting."""
         self._kube.kubectl("delete", KIND, self.name, "-n", self.namespace, "--wait=false", *options)
 
-    def wait_for(self, condition: str, timeout: int = 90) -> None:
+    def wait_for(self, condition: str, timeout: int = 240) -> None:
         """`kubectl wait --for=condition=…`; a failure shows the status."""
         self._wait(f"condition={condition}", timeout)
 
-    def wait_gone(self, timeout: int = 90) -> None:
+    def wait_gone(self, timeout: int = 240) -> None:
         """`kubectl wait --for=delete`; a failure shows the status."""
         self._wait("delete", timeout)
 
-    def wait_state(self, reason: str, timeout: float = 90) -> Any:
+    def wait_state(self, reason: str, timeout: float = 240) -> Any:
         """Wait until the reason of Ready, which is the state, has this value; returns the status."""
         return self.until(f"state {reason}", lambda status: state(status)[0] == reason, timeout)
 
-    def until(self, what: str, holds: Callable[[Any], Any], timeout: float = 90) -> Any:
+    def until(self, what: str, holds: Callable[[Any], Any], timeout: float = 240) -> Any:
         """Wait until the condition holds for the status; returns it. A failure shows the last status."""
         last: Any = None
 

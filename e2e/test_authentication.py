@@ -210,7 +210,7 @@ class Watched:
         return next((row["reason"] for row in rows if row["type"] == "Ready"), "")
 
     def wait(self, reason: str) -> None:
-        wait_until(f"{self._name} is {reason}", lambda: self.ask() == reason, timeout=120, every=1)
+        wait_until(f"{self._name} is {reason}", lambda: self.ask() == reason, every=1)
 
     def wait_connected_again(self) -> None:
         self.wait("NothingToThrottle")

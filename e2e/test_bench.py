@@ -92,7 +92,7 @@ class TestSasl:
             for mechanism in ("PLAIN", "SCRAM-SHA-512"):
                 user = {"sasl.mechanism": mechanism, "sasl.username": "operator"}
                 right = AdminClient(cluster.client_config(**user, **{"sasl.password": SASL_USERS["operator"]}))
-                assert set(right.list_topics(timeout=30).brokers) == {1}
+                assert set(right.list_topics(timeout=120).brokers) == {1}
                 wrong = AdminClient(cluster.client_config(**user, **{"sasl.password": "guess"}))
                 with pytest.raises(KafkaException):
                     wrong.list_topics(timeout=3)
@@ -128,7 +128,7 @@ class TestNothingIsLeftRunning:
         holder.send_signal(signal.SIGKILL)
         holder.wait()
         for pid in pids:
-            wait_until(f"process {pid} is gone", lambda pid=pid: not _runs(int(pid), directory), timeout=10)
+            wait_until(f"process {pid} is gone", lambda pid=pid: not _runs(int(pid), directory))
         shutil.rmtree(directory)
 
 
@@ -166,7 +166,7 @@ class TestWatcher:
 
 
 def _known(kafka: KafkaCluster) -> set[int]:
-    return set(kafka.admin().list_topics(timeout=30).brokers)
+    return set(kafka.admin().list_topics(timeout=120).brokers)
 
 
 def _runs(pid: int, directory: str) -> bool:

@@ -75,7 +75,7 @@ def team(kube: KubeCluster) -> Iterator[str]:
     """A second namespace that the operator watches."""
     kube.apply(f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: {TEAM}}}\n")
     yield TEAM
-    kube.kubectl("delete", "namespace", TEAM, "--ignore-not-found", timeout=120)
+    kube.kubectl("delete", "namespace", TEAM, "--ignore-not-found")
 
 
 class TestPermission:

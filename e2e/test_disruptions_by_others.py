@@ -129,7 +129,7 @@ class TestTopics:
         late = world.topic("leaving-late", [[2, 5, 3], [5, 4, 3]], SMALL)
         assert condition(rebalance.status, "Drained") != "True"
         rebalance.patch(throttle=FAST)
-        rebalance.wait_for("Drained", timeout=120)
+        rebalance.wait_for("Drained")
         found = world.judge.describe_topics()
         assert [key for key, partition in found.items() if 5 in partition.replicas] == []
         assert rebalance.status["plan"]["hash"] != first

@@ -92,7 +92,7 @@ class TestDeletion:
         rebalance.delete()
         wait_until("a copy goes back", lambda: goes_back(world, topic, before))
         world.kube.kubectl("annotate", KIND, rebalance.name, "-n", NAMESPACE, "kafkarebalance.dev/let-go=true")
-        rebalance.wait_gone(30)
+        rebalance.wait_gone()
         assert world.in_flight(topic)
         assert any(name.startswith("origins-") for name in rebalance.records())
         wait_until("Kafka finishes by itself", lambda: not world.in_flight(topic), every=0.5)
@@ -172,7 +172,7 @@ class TestUndo:
             rest.wait_more(30)
         assert rest.most_partitions == 0
         rebalance.delete()
-        rebalance.wait_gone(60)
+        rebalance.wait_gone()
         assert world.judge.describe_topics(topic) == before
         assert world.epochs(topic) == epochs
         assert rebalance.records() == []
@@ -201,7 +201,6 @@ class TestCredentials:
         wait_until(
             "half way",
             lambda: guarded.moved(topic, before) and guarded.judge.list_reassignments(),
-            timeout=90,
             every=0.3,
         )
         guarded.kube.kubectl("delete", "secret", secret, "-n", NAMESPACE)
@@ -224,7 +223,7 @@ class TestSurroundings:
         wait_half_way(world, topic, before)
         arrived = {(topic, partition) for partition in world.moved(topic, before)}
         world.kube.kubectl("delete", "namespace", TEAM, "--wait=false")
-        world.kube.kubectl("wait", "--for=delete", f"namespace/{TEAM}", "--timeout=90s", timeout=120)
+        world.kube.kubectl("wait", "--for=delete", f"namespace/{TEAM}", "--timeout=240s", timeout=300)
         left = _reverted(world, topic, before)
         assert arrived <= left
         told = rebalance.messages("Reverted", OPERATOR_NAMESPACE)
@@ -248,7 +247,7 @@ class TestDefinition:
         pid = world.operator.pid
         try:
             world.kube.kubectl("delete", "crd", KIND, "--wait=false")
-            world.kube.kubectl("wait", "--for=delete", f"crd/{KIND}", "--timeout=90s", timeout=120)
+            world.kube.kubectl("wait", "--for=delete", f"crd/{KIND}", "--timeout=240s", timeout=300)
             left = _reverted(world, topic, before)
             assert arrived <= left
             assert any(name.startswith("origins-") for name in rebalance.records())
@@ -270,7 +269,7 @@ def _moved_and_crawling(
     """A rebalance that has moved a big partition and is slowly moving another one."""
     rate = {"leaderRate": "1Mi", "followerRate": "1Mi"}
     rebalance = world.rebalance(name, topic, throttle=rate, execution={"parallelPartitionCount": 1}, **spec)
-    wait_until("a partition has moved", lambda: world.moved(topic, before), timeout=90)
+    wait_until("a partition has moved", lambda: world.moved(topic, before))
     rebalance.patch(throttle=SLOW)
     wait_half_way(world, topic, before)
     return rebalance

@@ -72,7 +72,7 @@ class TestApply:
         assert any(5 in state.replicas for state in world.judge.describe_topics().values())
         try:
             rebalance = world.rebalance("drain", throttle=FAST, brokers={"decommission": [5]})
-            rebalance.wait_for("Drained", timeout=120)
+            rebalance.wait_for("Drained")
             rebalance.wait_for("Succeeded")
             found = world.judge.describe_topics()
             assert [key for key, state in found.items() if 5 in state.replicas] == []
@@ -114,7 +114,7 @@ class TestPatch:
             wait_until("three partitions in flight", lambda: second.most_partitions == 3)
             assert rebalance.until("a batch of 3", lambda status: status["currentBatchSize"] == 3)
             rebalance.patch(throttle={"leaderRate": "500Mi", "followerRate": "300Mi"})
-            wait_until("the new rates", lambda: world.rates(4) == (str(500 * 2**20), str(300 * 2**20)), timeout=30)
+            wait_until("the new rates", lambda: world.rates(4) == (str(500 * 2**20), str(300 * 2**20)))
             rebalance.until("its status", lambda status: status["throttle"]["followerRate"] == 300 * 2**20)
             rebalance.wait_for("Succeeded")
         assert (second.most_partitions, second.most_replicas) == (3, 2)
@@ -150,7 +150,7 @@ class TestPatch:
         """A KafkaReassignmentThrottle below spec.throttle takes precedence; its freeze stops new steps."""
         topic = world.skewed("frozen", *[BIG] * 6)
         throttle = world.throttle("shared", leaderRate="64Ki", followerRate="64Ki")
-        world.kube.kubectl("wait", "--for=condition=Ready", "--timeout=60s", THROTTLE_KIND, throttle, "-n", NAMESPACE)
+        world.kube.kubectl("wait", "--for=condition=Ready", "--timeout=240s", THROTTLE_KIND, throttle, "-n", NAMESPACE)
         rebalance = world.rebalance("frozen", topic, throttle=FAST, execution={"parallelPartitionCount": 1})
         status = rebalance.until("a copy in flight", lambda status: status.get("currentBatchSize"))
         assert status["throttle"]["leaderRate"] == int(CRAWL_BYTES)
@@ -159,9 +159,9 @@ class TestPatch:
         self._patch_throttle(world, throttle, '{"freeze": true}')
         rebalance.wait_state("Frozen")
         self._patch_throttle(world, throttle, '{"leaderRate": null, "followerRate": null}')
-        wait_until("the rate of the spec", lambda: world.rates(4)[0] in {None, str(500 * 2**20)}, timeout=30)
+        wait_until("the rate of the spec", lambda: world.rates(4)[0] in {None, str(500 * 2**20)})
         _drains_and_rests(world, topic)
-        world.kube.kubectl("delete", THROTTLE_KIND, throttle, "-n", NAMESPACE, "--timeout=60s")
+        world.kube.kubectl("delete", THROTTLE_KIND, throttle, "-n", NAMESPACE, "--timeout=240s")
         rebalance.wait_for("Succeeded")
         assert world.judge.throttles() == {}
 

@@ -73,7 +73,7 @@ class Walled:
             for operation, kind, name in acls
         ]
         for done in (*self._admin.delete_acls([every]).values(), *self._admin.create_acls(bindings).values()):
-            done.result(timeout=30)
+            done.result(timeout=120)
 
     def rebalance(self, name: str, topic: str, **spec: Any) -> Rebalance:
         """Applied with the user's credentials."""
@@ -90,7 +90,7 @@ class Walled:
 
     def wait_missing(self, *what: str) -> None:
         """Brokers learn of ACLs from the controller, each by itself."""
-        wait_until(f"doctor names {what}", lambda: self.missing() == set(what), timeout=60, every=1)
+        wait_until(f"doctor names {what}", lambda: self.missing() == set(what), every=1)
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +120,7 @@ def permitted(rebalance: Rebalance, text: str) -> None:
         rows = [c for c in status.get("conditions", []) if c["type"] == "Permitted"]
         return any(c["status"] == "False" and text in c["message"] for c in rows)
 
-    rebalance.until(f"Permitted names {text}", named, timeout=120)
+    rebalance.until(f"Permitted names {text}", named)
 
 
 MOVED_OFF_1 = {"brokers": {"decommission": [1]}, "goals": {"rackAwareness": "Disabled"}}
@@ -146,7 +146,7 @@ class TestLeast:
         rebalance = walled.rebalance("alter", topic, **MOVED_OFF_1)
         permitted(rebalance, "Alter on the cluster is not permitted")
         walled.allow(*LEAST)
-        rebalance.wait_for("Succeeded", 120)
+        rebalance.wait_for("Succeeded")
 
     def test_describe_on_the_cluster_is_not_enough(self, walled: Walled) -> None:
         """It is planned, and not submitted."""
@@ -158,7 +158,7 @@ class TestLeast:
         rebalance.wait_state("KafkaAuthorizationFailed")
         assert condition(rebalance.status, "Planned") == "True"
         walled.allow(*LEAST)
-        rebalance.wait_for("Succeeded", 120)
+        rebalance.wait_for("Succeeded")
 
     def test_alter_configs_on_the_cluster(self, walled: Walled) -> None:
         """Only copies under a throttle wait."""
@@ -168,10 +168,10 @@ class TestLeast:
         rebalance = walled.rebalance("rates", topic, **MOVED_OFF_1)
         permitted(rebalance, "AlterConfigs on the cluster is not permitted")
         goal = {"strategy": "Assignment", "assignment": {"configMapRef": {"name": lists(walled, free), "key": "k"}}}
-        walled.rebalance("free", free, throttle={"unlimited": True}, **goal).wait_for("Succeeded", 120)
+        walled.rebalance("free", free, throttle={"unlimited": True}, **goal).wait_for("Succeeded")
         assert walled.world.partitions(topic)[0].replicas == (1, 2)
         walled.allow(*LEAST)
-        rebalance.wait_for("Succeeded", 120)
+        rebalance.wait_for("Succeeded")
 
     def test_describe_on_topics(self, walled: Walled) -> None:
         """A broker that holds a topic that is hidden is not taken for empty."""
@@ -179,7 +179,7 @@ class TestLeast:
         walled.allow(ALTER, ALTER_CONFIGS, ALTER_TOPIC_CONFIGS, ("DESCRIBE", ResourceType.TOPIC, seen))
         walled.wait_missing("Describe Topic")
         rebalance = walled.rebalance("seen", ".*", **MOVED_OFF_1)
-        rebalance.wait_for("Succeeded", 120)
+        rebalance.wait_for("Succeeded")
         assert not any(1 in state.replicas for state in walled.world.partitions(seen).values())
         (drained,) = (c for c in rebalance.status["conditions"] if c["type"] == "Drained")
         assert drained["status"] == "False"
@@ -193,10 +193,10 @@ class TestLeast:
         waits = walled.rebalance("other", other, **MOVED_OFF_1)
         permitted(waits, f"AlterConfigs on topic {other} is not permitted")
         waits.until("its partition waits", lambda status: "TopicForbidden" in str(status))
-        walled.rebalance("kept", topic, **MOVED_OFF_1).wait_for("Succeeded", 120)
+        walled.rebalance("kept", topic, **MOVED_OFF_1).wait_for("Succeeded")
         assert walled.world.partitions(other)[0].replicas == (1, 2)
         walled.allow(*LEAST)
-        waits.wait_for("Succeeded", 120)
+        waits.wait_for("Succeeded")
 
 
 def lists(walled: Walled, topic: str) -> str:

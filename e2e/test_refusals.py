@@ -39,7 +39,7 @@ class TestConnection:
             assert f"127.0.0.1:{port}" in message
             _another_is_served(world)
             rebalance.delete()
-            rebalance.wait_gone(60)
+            rebalance.wait_gone()
         finally:
             release_port(port)
 
@@ -111,7 +111,7 @@ class TestPlan:
 
 def _stuck(rebalance: Rebalance, reason: str) -> str:
     """Wait until the status reports the problem, in Ready and for kstatus; returns the message."""
-    status = rebalance.wait_state(reason, timeout=60)
+    status = rebalance.wait_state(reason)
     found = {kind: condition(status, kind) for kind in ("Ready", "Stalled", "Reconciling")}
     assert found == {"Ready": "False", "Stalled": "True", "Reconciling": "False"}
     return state(status)[1]

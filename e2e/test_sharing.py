@@ -65,7 +65,7 @@ class TestCaps:
         """The throttle resource's limit applies to the sum of two rebalances; a higher limit takes effect at once."""
         one, other = world.skewed("one", *[BIG] * 6), world.skewed("other", *[BIG] * 6)
         throttle = world.throttle("limits", limits={"parallelPartitionCount": 2})
-        world.kube.kubectl("wait", "--for=condition=Ready", "--timeout=60s", THROTTLE_KIND, throttle, "-n", NAMESPACE)
+        world.kube.kubectl("wait", "--for=condition=Ready", "--timeout=240s", THROTTLE_KIND, throttle, "-n", NAMESPACE)
         with world.sampling(one, other) as look:
             first = world.rebalance("first", one, execution=ONE_AT_A_TIME)
             second = world.rebalance("second", other)
@@ -184,7 +184,7 @@ class TestApproval:
         rebalance = world.rebalance("refused", topic, throttle=FAST, approval={"policy": "Manual"})
         rebalance.wait_state("AwaitingApproval")
         rebalance.delete()
-        rebalance.wait_gone(60)
+        rebalance.wait_gone()
         assert (world.judge.describe_topics(topic), world.epochs(topic)) == (before, epochs)
         assert rebalance.records() == []
         world.assert_tidy()

@@ -79,7 +79,7 @@ class TestRollback:
         world.kafka.stop(5)
         try:
             rebalance.delete()
-            rebalance.wait_gone(180)  # a broker that is down for less than a minute may be restarting
+            rebalance.wait_gone()  # a broker that is down for less than a minute may be restarting
             told = rebalance.messages("RolledBackPartially")
             # More may have arrived between the observation and the death of the broker, so the report is taken as the
             # reference.
@@ -107,7 +107,7 @@ class TestAfterSuccess:
         before = world.judge.describe_topics(topic)
         epochs = world.epochs(topic)
         rebalance.delete()
-        rebalance.wait_gone(30)
+        rebalance.wait_gone()
         assert world.judge.describe_topics(topic) == before
         assert world.epochs(topic) == epochs
         assert "RollingBack" not in rebalance.events()

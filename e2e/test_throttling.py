@@ -274,7 +274,7 @@ class _Throttle:
         self._world.kube.kubectl("patch", THROTTLE_KIND, self.name, "-n", NAMESPACE, "--type=merge", "-p", patch)
 
     def delete(self) -> None:
-        self._world.kube.kubectl("delete", THROTTLE_KIND, self.name, "-n", NAMESPACE, "--timeout=60s")
+        self._world.kube.kubectl("delete", THROTTLE_KIND, self.name, "-n", NAMESPACE, "--timeout=240s")
 
 
 def _begun_elsewhere(world: World, target: Mapping[Key, tuple[int, ...]]) -> None:

@@ -152,7 +152,7 @@ class TestOutage:
                 only.start()
             return condition(rebalance.status, "Succeeded") == "True"
 
-        wait_until("it goes on to the end", has_gone_on, timeout=120, every=0.5)
+        wait_until("it goes on to the end", has_gone_on, every=0.5)
         _assert_carried_out(world, rebalance, plan)
         assert _holder(world) == only.identity
 

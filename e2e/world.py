@@ -157,7 +157,7 @@ class World:
 
     def partitions(self, topic: str) -> dict[int, PartitionState]:
         """Replicas, leader and ISR from metadata."""
-        known = self._clients.admin().list_topics(topic, timeout=30).topics[topic].partitions
+        known = self._clients.admin().list_topics(topic, timeout=120).topics[topic].partitions
         return {
             number: PartitionState(tuple(found.replicas), found.leader, frozenset(found.isrs))
             for number, found in known.items()
@@ -168,7 +168,7 @@ class World:
         wanted = {TopicPartition(topic, number): OffsetSpec.latest() for number in self.partitions(topic)}
         admin = self._clients.admin()
         answers = admin.list_offsets(wanted)
-        return {tp.partition: answer.result(timeout=30).leader_epoch for tp, answer in answers.items()}
+        return {tp.partition: answer.result(timeout=120).leader_epoch for tp, answer in answers.items()}
 
     def moved(self, topic: str, before: Mapping[Key, PartitionState]) -> set[int]:
         """The partitions with completed moves: changed replicas, and no extra one."""
@@ -204,14 +204,14 @@ class World:
     def rates(self, broker: int) -> tuple[str | None, str | None]:
         """The throttle rates of a broker: leader, follower."""
         resource = ConfigResource(ResourceType.BROKER, str(broker))
-        entries = self._clients.admin().describe_configs([resource])[resource].result(timeout=30)
+        entries = self._clients.admin().describe_configs([resource])[resource].result(timeout=120)
         found = {name: entries[name].value for name in (LEADER_RATE, FOLLOWER_RATE) if name in entries}
         return found.get(LEADER_RATE), found.get(FOLLOWER_RATE)
 
     def list_lengths(self, topic: str) -> dict[str, int]:
         """The bytes of both lists of throttled replicas of a topic."""
         resource = ConfigResource(ResourceType.TOPIC, topic)
-        entries = self._clients.admin().describe_configs([resource])[resource].result(timeout=30)
+        entries = self._clients.admin().describe_configs([resource])[resource].result(timeout=120)
         return {name: len(entries[name].value or "") for name in (LEADER_LIST, FOLLOWER_LIST)}
 
     def controller_epoch(self) -> int:
@@ -222,7 +222,7 @@ class World:
     def setting(self, broker: int, name: str) -> str | None:
         """The value of one config, as the broker returns it."""
         resource = ConfigResource(ResourceType.BROKER, str(broker))
-        entry = self._clients.admin().describe_configs([resource])[resource].result(timeout=30).get(name)
+        entry = self._clients.admin().describe_configs([resource])[resource].result(timeout=120).get(name)
         return entry.value if entry is not None else None
 
     def unset(self, broker: int, name: str) -> None:

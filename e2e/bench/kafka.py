@@ -239,7 +239,7 @@ class KafkaCluster:
 
     # -- queries ------------------------------------------------------------------------------------------------
 
-    def wait_ready(self, timeout: float = 90) -> None:
+    def wait_ready(self, timeout: float = 240) -> None:
         """Wait until every running broker answers and lists every running broker."""
         expected = set(self.running)
         for broker in sorted(expected):
@@ -249,7 +249,7 @@ class KafkaCluster:
                 timeout=timeout,
             )
 
-    def wait_gone(self, *brokers: int, timeout: float = 60) -> None:
+    def wait_gone(self, *brokers: int, timeout: float = 240) -> None:
         """Wait until no running broker lists these brokers."""
         for witness in self.running:
             wait_until(
@@ -260,7 +260,7 @@ class KafkaCluster:
 
     def run_tool(self, main: str, *arguments: str) -> str:
         """Run one of Kafka's command-line tools; returns its standard output."""
-        return self._tools.run(main, *arguments, timeout=120)
+        return self._tools.run(main, *arguments, timeout=240)
 
     # -- internals ----------------------------------------------------------------------------------------------
 
@@ -345,7 +345,7 @@ class KafkaCluster:
         ]
         client = self.admin()
         for done in client.alter_user_scram_credentials(users).values():
-            done.result(timeout=30)
+            done.result(timeout=120)
 
 
 def racks_of(brokers: Sequence[int], racks: int = 3) -> dict[int, str]:

@@ -57,7 +57,7 @@ class KubeCluster:
             print(f"The control plane's logs are in {self.directory}")
 
     def kubectl(
-        self, *arguments: str, stdin: str | None = None, kubeconfig: Path | None = None, timeout: float = 60
+        self, *arguments: str, stdin: str | None = None, kubeconfig: Path | None = None, timeout: float = 300
     ) -> str:
         """Run kubectl as the administrator, or with another kubeconfig; returns its standard output.
 
@@ -126,7 +126,7 @@ class OwnKubeCluster(KubeCluster):
             self._make_certificates()
             self.start_api_server()
             self._start_controller_manager()
-            wait_until("the controller manager makes service accounts", self._has_default_account, timeout=60)
+            wait_until("the controller manager makes service accounts", self._has_default_account)
         except BaseException:
             self.close(keep_logs=True)
             raise
@@ -171,7 +171,7 @@ class OwnKubeCluster(KubeCluster):
         )
         self.wait_ready()
 
-    def wait_ready(self, timeout: float = 90) -> None:
+    def wait_ready(self, timeout: float = 240) -> None:
         """Wait until /readyz succeeds."""
         trust = urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=self._authority.crt("ca")))
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), trust)

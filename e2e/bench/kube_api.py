@@ -59,7 +59,7 @@ class Connection:
 
     def _new(self) -> http.client.HTTPSConnection:
         return http.client.HTTPSConnection(
-            self._server.hostname or "", self._server.port, context=self._trust, timeout=30
+            self._server.hostname or "", self._server.port, context=self._trust, timeout=120
         )
 
     def _ask(

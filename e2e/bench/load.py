@@ -41,15 +41,15 @@ def create_topics(
         for topic, partitions in assignments.items()
     ]
     admin = cluster.admin()
-    for created in admin.create_topics(topics, operation_timeout=60, request_timeout=60).values():
-        created.result(timeout=90)
+    for created in admin.create_topics(topics, operation_timeout=120, request_timeout=120).values():
+        created.result(timeout=150)
     for broker in cluster.running:
         client = cluster.admin(cluster.address(broker))
         wait_until(f"broker {broker} knows the new topics", partial(_all_led, client, assignments))
 
 
 def _all_led(client: Any, assignments: Mapping[str, Sequence[Sequence[int]]]) -> bool:
-    known = client.list_topics(timeout=30).topics
+    known = client.list_topics(timeout=120).topics
     return all(
         topic in known
         and len(known[topic].partitions) == len(partitions)
@@ -203,11 +203,11 @@ class Traffic:
 
     def _begin_at_the_end(self, cluster: KafkaCluster, topics: Sequence[str]) -> list[tuple[str, int]]:
         admin = cluster.admin()
-        known = admin.list_topics(timeout=30).topics
+        known = admin.list_topics(timeout=120).topics
         partitions = [(topic, partition) for topic in topics for partition in sorted(known[topic].partitions)]
         # One call for all partitions: a consumer would query them one by one.
         latest = {TopicPartition(topic, partition): OffsetSpec.latest() for topic, partition in partitions}
-        ends = admin.list_offsets(latest, request_timeout=30)
+        ends = admin.list_offsets(latest, request_timeout=120)
         self._consumer.assign([TopicPartition(at.topic, at.partition, end.result().offset) for at, end in ends.items()])
         return partitions
 

@@ -57,7 +57,7 @@ class OperatorProcess:
         crds = sorted((_ROOT / "crds").glob("*.yaml"))
         # Whatever a test of the chart has left: this is the administrator.
         self._kube.kubectl("apply", "--server-side", "--force-conflicts", *_files(crds))
-        self._kube.kubectl("wait", "--for=condition=Established", "--timeout=60s", *_files(crds))
+        self._kube.kubectl("wait", "--for=condition=Established", "--timeout=240s", *_files(crds))
         self._kube.apply(yaml.safe_dump_all(self._manifests()))
         return self
 
@@ -99,7 +99,7 @@ class OperatorProcess:
             child.check_alive()
             return what in self.said()
 
-        wait_until(f"the operator says {what!r} (log: {self.log})", has_said, timeout=90)
+        wait_until(f"the operator says {what!r} (log: {self.log})", has_said)
 
     def kill9(self) -> None:
         """SIGKILL, at any point of its work."""
@@ -117,7 +117,7 @@ class OperatorProcess:
         """SIGCONT: it continues where it was suspended."""
         os.kill(self.pid, signal.SIGCONT)
 
-    def ended(self, timeout: float = 60) -> int:
+    def ended(self, timeout: float = 240) -> int:
         """Wait until it exits by itself; returns the exit code."""
         wait_until(f"the operator {self.identity} ends (log: {self.log})", lambda: not self.running, timeout=timeout)
         return self.stop()

@@ -112,7 +112,7 @@ class Child:
         """SIGCONT."""
         self._process.send_signal(signal.SIGCONT)
 
-    def stop(self, timeout: float = 60) -> int:
+    def stop(self, timeout: float = 240) -> int:
         """SIGTERM, and wait for the exit code; raises `subprocess.TimeoutExpired` if it does not exit."""
         if self.running:
             self._process.send_signal(signal.SIGTERM)

@@ -11,7 +11,7 @@ from kafka_rebalance.model.topology import PartitionState, TopicPartition
 T = TypeVar("T")
 
 
-async def until(what: str, ask: Callable[[], Awaitable[T]], holds: Callable[[T], bool], seconds: float = 30) -> T:
+async def until(what: str, ask: Callable[[], Awaitable[T]], holds: Callable[[T], bool], seconds: float = 240) -> T:
     deadline = time.monotonic() + seconds
     while not holds(seen := await ask()):
         assert time.monotonic() < deadline, f"{what}: still {seen}"

@@ -117,7 +117,7 @@ class TestRates:
         both = [ConfigResource(ResourceType.BROKER, broker, incremental_configs=[entry]) for broker in ("1", "2")]
         changed, _ = librdkafka.incremental_alter_configs(both).values()
         with pytest.raises(KafkaException, match="Only one ConfigResource of type BROKER"):
-            changed.result(timeout=30)
+            changed.result(timeout=120)
 
     def default(self, cluster: KafkaCluster, *change: str) -> None:
         """librdkafka refuses the unnamed resource for all brokers; Kafka's own tool accepts it."""

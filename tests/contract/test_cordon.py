@@ -91,7 +91,7 @@ class TestCordoned:
     async def test_placed_by_kafka(self, admin: KafkaAdmin, librdkafka: AdminClient, family: str) -> None:
         last = TopicPartition("placed", 39)
         topic = NewTopic(last.topic, num_partitions=40, replication_factor=2)
-        librdkafka.create_topics([topic])[last.topic].result(timeout=30)
+        librdkafka.create_topics([topic])[last.topic].result(timeout=120)
         await partition(admin, last, "is there", lambda _: True)
 
         async def used() -> set[BrokerId]:
@@ -109,9 +109,9 @@ class TestCordoned:
         created = librdkafka.create_topics([NewTopic(name, num_partitions=1, replication_factor=5)])[name]
         if family >= CORDONED_LOG_DIRS:
             with pytest.raises(KafkaException, match="cordoned"):
-                created.result(timeout=30)
+                created.result(timeout=120)
         else:
-            created.result(timeout=30)
+            created.result(timeout=120)
 
     async def test_described_with_the_log_dirs(self, kafka_python: KafkaAdminClient, family: str) -> None:
         request = DescribeLogDirsRequest(topics=None)

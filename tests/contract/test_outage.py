@@ -201,10 +201,10 @@ class TestAround:
         kinds = {"half-dead": [5, 1], "all-dead": [5, 3]}
         topics = [NewTopic(name, num_partitions=1, replica_assignment=[on]) for name, on in kinds.items()]
         created = librdkafka.create_topics(topics)
-        created["half-dead"].result(timeout=30)
+        created["half-dead"].result(timeout=120)
         await partition(admin, TopicPartition("half-dead", 0), "is there", lambda s: s.isr == {1} and s.leader == 1)
         with pytest.raises(KafkaException, match="INVALID_REPLICA_ASSIGNMENT"):
-            created["all-dead"].result(timeout=30)
+            created["all-dead"].result(timeout=120)
 
 
 class TestReturned:

@@ -103,7 +103,7 @@ async def reads(
             {topic: own(of[LEADER_LIST], of[FOLLOWER_LIST]) for topic, of in topics.items()},
         )
 
-    await until("the throttle", ask, lambda seen: seen == expected, seconds=5)
+    await until("the throttle", ask, lambda seen: seen == expected)
 
 
 def own(leader: ConfigValue, follower: ConfigValue) -> Sides:

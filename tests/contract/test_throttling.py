@@ -259,5 +259,5 @@ class TestSources:
     def synonyms_of_librdkafka(self, librdkafka: AdminClient) -> list[str | None]:
         """Its Python client stores them by name, and so only the last one of several with the same name."""
         resource = ConfigResource(ResourceType.BROKER, "1")
-        entry = librdkafka.describe_configs([resource])[resource].result(timeout=30)[FOLLOWER_RATE]
+        entry = librdkafka.describe_configs([resource])[resource].result(timeout=120)[FOLLOWER_RATE]
         return [synonym.value for synonym in entry.synonyms.values()]

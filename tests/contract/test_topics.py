@@ -59,7 +59,7 @@ class TestDeleted:
         await admin.alter_reassignments({tp: replicas_of(4, 2, 3)})
         before = await partition(admin, tp, "is in flight", lambda s: s.in_flight)
 
-        librdkafka.delete_topics([tp.topic])[tp.topic].result(timeout=30)
+        librdkafka.delete_topics([tp.topic])[tp.topic].result(timeout=120)
         assert tp not in await admin.list_reassignments()
         await until("metadata forgets it", lambda: self.seen(admin, tp), lambda state: state is None)
         unknown = {tp: AlterCode.UNKNOWN_TOPIC_OR_PARTITION}
@@ -83,7 +83,7 @@ class TestDeleted:
     ) -> None:
         tp = new_topic(cluster, "namesake", 1, 2, 3)
         before = await partition(admin, tp, "is there", lambda _: True)
-        librdkafka.delete_topics([tp.topic])[tp.topic].result(timeout=30)
+        librdkafka.delete_topics([tp.topic])[tp.topic].result(timeout=120)
         await until("metadata forgets it", lambda: self.seen(admin, tp), lambda state: state is None)
         create_topics(cluster, {tp.topic: [[3, 2, 1]]})
         assert await admin.alter_reassignments({tp: replicas_of(1, 2)}) == {tp: AlterCode.OK}
@@ -113,7 +113,7 @@ class TestPartitionsAdded:
         new = [TopicPartition(tp.topic, n) for n in (1, 2)]
         await admin.alter_reassignments({tp: replicas_of(*target)})
         await partition(admin, tp, "is in flight", lambda s: s.in_flight)
-        librdkafka.create_partitions([NewPartitions(tp.topic, 3)])[tp.topic].result(timeout=30)
+        librdkafka.create_partitions([NewPartitions(tp.topic, 3)])[tp.topic].result(timeout=120)
         for added in new:
             state = await partition(admin, added, "is there", lambda _: True)
             assert (len(state.replicas), state.in_flight) == (4, False)

@@ -63,7 +63,7 @@ def zookeeper_mode(family: str, tmp_path: Path) -> Iterator[str]:
         return "started (kafka.server.KafkaServer)" in log.read_text()
 
     try:
-        wait_until(f"the broker starts (log: {log})", started, timeout=90)
+        wait_until(f"the broker starts (log: {log})", started)
         yield f"127.0.0.1:{port}"
     finally:
         for child in reversed(children):

@@ -18,7 +18,7 @@ def cluster(api_server: KubeCluster) -> KubeCluster:
     api_server.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(_ROOT / "crds"))
     for name in ("namespace.yaml", "rbac.yaml"):
         api_server.kubectl("apply", "-f", str(_ROOT / "deploy" / name))
-    api_server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    api_server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=240s")
     return api_server
 
 

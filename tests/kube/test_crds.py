@@ -29,7 +29,7 @@ class TestEstablished:
 
     @pytest.mark.parametrize("plural", ["kafkaconnections", "kafkarebalances", "kafkareassignmentthrottles"])
     def test_established(self, namespace: Namespace, plural: str) -> None:
-        namespace.kubectl("wait", "--for=condition=Established", f"crd/{plural}.kafkarebalance.dev", "--timeout=10s")
+        namespace.kubectl("wait", "--for=condition=Established", f"crd/{plural}.kafkarebalance.dev", "--timeout=240s")
         conditions = namespace.kubectl(
             "get", f"crd/{plural}.kafkarebalance.dev", "-o", "jsonpath={.status.conditions[*].type}"
         )

@@ -113,7 +113,7 @@ class TestRights:
         keeping = asyncio.create_task(first.keep())
         place = ("-n", "kafka-rebalance", "lease", "the-lease")
         cluster.kubectl("delete", *place)
-        await asyncio.to_thread(cluster.kubectl, "wait", "--for=create", "--timeout=30s", *place)
+        await asyncio.to_thread(cluster.kubectl, "wait", "--for=create", "--timeout=240s", *place)
         keeping.cancel()
         await asyncio.gather(keeping, return_exceptions=True)
         await first.release()

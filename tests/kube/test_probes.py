@@ -38,7 +38,7 @@ class Probed(OperatorProcess):
 
     def until(self, path: str, expected: tuple[int, str]) -> None:
         """Wait for this response."""
-        wait_until(f"{path} answers {expected}", lambda: self.ask(path) == expected, timeout=90)
+        wait_until(f"{path} answers {expected}", lambda: self.ask(path) == expected)
 
     def close(self) -> None:
         super().close()
@@ -80,7 +80,7 @@ class TestWatching:
         cluster.kubectl("delete", "clusterrolebinding", "kafka-rebalance-operator")
         try:
             one = launch("one", NEVER).launch()
-            wait_until("it says so", lambda: "not watching yet: ApiServerForbidden" in one.said(), timeout=90)
+            wait_until("it says so", lambda: "not watching yet: ApiServerForbidden" in one.said())
             assert one.ask("/readyz") == (503, "not watching yet\n")
             assert one.ask("/livez") == OK
         finally:
@@ -123,4 +123,4 @@ class TestStandstill:
                 return second.ask("/readyz") == OK
             return False
 
-        wait_until("it is ready again", is_back, timeout=90)
+        wait_until("it is ready again", is_back)

@@ -94,7 +94,7 @@ def state(namespace: Namespace, plural: str) -> str:
 
 
 async def until(what: str, holds: Callable[[], bool]) -> None:
-    await asyncio.to_thread(wait_until, what, holds, timeout=60)
+    await asyncio.to_thread(wait_until, what, holds)
 
 
 @pytest.fixture
