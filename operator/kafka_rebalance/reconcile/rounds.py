@@ -183,11 +183,9 @@ class Rounds:
             selected = self._selected.of([r for r in rebalances if may_plan(r)], everything)
             successors = successors_of(rebalances)
             for rebalance in rebalances:
-                successor = successors.get(rebalance.uid)
-                rebalance.assessment = replace(rebalance.assessment, successor=successor)
+                rebalance.assessment = replace(rebalance.assessment, successor=successors.get(rebalance.uid))
                 terminating[rebalance.uid] = renamed_from(rebalance, rebalances, selected)
-                name = awaited_by(rebalance, rebalances, selected, self._clock.now())
-                self._awaited[rebalance.uid] = name
+                self._awaited[rebalance.uid] = awaited_by(rebalance, rebalances, selected, self._clock.now())
             places = places_of(rebalances, selected, self._clock.now(), self._clock.monotonic())
             heirs = {found.uid: uid for uid, found in successors.items() if uid in self.rebalances}
             for rebalance in rebalances:
@@ -226,8 +224,7 @@ class Rounds:
             teardown = teardown_of(rebalance, look.observation, self._observer.replica_bytes, now)
             rebalance.assessment = replace(rebalance.assessment, teardown=teardown)
             rebalance.assessment = replace(rebalance.assessment, step_block=step_block_for(rebalance, block_inputs))
-            direction = direction_of(rebalance)
-            self._judge(rebalance, direction, look.observation, look.changes)
+            self._judge(rebalance, direction_of(rebalance), look.observation, look.changes)
             replanning = replanning_for_drift(rebalance)
             if replanning is not rebalance.assessment.replanning:
                 lost, total = lost_moves(rebalance.record.moves, rebalance.assessment.statuses.by_partition)
