@@ -101,10 +101,21 @@ RULES = (
     BrokenRule(
         "origin-before-order",
         "Nothing is sent for a partition before its origin is on record.",
-        "reconcile/act/lifecycle.py",
-        "alters={tp: to for tp, to in orders.alters.items() if self._touched(rebalance, tp, cluster)},",
+        "reconcile/act/origin_records.py",
+        "alters={tp: to for tp, to in orders.alters.items() if tp in allowed},",
         "alters=dict(orders.alters),",
         ("tests/unit/reconcile/test_engine_origins.py::TestRecord::test_nothing_is_sent_without_it",),
+    ),
+    BrokenRule(
+        "sent-or-not",
+        "What others did to a partition before its first call was sent is theirs.",
+        "execution/first_call.py",
+        "if state.replicas in {call, cancelled} or",
+        "if state.replicas or",
+        (
+            "tests/unit/execution/test_first_call.py::test_what_the_partition_shows",
+            "tests/unit/reconcile/test_engine_origins.py::TestFirstCall::test_what_others_moved_before_it_was_sent_is_theirs",
+        ),
     ),
     BrokenRule(
         "no-null-below-min-insync",

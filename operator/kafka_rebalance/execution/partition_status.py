@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from kafka_rebalance.execution import steps
 from kafka_rebalance.execution.cancellation import why_not_cancel
+from kafka_rebalance.execution.first_call import carried_out
 from kafka_rebalance.execution.rollback import Skip, rollback_target
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 from kafka_rebalance.reasons import Reason
@@ -35,6 +36,7 @@ class PartitionMove:
     ``origin`` and ``planned_from`` differ if an earlier plan, or a run that was taken over, moved the partition.
     ``origin_leader`` led the partition when the origin was recorded; None: not known. ``elects``: the list stays and
     its first replica is elected. If the list stays without an election, the partition is only kept for a rollback.
+    ``first_call``: of the origin, as there.
     """
 
     tp: TopicPartition
@@ -45,6 +47,7 @@ class PartitionMove:
     size_bytes: int = 0
     origin_leader: BrokerId | None = None
     elects: bool = False
+    first_call: Replicas = ()
 
     @property
     def fewest(self) -> int:
@@ -130,6 +133,8 @@ def _judge_as_seen(
         return _wait(Reason.METADATA_MISSING, "no broker reported the partition; retrying")
     if move.topic_id and state.topic_id and state.topic_id != move.topic_id:
         return _skip(Reason.TOPIC_RECREATED, "the topic was deleted and created again after the plan was made")
+    if direction is not Direction.FORWARD and (by_others := changed_instead(move, state)):
+        return _wait(Reason.FOREIGN_REASSIGNMENT, by_others) if state.in_flight else _skip(Reason.DRIFTED, by_others)
     if state.in_flight:
         return _judge_in_flight(move, state, seen, direction)
     if by_others := drift(move, state.replicas):
@@ -149,6 +154,15 @@ def drift(move: PartitionMove, replicas: Replicas) -> str:
     if len(replicas) < move.fewest:
         return f"another tool removed replicas: {list(replicas)} are fewer than any step leaves"
     return ""
+
+
+def changed_instead(move: PartitionMove, state: PartitionState) -> str:
+    """Why another tool must have changed the partition before the run did; empty: it need not have."""
+    if not move.first_call or carried_out(move.origin, move.first_call, state) is not None:
+        return ""
+    if state.in_flight:
+        return "another tool is reassigning the partition"
+    return f"another tool changed its replicas: {list(state.replicas)} are not what the first call of the run makes"
 
 
 def _judge_in_flight(

@@ -148,6 +148,9 @@ def encode_origins(origins: Iterable[Origin], *, first: bool = True, last: bool 
                     "partitions": [o.tp.partition for o in rows],
                     "replicas": _joined([o.replicas for o in rows]),
                     "leaders": [o.leader for o in rows],
+                    **(
+                        {"firstCalls": _joined([o.first_call for o in rows])} if any(o.first_call for o in rows) else {}
+                    ),
                 }
             )
         )
@@ -166,8 +169,11 @@ def decode_origins(payload: bytes) -> list[Origin]:
         origins = []
         for group in _known(unpack(payload))["topics"]:
             topic, topic_id = group["topic"], group["id"]
-            rows = zip(group["partitions"], _split(group["replicas"]), group["leaders"], strict=True)
-            origins += [Origin(TopicPartition(topic, n), topic_id, replicas, leader) for n, replicas, leader in rows]
+            partitions, leaders = group["partitions"], group["leaders"]
+            # Missing where each first call was carried out, and in records of older operators.
+            calls = _split(group["firstCalls"]) if "firstCalls" in group else [()] * len(partitions)
+            rows = zip(partitions, _split(group["replicas"]), leaders, calls, strict=True)
+            origins += [Origin(TopicPartition(topic, n), topic_id, *row) for n, *row in rows]
         return origins
 
 

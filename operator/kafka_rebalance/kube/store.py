@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -105,7 +105,8 @@ class _OriginLog:
 
 
 class OriginStore(_ResourceStore):
-    """Each partition as it was before a run first changed it. The first record of a topic id and partition wins.
+    """Each partition as it was before a run first changed it. The first record of a topic id and partition wins, unless
+    it still names a first call, of which nobody knows whether it was carried out.
 
     Origins are recorded a few at a time, just before these partitions are altered. So only the last piece of the record
     is written again, and nothing is read: what the store has last written is remembered, and checked by its version.
@@ -137,6 +138,14 @@ class OriginStore(_ResourceStore):
             del self._logs[next(iter(self._logs))]
         self._logs[name] = log
         return log.recorded
+
+    def give_up(self, uid: str, run_id: str, gone: Collection[TopicPartition]) -> None:
+        """Forget these origins, which were just recorded: nothing was sent. The next ``append`` writes that down."""
+        name = self._blobs.name(uid, run_id)
+        if (log := self._logs.get(name)) is not None:
+            recorded = {tp: origin for tp, origin in log.recorded.items() if tp not in gone}
+            tail = tuple(origin for origin in log.tail if origin.tp not in gone)
+            self._logs[name] = replace(log, recorded=recorded, tail=tail)
 
     async def replace(self, uid: str, run_id: str, origins: Iterable[Origin]) -> Mapping[TopicPartition, Origin]:
         """Record these and no others, in one write: the others are the run's no more. Conflict: as for ``append``."""
@@ -268,7 +277,9 @@ def _decode_with_hash(payload: bytes) -> tuple[Plan, str]:
 
 def _known(origin: Origin, recorded: Mapping[TopicPartition, Origin]) -> bool:
     before = recorded.get(origin.tp)
-    return before is not None and before.topic_id == origin.topic_id
+    if before is None or before.topic_id != origin.topic_id:
+        return False
+    return not before.first_call or before == origin
 
 
 def _log_of(blob: Blob) -> _OriginLog:
@@ -285,7 +296,8 @@ def _log_of(blob: Blob) -> _OriginLog:
 
 def _pieces_with(log: _OriginLog, new: Sequence[Origin]) -> tuple[list[bytes], tuple[Origin, ...], Any, str]:
     """The pieces that follow the sealed ones, the origins of the last, the hash of all others, and that of all."""
-    tail = (*log.tail, *new)
+    again = {(origin.tp, origin.topic_id) for origin in new}
+    tail = (*(origin for origin in log.tail if (origin.tp, origin.topic_id) not in again), *new)
     pieces = [codec.encode_origins(tail, first=not log.sealed)]
     digest = log.digest.copy()
     if len(pieces[0]) > PIECE_BYTES:

@@ -29,13 +29,15 @@ class Origin:
     """One partition as it was before the run first changed it. The preferred leader is the first of ``replicas``.
 
     ``leader`` led the partition when this was recorded; None: no leader, or not known. A rollback elects the preferred
-    leader only if it led before.
+    leader only if it led before. ``first_call``: the list that the first call asks for, until it is on record that
+    Kafka has carried it out (``execution.first_call``); empty from then on.
     """
 
     tp: TopicPartition
     topic_id: str
     replicas: Replicas
     leader: BrokerId | None = None
+    first_call: Replicas = ()
 
 
 @dataclass(frozen=True, slots=True)

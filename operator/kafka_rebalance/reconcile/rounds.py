@@ -87,7 +87,7 @@ class Rounds:
         self._permissions = PermissionProbe(admin, clock)
         self._observer = Observer(admin, clock, self._permissions)
         self._cordons = Cordons(admin, stores)
-        self._submitting = Submitting(admin, self._lifecycle)
+        self._submitting = Submitting(admin, self._lifecycle, stores)
         self._selected = SelectedPartitions()
         self._windows = WindowClock()
         self._turns = Turns(clock)
@@ -274,16 +274,14 @@ class Rounds:
         orders = await self._confirm(running, {r.uid: orders[r.uid] for r in acting}, look)
         confirmed, acting = [r for r in acting if r.uid in orders], []
         for rebalance in self._turns.of("at once", confirmed):
-            ready = await self._lifecycle.record_origins(rebalance, at_once(orders[rebalance.uid], cluster), cluster)
-            sent |= await self._submitting.submit(rebalance, ready, cluster)
+            sent |= await self._submitting.submit(rebalance, at_once(orders[rebalance.uid], cluster), cluster)
             acting.append(rebalance)
         uncovered = await self._throttle_before_copies({r.uid: orders[r.uid] for r in acting}, cluster)
         for rebalance in self._turns.of("copies", acting):
             if self._submitting.refused(rebalance):
                 continue
             covered = copies(orders[rebalance.uid], cluster, uncovered)
-            ready = await self._lifecycle.record_origins(rebalance, covered, cluster)
-            sent |= await self._submitting.submit(rebalance, ready, cluster)
+            sent |= await self._submitting.submit(rebalance, covered, cluster)
         return sent
 
     async def _confirm(self, running: list[Rebalance], orders: dict[str, Orders], look: Look) -> dict[str, Orders]:

@@ -118,6 +118,18 @@ class TestOrigins:
         ]
         assert decode_origins(encode_origins(origins)) == origins
 
+    def test_first_calls(self) -> None:
+        """They are a column of their own, which earlier versions ignore, and which only such records have."""
+        origins = [
+            Origin(TopicPartition("a", 0), "id-a", replicas_of(1, 2), BrokerId(2), replicas_of(3, 1, 2)),
+            Origin(TopicPartition("a", 1), "id-a", replicas_of(0, 2), BrokerId(0)),
+            Origin(TopicPartition("b", 0), "id-b", replicas_of(1, 2), None),
+        ]
+        assert decode_origins(encode_origins(origins)) == origins
+        first, second = unpack(encode_origins(origins))["topics"]
+        assert first["firstCalls"] == [[3, 0], [3, 1, 2]]
+        assert second.keys() == {"topic", "id", "partitions", "replicas", "leaders"}
+
 
 class TestSize:
     """Plan and origins of 200,000 partitions take at most 5 MB, however badly they compress."""

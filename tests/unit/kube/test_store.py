@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from dataclasses import replace
 
 import pytest
 from tests.fakes.kube_in_memory import KubeInMemory
@@ -134,6 +135,27 @@ class TestAppending:
         later = Origin(mine.tp, mine.topic_id, replicas_of(1, 2), BrokerId(1))
         assert await OriginStore(kube).append("u", "r", [mine, later]) == by_partition([mine])
         assert await OriginStore(kube).load("u", "r") == by_partition([mine])
+
+    async def test_a_first_call_that_may_not_have_been_sent(self):
+        """The next record of that partition wins, also if the first is in a piece that is not written again."""
+        kube, rows = MortalKube(), origins(300)
+        waiting = [replace(row, first_call=replicas_of(9)) for row in rows]
+        store = OriginStore(kube)
+        await store.append("u", "r", waiting)
+        assert await store.append("u", "r", rows[:20]) == by_partition([*waiting, *rows[:20]])
+        assert await store.append("u", "r", waiting) == by_partition([*waiting, *rows[:20]])
+        assert await OriginStore(kube).load("u", "r") == by_partition([*waiting, *rows[:20]])
+
+    async def test_given_up(self):
+        """It is written with the next one; until then a restart finds it with its first call."""
+        kube, (kept, refused, later) = MortalKube(), origins(3)
+        refused = replace(refused, first_call=replicas_of(9))
+        store = OriginStore(kube)
+        await store.append("u", "r", [kept, refused])
+        store.give_up("u", "r", [refused.tp])
+        assert await OriginStore(kube).load("u", "r") == by_partition([kept, refused])
+        assert await store.append("u", "r", [later]) == by_partition([kept, later])
+        assert await OriginStore(kube).load("u", "r") == by_partition([kept, later])
 
     async def test_after_another_writer(self):
         """Whoever was first is right: the next attempt reads what the other one has recorded."""

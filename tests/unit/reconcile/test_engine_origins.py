@@ -6,6 +6,7 @@ from tests.fakes.operator_in_memory import OperatorInMemory
 
 from kafka_rebalance.api.v1alpha1 import UNDO_ANNOTATION
 from kafka_rebalance.errors import Transient
+from kafka_rebalance.kafka.ports import AlterCode
 from kafka_rebalance.kube.blobs import BlobStore
 from kafka_rebalance.kube.codec import encode_origins
 from kafka_rebalance.kube.store import OriginStore, RunStore
@@ -207,6 +208,117 @@ class TestRecord:
         operator.restart()
         await operator.until("Succeeded")
         await undone(operator)
+        assert kafka.lists("t") == [[1, 2, 3]] * 4
+
+
+class TestFirstCall:
+    """A record precedes the first call. It counts only while the partition is as recorded, or as that call makes it."""
+
+    @staticmethod
+    async def recorded_only(kafka, how):
+        """The origins of all partitions are on record, and Kafka has carried out nothing."""
+        operator = OperatorInMemory(kafka)
+        alter, refused = kafka.alter_reassignments, []
+
+        async def fails(orders):
+            refused.extend(orders)
+            if how == "refused":
+                return dict.fromkeys(orders, AlterCode.INVALID_REPLICA_ASSIGNMENT)
+            raise Transient("KafkaUnreachable", "no answer")
+
+        kafka.alter_reassignments = fails
+        operator.apply(throttle=FAST, brokers=OTHERS)
+        await operator.until_true(lambda: bool(refused))
+        kafka.alter_reassignments = alter
+        if how == "killed":
+            operator.restart()
+        return operator
+
+    @pytest.mark.parametrize("how", ["killed", "no answer", "refused"])
+    @pytest.mark.parametrize("end", [undone, deleted])
+    async def test_what_others_moved_before_it_was_sent_is_theirs(self, kafka, how, end):
+        """The same brokers in another order, or a list between origin and target: neither has drifted."""
+        operator = await self.recorded_only(kafka, how)
+        theirs = [[3, 2, 1], [1, 2, 4], [1, 2, 3], [5, 4, 6]]
+        for number, replicas in enumerate(theirs):
+            kafka.assign("t", number, *replicas)
+        if end is undone:
+            await operator.until("Succeeded")
+            assert all(set(held) == {4, 5, 6} for held in kafka.lists("t"))
+        await end(operator)
+        assert kafka.lists("t") == theirs
+
+    @pytest.mark.parametrize("how", ["killed", "no answer", "refused"])
+    async def test_a_reassignment_of_others_is_not_cancelled(self, kafka, how):
+        """It was begun after the record, and adds a broker that the plan names."""
+        operator = await self.recorded_only(kafka, how)
+        kafka.slow = {4, 5, 6}
+        theirs = TopicPartition("t", 2)
+        await kafka.alter_reassignments({theirs: (1, 2, 3, 5)})
+        operator.delete()
+        for _ in range(5):
+            await operator.round()
+        assert kafka.flying == {"t-2"}
+        kafka.arrive()
+        await operator.until_true(lambda: not operator.kube.resources)
+        assert kafka.lists("t") == [[1, 2, 3], [1, 2, 3], [1, 2, 3, 5], [1, 2, 3]]
+
+    @pytest.mark.parametrize("in_flight", [True, False])
+    @pytest.mark.parametrize("end", ["deleted", "deleted after a restart", "goes on"])
+    async def test_what_was_sent_goes_back_though_the_answer_was_lost(self, kafka, in_flight, end):
+        """In flight, arrived, and after any later step."""
+        operator = OperatorInMemory(kafka)
+        alter, lost = kafka.alter_reassignments, []
+
+        async def loses(orders):
+            await alter(orders)
+            lost.extend(orders)
+            raise Transient("KafkaUnreachable", "no answer")
+
+        kafka.alter_reassignments = loses
+        kafka.slow = {4, 5, 6}
+        operator.apply(throttle=FAST, brokers=OTHERS, execution={"parallelPartitionCount": 4})
+        await operator.until_true(lambda: bool(lost))
+        kafka.alter_reassignments = alter
+        if not in_flight:
+            kafka.arrive()
+        if end != "deleted":
+            operator.restart()
+        if end == "goes on":
+            kafka.arrive()
+            await operator.until_true(lambda: all(1 not in held for held in kafka.lists("t")))
+            operator.restart()
+        await deleted(operator)
+        assert kafka.lists("t") == [[1, 2, 3]] * 4
+
+    async def test_another_first_call(self, kafka):
+        """The answer was lost, and the limits are others now: whichever call Kafka has carried out goes back."""
+        operator = OperatorInMemory(kafka)
+        alter, held_back = kafka.alter_reassignments, []
+
+        async def late(orders):
+            held_back.append(dict(orders))
+            raise Transient("KafkaUnreachable", "no answer")
+
+        kafka.alter_reassignments = late
+        operator.apply(throttle=FAST, brokers=OTHERS)
+        await operator.until_true(lambda: bool(held_back))
+        operator.edit(execution={"parallelReplicaCount": 3})
+        await operator.until_true(lambda: len(held_back[-1]) and held_back[-1] != held_back[0])
+        kafka.alter_reassignments = alter
+        kafka.slow = {4, 5, 6}
+        await alter(held_back[0])
+        await deleted(operator)
+        assert kafka.lists("t") == [[1, 2, 3]] * 4
+
+    async def test_a_restart_forgets_nothing_of_what_was_confirmed(self, kafka):
+        """After the second call of a partition the origin counts wherever the partition is."""
+        operator = OperatorInMemory(kafka)
+        operator.apply(throttle=FAST, brokers=OTHERS, execution=ONE)
+        kafka.slow = {5}
+        await operator.until_true(lambda: any(4 in held and 1 not in held for held in kafka.lists("t")))
+        operator.restart()
+        await deleted(operator)
         assert kafka.lists("t") == [[1, 2, 3]] * 4
 
 

@@ -15,10 +15,9 @@ from datetime import timedelta
 from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
-from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
-from kafka_rebalance.model.topology import ClusterState, TopicPartition
+from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.decide.direction import direction_of
@@ -28,7 +27,7 @@ from kafka_rebalance.reconcile.report.progress_tracking import expected_rates
 from kafka_rebalance.reconcile.state.assessment import KeptCopies
 from kafka_rebalance.reconcile.state.memory import Planned, Problem
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
-from kafka_rebalance.reconcile.state.record import EndedRun, LoadedRun, Stores, load_open_run, loaded_run_of, on_record
+from kafka_rebalance.reconcile.state.record import EndedRun, LoadedRun, Stores, load_open_run, loaded_run_of
 
 log = logging.getLogger(__name__)
 
@@ -138,29 +137,6 @@ class Lifecycle:
             if before.last_success is not None:
                 await self._forget_older(rebalance, run)
         return rebalance.record.run is run
-
-    async def record_origins(self, rebalance: Rebalance, orders: Orders, cluster: ClusterState) -> Orders:
-        """Record what each partition is that is sent something for the first time; the orders that may be sent.
-
-        Those are for partitions with an origin on record. A null may not be for any other: what is in flight there was
-        sent by another tool. If the operator is killed after the record and before the order, the record is true still.
-        """
-        first = [tp for tp in (*orders.alters, *orders.elections) if not self._touched(rebalance, tp, cluster)]
-        run, states = rebalance.record.run, cluster.partitions
-        if first and run is not None:
-            found = [Origin(tp, states[tp].topic_id, states[tp].replicas, states[tp].leader) for tp in first]
-            async with self.problems_of(rebalance, "record the origins"):
-                origins = await self._stores.origins.append(rebalance.uid, run.run_id, found)
-                rebalance.record = replace(rebalance.record, origins=origins)
-        return replace(
-            orders,
-            cancels=tuple(tp for tp in orders.cancels if self._touched(rebalance, tp, cluster)),
-            alters={tp: to for tp, to in orders.alters.items() if self._touched(rebalance, tp, cluster)},
-            elections=tuple(tp for tp in orders.elections if self._touched(rebalance, tp, cluster)),
-        )
-
-    def _touched(self, rebalance: Rebalance, tp: TopicPartition, cluster: ClusterState) -> bool:
-        return on_record(tp, cluster.partitions[tp].topic_id, rebalance.record.origins) is not None
 
     async def close(self, rebalance: Rebalance, outcome: RunOutcome, successor: str | None = None) -> None:
         """End the run; nothing of it is in flight."""

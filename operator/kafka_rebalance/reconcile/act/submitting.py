@@ -1,7 +1,7 @@
 """Sends what was decided to Kafka. An order that is lost or refused is not sent again here: the next round looks."""
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Sequence
 
 from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.execution.schedule import Orders
@@ -9,31 +9,49 @@ from kafka_rebalance.kafka.ports import AlterCode, KafkaWriter
 from kafka_rebalance.model.topology import ClusterState, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
+from kafka_rebalance.reconcile.act.origin_records import OriginRecords
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.state.record import Stores
 
 log = logging.getLogger(__name__)
 
 _STAGE = "submit"
 _EXPECTED = {AlterCode.OK, AlterCode.ELECTION_NOT_NEEDED, AlterCode.NO_REASSIGNMENT_IN_PROGRESS}
+_REFUSED = {
+    AlterCode.INVALID_REPLICA_ASSIGNMENT,
+    AlterCode.UNKNOWN_TOPIC_OR_PARTITION,
+    AlterCode.NOT_AUTHORIZED,
+    AlterCode.PREFERRED_LEADER_NOT_AVAILABLE,
+}
+"""Kafka has looked at the order and changed nothing."""
+
+Answer = tuple[str, TopicPartition, AlterCode]
+"""What was asked for, in words, and what Kafka answered."""
 
 
 class Submitting:
     """Sends the orders of the rebalances of one cluster."""
 
-    def __init__(self, admin: KafkaWriter, lifecycle: Lifecycle) -> None:
+    def __init__(self, admin: KafkaWriter, lifecycle: Lifecycle, stores: Stores) -> None:
         self._admin = admin
         self._lifecycle = lifecycle
+        self._origins = OriginRecords(lifecycle, stores)
 
     async def submit(self, rebalance: Rebalance, orders: Orders, cluster: ClusterState) -> bool:
-        """Whether anything was sent. Without the permission to send, this rebalance says so, and the round goes on.
+        """Record the origins, then send; whether anything was sent.
 
-        Any other failure ends the round: whether an order was carried out is for the next round to find out.
+        Without the permission to send, this rebalance says so, and the round goes on. Any other failure ends the round:
+        whether an order was carried out is for the next round to find out.
         """
+        orders = await self._origins.record(rebalance, orders, cluster)
         failure: RebalanceError | None = None
         sent = False
         async with self._lifecycle.problems_of(rebalance, _STAGE):
             try:
-                sent = await submit(self._admin, rebalance.name, orders, cluster)
+                answers = await submit(self._admin, orders, cluster)
+                sent = bool(answers)
+                self._origins.give_up(rebalance, _refused(answers))
+                _check(rebalance.name, answers)
             except RebalanceError as error:
                 if error.reason == Reason.KAFKA_AUTHORIZATION_FAILED:
                     raise
@@ -47,19 +65,17 @@ class Submitting:
         return rebalance.memory.problem is not None and rebalance.memory.problem.stage == _STAGE
 
 
-async def submit(admin: KafkaWriter, name: str, orders: Orders, cluster: ClusterState) -> bool:
-    """Send the orders of the rebalance ``name``; whether there were any.
-
-    Permanent("KafkaAuthorizationFailed") if Kafka does not permit them, which it says of each partition.
-    """
+async def submit(admin: KafkaWriter, orders: Orders, cluster: ClusterState) -> list[Answer]:
+    """Send the orders; the answers. Nobody is elected if an alter was not permitted."""
     submitted = {**dict.fromkeys(orders.cancels), **orders.alters}
-    if submitted:
-        _check_answers(name, "reassign", await admin.alter_reassignments(submitted))
+    altered = await admin.alter_reassignments(submitted) if submitted else {}
+    answers = [("reassign", tp, code) for tp, code in altered.items()]
+    if AlterCode.NOT_AUTHORIZED in altered.values():
+        return answers
     # A leader movement is the reorder and the election after it: elect at once what has just been put in order.
     elections = [*orders.elections, *_reordered(orders, cluster)]
-    if elections:
-        _check_answers(name, "elect the leader of", await admin.elect_preferred(elections))
-    return bool(submitted or elections)
+    elected = await admin.elect_preferred(elections) if elections else {}
+    return [*answers, *(("elect the leader of", tp, code) for tp, code in elected.items())]
 
 
 def at_once(orders: Orders, cluster: ClusterState) -> Orders:
@@ -95,8 +111,15 @@ def _reordered(orders: Orders, cluster: ClusterState) -> list[TopicPartition]:
     return found
 
 
-def _check_answers(name: str, call: str, answers: Mapping[TopicPartition, AlterCode]) -> None:
-    for tp, code in answers.items():
+def _refused(answers: Sequence[Answer]) -> set[TopicPartition]:
+    """The partitions of which Kafka has looked at each order and changed nothing."""
+    done = {tp for _, tp, code in answers if code not in _REFUSED}
+    return {tp for _, tp, _ in answers} - done
+
+
+def _check(name: str, answers: Sequence[Answer]) -> None:
+    """Permanent("KafkaAuthorizationFailed") if Kafka does not permit the calls, which it says of each partition."""
+    for call, tp, code in answers:
         if code is AlterCode.NOT_AUTHORIZED:
             message = f"Kafka does not allow us to {call} {tp}: the ACL for Alter on the cluster is missing"
             raise Permanent(Reason.KAFKA_AUTHORIZATION_FAILED, message)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from kafka_rebalance.api.rebalance_spec import GoalsSpec, KafkaRebalanceSpec, OfflinePolicy
 from kafka_rebalance.api.topic_patterns import TopicFilter
 from kafka_rebalance.errors import Refused, Transient
-from kafka_rebalance.execution.partition_status import PartitionMove, drift
+from kafka_rebalance.execution.partition_status import PartitionMove, changed_instead, drift
 from kafka_rebalance.kafka.ports import ClusterInfo
 from kafka_rebalance.model.goals import LoadResource, Strategy
 from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
@@ -165,7 +165,9 @@ def moved_by_others(
     """The partitions that the run has moved and others have moved elsewhere since: they are not the run's any more."""
     found = ((move, partitions.get(move.tp)) for move in sent)
     return frozenset(
-        move.tp for move, state in found if state is not None and drift(move, as_if_cancelled(state).replicas)
+        move.tp
+        for move, state in found
+        if state is not None and (changed_instead(move, state) or drift(move, as_if_cancelled(state).replicas))
     )
 
 

@@ -140,6 +140,7 @@ def loaded_run_of(
             size_bytes=p.size_bytes,
             origin_leader=origin.leader if origin is not None else None,
             elects=p.elects,
+            first_call=origin.first_call if origin is not None else (),
         )
         for p, origin in found
         if origin is not None or not back

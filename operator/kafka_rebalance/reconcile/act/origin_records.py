@@ -1,0 +1,94 @@
+"""Records what each partition is before the run sends it something, and gives up records of what was never sent."""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from kafka_rebalance.execution.first_call import carried_out
+from kafka_rebalance.execution.partition_status import MovePhase
+from kafka_rebalance.execution.schedule import Orders
+from kafka_rebalance.model.run import Origin
+from kafka_rebalance.model.topology import ClusterState, PartitionState, Replicas, TopicPartition
+from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.state.record import Stores, on_record
+
+
+class OriginRecords:
+    """The origins of the open runs of one cluster."""
+
+    def __init__(self, lifecycle: Lifecycle, stores: Stores) -> None:
+        self._lifecycle = lifecycle
+        self._stores = stores
+        self._new: dict[str, frozenset[TopicPartition]] = {}
+        """By uid: partitions whose origin was recorded for the orders that are sent now."""
+
+    async def record(self, rebalance: Rebalance, orders: Orders, cluster: ClusterState) -> Orders:
+        """Record what each partition is that is sent something for the first time; the orders that may be sent.
+
+        Those are for partitions with an origin on record. A null may not be for any other: what is in flight there was
+        sent by another tool. Before the second call of a partition it is recorded that the first was carried out. So
+        if the operator is killed after the record and before the order, what others do to the partition is theirs.
+        """
+        calls = {**dict.fromkeys(orders.cancels, ()), **orders.alters}
+        calls |= {tp: cluster.partitions[tp].replicas for tp in orders.elections}
+        found = {tp: (_recorded(rebalance, tp, cluster), cluster.partitions[tp]) for tp in calls}
+        due = {tp: row for tp, call in calls.items() if (row := _due(*found[tp], call)) is not None}
+        self._new[rebalance.uid] = frozenset(tp for tp, row in due.items() if row.first_call)
+        run, written = rebalance.record.run, False
+        if due and run is not None:
+            rows = {**_in_flight(rebalance, cluster), **due}
+            async with self._lifecycle.problems_of(rebalance, "record the origins"):
+                origins = await self._stores.origins.append(rebalance.uid, run.run_id, rows.values())
+                rebalance.record = replace(rebalance.record, origins=origins)
+                written = True
+        allowed = {tp for tp in calls if (written if tp in due else _is_ours(*found[tp]))}
+        return replace(
+            orders,
+            cancels=tuple(tp for tp in orders.cancels if tp in allowed),
+            alters={tp: to for tp, to in orders.alters.items() if tp in allowed},
+            elections=tuple(tp for tp in orders.elections if tp in allowed),
+        )
+
+    def give_up(self, rebalance: Rebalance, refused: Collection[TopicPartition]) -> None:
+        """Forget the origins that were recorded for orders which Kafka has just refused.
+
+        The next record is written without them. If the operator is killed before, they count as if it had been killed
+        before these orders.
+        """
+        run, gone = rebalance.record.run, self._new.get(rebalance.uid, frozenset()).intersection(refused)
+        if run is not None and gone:
+            self._stores.origins.give_up(rebalance.uid, run.run_id, gone)
+            kept = {tp: origin for tp, origin in rebalance.record.origins.items() if tp not in gone}
+            rebalance.record = replace(rebalance.record, origins=kept)
+
+
+def _recorded(rebalance: Rebalance, tp: TopicPartition, cluster: ClusterState) -> Origin | None:
+    return on_record(tp, cluster.partitions[tp].topic_id, rebalance.record.origins)
+
+
+def _in_flight(rebalance: Rebalance, cluster: ClusterState) -> dict[TopicPartition, Origin]:
+    """Records of first calls that are seen in flight. Written with others, they need no request of their own later."""
+    flying = [tp for tp in rebalance.assessment.statuses.within(MovePhase.IN_FLIGHT) if tp in cluster.partitions]
+    found = {tp: (_recorded(rebalance, tp, cluster), cluster.partitions[tp]) for tp in flying}
+    return {tp: row for tp, known in found.items() if known[0] is not None and (row := _due(*known, ())) is not None}
+
+
+def _due(recorded: Origin | None, state: PartitionState, call: Replicas) -> Origin | None:
+    """What has to be on record before this call, which is empty for a null; None: nothing more than is."""
+    done = None
+    if recorded is not None:
+        if not recorded.first_call:
+            return None
+        done = carried_out(recorded.replicas, recorded.first_call, state)
+    if recorded is None or done is None:
+        return Origin(state.tp, state.topic_id, state.replicas, state.leader, call) if call else None
+    # With another call it could not be told any more which of the two was carried out.
+    another = call and call != recorded.first_call
+    return replace(recorded, first_call=()) if done or another else None
+
+
+def _is_ours(recorded: Origin | None, state: PartitionState) -> bool:
+    """Whether the run has sent the partition something, or is about to."""
+    if recorded is None or not recorded.first_call:
+        return recorded is not None
+    return carried_out(recorded.replicas, recorded.first_call, state) is not None
