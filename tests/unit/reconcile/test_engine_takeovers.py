@@ -188,6 +188,27 @@ class TestOthers:
         assert kafka.lists("t") == BEFORE
         assert kafka.lists("u") == [[1, 2, 3]] * 2
 
+    async def test_the_one_that_takes_over_waits_until_the_other_has_ended(self, half_moved):
+        """What is in flight cannot be cancelled yet; the partitions of the new one are others, and it is approved."""
+        operator, kafka = half_moved, half_moved.kafka
+        kafka.create("u", [[1, 2, 3]] * 2)
+        operator.apply_another(**SPEC, topics={"include": ["u"]}, takesOver="r", approval={"policy": "Manual"})
+        await operator.until_true(lambda: operator.state_of() == "AwaitingApproval")
+        flying = {tp: state for tp, state in kafka.states.items() if state.in_flight}
+        for tp, state in flying.items():
+            kafka.states[tp] = replace(state, isr=frozenset(state.adding), leader=state.adding[0])
+        operator.delete()
+        operator._see(operator.kube.edit(REBALANCES, "kafka", "new", approval={"policy": "Automatic"}))
+        for _ in range(10):
+            await operator.round()
+        assert (operator.state_of("r"), operator.state_of()) == ("TakenOver", "Queued")
+        assert not any(tp.startswith("u-") for tp, _ in kafka.altered)
+        kafka.states |= flying
+        await operator.until_true(lambda: not operator.exists("r"))
+        assert operator.ends == ["TakenOver"]
+        kafka.arrive()
+        await operator.until_true(lambda: operator.state_of() == "Succeeded")
+
 
 class TestInheritance:
     """It is used once, by the first run that begins with it."""
