@@ -315,6 +315,42 @@ class TestInheritance:
         await operator.until_true(lambda: not operator.exists("new"))
         assert [kafka.lists("t")[n] for n in there] == [[1, 2, 3]] * len(there)
 
+    @pytest.mark.parametrize("restart", [False, True])
+    @pytest.mark.parametrize("topics", ["t", "u"])
+    @pytest.mark.parametrize("deleted", ["without a plan", "with a plan", "after the copies arrived"])
+    async def test_copies_that_were_let_go_go_back_too(self, half_moved, topics, deleted, restart):
+        """They are in flight when the heir is deleted, or when its plan is made; some add to the original replicas."""
+        operator, kafka = half_moved, half_moved.kafka
+        kafka.create("u", [[1, 2, 3]] * 2)
+        operator.apply_another(**SPEC, topics={"include": [topics]}, takesOver="r", approval={"policy": "Manual"})
+        await operator.until_true(lambda: operator.state_of() in {"AwaitingApproval", "Queued"})
+        flying = {tp: state for tp, state in kafka.states.items() if state.in_flight}
+        for tp, state in flying.items():
+            kafka.states[tp] = replace(state, isr=frozenset(state.adding), leader=state.adding[0])
+        operator.delete()
+        for _ in range(4):
+            await operator.round()
+        operator.order(LET_GO_ANNOTATION, "true")
+        if deleted == "without a plan":
+            operator.delete_another()
+        for _ in range(6):
+            await operator.round()
+        assert not operator.exists("r")
+        assert kafka.flying == {str(tp) for tp in flying}
+        if restart:
+            operator.restart()
+        kafka.states |= flying
+        if deleted == "after the copies arrived":
+            operator._see(operator.kube.edit(REBALANCES, "kafka", "new", approval={"policy": "Automatic"}))
+            await operator.until_true(lambda: operator.state_of() == "Rebalancing")
+            kafka.arrive()
+            await operator.round()
+        if deleted != "without a plan":
+            operator.delete_another()
+        await operator.until_true(lambda: not operator.exists("new"))
+        assert kafka.lists("t") == BEFORE
+        assert kafka.lists("u") == [[1, 2, 3]] * 2
+
 
 class TestPlanInTheMaking:
     async def test_is_dropped_when_a_run_is_handed_over(self, half_moved, monkeypatch):

@@ -41,6 +41,7 @@ from kafka_rebalance.reconcile.runs.plan_request import (
     moved_by_others,
     planning_goals,
     refuse_stale,
+    still_copied,
     with_earlier_moves,
 )
 from kafka_rebalance.reconcile.state.assessment import KeptCopies, QueuePlace, Replanning
@@ -184,15 +185,16 @@ class Runs:
         flying = copies_of(rebalance, read, info.brokers)
         partitions = {**read, **{tp: as_if_cancelled(state) for tp, state in flying.items()}}
         partitions = {**partitions, **as_rolled_back(back, partitions)}
-        selected = select(spec, partitions)
         before, opened = rebalance.record.open_run, rebalance.record.loaded_run
         # What has sent nothing has nothing to take back: a new plan is a new run.
         begun = before if before is not None and before.started_at is not None else None
         taken = await self._lifecycle.inheritance(rebalance.uid) if rebalance.record.run is None else []
-        inherited = await self._origins_of(taken)
+        inherited, moves_before = await self._inherited_from(taken)
+        let_go = still_copied(moves_before, read)
+        partitions = {**partitions, **{tp: as_if_cancelled(state) for tp, state in let_go.items()}}
         origins = inherited if begun is None else rebalance.record.origins
         sent = opened.turned(origins, back=True).moves if opened is not None and begun is not None else ()
-        theirs = moved_by_others(sent, partitions)
+        selected, theirs = select(spec, partitions), moved_by_others(sent, partitions)
         origins = {tp: origin for tp, origin in origins.items() if tp not in theirs}
         earlier = (*(move for move in sent if move.tp not in theirs), *_moves_of(inherited.values()))
         refuse_stale(earlier, partitions)
@@ -207,7 +209,7 @@ class Runs:
         capacities = broker_capacities(self._capacity(), info.brokers, dirs)
         inputs = PlanInputs(lists, min_insync, spent_by(begun, sent, partitions), capacities)
         made = await make_plan(spec, info, selected, loads, inputs)
-        made = with_earlier_moves(made, (*earlier, *await self._moves_to_keep(rebalance, made)), partitions)
+        made = with_earlier_moves(made, (*earlier, *await self._moves_to_keep(rebalance, made)), partitions, let_go)
         unmatched = tuple(unmatched_patterns(spec.topics, {tp.topic for tp in partitions}))
         plan = replace(made, data_source=loads.source, unmatched=unmatched)
         kept = await self._continued_copies(rebalance, spec, info, plan, flying)
@@ -314,13 +316,21 @@ class Runs:
             return ()
         return _moves_of((await self._stores.origins.load(run.uid, run.run_id)).values())
 
-    async def _origins_of(self, taken: Iterable[Run]) -> dict[TopicPartition, Origin]:
-        """The origins of the runs that this resource takes over: a deletion leads back to before them."""
-        found: dict[TopicPartition, Origin] = {}
+    async def _inherited_from(
+        self, taken: Iterable[Run]
+    ) -> tuple[dict[TopicPartition, Origin], dict[TopicPartition, PartitionMove]]:
+        """The origins of the runs that this resource takes over, and what they have moved.
+
+        A deletion leads back to before them.
+        """
+        origins: dict[TopicPartition, Origin] = {}
+        moves: dict[TopicPartition, PartitionMove] = {}
         for run in taken:
-            # The older run was there first.
-            found = {**await self._stores.origins.load(run.uid, run.run_id), **found}
-        return found
+            found = await self._stores.origins.load(run.uid, run.run_id)
+            origins = {**found, **origins}  # the older run was there first
+            if (stored := await self._stores.plans.load(run.uid, run.plan_hash)) is not None:
+                moves |= loaded_run_of(run, stored.plan, stored.ref, found, back=True).move_of
+        return origins, moves
 
 
 def _without_unseen(rebalance: RebalanceView) -> QueuePlace:

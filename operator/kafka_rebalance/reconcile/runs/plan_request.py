@@ -171,13 +171,29 @@ def moved_by_others(
     )
 
 
+def still_copied(
+    moves: Mapping[TopicPartition, PartitionMove], partitions: Mapping[TopicPartition, PartitionState]
+) -> dict[TopicPartition, PartitionState]:
+    """What runs that ended early, and were taken over, have left in flight."""
+    found = {tp: partitions[tp] for tp in moves if tp in partitions and partitions[tp].in_flight}
+    return {
+        tp: state
+        for tp, state in found.items()
+        if moves[tp].known.issuperset(state.replicas) and not changed_instead(moves[tp], state)
+    }
+
+
 def with_earlier_moves(
-    made: Plan, earlier: Iterable[PartitionMove], partitions: Mapping[TopicPartition, PartitionState]
+    made: Plan,
+    earlier: Iterable[PartitionMove],
+    partitions: Mapping[TopicPartition, PartitionState],
+    let_go: Mapping[TopicPartition, PartitionState],
 ) -> Plan:
     """The plan plus the partitions that an earlier plan of the same run touched and this one leaves where they are.
 
     Those that others have moved keep the list that they were on before the run: wherever it goes, they stay out of it.
-    One that others are moving keeps what they found: where that leads to is theirs.
+    One that others are moving keeps what they found: where that leads to is theirs. Copies of an earlier run that are
+    still in flight (``let_go``) are given up: the plan leads from their list to that without them.
     """
     planned = {p.tp for p in made.partitions}
     drifted = {row.tp for row in made.skipped if row.reason == Reason.DRIFTED}
@@ -185,7 +201,9 @@ def with_earlier_moves(
     for e in earlier:
         if e.tp not in planned and e.tp in partitions:
             stays = e.origin if e.tp in drifted else as_if_cancelled(partitions[e.tp]).replicas
-            left.append(PlannedPartition(e.tp, stays, stays, e.topic_id, e.size_bytes))
+            flying = let_go.get(e.tp)
+            current = tuple(b for b in flying.replicas if b not in flying.removing) if flying is not None else stays
+            left.append(PlannedPartition(e.tp, current, stays, e.topic_id, e.size_bytes))
     return replace(made, partitions=tuple(sorted((*made.partitions, *left)))) if left else made
 
 
