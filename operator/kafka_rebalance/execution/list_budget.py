@@ -69,12 +69,14 @@ class ListBudget:
     """What is in the lists or may come into them, and on which brokers and sides replicas are listed at all.
 
     ``stored`` has the lists that were read lately; the others count as empty, apart from what ``ledger`` says is ours:
-    steps may be chosen by that, but nothing is appended to a list that was not read.
+    steps may be chosen by that, but nothing is appended to a list that was not read. ``unreadable``: topics of which
+    the last reading failed.
     """
 
     stored: Mapping[ListKey, StoredList] = field(default_factory=dict)
     ledger: Ledger = field(default_factory=Ledger)
     is_listed: Callable[[BrokerId, str], bool] = lambda _broker, _rate: True
+    unreadable: Collection[str] = ()
 
 
 class ListRoom:
@@ -83,6 +85,11 @@ class ListRoom:
     def __init__(self, budget: ListBudget) -> None:
         self._budget = budget
         self._lists: dict[ListKey, _List] = {}
+
+    @property
+    def unreadable(self) -> Collection[str]:
+        """Topics whose lists may or may not have room: they cannot be read."""
+        return self._budget.unreadable
 
     def admits(self, topic: str, entries: Mapping[str, Collection[str]]) -> bool:
         """Whether the entries fit into all these lists of the topic; if so, they count from now on."""

@@ -234,7 +234,8 @@ class _Turn:
         while waiting and self._admits_partition(ready) and self._most_copies() != 0:
             fit = self._fit_the_lists(waiting)
             if not fit:
-                self._list_full |= waiting.keys()
+                # Whether a list that cannot be read is full is not known: that is said by whoever reads it.
+                self._list_full |= {tp for tp in waiting if tp.topic not in self._usage.lists.unreadable}
                 return
             self._take_from_pipes(ready, fit)
             waiting = {tp: call for tp, call in waiting.items() if tp not in fit}

@@ -18,19 +18,19 @@ ALL_AT_ONCE = {"parallelPartitionCount": PARTITIONS}
 class Kafka(KafkaInMemory):
     """Six brokers with ids of four digits. ``longest``: the bytes of the longest list; ``sent``: all changes.
 
-    ``lists_denied``: the lists of throttled replicas cannot be read.
+    ``lists_denied``: topics whose lists of throttled replicas cannot be read.
     """
 
-    lists_denied = False
+    lists_denied = frozenset()
 
     def __init__(self, **topics):
         super().__init__(range(1001, 1007), **topics)
         self.longest, self.sent = 0, []
 
     async def topic_configs(self, topics, names):
-        if self.lists_denied and set(names) & set(NAMES):
-            return Answers({}, self._errors(topics))
-        return await super().topic_configs(topics, names)
+        denied = self.lists_denied & set(topics) if set(names) & set(NAMES) else set()
+        found = await super().topic_configs([topic for topic in topics if topic not in denied], names)
+        return Answers(dict(found), {**found.errors, **self._errors(denied)})
 
     async def alter_topic_configs(self, changes):
         self.sent += [change for wanted in changes.values() for change in wanted]
@@ -126,7 +126,7 @@ class TestRebalance:
         op.assign(*rows, execution={"parallelPartitionCount": 5}, throttle={"leaderRate": "1Mi", "followerRate": "1Mi"})
         await op.until_true(lambda: len(op.kafka.flying) == 5)
         before = {name: op.kafka.values["big", name] for name in NAMES}
-        op.kafka.lists_denied, op.kafka.sent = True, []
+        op.kafka.lists_denied, op.kafka.sent = {"big"}, []
         op.edit(execution=ALL_AT_ONCE)
         for _ in range(8):
             await op.round()
@@ -134,9 +134,27 @@ class TestRebalance:
         assert {name: op.kafka.values["big", name] for name in NAMES} == before
         assert op.kafka.sent == []
         assert "not allow us to describe big" in op.message
-        op.kafka.lists_denied = False
+        op.kafka.lists_denied = set()
         await op.until_true(lambda: len(op.kafka.flying) > 5)
         assert op.kafka.longest <= 30_000
+
+    async def test_a_full_list_that_cannot_be_read(self):
+        """That it cannot be read is the reason: how full it is, is not known. For another topic it is still said."""
+        op = operator(big=[BEFORE] * PARTITIONS, full=[BEFORE])
+        op.kafka.values["full", LEADER_LIST] = ",".join(f"{number}:1001" for number in range(5000, 8100))
+        op.kafka.slow = {1006}
+        rows = [("big", number, AFTER) for number in range(PARTITIONS)]
+        op.assign(*rows, ("full", 0, AFTER), execution=ALL_AT_ONCE)
+        await op.until_true(lambda: len(op.kafka.flying) > 500)
+        await op.until_true(lambda: "ThrottleListFull (1" in op.message and "e.g. big-" in op.message)
+        op.kafka.lists_denied = {"big"}
+        await op.until_true(lambda: "ThrottleListFull (1, e.g. full-0" in op.message)
+        assert "topic big (reading): Kafka does not allow us to describe big" in op.message
+        op.kafka.lists_denied = {"big", "full"}
+        for _ in range(8):
+            await op.round()
+        assert "ThrottleListFull" not in op.message
+        assert "(reading): Kafka does not allow us to describe" in op.message
 
     async def test_entries_of_others_leave_no_room(self):
         """Nothing starts, and the reason is said, until others take them out; theirs stay."""

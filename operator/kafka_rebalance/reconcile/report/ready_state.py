@@ -47,7 +47,9 @@ def ready_of(rebalance: RebalanceView, problem: RebalanceError | None) -> tuple[
         return _problem(Reason.THROTTLE_NOT_ALLOWED, f"{throttle.not_allowed}; {NOT_ALLOWED_ADVICE}")
     if advance.stalled:
         return _problem(Reason.STALLED, advance.stalled)
-    waits = waiting_summary(assessment) or throttle.refused or throttle.not_allowed or throttle.trouble
+    # Trouble with the throttle stays visible beside partitions that wait for something else.
+    trouble = throttle.refused or throttle.not_allowed or throttle.trouble
+    waits = "; ".join(filter(None, (waiting_summary(assessment), trouble)))
     if desired.deleting:
         return _state_of_teardown(rebalance, waits)
     if assessment.replanning is not None:

@@ -137,7 +137,8 @@ class ThrottleKeeper:
     def list_budget(self) -> ListBudget:
         """What is in the lists, and on which brokers and sides replicas are listed."""
         ledger = Ledger() if self._cache.empty else self._cache.ledger
-        return ListBudget(self._lists.stored, ledger, lambda broker, rate: self._rates.is_listed((broker, rate)))
+        stored, unreadable = self._lists.stored, self._lists.unreadable
+        return ListBudget(stored, ledger, lambda broker, rate: self._rates.is_listed((broker, rate)), unreadable)
 
     @property
     def trouble(self) -> str:

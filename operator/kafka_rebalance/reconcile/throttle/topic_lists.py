@@ -64,6 +64,8 @@ class TopicLists:
         self._monotonic = monotonic
         self._states: dict[ListKey, ListState] = {}
         self._readings: dict[str, _Reading] = {}
+        self.unreadable: frozenset[str] = frozenset()
+        """Topics of which the last reading failed."""
         self._started_at = monotonic()
         self._unanswered_at: dict[str, float] = {}
         """When a change of a topic's lists last got no answer. Without an entry the start of the process counts."""
@@ -202,6 +204,7 @@ class TopicLists:
                 self._cache.note(f"topic {topic} (reading)", error.message)
             else:
                 self._cache.solved(f"topic {topic} (reading)")
+        self.unreadable = (self.unreadable - set(topics)) | found.errors.keys()
         self._readings = {t: r for t, r in self._readings.items() if t not in topics and now - r.at <= _KNOWN_SECONDS}
         self._readings |= {topic: _Reading.of(now, values) for topic, values in found.items()}
         return found
