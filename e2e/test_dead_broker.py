@@ -4,6 +4,7 @@
 while another one stays out of sync.
 """
 
+import json
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -13,7 +14,7 @@ from e2e.bench.kube import KubeCluster
 from e2e.bench.operator import OperatorProcess
 from e2e.bench.waiting import wait_until
 from e2e.rebalance import state
-from e2e.world import FAST, SMALL, World
+from e2e.world import BIG, FAST, SMALL, World
 
 pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
 
@@ -95,9 +96,43 @@ class TestStays:
         assert not world.in_flight(topic)
 
 
+class TestCancelled:
+    @pytest.mark.campaign
+    def test_no_null_leaves_fewer_than_min_insync_replicas(self, world: World) -> None:
+        """One copy is in sync, the broker of the other one is dead, and two originals die: a deletion waits for one."""
+        topic = world.topic("null", [(1, 2, 3)], BIG, min_insync_replicas="2")
+        before = world.judge.describe_topics(topic)
+        rows = [{"topic": topic, "partition": 0, "replicas": [1, 4, DEAD]}]
+        lists = world.config_map("null", k=json.dumps({"version": 1, "partitions": rows}))
+        goal = {"strategy": "Assignment", "assignment": {"configMapRef": {"name": lists, "key": "k"}}}
+        rebalance = world.rebalance("null", topic, execution={**WHOLE, "parallelReplicaCount": 2}, **goal)
+        wait_until("both copies are in flight", lambda: set(world.partitions(topic)[0].replicas) == {1, 2, 3, 4, DEAD})
+        originals = (2, 3)
+        try:
+            _die(world, topic)
+            rebalance.patch(throttle=FAST)
+            wait_until("the other copy is in sync", lambda: 4 in world.partitions(topic)[0].isr)
+            _die(world, topic, *originals)
+            assert set(world.partitions(topic)[0].isr) == {1, 4}
+            rebalance.delete()
+            waits = f"CancelBelowMinInsyncReplicas (1, e.g. {topic}-0: "
+            rebalance.until("it waits", lambda status: waits in state(status)[1])
+            assert world.in_flight(topic)
+            assert set(world.partitions(topic)[0].isr) == {1, 4}
+            world.kafka.start_brokers(originals[0])
+            wait_until("it is cancelled", lambda: not world.in_flight(topic))
+            assert set(world.partitions(topic)[0].isr) >= {1, originals[0]}
+        finally:
+            world.kafka.start_brokers(*({DEAD, *originals} - set(world.kafka.running)))
+        rebalance.wait_gone()
+        world.wait_in_sync(topic)
+        assert world.judge.describe_topics(topic) == before
+        world.assert_tidy()
+
+
 def _die(world: World, topic: str, *others: int) -> None:
     """Kill broker 5 and these others, and wait until the cluster has noticed."""
     dead = {DEAD, *others}
-    world.kafka.kill9(*dead)
+    world.kafka.kill9(*dead & set(world.kafka.running))
     world.kafka.wait_gone(*dead)
     wait_until("they left the ISR", lambda: all(dead.isdisjoint(s.isr) for s in world.partitions(topic).values()))
