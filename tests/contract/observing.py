@@ -5,10 +5,13 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from kafka_rebalance.kafka.ports import KafkaAdmin
+from kafka_rebalance.kafka.ports import CALL_SECONDS, KafkaAdmin
 from kafka_rebalance.model.topology import PartitionState, TopicPartition
 
 T = TypeVar("T")
+
+LATEST_SECONDS = 12 * CALL_SECONDS
+"""When a call of our client must have ended: within ``CALL_SECONDS``, and with it a machine that is busy."""
 
 
 async def until(what: str, ask: Callable[[], Awaitable[T]], holds: Callable[[T], bool], seconds: float = 240) -> T:

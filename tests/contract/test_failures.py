@@ -17,12 +17,12 @@ from e2e.bench.kafka_properties import CONTROLLER_ID
 from e2e.bench.load import create_topics
 from tests.contract.arranging import new_topic, settings_of
 from tests.contract.lossy import ALTER_PARTITION_REASSIGNMENTS, lossy_proxy
-from tests.contract.observing import partition, until
+from tests.contract.observing import LATEST_SECONDS, partition, until
 
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kafka import reassignment
 from kafka_rebalance.kafka.admin import connect
-from kafka_rebalance.kafka.ports import CALL_SECONDS, AlterCode, KafkaAdmin
+from kafka_rebalance.kafka.ports import AlterCode, KafkaAdmin
 from kafka_rebalance.kafka.reassignment import ReassignmentClient
 from kafka_rebalance.kafka.settings import ConnectionSettings, kafka_python_config
 from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
@@ -87,7 +87,7 @@ class TestSilentServer:
 
         monkeypatch.setattr("kafka.net.manager.random.choice", pick)
         client = ReassignmentClient(ConnectionSettings(servers))
-        async with asyncio.timeout(CALL_SECONDS):
+        async with asyncio.timeout(LATEST_SECONDS):
             await client.list_reassignments()
         assert next(order, None) is None
         await client.close()
@@ -145,8 +145,8 @@ class TestControllerLost:
         return {by_librdkafka, admin._reassignments._client._controller_id}
 
     async def in_time(self, ask: Callable[[], Awaitable[Any]]) -> Any:
-        """The result, or None if the call failed as transient within its time-out; some calls send two requests."""
-        async with asyncio.timeout(2 * CALL_SECONDS):
+        """The result, or None if the call failed as transient within its time-out."""
+        async with asyncio.timeout(LATEST_SECONDS):
             with contextlib.suppress(Transient):
                 return await ask()
 
@@ -161,7 +161,7 @@ class TestControllerLost:
     async def see_the_others(self, admin: KafkaAdmin, lost: set[int]) -> None:
         """Requests to each broker skip the lost ones, with one time limit for all."""
         there = set(EVERYONE) - lost
-        async with asyncio.timeout(CALL_SECONDS):
+        async with asyncio.timeout(LATEST_SECONDS):
             dirs, configs = await asyncio.gather(admin.log_dirs(EVERYONE), admin.broker_configs(EVERYONE, ["log.dirs"]))
         assert (set(dirs), set(configs)) == (there, there)
 

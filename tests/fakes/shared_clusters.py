@@ -162,7 +162,7 @@ class SharedClusters:
                         self.supervisor.rebalance_seen(body, deleted=False)
             return holds()
 
-        for _ in range(2000):
+        for _ in range(12000):
             if looked():
                 return
             self.clock.at += timedelta(seconds=1)

@@ -20,7 +20,7 @@ from kafka_rebalance.kube.lease import LeadershipLost, LeaseHolder
 
 pytestmark = pytest.mark.apiserver
 
-DURATION = 3
+DURATION = 6
 NEVER = 3600
 """A lease that does not expire during a test."""
 
@@ -91,7 +91,7 @@ class TestTwoHolders:
         """Wait for the next renewal."""
         query = ("get", "leases", "-o", "jsonpath={.items[*].spec.renewTime}")
         seen = set()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(240):
             while len(seen) < 2:
                 seen |= {await asyncio.to_thread(namespace.kubectl, *query)} - {""}
 

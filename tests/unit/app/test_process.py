@@ -116,6 +116,6 @@ class TestTheWatchEnds:
         """Without what it lists, nothing may move: the process starts again."""
         world.listing = [KeyError("metadata")]
         with pytest.raises(KeyError):
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 await process._lead(Settings("me", ("kafka",)), parts, SystemClock(), asyncio.Event())
         assert World.watches == []

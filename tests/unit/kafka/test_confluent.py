@@ -64,7 +64,7 @@ async def failed(call):
 
 
 async def freed(library, count):
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while len(library.freed_in) < count:
             gc.collect()
             await asyncio.sleep(0.01)

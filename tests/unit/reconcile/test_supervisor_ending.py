@@ -106,7 +106,7 @@ class World:
 
 
 async def until(holds):
-    await asyncio.to_thread(wait_until, "it holds", holds, timeout=20, every=0.005)
+    await asyncio.to_thread(wait_until, "it holds", holds, every=0.005)
 
 
 @pytest.fixture

@@ -66,11 +66,11 @@ class World:
 
 
 async def until(what):
-    """Nothing here takes time: a condition that does not hold after this many loop iterations never will."""
-    for _ in range(1000):
+    """Only threads take time here."""
+    for _ in range(30_000):
         if what():
             return
-        await asyncio.sleep(0)
+        await asyncio.sleep(0.001)
     raise AssertionError("it does not come to that")
 
 

@@ -85,11 +85,11 @@ class World:
         return next((c["reason"] for c in conditions if c["type"] == "Ready"), None)
 
     async def until(self, holds):
-        """Nothing here takes time: a condition that does not hold after this many loop iterations never will."""
-        for _ in range(1000):
+        """Only threads take time here."""
+        for _ in range(30_000):
             if holds():
                 return
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.001)
         raise AssertionError("it does not come to that")
 
 
