@@ -1,23 +1,26 @@
 """Runs the load model job: starts Spark, reads the files that the manifests name, stores the model.
 
-The compact artefact is written last and atomically: a reader sees the old model or the new one. The window ends at the
-newest sample, whatever the time is now; the reader of the model decides whether that is fresh enough.
+The window ends at the newest sample that is not from the future; the reader of the model decides whether that is fresh
+enough. Rows do not pass through this process.
 """
 
+import hashlib
 import os
+import re
+import uuid
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from importlib import resources
+from datetime import datetime, timedelta
+from importlib import metadata, resources
 from typing import TYPE_CHECKING
 
 from kafka_rebalance.errors import Refused
-from kafka_rebalance.model.load import LoadModel, PartitionLoad
-from kafka_rebalance.model.load_artifact import SOURCE, render_load_model
-from kafka_rebalance.model.topology import TopicPartition
-from kafka_rebalance.pipeline import lake as lakes
+from kafka_rebalance.pipeline import model_file
+from kafka_rebalance.pipeline.lake import Lake, model_path
+from kafka_rebalance.pipeline.run_chain import Chain, chain
+from kafka_rebalance.pipeline.sample_manifests import Inventory, Manifest, Skipped, StoredBatch, inventory
 from kafka_rebalance.pipeline.schema import SPARK_SCHEMA
 from kafka_rebalance.reasons import Reason
 
@@ -25,22 +28,22 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LOCAL_MASTER = "local[*]"
+_UNFINISHED = "unfinished"
 
 
 @dataclass(frozen=True, slots=True)
 class JobOutcome:
     """The result of one run for one cluster, and what it could not use."""
 
-    model: LoadModel
+    cluster_id: str
+    start: datetime
+    end: datetime
+    samples: int
+    model: model_file.ModelSummary
     artefact: str
-    table: str
-    missing_files: int
+    skipped: tuple[Skipped, ...]
     partial_batches: int
-
-    @property
-    def unknown_rates(self) -> int:
-        """Partitions without two samples that could be compared."""
-        return sum(load.bytes_in_per_second is None for load in self.model.partitions.values())
+    dropped_batches: int
 
 
 @contextmanager
@@ -69,75 +72,115 @@ def spark_session(master: str | None = None) -> "Iterator[SparkSession]":
         session.stop()
 
 
-def build(spark: "SparkSession", lake_uri: str, cluster_id: str, window: timedelta) -> JobOutcome:
-    """Compute and store the model of one cluster. Raises Refused (NoSamples) if the lake has none."""
-    lake = lakes.Lake.open(lake_uri)
-    named = lakes.manifests(lake, cluster_id, window)
-    usable = lakes.intact(lake, named)
-    batches = [manifest for manifest in usable if manifest.rows]
-    if not batches:
-        raise Refused(
-            Reason.NO_SAMPLES,
-            f"cluster {cluster_id}: none of {len(named)} batches has rows and a file of the size that was written; run "
-            "`kafka-rebalance pipeline sample`",
-        )
-    samples = spark.read.schema(SPARK_SCHEMA).parquet(*(f"{lake.spark_root}/{manifest.path}" for manifest in batches))
-    start, end = batches[0].sampled_at, batches[-1].sampled_at
-    table = f"load-model/cluster={lakes.safe(cluster_id)}/{lakes.stamp(start)}-{lakes.stamp(end)}"
-    model = LoadModel(
-        source=SOURCE,
-        measured_at=end,
-        partitions=_compute(samples, f"{lake.spark_root}/{table}"),
-        cluster_id=cluster_id,
-        window_start=start,
-        samples=len({manifest.sampled_at for manifest in batches}),
+def build(spark: "SparkSession", lake_uri: str, cluster_id: str, window: timedelta, now: datetime) -> JobOutcome:
+    """Compute and store the model of one cluster. Raises Refused (NoSamples) if the lake has none that can be used."""
+    from kafka_rebalance.pipeline.partition_loads import loads
+    from kafka_rebalance.pipeline.rate_windows import windows
+
+    lake = Lake.open(lake_uri)
+    found = inventory(lake, cluster_id, window, now)
+    linked = chain(batch for batch in found.batches() if batch.rows)
+    if not linked.batches:
+        raise Refused(Reason.NO_SAMPLES, _nothing(cluster_id, found))
+    used = _files(found, linked.batches)
+    unfinished = f"{_UNFINISHED}/{uuid.uuid4().hex}"
+    rows = loads(
+        _listing(spark, lake, found, linked),
+        windows(_rows(spark, lake, found, used, linked.dropped), linked.breaks),
     )
-    artefact = lakes.model_path(cluster_id)
-    lake.write(artefact, render_load_model(model))
-    return JobOutcome(
-        model=model,
-        artefact=artefact,
-        table=table,
-        missing_files=len(named) - len(usable),
-        partial_batches=sum(bool(manifest.missing_brokers) for manifest in batches),
-    )
-
-
-def chosen_clusters(lake_uri: str, wanted: Sequence[str]) -> list[str]:
-    """``wanted``, or all clusters of the lake. Raises Refused (NoSamples) with the clusters that have samples."""
-    found = lakes.clusters(lakes.Lake.open(lake_uri))
-    unknown = sorted(set(wanted) - set(found))
-    if unknown or not found:
-        there = ", ".join(found) or "none"
-        asked = ", ".join(unknown) or "any cluster"
-        raise Refused(Reason.NO_SAMPLES, f"the lake has no samples of {asked}; clusters with samples: {there}")
-    return list(wanted) or found
-
-
-def _compute(samples: "DataFrame", table: str) -> dict[TopicPartition, PartitionLoad]:
-    """Run the job once: its output is the Parquet table, from which the artefact is made."""
-    from kafka_rebalance.pipeline.load_model import load_model
-
-    result = load_model(samples).repartition(1).sortWithinPartitions("topic", "partition")
-    result.write.mode("overwrite").parquet(table)
-    rows = samples.sparkSession.read.parquet(table).toLocalIterator()
-    return {
-        TopicPartition(row.topic, row.partition): PartitionLoad(
-            size_bytes=row.size_bytes,
-            bytes_in_per_second=row.bytes_in_per_second,
-            bytes_in_p95=row.bytes_in_p95,
-            bytes_in_max=row.bytes_in_max,
-            covered_seconds=row.covered_seconds,
-            topic_id=row.topic_id,
-        )
-        for row in rows
+    start, end = linked.batches[0].sampled_at, linked.batches[-1].sampled_at
+    lineage = {
+        "program": metadata.version("kafka-rebalance-operator"),
+        "spark": spark.version,
+        "files": len(used),
+        "sha256": hashlib.sha256("".join(sorted(manifest.sha256 for manifest in used)).encode()).hexdigest(),
+        "skippedFiles": len(found.skipped),
+        "runs": len({batch.run_id for batch in linked.batches}),
+        "leftOutSamples": len(linked.dropped),
     }
+    try:
+        rows.write.parquet(f"{lake.spark_root}/{unfinished}")
+        described = model_file.header(cluster_id, start, end, len(linked.batches), lineage)
+        model_file.store(lake, cluster_id, unfinished, described)
+    finally:
+        lake.delete_directory(unfinished)
+    model = model_file.summary(lake, cluster_id)
+    assert model is not None  # noqa: S101 - it was just stored
+    return JobOutcome(
+        cluster_id=cluster_id,
+        start=start,
+        end=end,
+        samples=len(linked.batches),
+        model=model,
+        artefact=model_path(cluster_id),
+        skipped=found.skipped,
+        partial_batches=sum(bool(batch.missing_brokers) for batch in linked.batches),
+        dropped_batches=len(linked.dropped),
+    )
+
+
+def _files(found: Inventory, batches: Iterable[StoredBatch]) -> list[Manifest]:
+    """The files with any of the batches."""
+    wanted = set(batches)
+    return [manifest for manifest in found.manifests if not wanted.isdisjoint(manifest.batches)]
+
+
+def _read(spark: "SparkSession", lake: Lake, files: Iterable[Manifest]) -> "DataFrame":
+    # Spark takes paths for patterns; a directory may be called [1].
+    paths = [re.sub(r"([\[\]{}*?\\])", r"\\\1", f"{lake.spark_root}/{manifest.path}") for manifest in files]
+    return spark.read.schema(SPARK_SCHEMA).parquet(*paths)
+
+
+def _rows(
+    spark: "SparkSession", lake: Lake, found: Inventory, files: Sequence[Manifest], dropped: Iterable[StoredBatch]
+) -> "DataFrame":
+    """The rows of the window, without those of batches that were left out."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    rows = _read(spark, lake, files)
+    stored = {batch for manifest in files for batch in manifest.batches}
+    if any(batch.sampled_at < found.start for batch in stored):
+        rows = rows.where(F.col("sampled_at") >= F.lit(found.start))
+    for batch in sorted(stored.intersection(dropped), key=lambda batch: batch.sampled_at):
+        rows = rows.where(
+            ~((F.col("sampled_at") == F.lit(batch.sampled_at)) & (F.col("run_id") == F.lit(batch.run_id)))
+        )
+    return rows
+
+
+def _listing(spark: "SparkSession", lake: Lake, found: Inventory, linked: Chain) -> "DataFrame":
+    """From the newest batch, and for each broker that is missing in it the newest batch in which it answered."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    from kafka_rebalance.pipeline.partition_loads import listing
+
+    newest = linked.batches[-1]
+    silent = set(newest.missing_brokers)
+    wanted = [newest]
+    for batch in reversed(linked.batches):
+        if not silent:
+            break
+        if not silent <= set(batch.missing_brokers):
+            wanted.append(batch)
+            silent &= set(batch.missing_brokers)
+    files = _files(found, wanted)
+    rows = _read(spark, lake, files).where(F.col("sampled_at").isin(*(batch.sampled_at for batch in wanted)))
+    return listing(rows, newest.sampled_at, newest.missing_brokers, lists_silent=bool(newest.run_id))
+
+
+def _nothing(cluster_id: str, found: Inventory) -> str:
+    first = f"; {found.skipped[0].name}: {found.skipped[0].why}" if found.skipped else ""
+    return (
+        f"cluster {cluster_id}: none of {len(found.manifests) + len(found.skipped)} files has samples that can be used"
+        f"{first}; run `kafka-rebalance pipeline sample`"
+    )
 
 
 _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.compression.codec": "zstd",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "WARN",
 }
@@ -155,8 +198,3 @@ def _local_settings() -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
     }
-
-
-def as_utc(moment: datetime | None) -> str:
-    """A time for people; ``-`` if there is none."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ") if moment else "-"

@@ -1,79 +1,169 @@
-"""Reads a live cluster once: one row per replica.
+"""Reads a live cluster again and again: one row per replica and per log directory.
 
-It uses the Kafka port and stores nothing. Missing answers are reported, never guessed: a broker that is down has no
-rows, a partition without a leader has no offsets.
+It uses the Kafka port and stores nothing. Missing answers are reported, never guessed: replicas of a broker that is
+down have no sizes, a partition without a leader has no offsets.
 """
 
 import asyncio
+import time
+import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 
+from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.kafka.ports import KafkaReader, LogDir, OffsetRange
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
 from kafka_rebalance.pipeline.schema import SampleBatch, SampleRow
 
-
-async def sample(kafka: KafkaReader, now: Callable[[], datetime]) -> SampleBatch:
-    """Sizes and offsets of every partition, stamped with the (aware) time at which the offsets arrived.
-
-    Rates follow from offsets and stamps, and a client that has just been made needs seconds for its first calls.
-    Raises what the port raises.
-    """
-    cluster, partitions = await asyncio.gather(kafka.describe_cluster(), kafka.describe_partitions())
-    led = [tp for tp, state in partitions.items() if state.leader is not None]
-    # In parallel, so that sizes and offsets are of nearly the same moment.
-    directories, (offsets, sampled_at) = await asyncio.gather(
-        kafka.log_dirs(tuple(cluster.brokers)), _stamped_offsets(kafka, led, now)
-    )
-    rows = _rows(sampled_at, cluster.cluster_id, partitions, _sizes(directories), offsets)
-    expected = {*cluster.brokers, *(broker for state in partitions.values() for broker in state.replicas)}
-    return SampleBatch(
-        sampled_at=sampled_at,
-        cluster_id=cluster.cluster_id,
-        rows=tuple(rows),
-        missing_brokers=tuple(sorted(expected - directories.keys())),
-    )
+CLOCK_STEP = timedelta(minutes=5)
+"""If the clock was set by more than this, a new run begins, so that times are true again."""
+CONFIGS_SECONDS = 3600.0
+"""How long it is believed which topics are compacted or tiered."""
+_CLEANUP = "cleanup.policy"
+_TIERED = "remote.storage.enable"
 
 
-async def _stamped_offsets(
-    kafka: KafkaReader, partitions: Collection[TopicPartition], now: Callable[[], datetime]
-) -> tuple[dict[TopicPartition, OffsetRange], datetime]:
-    offsets = await kafka.offsets(partitions)
-    return offsets, now().astimezone(UTC)
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Its clock is the monotonic one: the time between two answers is right even if the clock is set meanwhile."""
+
+    started_at: datetime
+    started: float
+    id: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    def at(self, monotonic: float) -> datetime:
+        return self.started_at + timedelta(seconds=monotonic - self.started)
 
 
-def _sizes(directories: Mapping[BrokerId, tuple[LogDir, ...]]) -> dict[tuple[BrokerId, TopicPartition], int]:
-    """Bytes of each replica; future replicas (a move between disks of one broker) are not counted."""
-    return {
-        (broker, tp): size
-        for broker, dirs in directories.items()
-        for directory in dirs
-        for tp, size in directory.replica_bytes.items()
-    }
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    directories: tuple[LogDir, ...]
+    read_at: datetime
 
 
-def _rows(
-    sampled_at: datetime,
-    cluster_id: str,
-    partitions: Mapping[TopicPartition, PartitionState],
-    sizes: Mapping[tuple[BrokerId, TopicPartition], int],
-    offsets: Mapping[TopicPartition, OffsetRange],
-) -> Iterator[SampleRow]:
-    for tp, state in sorted(partitions.items()):
-        for broker in state.replicas:
-            size = sizes.get((broker, tp))
-            if size is None:
-                continue  # the broker did not answer, or the disk is offline
-            known = offsets.get(tp) if broker == state.leader else None
+class Sampler:
+    """Takes the samples of one run. ``now`` is aware; ``monotonic`` counts seconds from any start."""
+
+    def __init__(
+        self,
+        kafka: KafkaReader,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._kafka = kafka
+        self._now = now
+        self._monotonic = monotonic
+        self._begin_run()
+        self._whole: dict[str, bool] = {}
+        self._asked: frozenset[str] = frozenset()
+        self._asked_until = float("-inf")
+
+    async def sample(self) -> SampleBatch:
+        """Sizes and offsets of every partition. Raises what the port raises."""
+        began = self._monotonic()
+        if abs(self._now().astimezone(UTC) - self._run.at(began)) > CLOCK_STEP:
+            self._begin_run()
+        run, sequence = self._run, self._sequence
+        self._sequence += 1
+        cluster, partitions = await asyncio.gather(self._kafka.describe_cluster(), self._kafka.describe_partitions())
+        await self._read_configs({tp.topic for tp in partitions})
+        # Sizes before offsets: if segments are deleted in between, the start offset shows it now, the size next time.
+        found = await asyncio.gather(*(self._sizes(run, broker) for broker in sorted(cluster.brokers)))
+        sizes = {broker: answer for broker, answer in zip(sorted(cluster.brokers), found, strict=True) if answer}
+        offsets = await self._kafka.offsets([tp for tp, state in partitions.items() if state.leader is not None])
+        answered = self._monotonic()
+        expected = {*cluster.brokers, *(broker for state in partitions.values() for broker in state.replicas)}
+        sampled_at = run.at(began)
+        common = (sampled_at, run.id, sequence, cluster.cluster_id)
+        rows = (*self._replicas(common, run, partitions, sizes, offsets, answered), *_log_dirs(common, sizes))
+        return SampleBatch(
+            sampled_at=sampled_at,
+            cluster_id=cluster.cluster_id,
+            rows=rows,
+            missing_brokers=tuple(sorted(expected - sizes.keys())),
+            run_id=run.id,
+            sequence=sequence,
+        )
+
+    def _begin_run(self) -> None:
+        self._run = _Run(self._now().astimezone(UTC), self._monotonic())
+        self._sequence = 0
+
+    async def _sizes(self, run: _Run, broker: BrokerId) -> _Sizes | None:
+        """Of one broker, with the time of its own answer."""
+        answers = await self._kafka.log_dirs((broker,))
+        read_at = run.at(self._monotonic())
+        return _Sizes(answers[broker], read_at) if broker in answers else None
+
+    async def _read_configs(self, topics: Collection[str]) -> None:
+        """Which topics are neither compacted nor tiered; of topics without an answer that remains unknown."""
+        if self._monotonic() >= self._asked_until:
+            self._asked_until = self._monotonic() + CONFIGS_SECONDS
+            self._asked = frozenset()
+        new = frozenset(topics) - self._asked
+        if not new:
+            return
+        try:
+            configs = await self._kafka.topic_configs(sorted(new), (_CLEANUP, _TIERED))
+        except RebalanceError:
+            return
+        self._asked |= new
+        self._whole |= {
+            topic: found[_CLEANUP].value == "delete" and found[_TIERED].value != "true"
+            for topic, found in configs.items()
+            if found[_CLEANUP].value is not None
+        }
+
+    def _replicas(
+        self,
+        common: tuple[datetime, str, int, str],
+        run: _Run,
+        partitions: Mapping[TopicPartition, PartitionState],
+        sizes: Mapping[BrokerId, _Sizes],
+        offsets: Mapping[TopicPartition, OffsetRange],
+        answered: float,
+    ) -> Iterator[SampleRow]:
+        places = {
+            (broker, tp): (directory.path, size)
+            for broker, answer in sizes.items()
+            for directory in answer.directories  # future replicas (a move between disks) are not counted
+            for tp, size in directory.replica_bytes.items()
+        }
+        for tp, state in sorted(partitions.items()):
+            for broker in state.replicas:
+                log_dir, size = places.get((broker, tp), (None, None))
+                known = offsets.get(tp) if broker == state.leader else None
+                yield SampleRow(
+                    *common,
+                    topic=tp.topic,
+                    topic_id=state.topic_id,
+                    partition=tp.partition,
+                    broker=broker,
+                    leader=state.leader,
+                    leader_epoch=known.leader_epoch if known else None,
+                    log_dir=log_dir,
+                    size_bytes=size,
+                    size_at=None if size is None else sizes[broker].read_at,
+                    log_start_offset=known.start if known else None,
+                    log_end_offset=known.end if known else None,
+                    offsets_at=run.at(answered if known.read_at is None else known.read_at) if known else None,
+                    isr=tuple(sorted(state.isr)),
+                    whole_log=self._whole.get(tp.topic),
+                )
+
+
+def _log_dirs(common: tuple[datetime, str, int, str], sizes: Mapping[BrokerId, _Sizes]) -> Iterator[SampleRow]:
+    for broker, answer in sizes.items():
+        for directory in answer.directories:
             yield SampleRow(
-                sampled_at=sampled_at,
-                cluster_id=cluster_id,
-                topic=tp.topic,
-                topic_id=state.topic_id,
-                partition=tp.partition,
+                *common,
+                topic=None,
+                topic_id=None,
+                partition=None,
                 broker=broker,
-                is_leader=broker == state.leader,
-                size_bytes=size,
-                log_start_offset=known.start if known else None,
-                log_end_offset=known.end if known else None,
+                log_dir=directory.path,
+                size_at=answer.read_at,
+                total_bytes=directory.total_bytes if directory.total_bytes >= 0 else None,
+                usable_bytes=directory.usable_bytes if directory.usable_bytes >= 0 else None,
             )

@@ -4,8 +4,9 @@ Spark and Arrow come with the ``pipeline`` extra and are imported when a command
 """
 
 import asyncio
+import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,7 +17,10 @@ from kafka_rebalance.cli.options.parsed_value import duration
 from kafka_rebalance.errors import Permanent, RebalanceError, Refused, Transient
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.units import format_bytes, format_rate
+from kafka_rebalance.units import format_bytes, format_duration, format_rate
+
+_NAMED = 5
+"""At most so many of a cluster's skipped files are named."""
 
 
 @click.group()
@@ -60,14 +64,15 @@ def load_model_command(lake: str, clusters: tuple[str, ...], window: int, master
     _require_extra("pyarrow")
     _require_extra("pyspark")
     from kafka_rebalance.pipeline import job
+    from kafka_rebalance.pipeline.lake import chosen_clusters
 
-    chosen = job.chosen_clusters(lake, clusters)
+    chosen = chosen_clusters(lake, clusters)
     failed: list[str] = []
     with job.spark_session(master) as spark:
         for cluster_id in chosen:
             started = time.monotonic()
             try:
-                outcome = job.build(spark, lake, cluster_id, timedelta(seconds=window))
+                outcome = job.build(spark, lake, cluster_id, timedelta(seconds=window), datetime.now(UTC))
             except Refused as refused:
                 if len(chosen) == 1:
                     raise
@@ -79,33 +84,116 @@ def load_model_command(lake: str, clusters: tuple[str, ...], window: int, master
         raise Refused(Reason.NO_SAMPLES, f"no model for {len(failed)} of {len(chosen)} clusters: {', '.join(failed)}")
 
 
+@pipeline.command("compact")
+@click.option("--lake", required=True, metavar="URI", help="Directory or URI with the samples.")
+@click.option("--cluster", "clusters", multiple=True, metavar="ID", help="Only this cluster id. May be repeated.")
+@click.option(
+    "--retention", type=duration(minimum=3600), default=None, help="Delete samples that are older. [default: none]"
+)
+def compact_command(lake: str, clusters: tuple[str, ...], retention: int | None) -> None:
+    """Merge the small files of a lake into large ones, and delete old samples."""
+    _require_extra("pyarrow")
+    from kafka_rebalance.pipeline import lake as lakes
+    from kafka_rebalance.pipeline.lake_retention import tidy
+
+    keep = None if retention is None else timedelta(seconds=retention)
+    for cluster_id in lakes.chosen_clusters(lake, clusters):
+        done = tidy(lakes.Lake.open(lake), cluster_id, datetime.now(UTC), keep)
+        click.echo(
+            f"cluster {cluster_id}: merged {done.merged_files} files into {done.into}, deleted {done.deleted_files}"
+        )
+
+
+@pipeline.command("quality")
+@click.option("--lake", required=True, metavar="URI", help="Directory or URI with the samples.")
+@click.option("--cluster", "clusters", multiple=True, metavar="ID", help="Only this cluster id. May be repeated.")
+@click.option(
+    "--window", type=duration(minimum=1), default="24h", show_default=True, help="As for `pipeline load-model`."
+)
+@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format.")
+def quality_command(lake: str, clusters: tuple[str, ...], window: int, output: str) -> None:
+    """Report how complete the samples of a lake are, and how sure the load models."""
+    _require_extra("pyarrow")
+    from kafka_rebalance.pipeline.lake import Lake, chosen_clusters
+    from kafka_rebalance.pipeline.quality import report
+
+    opened = Lake.open(lake)
+    reports = [
+        report(opened, cluster_id, timedelta(seconds=window), datetime.now(UTC))
+        for cluster_id in chosen_clusters(lake, clusters)
+    ]
+    if output == "json":
+        click.echo(json.dumps([each.to_json() for each in reports], indent=2))
+        return
+    for each in reports:
+        _print_quality(each)
+
+
+def _print_quality(found: Any) -> None:
+    times = f"{_time(found.start)} to {_time(found.end)}"
+    interval = f", one each {format_duration(found.interval.total_seconds())}" if found.interval else ""
+    click.echo(f"cluster {found.cluster_id}")
+    click.echo(f"  samples    {found.samples}, {times}{interval}; {found.coverage:.1%} of the time covered")
+    for gap in found.gaps:
+        click.echo(f"  gap        {_time(gap.start)} to {_time(gap.end)}: run the sampler without a break")
+    for run, count in found.runs.items():
+        left_out = f", {found.left_out[run]} left out beside another sampler" if run in found.left_out else ""
+        click.echo(f"  sampler    {run or 'schema version 1'}: {count} samples{left_out}")
+    for run in sorted(found.left_out.keys() - found.runs.keys()):
+        click.echo(f"  sampler    {run}: left out beside another sampler; run one sampler for each cluster")
+    for moment in found.clock_breaks:
+        click.echo(f"  clock      {_time(moment)}: a run began before the previous one ended; no rate across it")
+    for broker, count in found.silent.items():
+        click.echo(f"  broker     {broker} did not answer in {count} samples")
+    for file in found.skipped:
+        click.echo(f"  skipped    {file.name}: {file.why}")
+    if found.model is None:
+        click.echo("  model      none; run `kafka-rebalance pipeline load-model`")
+        return
+    for method, count in sorted(found.model.methods.items()):
+        click.echo(f"  method     {method}: {count} of {found.model.partitions} partitions")
+
+
+def _time(moment: datetime | None) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ") if moment else "-"
+
+
 def _report(outcome: Any, lake: str, seconds: float) -> None:
-    from kafka_rebalance.pipeline.job import as_utc
+    from kafka_rebalance.pipeline.partition_loads import Method
 
     model = outcome.model
-    size = format_bytes(sum(load.size_bytes for load in model.partitions.values()))
-    rate = format_rate(sum(load.bytes_in_per_second or 0.0 for load in model.partitions.values()))
     click.echo(
-        f"cluster {model.cluster_id}: {len(model.partitions)} partitions, {size} (one replica each), in {rate}, "
-        f"{model.samples} samples from {as_utc(model.window_start)} to {as_utc(model.measured_at)}, "
-        f"{seconds:.1f} s -> {lake.partition('?')[0].rstrip('/')}/{outcome.artefact}"
+        f"cluster {outcome.cluster_id}: {model.partitions} partitions, {format_bytes(model.size_bytes)} "
+        f"(one replica each), in {format_rate(model.bytes_in_per_second)}, {outcome.samples} samples from "
+        f"{_time(outcome.start)} to {_time(outcome.end)}, {seconds:.1f} s -> "
+        f"{lake.partition('?')[0].rstrip('/')}/{outcome.artefact}"
     )
     notes = [
-        (outcome.unknown_rates, "partitions have no rate: fewer than two comparable samples"),
+        (model.methods.get(Method.UNKNOWN, 0), "partitions have no rate: see `kafka-rebalance pipeline quality`"),
         (outcome.partial_batches, "samples are incomplete: a broker did not answer"),
-        (outcome.missing_files, "samples were skipped: their file is missing or has another size"),
+        (outcome.dropped_batches, "samples of a second sampler at the same time were left out"),
     ]
     for number, what in notes:
         if number:
-            click.echo(f"cluster {model.cluster_id}: {number} {what}", err=True)
+            click.echo(f"cluster {outcome.cluster_id}: {number} {what}", err=True)
+    _report_skipped(outcome.cluster_id, outcome.skipped)
+
+
+def _report_skipped(cluster_id: str, skipped: Sequence[Any]) -> None:
+    if skipped:
+        click.echo(f"cluster {cluster_id}: {len(skipped)} files were skipped", err=True)
+    for file in skipped[:_NAMED]:
+        click.echo(f"  {file.name}: {file.why}", err=True)
 
 
 async def _sample(connection: ConnectionSettings, lake: str, interval: float, count: int) -> None:
     from kafka_rebalance.kafka.admin import connect
+    from kafka_rebalance.pipeline.sampler import Sampler
 
     admin = connect(connection)
+    sampler = Sampler(admin)
     try:
-        await _sample_regularly(lambda: _one(admin, lake), interval, count)
+        await _sample_regularly(lambda: _one(sampler, lake), interval, count)
     finally:
         await admin.close()
 
@@ -130,12 +218,14 @@ async def _sample_regularly(take: Callable[[], Any], interval: float, count: int
         raise last
 
 
-async def _one(admin: Any, lake: str) -> None:
-    from kafka_rebalance.pipeline.lake import write_batch
-    from kafka_rebalance.pipeline.sampler import sample
+async def _one(sampler: Any, lake: str) -> None:
+    from kafka_rebalance.pipeline.sample_manifests import write_batch
 
-    batch = await sample(admin, lambda: datetime.now(UTC))
-    manifest = await asyncio.to_thread(write_batch, lake, batch)
+    batch = await sampler.sample()
+    try:
+        manifest = await asyncio.to_thread(write_batch, lake, batch)
+    except OSError as error:
+        raise Transient(Reason.LAKE_UNUSABLE, f"the sample was not stored: {error}") from error
     missing = f", no answer from brokers {', '.join(map(str, batch.missing_brokers))}" if batch.missing_brokers else ""
     size = format_bytes(manifest.size_bytes)
     click.echo(f"{batch.sampled_at:%H:%M:%S} cluster {batch.cluster_id}: {manifest.rows} rows, {size}{missing}")

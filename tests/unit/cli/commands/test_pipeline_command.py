@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 
-from kafka_rebalance.cli.commands.pipeline_command import _sample_regularly, pipeline
+from kafka_rebalance.cli.commands.pipeline_command import _one, _sample_regularly, pipeline
 from kafka_rebalance.errors import Permanent, RebalanceError, Transient
+from kafka_rebalance.pipeline.sample_manifests import write_batch
+from kafka_rebalance.pipeline.schema import SampleBatch
 
 
 class Sampling:
@@ -42,6 +48,37 @@ class TestBeat:
         with pytest.raises(Permanent, match="wrong password"):
             await _sample_regularly(take, interval=0.001, count=0)
         assert take.failures == [None]
+
+
+class _Full:
+    """A sampler whose samples no store has room for."""
+
+    async def sample(self) -> SampleBatch:
+        return SampleBatch(datetime(2026, 3, 1, tzinfo=UTC), "c1", ())
+
+
+class TestStore:
+    async def test_a_store_that_cannot_be_written_costs_one_sample(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """A sampler that runs for months must survive a full disk."""
+        (tmp_path / "samples").write_text("in the way")
+        takes = iter([lambda: _one(_Full(), str(tmp_path)), Sampling(None)])
+        await _sample_regularly(lambda: next(takes)(), interval=0.001, count=2)
+        said = capsys.readouterr().err
+        assert said.startswith("no sample (LakeUnusable): the sample was not stored: ")
+        assert "samples" in said
+
+
+class TestCompact:
+    def test_a_line_per_cluster(self, tmp_path: Path) -> None:
+        """With what was merged and deleted."""
+        for age in (timedelta(days=30), timedelta(hours=3), timedelta(hours=2)):
+            batch = SampleBatch(datetime.now(UTC).replace(hour=12) - timedelta(days=1) - age, "c1", (), run_id="a")
+            write_batch(str(tmp_path), replace(batch, sequence=int(age.total_seconds())))
+        command = ["compact", "--lake", str(tmp_path), "--retention", "14d"]
+        result = CliRunner().invoke(pipeline, command, catch_exceptions=False)
+        assert result.stdout == "cluster c1: merged 2 files into 1, deleted 1\n"
 
 
 class TestUsage:

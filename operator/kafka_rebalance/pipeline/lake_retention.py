@@ -1,0 +1,115 @@
+"""Keeps a lake small: merges many small files of samples into large ones, and deletes what is too old.
+
+Rows are not changed. The merged file is published by a manifest that names those that it replaces; then these are
+deleted, manifests first. If that is interrupted, a reader still finds every sample exactly once, and the next run
+finishes the work.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from kafka_rebalance.pipeline.lake import Lake, safe
+from kafka_rebalance.pipeline.sample_manifests import (
+    Manifest,
+    days,
+    names_of,
+    publish,
+    read,
+    replaced_by,
+    stamp_of,
+    verified,
+)
+from kafka_rebalance.pipeline.schema import ARROW_SCHEMA, SCHEMA_VERSION
+
+FILE_BYTES = 128 << 20
+"""About the size of merged files."""
+SETTLED = timedelta(hours=1)
+"""Newer files are not merged: a load model job may be reading them, and late ones may come."""
+_ROW_GROUP = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Tidied:
+    """What was done for one cluster."""
+
+    merged_files: int
+    into: int
+    deleted_files: int
+
+
+def tidy(lake: Lake, cluster_id: str, now: datetime, keep: timedelta | None) -> Tidied:
+    """Delete samples older than ``keep`` (None: none), then merge the files of each day."""
+    deleted = sum(_expire(lake, cluster_id, day, now - keep) for day in days(lake, cluster_id)) if keep else 0
+    merged = into = 0
+    for day in days(lake, cluster_id):
+        _finish(lake, cluster_id, day)
+        for group in list(_groups(lake, cluster_id, day, now - SETTLED)):
+            _merge(lake, cluster_id, group)
+            merged += len(group)
+            into += 1
+    return Tidied(merged, into, deleted)
+
+
+def _expire(lake: Lake, cluster_id: str, day: str, before: datetime) -> int:
+    """Delete by the time in the name, which is that of the last sample in a file, whether it can be read or not."""
+    old = [name for name in names_of(lake, cluster_id, day) if stamp_of(name) < before]
+    for name in old:
+        _delete(lake, name)
+    if day < before.date().isoformat():  # also what no manifest names, because a sampler was killed
+        for kind in ("manifests", "samples"):
+            lake.delete_directory(f"{kind}/cluster={safe(cluster_id)}/date={day}")
+    return len(old)
+
+
+def _finish(lake: Lake, cluster_id: str, day: str) -> None:
+    """Delete what a merge that was interrupted has replaced."""
+    manifests, _ = read(lake, names_of(lake, cluster_id, day))
+    there = {manifest.name for manifest in manifests}
+    intact, _ = verified(lake, [manifest for manifest in manifests if there.intersection(manifest.replaces)])
+    for name in sorted(there & replaced_by(intact)):
+        _delete(lake, name)
+
+
+def _groups(lake: Lake, cluster_id: str, day: str, before: datetime) -> Iterator[list[Manifest]]:
+    """Files of one day that are worth merging, up to the size of a large file."""
+    names = [name for name in names_of(lake, cluster_id, day) if stamp_of(name) < before]
+    manifests, _ = read(lake, names)
+    small = [m for m in manifests if m.schema_version == SCHEMA_VERSION and m.size_bytes < FILE_BYTES // 2]
+    group: list[Manifest] = []
+    for manifest in verified(lake, small)[0]:
+        if group and sum(each.size_bytes for each in group) + manifest.size_bytes > FILE_BYTES:
+            if len(group) > 1:
+                yield group
+            group = []
+        group.append(manifest)
+    if len(group) > 1:
+        yield group
+
+
+def _merge(lake: Lake, cluster_id: str, manifests: list[Manifest]) -> None:
+    sink = pa.BufferOutputStream()
+    with pyarrow.parquet.ParquetWriter(sink, ARROW_SCHEMA, compression="zstd") as writer:
+        waiting: list[pa.Table] = []
+        for manifest in manifests:
+            table = pyarrow.parquet.read_table(pa.BufferReader(lake.read(manifest.path)), schema=ARROW_SCHEMA)
+            waiting.append(table)
+            if sum(table.num_rows for table in waiting) >= _ROW_GROUP:
+                writer.write_table(pa.concat_tables(waiting))
+                waiting = []
+        if waiting:
+            writer.write_table(pa.concat_tables(waiting))
+    batches = sorted({batch for manifest in manifests for batch in manifest.batches}, key=lambda b: b.sampled_at)
+    replaces = tuple(manifest.name for manifest in manifests)
+    publish(lake, cluster_id, sink.getvalue().to_pybytes(), tuple(batches), replaces)
+    for name in replaces:
+        _delete(lake, name)
+
+
+def _delete(lake: Lake, name: str) -> None:
+    """The manifest first: without it the file is not there."""
+    lake.delete(name)
+    lake.delete(name.replace("manifests/", "samples/", 1).removesuffix(".json") + ".parquet")

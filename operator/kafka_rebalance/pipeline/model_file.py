@@ -1,0 +1,129 @@
+"""The load model as one Parquet file: what Spark computed, with what the reader has to know in the file's metadata.
+
+Written last and in one piece: a reader sees the old model or the new one. Row groups are copied as columns, never as
+Python objects.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet
+
+from kafka_rebalance.model.load import LoadModel, PartitionLoad
+from kafka_rebalance.model.load_artifact import SOURCE, render_load_model
+from kafka_rebalance.model.topology import TopicPartition
+from kafka_rebalance.pipeline.lake import Lake, model_path, safe
+
+VERSION = 2
+METADATA_KEY = "kafka_rebalance.load_model"
+_DICTIONARIES = ("topic", "method")
+_NAMED = pa.dictionary(pa.int32(), pa.string())
+_OPTIONAL = ("bytes_", "growth_")
+_ROW_GROUP = 131_072
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSummary:
+    """What a model says, in a few numbers. ``methods``: partitions by method."""
+
+    partitions: int
+    size_bytes: int
+    bytes_in_per_second: float
+    methods: Mapping[str, int]
+    header: Mapping[str, Any]
+
+
+def header(
+    cluster_id: str, start: datetime, end: datetime, samples: int, lineage: Mapping[str, object]
+) -> dict[str, object]:
+    """The metadata under ``METADATA_KEY``, as JSON."""
+    return {
+        "version": VERSION,
+        "clusterId": cluster_id,
+        "windowStart": start.isoformat().replace("+00:00", "Z"),
+        "windowEnd": end.isoformat().replace("+00:00", "Z"),
+        "samples": samples,
+        "lineage": lineage,
+    }
+
+
+def store(lake: Lake, cluster_id: str, table: str, described: Mapping[str, object]) -> None:
+    """Copy Spark's output, the sorted files in the directory ``table``, to the path that readers know."""
+    sink = pa.BufferOutputStream()
+    writer = None
+    metadata = {METADATA_KEY: json.dumps(described, separators=(",", ":"))}
+    for name in lake.names(table):
+        if not name.endswith(".parquet"):
+            continue
+        with lake.filesystem.open_input_file(f"{lake.root}/{table}/{name}") as source:
+            for batch in pyarrow.parquet.ParquetFile(source).iter_batches(_ROW_GROUP):
+                rows = pa.Table.from_batches([batch])
+                schema = _schema(rows.schema, metadata)
+                writer = writer or pyarrow.parquet.ParquetWriter(sink, schema, compression="zstd")
+                writer.write_table(rows.cast(schema))
+    if writer is None:
+        raise ValueError(f"Spark wrote nothing to {table}")
+    writer.close()
+    data = sink.getvalue()
+    lake.write(f"models/{safe(cluster_id)}/load-model.json.gz", render_load_model(_version_1(data, described)))
+    lake.write(model_path(cluster_id), data.to_pybytes())
+
+
+def _version_1(data: pa.Buffer, described: Mapping[str, Any]) -> LoadModel:
+    """The same for programs that read version 1."""
+    rows = pyarrow.parquet.read_table(pa.BufferReader(data)).to_pylist()
+    return LoadModel(
+        source=SOURCE,
+        measured_at=datetime.fromisoformat(described["windowEnd"]),
+        partitions={
+            TopicPartition(row["topic"], row["partition"]): PartitionLoad(
+                size_bytes=row["size_bytes"],
+                bytes_in_per_second=row["bytes_in_mean"],
+                bytes_in_p95=row["bytes_in_p95"],
+                bytes_in_max=row["bytes_in_max"],
+                covered_seconds=row["covered_seconds"],
+                topic_id=row["topic_id"],
+            )
+            for row in rows
+        },
+        cluster_id=described["clusterId"],
+        window_start=datetime.fromisoformat(described["windowStart"]),
+        samples=described["samples"],
+    )
+
+
+def summary(lake: Lake, cluster_id: str) -> ModelSummary | None:
+    """Of the stored model; None if there is none."""
+    try:
+        data = lake.read(model_path(cluster_id))
+    except FileNotFoundError:
+        return None
+    file = pyarrow.parquet.ParquetFile(pa.BufferReader(data))
+    rows = file.read(columns=["size_bytes", "bytes_in_mean", "method"])
+    counts = pc.value_counts(rows["method"].cast(pa.string())).to_pylist()
+    return ModelSummary(
+        partitions=rows.num_rows,
+        size_bytes=pc.sum(rows["size_bytes"]).as_py() or 0,
+        bytes_in_per_second=pc.sum(rows["bytes_in_mean"]).as_py() or 0.0,
+        methods={entry["values"]: entry["counts"] for entry in counts},
+        header=json.loads(file.schema_arrow.metadata[METADATA_KEY.encode()]),
+    )
+
+
+def _schema(found: pa.Schema, metadata: Mapping[str, str]) -> pa.Schema:
+    """Names as dictionaries; lists of plain numbers; nullable only what may be unknown."""
+
+    def typed(name: str, kind: pa.DataType) -> pa.DataType:
+        if name in _DICTIONARIES:
+            return _NAMED
+        return pa.list_(pa.field("element", kind.value_type)) if pa.types.is_list(kind) else kind
+
+    return pa.schema(
+        [pa.field(f.name, typed(f.name, f.type), nullable=f.name.startswith(_OPTIONAL)) for f in found],
+        metadata=dict(metadata),
+    )

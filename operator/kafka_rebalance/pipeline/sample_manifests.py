@@ -1,0 +1,259 @@
+"""Manifests: which files of samples the lake has, and which of them can be used.
+
+A damaged file, or one of a newer version, costs its own samples and nothing else: it is skipped, and reported with the
+reason. Nothing here deletes.
+"""
+
+import hashlib
+import json
+import re
+import uuid
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from kafka_rebalance.model.load_artifact import CLOCK_SKEW
+from kafka_rebalance.pipeline.lake import STAMP, Lake, safe
+from kafka_rebalance.pipeline.schema import READABLE_VERSIONS, SCHEMA_VERSION, SampleBatch, to_table
+
+_STAMP_LENGTH = len("20260131T235959.000000Z")
+_NAME = re.compile(r"\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{32}\.json")
+_READERS = 16
+_AHEAD = "it is from the future: set the clock of the sampler's machine"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBatch:
+    """One sample in a file. Samples of version 1 are all of the run ""; the time is their sequence."""
+
+    sampled_at: datetime
+    run_id: str
+    sequence: int
+    rows: int
+    missing_brokers: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One file as it was written; ``path`` is relative to the lake, ``name`` is the manifest's own.
+
+    ``replaces`` names manifests whose batches are in this file too.
+    """
+
+    name: str
+    path: str
+    cluster_id: str
+    size_bytes: int
+    sha256: str
+    batches: tuple[StoredBatch, ...]
+    schema_version: int = SCHEMA_VERSION
+    replaces: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """In all its batches."""
+        return sum(batch.rows for batch in self.batches)
+
+    def to_json(self) -> bytes:
+        """The content of the manifest's file."""
+        document = {
+            "schemaVersion": self.schema_version,
+            "path": self.path,
+            "clusterId": self.cluster_id,
+            "rows": self.rows,
+            "sizeBytes": self.size_bytes,
+            "sha256": self.sha256,
+            "batches": [
+                {
+                    "sampledAt": batch.sampled_at.isoformat(),
+                    "runId": batch.run_id,
+                    "sequence": batch.sequence,
+                    "rows": batch.rows,
+                    "missingBrokers": batch.missing_brokers,
+                }
+                for batch in self.batches
+            ],
+            "replaces": self.replaces,
+        }
+        return json.dumps(document, indent=1).encode()
+
+    @staticmethod
+    def from_json(data: bytes, name: str) -> "Manifest":
+        """The reverse. Raises ValueError with the reason if this version cannot read it."""
+        try:
+            document = json.loads(data)
+            version = document["schemaVersion"]
+            if version not in READABLE_VERSIONS:
+                raise ValueError(
+                    f"it is of schema {version!r}, this program reads {', '.join(map(str, READABLE_VERSIONS))}"
+                )
+            return Manifest(
+                name=name,
+                path=document["path"],
+                cluster_id=document["clusterId"],
+                size_bytes=document["sizeBytes"],
+                sha256=document["sha256"],
+                batches=tuple(map(_batch, document["batches"] if version > 1 else [document])),
+                schema_version=version,
+                replaces=tuple(document.get("replaces", ())),
+            )
+        except (KeyError, TypeError, json.JSONDecodeError) as error:
+            raise ValueError(f"it is not a manifest of samples: {error!r}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A file that was not used, and why."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """The files of a window that can be used, oldest first, and those that cannot.
+
+    ``start``: batches from before that time are not part of the window.
+    """
+
+    manifests: tuple[Manifest, ...]
+    skipped: tuple[Skipped, ...] = ()
+    start: datetime = field(default=datetime.min.replace(tzinfo=UTC))
+
+    def batches(self) -> list[StoredBatch]:
+        """All batches in the window."""
+        return [b for manifest in self.manifests for b in manifest.batches if b.sampled_at >= self.start]
+
+
+def write_batch(lake_uri: str, batch: SampleBatch) -> Manifest:
+    """Store one batch: the rows first, then the manifest that publishes them."""
+    lake = Lake.open(lake_uri)
+    sink = pa.BufferOutputStream()
+    pyarrow.parquet.write_table(to_table(batch.rows), sink, compression="zstd")
+    data = sink.getvalue().to_pybytes()
+    moment = batch.sampled_at.astimezone(UTC)
+    stored = StoredBatch(moment, batch.run_id, batch.sequence, len(batch.rows), tuple(batch.missing_brokers))
+    return publish(lake, batch.cluster_id, data, (stored,))
+
+
+def publish(
+    lake: Lake, cluster_id: str, data: bytes, batches: tuple[StoredBatch, ...], replaces: tuple[str, ...] = ()
+) -> Manifest:
+    """Write a file of samples and then its manifest. The name has the time of the last batch."""
+    moment = batches[-1].sampled_at
+    place = f"cluster={safe(cluster_id)}/date={moment.date().isoformat()}/{moment.strftime(STAMP)}-{uuid.uuid4().hex}"
+    manifest = Manifest(
+        name=f"manifests/{place}.json",
+        path=f"samples/{place}.parquet",
+        cluster_id=cluster_id,
+        size_bytes=len(data),
+        sha256=hashlib.sha256(data).hexdigest(),
+        batches=batches,
+        replaces=replaces,
+    )
+    lake.write(manifest.path, data)
+    lake.write(manifest.name, manifest.to_json())
+    return manifest
+
+
+def inventory(lake: Lake, cluster_id: str, window: timedelta, now: datetime) -> Inventory:
+    """The files of the last ``window`` before the newest sample that is not from the future.
+
+    Names begin with the time, so only manifests of the window are opened, whatever the age of the lake. Every file is
+    compared with the SHA-256 of its manifest.
+    """
+    latest = (now + CLOCK_SKEW).strftime(STAMP)
+    wanted: list[str] = []
+    skipped: list[Skipped] = []
+    first = None
+    for day in reversed(days(lake, cluster_id)):
+        names = names_of(lake, cluster_id, day)
+        past = [name for name in names if _stamp(name) <= latest]
+        skipped += [Skipped(name, _AHEAD) for name in names if _stamp(name) > latest]
+        if past and first is None:
+            first = stamp_of(past[-1]) - window
+        if first is None:
+            continue
+        inside = [name for name in past if _stamp(name) >= first.strftime(STAMP)]
+        wanted += inside
+        if len(inside) < len(past):
+            break
+    manifests, unread = read(lake, sorted(wanted))
+    intact, damaged = verified(lake, manifests)
+    merged = replaced_by(intact)
+    intact = [manifest for manifest in intact if manifest.name not in merged]
+    return Inventory(tuple(intact), (*skipped, *unread, *damaged), first or datetime.min.replace(tzinfo=UTC))
+
+
+def days(lake: Lake, cluster_id: str) -> list[str]:
+    """The dates of a cluster's manifests, oldest first."""
+    names = lake.names(f"manifests/cluster={safe(cluster_id)}")
+    return [name.removeprefix("date=") for name in names if re.fullmatch(r"date=\d{4}-\d\d-\d\d", name)]
+
+
+def names_of(lake: Lake, cluster_id: str, day: str) -> list[str]:
+    """The manifests of a day, oldest first."""
+    place = f"manifests/cluster={safe(cluster_id)}/date={day}"
+    return [f"{place}/{name}" for name in lake.names(place) if _NAME.fullmatch(name)]
+
+
+def read(lake: Lake, names: Iterable[str]) -> tuple[list[Manifest], list[Skipped]]:
+    """The manifests of these names, and those that cannot be read."""
+
+    def one(name: str) -> Manifest | Skipped:
+        try:
+            return Manifest.from_json(lake.read(name), name)
+        except (ValueError, OSError) as error:
+            return Skipped(name, str(error) or type(error).__name__)
+
+    with ThreadPoolExecutor(_READERS) as pool:
+        found = list(pool.map(one, names))
+    return [m for m in found if isinstance(m, Manifest)], [s for s in found if isinstance(s, Skipped)]
+
+
+def replaced_by(manifests: Iterable[Manifest]) -> set[str]:
+    """The names of manifests whose batches are in one of these files."""
+    return {name for manifest in manifests for name in manifest.replaces}
+
+
+def verified(lake: Lake, manifests: Iterable[Manifest]) -> tuple[list[Manifest], list[Skipped]]:
+    """Those whose file has the bytes that were written, and the others; a lifecycle rule may have expired some."""
+    listed = list(manifests)
+    with ThreadPoolExecutor(_READERS) as pool:
+        digests = pool.map(lake.sha256, (manifest.path for manifest in listed))
+    intact: list[Manifest] = []
+    damaged: list[Skipped] = []
+    for manifest, digest in zip(listed, digests, strict=True):
+        if digest == manifest.sha256:
+            intact.append(manifest)
+        else:
+            why = "it is missing" if digest is None else "its SHA-256 is not that of its manifest: it was damaged"
+            damaged.append(Skipped(manifest.path, why))
+    return intact, damaged
+
+
+def _batch(document: Mapping[str, Any]) -> StoredBatch:
+    sampled_at = datetime.fromisoformat(document["sampledAt"])
+    if sampled_at.tzinfo is None:
+        raise ValueError(f"{document['sampledAt']} is a time without a zone")
+    return StoredBatch(
+        sampled_at=sampled_at.astimezone(UTC),
+        run_id=document.get("runId", ""),
+        sequence=document.get("sequence", round(sampled_at.timestamp() * 1e6)),
+        rows=document["rows"],
+        missing_brokers=tuple(document["missingBrokers"]),
+    )
+
+
+def stamp_of(name: str) -> datetime:
+    """The time of the last batch, from the name of the manifest."""
+    return datetime.strptime(_stamp(name), STAMP).replace(tzinfo=UTC)
+
+
+def _stamp(name: str) -> str:
+    return name.rpartition("/")[2][:_STAMP_LENGTH]

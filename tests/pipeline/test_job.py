@@ -1,0 +1,327 @@
+"""The load model job on messy samples, compared with numbers calculated by hand beside them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow.parquet
+import pytest
+from click.testing import CliRunner
+from tests.pipeline.clusters_by_hand import CLUSTER, START, Samples, write_version_1
+
+from kafka_rebalance.cli.commands.pipeline_command import pipeline
+from kafka_rebalance.errors import Refused
+from kafka_rebalance.pipeline import job
+from kafka_rebalance.pipeline.lake import Lake
+from kafka_rebalance.pipeline.sample_manifests import write_batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+DAY = timedelta(days=1)
+END = 1800
+NOW = START + timedelta(seconds=END + 60)
+MB = 1_000_000
+GIB = 2**30
+
+
+class Expected(NamedTuple):
+    """What a model says of a partition; rates in bytes per second, None: unknown."""
+
+    method: str
+    mean: float | None
+    p95: float | None = None
+    covered: float = END
+    tolerance: float = 0.01
+
+
+def _burst(at: float) -> float:
+    """Bytes until then: 20 MB/s in the first ten seconds of each minute, then 1 MB/s."""
+    minutes, rest = divmod(at, 60)
+    return minutes * 250 * MB + min(rest, 10) * 20 * MB + max(0, rest - 10) * MB
+
+
+def dirty_samples() -> Samples:
+    """Every minute for half an hour, some topics every ten seconds."""
+    s = Samples()
+    for at in range(0, END + 1, 10):
+        # The answers are read half a second or 8.5 seconds after the sample began.
+        late = 8.5 if at % 20 else 0.5
+        s.leader(at, "late-answers", 0, (at + late) * 1000, (at + late) * MB, late=late)
+        s.leader(at, "bursts-10", 0, _burst(at) / 1000, _burst(at))
+    for minute in range(31):
+        at = 60 * minute
+        s.leader(at, "bursts-60", 0, _burst(at) / 1000, _burst(at))
+        s.leader(at, "steady", 0, at * 1000, at * MB)
+        s.follower(at, "steady", at * MB - 7)
+        # 1, 2, ... 6 kB/s in the six windows.
+        done = sum(min(max(at - 300 * window, 0), 300) * 1000 * (window + 1) for window in range(6))
+        s.leader(at, "ramp", 0, done / 100, done)
+        s.leader(at, "idle", 5, 10, 500)
+        # A segment of 10 000 records of 500 bytes is deleted in the tenth minute; new records have 100 bytes.
+        gone = minute >= 10
+        s.leader(at, "segment-deleted", 10_000 * gone, 20_000 + at * 10, 10 * MB - 5 * MB * gone + at * 1000)
+        # The start is read after the size: the deletion is in the size only one sample later.
+        s.leader(
+            at, "deleted-between-answers", 10_000 * gone, 20_000 + at * 10, 10 * MB - 4_000 * (minute > 10) + at * 1000
+        )
+        # 10 GB of records of 10 kB are held; 10 000 records of 100 bytes come each second, and retention never rests.
+        s.leader(at, "small-after-big", minute * 10_000, MB + at * 10_000, 10_000 * MB - minute * 100 * MB + at * MB)
+        # Records of one size, retention in every minute.
+        s.leader(at, "rolling", at * 10, 50_000 + at * 10, 5 * MB)
+        # The cleaner takes away in every other minute what the last one brought: 1000 records of 100 bytes a second.
+        cleaned = MB + minute % 2 * 6 * MB
+        s.leader(at, "compacted", 0, 10**7 + at * 1000, cleaned, whole=False)
+        s.leader(at, "looks-compacted", 0, 10**7 + at * 1000, cleaned, whole=None)
+        # Tiered: the local log stays at 1 GB, whatever comes.
+        s.leader(at, "tiered", 0, 10**9 + at * 1000, 10**9, whole=False)
+        s.leader(at, "looks-tiered", 0, 10**9 + at * 1000, 10**9, whole=None)
+        # Another leader after a third of the time; it was preferred before, and its log is the same to the byte.
+        led = 2 if minute > 10 else 1
+        s.leader(at, "another-leader", 0, at * 10, at * 1000, broker=led, epoch=4 + led)
+        # The controller raises the epoch of the same leader.
+        s.leader(at, "next-epoch", 0, at * 10, at * 1000, epoch=5 + (minute > 10))
+        # An unclean election cuts the log, and in the same minute it grows beyond where it was.
+        cut = 500 * (minute > 10)
+        s.leader(
+            at,
+            "cut-and-overtaken",
+            0,
+            at * 10 - cut + 1000,
+            at * 1000 - cut * 100 + 100_000,
+            epoch=5 + 2 * (minute > 10),
+        )
+        # The end goes back: brokers without epochs and ids, and the topic was created again.
+        again = at - 600 if minute > 10 else at
+        s.leader(at, "went-back", 0, again * 10, again * 1000, topic_id="", epoch=None)
+        s.leader(at, "again", 0, again * 10, again * 1000, topic_id="new" if minute > 10 else "old", epoch=0)
+        if minute < 6 or minute > 25:
+            s.leader(at, "gap", 0, at * 10, at * 1000)
+        if minute < 5:
+            s.leader(at, "gone", 0, at * MB, at * 10**9)
+        if minute in (0, 30):
+            s.leader(
+                at, "cut-in-the-only-pair", 0, 1000 + minute * 10 // 3, 100_000 + minute * 1000 // 3, epoch=5 + minute
+            )
+    s.leader(END, "once", 0, 7, 700)
+    s.leader(END, "old-schema", 0, 10**6, 10**8)
+    s.follower(END, "leaderless", 280, broker=1, leader=None)
+    s.follower(END, "leaderless", 290, broker=2, leader=None)
+    # Broker 7 leads and is silent in the newest sample; a new replica is small.
+    s.leader(END - 10, "leader-silent", 0, 1000, 100 * GIB, broker=7)
+    s.follower(END - 10, "leader-silent", GIB // 2, broker=3, leader=7)
+    s.leader(END, "leader-silent", 0, 1000, None, broker=7)
+    s.follower(END, "leader-silent", GIB, broker=3, leader=7)
+    return s
+
+
+BURSTS = 25 * MB / 6  # (10 s x 20 MB + 50 s x 1 MB) / 60 s
+EXPECTED = {
+    "late-answers": Expected("Exact", MB, MB, END + 0.5 - 0.5),
+    "bursts-10": Expected("Exact", BURSTS, BURSTS),
+    "bursts-60": Expected("Exact", BURSTS, BURSTS),
+    "steady": Expected("Exact", MB, MB),
+    "ramp": Expected("Exact", 3500, 6000),
+    "idle": Expected("Exact", 0, 0),
+    "segment-deleted": Expected("Marginal", 1000, 1000),
+    "deleted-between-answers": Expected("Marginal", 1000, 1000),
+    "small-after-big": Expected("HeldMean", MB, MB, tolerance=0.1),
+    "rolling": Expected("HeldMean", 1000, 1000),
+    "compacted": Expected("Marginal", 100_000, 100_000),
+    "looks-compacted": Expected("Marginal", 100_000, 100_000),
+    "tiered": Expected("Unknown", None, None, 0),
+    "looks-tiered": Expected("Unknown", None, None, 0),
+    "another-leader": Expected("Exact", 1000, 1000, END - 60),
+    "next-epoch": Expected("Exact", 1000, 1000),
+    "cut-and-overtaken": Expected("Exact", 1000, 1000, END - 60),
+    "cut-in-the-only-pair": Expected("Unknown", None, None, 0),
+    "went-back": Expected("Exact", 1000, 1000, END - 60),
+    "again": Expected("Exact", 1000, 1000, END - 660),
+    "gap": Expected("Exact", 1000, 1000),
+    "once": Expected("Unknown", None, None, 0),
+    "leaderless": Expected("Unknown", None, None, 0),
+    "leader-silent": Expected("Exact", 0, 0, 10),
+    "old-schema": Expected("Exact", 1000, 1000, 600),
+}
+SIZES = {
+    "steady": (END * MB, [1, 2], [END * MB, END * MB - 7]),
+    "leader-silent": (100 * GIB, [3, 7], [GIB, 100 * GIB]),
+    "leaderless": (290, [1, 2], [280, 290]),
+    "once": (700, [1], [700]),
+}
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A path that looks like a pattern; batches late, twice, damaged, from the future, of two runs."""
+    place = tmp_path_factory.mktemp("lakes") / "lake [1] with spaces"
+    samples = dirty_samples()
+    samples.rows[60] += samples.rows[60]
+    samples.rows[120].reverse()
+    for at in sorted(samples.rows, reverse=True):
+        write_batch(str(place), samples.batch(at, (7,) if at == END else ()))
+    write_batch(str(place), samples.batch(600))
+    for at in range(-660, -59, 60):
+        write_version_1(place, at, "old-schema", (at + 660) * 10, (at + 660) * 1000)
+    # A retried Pod samples beside the first one for a while; its answers are two seconds late, and it does not know.
+    second = Samples(run="run-b")
+    for at in range(600, 1200, 60):
+        second.leader(at + 0.2, "steady", 0, (at + 2.2) * 1000, (at + 2.2) * MB)
+    second.write(place)
+    wild = Samples(run="wild")
+    for at in (630.0, 631.0, 632.0, 633.0, 634.0, 86_400.0 * 30):
+        wild.leader(at, "steady", 0, 10**9, 10**12)
+    unnamed, newer, truncated, rotten, cut, _ = (write_batch(str(place), wild.batch(at)) for at in wild.rows)
+    (place / unnamed.name).unlink()
+    document = json.loads((place / newer.name).read_text())
+    (place / newer.name).write_text(json.dumps(document | {"schemaVersion": 3}))
+    (place / truncated.name).write_text('{"path": "sam')
+    rot = bytearray((place / rotten.path).read_bytes())
+    rot[4:400] = bytes(byte ^ 0xFF for byte in rot[4:400])
+    (place / rotten.path).write_bytes(rot)
+    (place / cut.path).write_bytes((place / cut.path).read_bytes()[:100])
+    return place
+
+
+@pytest.fixture(scope="module")
+def outcome(spark: SparkSession, lake: Path) -> job.JobOutcome:
+    return job.build(spark, str(lake), CLUSTER, DAY, NOW)
+
+
+def model_of(lake: Path, cluster: str = CLUSTER) -> dict[str, dict[str, Any]]:
+    table = pyarrow.parquet.read_table(lake / "models" / cluster / "load-model.parquet")
+    return {row["topic"]: row for row in table.to_pylist()}
+
+
+@pytest.fixture(scope="module")
+def model(outcome: job.JobOutcome, lake: Path) -> Mapping[str, dict[str, Any]]:
+    return model_of(lake)
+
+
+class TestDirtySamples:
+    @pytest.mark.parametrize("topic", EXPECTED)
+    def test_give_the_numbers_worked_out_by_hand(self, model: Mapping[str, dict[str, Any]], topic: str) -> None:
+        """Within one percent where nothing hides the truth, else as good as the method can, or unknown."""
+        row, expected = model[topic], EXPECTED[topic]
+        near = [rate if rate is None else pytest.approx(rate, rel=expected.tolerance) for rate in expected[1:3]]
+        assert [row["method"], row["bytes_in_mean"], row["bytes_in_p95"]] == [expected.method, *near]
+        assert row["covered_seconds"] == pytest.approx(expected.covered, abs=0.001)
+
+    def test_nothing_else_is_in_the_model(self, model: Mapping[str, dict[str, Any]]) -> None:
+        """One row per partition of the newest sample: neither deleted topics nor earlier ones of the same name."""
+        assert model.keys() == EXPECTED.keys()
+        assert model["again"]["topic_id"] == "new"
+
+    @pytest.mark.parametrize("topic", SIZES)
+    def test_sizes_are_of_each_replica(self, model: Mapping[str, dict[str, Any]], topic: str) -> None:
+        """A new copy takes the leader's size; of a broker that is silent the last known one counts."""
+        row = model[topic]
+        assert (row["size_bytes"], row["replica_brokers"], row["replica_bytes"]) == SIZES[topic]
+
+    def test_quantiles_are_of_windows(self, model: Mapping[str, dict[str, Any]]) -> None:
+        """Of six windows with 1 to 6 kB/s by nearest rank; the size grows as they say."""
+        ramp = model["ramp"]
+        assert [ramp[f"bytes_in_{name}"] for name in ("p50", "p95", "p99", "max")] == [3000, 6000, 6000, 6000]
+        assert ramp["windows"] == 6
+        assert model["steady"]["growth_bytes_per_second"] == pytest.approx(MB, rel=0.01)
+
+    def test_a_long_gap_has_no_quantiles(self, model: Mapping[str, dict[str, Any]]) -> None:
+        """Its bytes are in the mean, but nobody knows how they were spread: only sampled windows count."""
+        assert model["gap"]["windows"] == 2
+
+    def test_bytes_out_are_unknown(self, model: Mapping[str, dict[str, Any]]) -> None:
+        """Null, not zero: nobody measured them."""
+        assert {model["steady"][f"bytes_out_{name}"] for name in ("mean", "p50", "p95", "p99", "max")} == {None}
+
+    def test_what_could_not_be_used_is_named(self, outcome: job.JobOutcome) -> None:
+        """Of a newer version, truncated, damaged or from the future; the second run's samples are left out."""
+        assert sorted(skipped.why.split(":")[0].split(",")[0] for skipped in outcome.skipped) == [
+            "it is from the future",
+            "it is not a manifest of samples",
+            "it is of schema 3",
+            "its SHA-256 is not that of its manifest",
+            "its SHA-256 is not that of its manifest",
+        ]
+        assert (outcome.partial_batches, outcome.dropped_batches) == (1, 10)
+
+    def test_the_file_says_what_it_is(self, outcome: job.JobOutcome, lake: Path) -> None:
+        """Version, cluster, window and lineage are in its metadata; rows are sorted, names are dictionaries."""
+        schema = pyarrow.parquet.read_schema(lake / outcome.artefact)
+        header = json.loads(schema.metadata[b"kafka_rebalance.load_model"])
+        assert (header["version"], header["clusterId"]) == (2, CLUSTER)
+        assert header["windowStart"] == "2026-02-28T23:34:00Z"
+        assert header["windowEnd"] == "2026-03-01T00:15:00Z"
+        assert header["samples"] == outcome.samples == 181 + 11
+        assert (header["lineage"]["skippedFiles"], header["lineage"]["runs"]) == (5, 2)
+        assert {name: str(schema.field(name).type) for name in ("topic", "method", "replica_bytes", "windows")} == {
+            "topic": "dictionary<values=string, indices=int32, ordered=0>",
+            "method": "dictionary<values=string, indices=int32, ordered=0>",
+            "replica_bytes": "list<element: int64>",
+            "windows": "int32",
+        }
+        rows = pyarrow.parquet.read_table(lake / outcome.artefact).to_pylist()
+        assert [row["topic"] for row in rows] == sorted(row["topic"] for row in rows)
+
+    def test_again_gives_the_same_bytes(self, spark: SparkSession, outcome: job.JobOutcome, lake: Path) -> None:
+        """The model depends on the samples only, and nothing else is left in the lake."""
+        artefact = Lake.open(str(lake)).read(outcome.artefact)
+        job.build(spark, str(lake), CLUSTER, DAY, NOW)
+        assert Lake.open(str(lake)).read(outcome.artefact) == artefact
+        assert not list((lake / "unfinished").iterdir())
+
+
+class TestWindow:
+    def test_older_samples_are_not_read(self, spark: SparkSession, tmp_path: Path) -> None:
+        """A burst before the window does not raise the rate in it. Less than half a window gives the mean only."""
+        samples = Samples()
+        for at, end in ((0, 0), (10, 9000), (20, 9100), (30, 9200)):
+            samples.leader(at, "t", 0, end, end * 10)
+        samples.write(tmp_path)
+        assert job.build(spark, str(tmp_path), CLUSTER, timedelta(seconds=20), NOW).samples == 3
+        row = model_of(tmp_path)["t"]
+        assert [row[f"bytes_in_{name}"] for name in ("mean", "p50", "p95", "p99", "max")] == [100.0] * 5
+        assert row["windows"] == 0
+
+
+class TestCommand:
+    def test_a_line_per_cluster(self, spark: SparkSession, tmp_path: Path) -> None:
+        """Partitions, samples, window and path of the model; unknown rates are reported as unknown, not as zero."""
+        for name in ("c1", "c2"):
+            samples = Samples(name)
+            samples.leader(0, "t", 0, 10, 1024)
+            samples.write(tmp_path)
+        result = CliRunner().invoke(pipeline, ["load-model", "--lake", str(tmp_path)], catch_exceptions=False)
+        assert [line.split(",")[0] for line in result.stdout.splitlines()] == [
+            "cluster c1: 1 partitions",
+            "cluster c2: 1 partitions",
+        ]
+        assert "1 samples from 2026-02-28 23:45:00Z to 2026-02-28 23:45:00Z" in result.stdout
+        assert f"{tmp_path}/models/c2/load-model.parquet" in result.stdout
+        assert "cluster c1: 1 partitions have no rate" in result.stderr
+        assert model_of(tmp_path, "c2")["t"]["size_bytes"] == 1024
+
+    def test_an_empty_lake_is_refused(self, tmp_path: Path) -> None:
+        """Before Spark starts."""
+        with pytest.raises(Refused, match="no samples of any cluster; clusters with samples: none"):
+            CliRunner().invoke(pipeline, ["load-model", "--lake", str(tmp_path)], catch_exceptions=False)
+
+    def test_a_cluster_that_is_not_there_is_refused_by_name(self, lake: Path) -> None:
+        """The error lists the existing ones."""
+        command = ["load-model", "--lake", str(lake), "--cluster", "c9"]
+        with pytest.raises(Refused, match="no samples of c9; clusters with samples: c1"):
+            CliRunner().invoke(pipeline, command, catch_exceptions=False)
+
+    def test_samples_that_are_all_gone_are_refused_with_the_numbers(self, spark: SparkSession, tmp_path: Path) -> None:
+        """Manifests alone give no model, and no file is written."""
+        samples = Samples()
+        samples.leader(0, "t", 0, 10, 1024)
+        (tmp_path / write_batch(str(tmp_path), samples.batch(0)).path).unlink()
+        with pytest.raises(Refused, match=r"none of 1 files has samples that can be used; .*it is missing"):
+            job.build(spark, str(tmp_path), CLUSTER, DAY, NOW)
+        assert not (tmp_path / "models").exists()

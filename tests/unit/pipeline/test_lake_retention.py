@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+from tests.unit.pipeline.test_sample_manifests import DAY, LATER, MOMENT, batch, found
+
+from kafka_rebalance.pipeline.lake import Lake
+from kafka_rebalance.pipeline.lake_retention import SETTLED, Tidied, tidy
+from kafka_rebalance.pipeline.sample_manifests import write_batch
+from kafka_rebalance.pipeline.schema import ARROW_SCHEMA
+
+NOW = LATER + timedelta(hours=1)
+
+
+def write(place: Path, *seconds: float) -> list[str]:
+    moments = [MOMENT + timedelta(seconds=at) for at in seconds]
+    return [write_batch(str(place), batch(moment, sequence=n)).name for n, moment in enumerate(moments)]
+
+
+class TestMerge:
+    def test_many_small_files_become_one(self, tmp_path: Path) -> None:
+        """With the same batches and rows. Times in the name are of the last one."""
+        write(tmp_path, -30, -20, -10)
+        before = found(tmp_path)
+        assert tidy(Lake.open(str(tmp_path)), "c1", NOW, None) == Tidied(3, 1, 0)
+        (merged,) = found(tmp_path).manifests
+        assert list(merged.batches) == before.batches()
+        assert "20260228T235940" in merged.name
+        table = pyarrow.parquet.ParquetFile(tmp_path / merged.path).read()
+        assert table.num_rows == 6
+        assert table.schema.equals(ARROW_SCHEMA, check_metadata=True)
+        assert len(list(tmp_path.glob("samples/*/*/*"))) == len(list(tmp_path.glob("manifests/*/*/*"))) == 1
+
+    def test_again_changes_nothing(self, tmp_path: Path) -> None:
+        """One file of a day is not merged with itself."""
+        write(tmp_path, -30, -20)
+        tidy(Lake.open(str(tmp_path)), "c1", NOW, None)
+        (merged,) = found(tmp_path).manifests
+        assert tidy(Lake.open(str(tmp_path)), "c1", NOW, None) == Tidied(0, 0, 0)
+        assert found(tmp_path).manifests == (merged,)
+
+    def test_new_files_are_left_alone(self, tmp_path: Path) -> None:
+        """A job may be reading them."""
+        write(tmp_path, -30, -20)
+        assert tidy(Lake.open(str(tmp_path)), "c1", MOMENT + SETTLED - timedelta(seconds=30), None) == Tidied(0, 0, 0)
+
+    def test_a_damaged_file_is_left_where_it_is(self, tmp_path: Path) -> None:
+        """Its rows must not become part of a file whose hash is right."""
+        _, bad, _ = write(tmp_path, -30, -20, -10)
+        path = tmp_path / bad.replace("manifests", "samples").replace(".json", ".parquet")
+        path.write_bytes(path.read_bytes()[:-1] + b"x")
+        assert tidy(Lake.open(str(tmp_path)), "c1", NOW, None) == Tidied(2, 1, 0)
+        assert [each.name for each in found(tmp_path).skipped] == [str(path.relative_to(tmp_path))]
+
+    @pytest.mark.parametrize("deleted", range(5))
+    def test_killed_at_any_moment_every_batch_is_found_once(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deleted: int
+    ) -> None:
+        """After any number of deletions; the next run deletes the rest."""
+        write(tmp_path, -30, -20)
+        before = found(tmp_path).batches()
+        delete, calls = Lake.delete, []
+
+        def dying(lake: Lake, path: str) -> None:
+            if len(calls) == deleted:
+                raise KeyboardInterrupt
+            calls.append(path)
+            delete(lake, path)
+
+        monkeypatch.setattr(Lake, "delete", dying)
+        if deleted < 4:
+            with pytest.raises(KeyboardInterrupt):
+                tidy(Lake.open(str(tmp_path)), "c1", NOW, None)
+        monkeypatch.undo()
+        if deleted < 4:
+            assert found(tmp_path).batches() == before
+            assert found(tmp_path).skipped == ()
+        tidy(Lake.open(str(tmp_path)), "c1", NOW, None)
+        assert found(tmp_path).batches() == before
+        assert len(list(tmp_path.glob("manifests/*/*/*"))) == 1
+
+
+class TestExpiry:
+    def test_samples_older_than_the_retention_go(self, tmp_path: Path) -> None:
+        """Also those that no manifest names, of a sampler that was killed; the directory of the day goes too."""
+        write(tmp_path, -2 * 86_400, 0)
+        (old,) = tmp_path.glob("samples/*/date=2026-02-26")
+        (old / "20260226T000000.000000Z-0123.parquet").write_text("")
+        assert tidy(Lake.open(str(tmp_path)), "c1", NOW, DAY).deleted_files == 1
+        assert not old.exists()
+        assert len(found(tmp_path).manifests) == 1
+
+    def test_without_a_retention_nothing_is_deleted(self, tmp_path: Path) -> None:
+        """Unless somebody says how long to keep samples, they are kept."""
+        write(tmp_path, -400 * 86_400, 0)
+        assert tidy(Lake.open(str(tmp_path)), "c1", NOW, None) == Tidied(0, 0, 0)
