@@ -132,7 +132,7 @@ class TestModelOfARealCluster:
         }
         assert len(told) == 2 * PARTITIONS
         assert {
-            (broker, f"{TOPIC}-{n}"): model.size_bytes(TopicPartition(TOPIC, n))
+            (broker, f"{TOPIC}-{n}"): model.partitions[TopicPartition(TOPIC, n)].size_bytes
             for broker in (1, 2)
             for n in range(PARTITIONS)
         } == told

@@ -222,3 +222,4 @@ class Reason(StrEnum):
     NO_SAMPLES = "NoSamples", "the lake has no samples of the cluster"
     LOAD_MODEL_INVALID = "LoadModelInvalid", "a load model file cannot be read"
     LOAD_MODEL_STALE = "LoadModelStale", "the load model is too old, from the future, or of another cluster"
+    RATES_UNKNOWN = "RatesUnknown", "goals.load needs rates that the load model does not have"

@@ -145,4 +145,6 @@ class OperatorInMemory:
             self.engine.rebalances[uid] = Rebalance.of(body)
 
     async def _loads(self, _cluster_id):
+        if isinstance(self.model, Exception):
+            raise self.model
         return self.model

@@ -1,51 +1,79 @@
-"""Reads the load model of a cluster. One that is stale, damaged or of another cluster is logged and ignored."""
+"""Reads the load model of a cluster, off the event loop and only when its file has changed."""
 
 import asyncio
-import logging
 import re
+from collections import defaultdict
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.model.load import LoadModel
-from kafka_rebalance.model.load_artifact import check_fresh, parse_load_model
+from kafka_rebalance.model.load_artifact import check_usable
+from kafka_rebalance.reasons import Reason
 
-log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from kafka_rebalance.storage.stored_models import StoredModel
 
 MAX_AGE = timedelta(hours=24)
+_READ_SECONDS = 60.0
+_READERS = 2
 _CLUSTER_ID = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class LoadModelFiles:
-    """``<directory>/<cluster id>/load-model.json.gz``, as ``kafka-rebalance pipeline load-model`` writes it."""
+    """``<place>/<cluster id>/load-model.parquet``, as ``kafka-rebalance pipeline load-model`` writes it.
 
-    def __init__(self, directory: Path | None, now: Callable[[], datetime]) -> None:
-        self._directory = directory
+    ``place`` is a directory or the URI of one in an object store; None: there are no models.
+    """
+
+    def __init__(self, place: str | None, now: Callable[[], datetime]) -> None:
+        self._place = place
         self._now = now
+        self._known: dict[str, tuple[StoredModel, LoadModel]] = {}
+        self._reading: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        # Its own threads: a store that hangs must not use up those of the event loop.
+        self._threads = ThreadPoolExecutor(_READERS, "load-model")
 
     async def __call__(self, cluster_id: str) -> LoadModel | None:
-        """The model of a cluster; None if there is no fresh one."""
-        if self._directory is None:
+        """The model of a cluster; None if there is none.
+
+        Refused says what is wrong with one that may not be used: its age, its cluster, its content. Transient
+        (LakeUnusable) if it cannot be read.
+        """
+        if self._place is None:
             return None
         if not _CLUSTER_ID.fullmatch(cluster_id):  # a server says it, and it becomes part of a path
-            log.warning("no load model for cluster %r: an id has only letters, digits, _ and -", cluster_id)
-            return None
-        path = self._directory / cluster_id / "load-model.json.gz"
+            raise Refused(
+                Reason.LOAD_MODEL_INVALID,
+                f"no load model is read for cluster {cluster_id!r}: an id has only letters, digits, _ and -",
+            )
+        loop = asyncio.get_running_loop()
         try:
-            data = await asyncio.to_thread(path.read_bytes)
-        except FileNotFoundError:
+            async with asyncio.timeout(_READ_SECONDS), self._reading[cluster_id]:
+                model = await loop.run_in_executor(self._threads, self._read, self._place, cluster_id)
+        except TimeoutError as late:
+            message = f"the load model was not read within {_READ_SECONDS:.0f} s: its store does not answer"
+            raise Transient(Reason.LAKE_UNUSABLE, message, retry_after=60.0) from late
+        if model is not None:
+            check_usable(model, cluster_id, self._now(), MAX_AGE)
+        return model
+
+    def _read(self, place: str, cluster_id: str) -> LoadModel | None:
+        # Imported where it is used: an operator without load models does not pay for pyarrow.
+        from kafka_rebalance.storage.locations import open_location
+        from kafka_rebalance.storage.stored_models import find_model, read_model
+
+        location = open_location(place)
+        stored = find_model(location, cluster_id)
+        if stored is None:
+            self._known.pop(cluster_id, None)
             return None
-        except OSError as error:
-            log.warning("load model of cluster %s cannot be read: %s", cluster_id, error.strerror)
-            return None
-        try:
-            model = parse_load_model(data)
-            check_fresh(model, self._now(), MAX_AGE)
-        except RebalanceError as error:
-            log.warning("load model of cluster %s is not used: %s", cluster_id, error.message)
-            return None
-        if model.cluster_id != cluster_id:
-            log.warning("load model of cluster %s is not used: it belongs to cluster %s", cluster_id, model.cluster_id)
-            return None
+        known = self._known.get(cluster_id)
+        if known is not None and known[0] == stored:
+            return known[1]
+        self._known.pop(cluster_id, None)  # not both in memory
+        model = read_model(location, stored)
+        self._known[cluster_id] = stored, model
         return model

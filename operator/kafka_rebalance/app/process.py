@@ -12,7 +12,6 @@ import time
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from kafka_rebalance.app.health import ProcessState, Stage
@@ -62,7 +61,7 @@ class Settings:
     identity: str
     namespaces: tuple[str, ...] = ()
     own_namespace: str | None = None
-    load_model_dir: Path | None = None
+    load_models: str | None = None
     lease_seconds: int = DURATION_SECONDS
     health_port: int = 0
     require_connections: bool = False
@@ -128,7 +127,7 @@ async def _lead(settings: Settings, parts: _Parts, clock: SystemClock, stop: asy
     parts.supervisor = supervisor = Supervisor(
         kube,
         lambda connection: connect(connection, fence),
-        LoadModelFiles(settings.load_model_dir, clock.now),
+        LoadModelFiles(settings.load_models, clock.now),
         clock,
         inline=not settings.require_connections,
     )

@@ -1,4 +1,6 @@
-"""The load model as bytes: written by the pipeline, read by the planner, without Spark or Arrow.
+"""The load model as JSON, version 1, and how old a model of any version may be.
+
+Version 2 is Parquet (`storage`); version 1 stays readable, so that an upgrade does not refuse yesterday's file.
 
 The artefact is one gzip'd JSON object; ``partitions`` has one row per partition in the order of ``columns``. The same
 model always gives the same bytes. Opens no files and reads no clock.
@@ -20,6 +22,8 @@ from kafka_rebalance.units import format_duration
 VERSION = 1
 SOURCE = "LoadModel"
 CLOCK_SKEW = timedelta(minutes=5)
+_MAX_BYTES = 512 * 2**20
+"""Unpacked: a million partitions take about 120 MB."""
 _COLUMNS = (
     "topic",
     "partition",
@@ -53,29 +57,33 @@ def parse_load_model(data: bytes) -> LoadModel:
     document = _decode(data)
     version = document.get("version")
     if version != VERSION:
-        raise _invalid(f"it is of version {version!r}, this program reads version {VERSION}")
+        raise invalid(f"it is of version {version!r}, this program reads version {VERSION} as JSON")
     if document.get("columns") != list(_COLUMNS):
-        raise _invalid(f"its columns are {document.get('columns')!r}, expected {list(_COLUMNS)}")
+        raise invalid(f"its columns are {document.get('columns')!r}, expected {list(_COLUMNS)}")
     try:
         return LoadModel(
             source=SOURCE,
-            measured_at=_parse_time(document["windowEnd"]),
+            measured_at=parse_time(document["windowEnd"]),
             partitions=dict(_parse_row(row) for row in document["partitions"]),
             cluster_id=_text(document["clusterId"]),
-            window_start=_parse_time(document["windowStart"]),
+            window_start=parse_time(document["windowStart"]),
             samples=_count(document["samples"]),
         )
     except KeyError as missing:
-        raise _invalid(f"{missing.args[0]} is missing") from missing
+        raise invalid(f"{missing.args[0]} is missing") from missing
     except (TypeError, ValueError) as wrong:
-        raise _invalid(str(wrong)) from wrong
+        raise invalid(str(wrong)) from wrong
 
 
-def check_fresh(model: LoadModel, now: datetime, max_age: timedelta) -> None:
-    """Raise Refused (LoadModelStale) with the numbers if the newest sample is older than ``max_age``.
+def check_usable(model: LoadModel, cluster_id: str, now: datetime, max_age: timedelta) -> None:
+    """Raise Refused if the model is of another cluster, or (LoadModelStale) its newest sample older than ``max_age``.
 
     A model from the future, beyond a clock skew, is also refused: its age is not known.
     """
+    if model.cluster_id != cluster_id:
+        raise Refused(
+            Reason.LOAD_MODEL_STALE, f"the load model belongs to cluster {model.cluster_id}, not to {cluster_id}"
+        )
     if model.measured_at is None:
         raise Refused(Reason.LOAD_MODEL_STALE, "the load model does not say when it was measured")
     age = now - model.measured_at
@@ -121,9 +129,9 @@ def _parse_row(row: Any) -> tuple[TopicPartition, PartitionLoad]:
 
 def _decode(data: bytes) -> Mapping[str, Any]:
     try:
-        return decode_object(data)
+        return decode_object(data, _MAX_BYTES)
     except ValueError as error:
-        raise _invalid(str(error)) from error
+        raise invalid(str(error)) from error
 
 
 def _text(value: Any) -> str:
@@ -147,7 +155,8 @@ def _rate(value: Any) -> float | None:
     return float(value)
 
 
-def _parse_time(value: Any) -> datetime:
+def parse_time(value: Any) -> datetime:
+    """A time of an artefact. Raises ValueError or TypeError unless it is one with a zone."""
     moment = datetime.fromisoformat(_text(value))
     if moment.tzinfo is None:
         raise ValueError(f"{value!r} is a time without a zone")
@@ -158,7 +167,8 @@ def _render_time(moment: datetime) -> str:
     return moment.isoformat().replace("+00:00", "Z")
 
 
-def _invalid(why: str) -> Refused:
+def invalid(why: str) -> Refused:
+    """What a reader raises for an artefact that it cannot use."""
     return Refused(
         Reason.LOAD_MODEL_INVALID, f"the load model cannot be read: {why}; run `kafka-rebalance pipeline load-model`"
     )

@@ -1,1 +1,1 @@
-"""Samples to Parquet, Spark to load model. The only package that imports pyarrow and pyspark."""
+"""Samples to Parquet, Spark to load model. The only package that imports pyspark."""

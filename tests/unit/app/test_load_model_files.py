@@ -1,70 +1,122 @@
-"""Where the operator finds load models, and which ones it ignores."""
+"""Where the operator finds load models, which ones it refuses, and when it reads them."""
 
+import asyncio
 import os
+import threading
 from datetime import timedelta
 
 import pytest
+from tests.fakes.load_models import render_parquet
 from tests.fakes.stopped_clock import NOON, StoppedClock
 
+from kafka_rebalance.app import load_model_files
 from kafka_rebalance.app.load_model_files import LoadModelFiles
+from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.model.load import LoadModel, PartitionLoad
-from kafka_rebalance.model.load_artifact import render_load_model
 from kafka_rebalance.model.topology import TopicPartition
+from kafka_rebalance.storage import stored_models
 
 LOADS = {TopicPartition("t", 0): PartitionLoad(100)}
 
 
 def stored(directory, cluster_id="c", of="c", age=timedelta(hours=1)):
-    path = directory / cluster_id / "load-model.json.gz"
+    path = directory / cluster_id / "load-model.parquet"
     path.parent.mkdir(exist_ok=True)
-    path.write_bytes(render_load_model(LoadModel("LoadModel", NOON - age, LOADS, of)))
+    path.write_bytes(render_parquet(LoadModel("LoadModel", NOON - age, LOADS, of)))
     return path
 
 
-async def found(directory, cluster_id="c"):
-    return await LoadModelFiles(directory, StoppedClock().now)(cluster_id)
+def files(directory):
+    return LoadModelFiles(str(directory) if directory else None, StoppedClock().now)
 
 
-async def test_an_id_that_leads_elsewhere(tmp_path, caplog):
-    """A server says its id: it must not choose the file that is read."""
-    (tmp_path / "models").mkdir()
-    stored(tmp_path, "c", "../c")
-    assert await found(tmp_path / "models", "../c") is None
-    assert "letters, digits" in caplog.text
+class TestTheModel:
+    async def test_is_that_of_the_cluster(self, tmp_path):
+        """Each cluster has its own directory."""
+        stored(tmp_path, "d", "d", timedelta(days=9))
+        stored(tmp_path)
+        assert dict((await files(tmp_path)("c")).partitions) == LOADS
+
+    @pytest.mark.parametrize("directory", [None, "empty"])
+    async def test_may_be_none(self, tmp_path, directory):
+        """The pipeline is optional."""
+        assert await files(tmp_path if directory else None)("c") is None
+
+    @pytest.mark.parametrize(
+        ("changes", "said"),
+        [
+            ({"age": timedelta(hours=25)}, "1d1h ago"),
+            ({"age": -timedelta(minutes=6)}, "ahead of this machine's clock"),
+            ({"of": "d"}, "belongs to cluster d"),
+        ],
+    )
+    async def test_is_refused(self, tmp_path, changes, said):
+        """With the figures."""
+        stored(tmp_path, **changes)
+        with pytest.raises(RebalanceError, match=said) as refused:
+            await files(tmp_path)("c")
+        assert refused.value.reason == "LoadModelStale"
+
+    async def test_is_refused_if_it_is_damaged(self, tmp_path):
+        """It is no reason to plan from guesses."""
+        os.truncate(stored(tmp_path), 400)
+        with pytest.raises(RebalanceError) as refused:
+            await files(tmp_path)("c")
+        assert refused.value.reason == "LoadModelInvalid"
+
+    async def test_is_not_chosen_by_a_server(self, tmp_path):
+        """A server says its id: it must not choose the file that is read."""
+        (tmp_path / "models").mkdir()
+        stored(tmp_path, "c", "../c")
+        with pytest.raises(RebalanceError, match="letters, digits"):
+            await files(tmp_path / "models")("../c")
 
 
-async def test_that_of_the_cluster(tmp_path):
-    """Each cluster has its own directory."""
-    stored(tmp_path, "d", "d", timedelta(days=9))
-    stored(tmp_path)
-    assert (await found(tmp_path)).partitions == LOADS
+class TestReading:
+    @pytest.fixture
+    def reads(self, monkeypatch):
+        """The threads that have read a file."""
+        threads, original = [], stored_models.read_model
 
+        def read(location, found):
+            threads.append(threading.current_thread())
+            return original(location, found)
 
-@pytest.mark.parametrize("directory", [None, "empty"])
-async def test_there_is_none(tmp_path, directory, caplog):
-    """The pipeline is optional."""
-    assert await found(tmp_path if directory else None) is None
-    assert caplog.text == ""
+        monkeypatch.setattr(stored_models, "read_model", read)
+        return threads
 
+    async def test_is_off_the_event_loop_and_only_of_changed_files(self, tmp_path, reads):
+        """A model of a million partitions takes half a second of CPU."""
+        path, models = stored(tmp_path), files(tmp_path)
+        first, second = await asyncio.gather(models("c"), models("c"))
+        assert first is second
+        assert await models("c") is first
+        assert (len(reads), reads[0] is threading.main_thread()) == (1, False)
+        os.utime(path, ns=(1, 1))
+        assert await models("c") is not first
+        assert len(reads) == 2
+        path.unlink()
+        assert await models("c") is None
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"age": timedelta(hours=25)}, "1d1h ago"),
-        ({"age": -timedelta(minutes=6)}, "ahead of this machine's clock"),
-        ({"of": "d"}, "belongs to cluster d"),
-    ],
-)
-async def test_one_that_is_not_used(tmp_path, caplog, changes, said):
-    """The log says why, with the figures."""
-    stored(tmp_path, **changes)
-    assert await found(tmp_path) is None
-    assert said in caplog.text
+    async def test_an_old_model_is_refused_also_from_memory(self, tmp_path):
+        """It was fresh when it was read."""
+        clock = StoppedClock()
+        models = LoadModelFiles(str(tmp_path), lambda: clock.now() + later)
+        stored(tmp_path)
+        later = timedelta()
+        assert await models("c")
+        later = timedelta(hours=24)
+        with pytest.raises(RebalanceError, match="1d1h ago"):
+            await models("c")
 
-
-async def test_one_that_is_damaged(tmp_path, caplog):
-    """The plan uses live sizes instead."""
-    path = stored(tmp_path)
-    os.truncate(path, 40)
-    assert await found(tmp_path) is None
-    assert "load model of cluster c is not used" in caplog.text
+    async def test_a_store_that_hangs(self, tmp_path, monkeypatch):
+        """It is reported, and tried again later: planning does not wait for it."""
+        go = threading.Event()
+        monkeypatch.setattr(load_model_files, "_READ_SECONDS", 0.01)
+        monkeypatch.setattr(stored_models, "find_model", lambda *_: go.wait(60) and None)
+        try:
+            with pytest.raises(RebalanceError, match="its store does not answer") as late:
+                await files(tmp_path)("c")
+        finally:
+            go.set()
+        assert late.value.retry_after > 0

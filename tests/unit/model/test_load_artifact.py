@@ -8,7 +8,7 @@ import pytest
 
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.load import LoadModel, PartitionLoad
-from kafka_rebalance.model.load_artifact import check_fresh, parse_load_model, render_load_model
+from kafka_rebalance.model.load_artifact import check_usable, parse_load_model, render_load_model
 from kafka_rebalance.model.topology import TopicPartition
 
 NEWEST = datetime(2026, 3, 1, 12, 0, 0, 250000, tzinfo=UTC)
@@ -51,12 +51,11 @@ class TestRoundTrip:
         )
         assert render_load_model(turned) == render_load_model(MODEL)
 
-    def test_an_unknown_rate_counts_as_nothing_but_stays_unknown(self) -> None:
-        """The planner adds up numbers; reports can tell 0 from unknown."""
+    def test_an_unknown_rate_stays_unknown(self) -> None:
+        """It is not 0: an idle partition has a rate."""
         model = parse_load_model(render_load_model(MODEL))
         tp = TopicPartition("orders", 0)
         assert model.partitions[tp].bytes_in_per_second is None
-        assert model.bytes_in_per_second(tp) == 0.0
 
     def test_a_model_that_nobody_could_judge_is_not_stored(self) -> None:
         """Cluster and time are part of the artefact."""
@@ -76,7 +75,7 @@ class TestBadArtefacts:
             (b"[" * 100_000, "nested too deeply"),
             (render_load_model(MODEL)[:-20], "the gzip stream is broken"),
             (render_load_model(MODEL)[:30] + b"xxxx" + render_load_model(MODEL)[34:], "the gzip stream is broken"),
-            (changed(version=2), "of version 2, this program reads version 1"),
+            (changed(version=2), "of version 2, this program reads version 1 as JSON"),
             (changed(columns=["topic"]), "columns"),
             (changed(clusterId="gone"), "clusterId is missing"),
             (changed(clusterId=7), "7 is not text"),
@@ -97,21 +96,26 @@ class TestBadArtefacts:
 class TestFreshness:
     def test_exactly_the_allowed_age_passes(self) -> None:
         """The limit itself is allowed."""
-        check_fresh(MODEL, NEWEST + timedelta(hours=1), timedelta(hours=1))
+        check_usable(MODEL, "c1", NEWEST + timedelta(hours=1), timedelta(hours=1))
 
     def test_older_is_refused_with_the_numbers(self) -> None:
         """Its age, its time, and the limit."""
         with pytest.raises(Refused, match=r"2026-03-01T12:00:00.250000Z, 1h1m ago; at most 1h is") as refusal:
-            check_fresh(MODEL, NEWEST + timedelta(minutes=61), timedelta(hours=1))
+            check_usable(MODEL, "c1", NEWEST + timedelta(minutes=61), timedelta(hours=1))
         assert refusal.value.reason == "LoadModelStale"
 
     def test_a_model_from_the_future_is_refused(self) -> None:
         """Beyond five minutes of clock skew its age is unknown."""
-        check_fresh(MODEL, NEWEST - timedelta(minutes=5), timedelta(hours=1))
+        check_usable(MODEL, "c1", NEWEST - timedelta(minutes=5), timedelta(hours=1))
         with pytest.raises(Refused, match="ahead of this machine's clock"):
-            check_fresh(MODEL, NEWEST - timedelta(minutes=6), timedelta(hours=1))
+            check_usable(MODEL, "c1", NEWEST - timedelta(minutes=6), timedelta(hours=1))
 
     def test_a_model_without_a_time_is_refused(self) -> None:
         """An unknown age is not fresh."""
         with pytest.raises(Refused, match="does not say when"):
-            check_fresh(LoadModel("LogDirs", None), NEWEST, timedelta(hours=1))
+            check_usable(LoadModel("LogDirs", None, cluster_id="c1"), "c1", NEWEST, timedelta(hours=1))
+
+    def test_a_model_of_another_cluster_is_refused(self) -> None:
+        """With both ids."""
+        with pytest.raises(Refused, match="belongs to cluster c1, not to c2"):
+            check_usable(MODEL, "c2", NEWEST, timedelta(hours=1))

@@ -5,7 +5,6 @@ import secrets
 import signal
 import socket
 import sys
-from pathlib import Path
 
 import click
 
@@ -44,8 +43,8 @@ def _own_name() -> str:
 )
 @click.option(
     "--load-models",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Directory with the load models of the pipeline, one per cluster id.",
+    metavar="URI",
+    help="Directory or s3:// URI with the load models of the pipeline, one per cluster id.",
 )
 @click.option(
     "--health-port",
@@ -65,7 +64,7 @@ def operator(
     own_namespace: str | None,
     identity: str,
     lease_seconds: int,
-    load_models: Path | None,
+    load_models: str | None,
     health_port: int,
     require_connections: bool,
     log_level: str,

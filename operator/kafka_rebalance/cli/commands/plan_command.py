@@ -13,6 +13,7 @@ from kafka_rebalance.api.spec_warnings import rebalance_warnings, unmatched_patt
 from kafka_rebalance.api.topic_patterns import TopicFilter
 from kafka_rebalance.cli.commands.steps_command import BROKER_LIST
 from kafka_rebalance.cli.files.file_errors import parsed
+from kafka_rebalance.cli.files.load_model_file import read_load_model
 from kafka_rebalance.cli.files.rebalance_file import read_spec
 from kafka_rebalance.cli.options.parsed_value import ParsedValue
 from kafka_rebalance.cli.tables.console import print_document
@@ -21,12 +22,13 @@ from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.bulk import without_collector
 from kafka_rebalance.model.cluster_file import ClusterFile, ClusterPartition, parse_cluster, parse_topics_to_move
 from kafka_rebalance.model.goals import Balance, RackAwareness, Strategy
-from kafka_rebalance.model.load_artifact import parse_load_model
+from kafka_rebalance.model.load import PartitionLoad
 from kafka_rebalance.model.plan import Plan, PlannedPartition
 from kafka_rebalance.model.reassignment_file import parse_reassignment
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition, replicas_of
 from kafka_rebalance.planning import PartitionInput, PlanRequest, eligible_brokers
 from kafka_rebalance.planning import plan as make_plan
+from kafka_rebalance.planning.problem.goal_loads import with_loads
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.runs.plan_request import planning_goals
 from kafka_rebalance.units import parse_quantity
@@ -78,7 +80,7 @@ _NO_SPEC = KafkaRebalanceSpec(kafka=KafkaSource(bootstrap_servers="unused:9092")
 )
 @click.option("--minimum-gain", type=click.IntRange(0, 100), help="Minimum reduction of the fullest broker in percent.")
 @click.option("--pin-topics", multiple=True, help="RE2 expression for topics that must not move. May be repeated.")
-@click.option("--load-model", type=click.File("rb"), help="Load model with sizes that the cluster file lacks.")
+@click.option("--load-model", metavar="FILE", help="Load model, a file or s3:// URI, with rates and missing sizes.")
 @click.option("--all", "everything", is_flag=True, help="Print unchanged partitions too.")
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
 @without_collector()
@@ -122,13 +124,14 @@ def plan_options(
     max_data_to_move: int | None,
     minimum_gain: int | None,
     pin_topics: tuple[str, ...],
-    load_model: BinaryIO | None,
+    load_model: str | None,
 ) -> PlanOptions:
     """The request from the options of `plan` and `explain`. An invalid file is wrong usage."""
     described = parsed("--cluster", cluster, parse_cluster)
     spec = parsed("--rebalance", rebalance, read_spec) if rebalance else _NO_SPEC
     named = parsed("--topics-to-move-json-file", topics_file, parse_topics_to_move) if topics_file else None
-    loads = parsed("--load-model", load_model, parse_load_model).partitions if load_model else {}
+    model = read_load_model(load_model) if load_model else None
+    loads: Mapping[TopicPartition, PartitionLoad] = model.partitions if model is not None else {}
     selected = _select(described, spec, named)
     _warn(described, selected, spec if named is None else None)
     sizes = {p.tp: p.size_bytes for p in selected if p.size_bytes is not None}
@@ -148,11 +151,12 @@ def plan_options(
         "minimum_gain": minimum_gain,
     }
     given: dict[str, Any] = {name: value for name, value in goals.items() if value is not None}
+    chosen = replace(planning_goals(spec.goals), **given)
     request = PlanRequest(
         brokers=described.brokers,
-        partitions=partitions,
+        partitions=with_loads(partitions, chosen.load, model),
         targets=_targets(described, spec, brokers, decommission),
-        goals=replace(planning_goals(spec.goals), **given),
+        goals=chosen,
         strategy=Strategy(strategy) if strategy else spec.strategy,
         replication_factor=replication_factor or spec.replication_factor,
         assignment=lists or {},

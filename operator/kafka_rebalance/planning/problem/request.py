@@ -39,7 +39,9 @@ class PartitionInput:
 
     A ``pinned`` partition is not changed, but counts, with or without a leader: the others are balanced around it.
     ``size_bytes`` is what a new copy takes; ``replica_bytes`` what each of ``replicas`` takes now (empty: each the
-    same). ``loads`` has one value for each of ``goals.load``: bytes, or bytes per second of the partition.
+    same). ``loads`` has one value for each of ``goals.load`` (`goal_loads`): for Disk the bytes of a
+    new copy; else bytes per second of the partition itself: for BytesOut to consumers only, for the others from
+    producers. What replication adds, (replicas - 1) times bytes in, is up to the planner.
     """
 
     tp: TopicPartition

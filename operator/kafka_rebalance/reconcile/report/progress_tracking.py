@@ -115,8 +115,8 @@ def expected_rates(opened: LoadedRun, model: LoadModel | None) -> dict[TopicPart
     """Bytes per second that are produced to each partition of the run, as far as they are known."""
     if model is None:
         return {}
-    known = ((m.tp, model.bytes_in_per_second(m.tp)) for m in opened.moves if model.knows(m.tp, m.topic_id))
-    return {tp: rate for tp, rate in known if rate}
+    known = ((m.tp, model.load_of(m.tp, m.topic_id)) for m in opened.moves)
+    return {tp: load.bytes_in_per_second for tp, load in known if load is not None and load.bytes_in_per_second}
 
 
 def expected_seconds(plan: Plan, rates: ClusterRates) -> float | None:

@@ -57,7 +57,9 @@ def known_loads(
     sizes = {}
     for tp, state in partitions.items():
         here = {b: live[b][tp] for b in state.replicas if b in live and tp in live[b]}
-        stored = model.partitions[tp] if model is not None and model.knows(tp, state.topic_id) else None
+        stored = None
+        if model is not None and len(here) < len(state.replicas):
+            stored = model.load_of(tp, state.topic_id)
         new_copy = _new_copy(state, here)
         if new_copy is None and stored is not None:
             new_copy = stored.size_bytes

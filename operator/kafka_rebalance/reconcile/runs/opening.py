@@ -22,6 +22,7 @@ from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import PartitionState, TopicPartition
+from kafka_rebalance.planning.problem.goal_loads import needs_rates
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.cluster_owners import begun_here
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
@@ -57,7 +58,7 @@ _QUEUE_SECONDS = 2.0
 _MIN_INSYNC = "min.insync.replicas"
 
 LoadModels = Callable[[str], Awaitable[LoadModel | None]]
-"""Cluster id -> the pipeline's load model, None where there is none that is fresh."""
+"""Cluster id -> the pipeline's load model, None where there is none; RebalanceError if it may not be used."""
 ConfiguredCapacity = Callable[[], Capacity | None]
 """What the cluster's KafkaConnection says of its brokers now."""
 
@@ -199,9 +200,10 @@ class Runs:
         earlier = (*(move for move in sent if move.tp not in theirs), *_moves_of(inherited.values()))
         refuse_stale(earlier, partitions)
         await self._refuse_unseen({move.tp for move in earlier} - partitions.keys())
-        model, dirs = await self._load_models(self._cluster_id), await self._admin.log_dirs(tuple(info.brokers))
+        goals, dirs = planning_goals(spec.goals), await self._admin.log_dirs(tuple(info.brokers))
+        model = await self._load_model(needed=needs_rates(goals.load))
         loads = await asyncio.to_thread(known_loads, live_sizes(dirs), model, selected)
-        refuse_unknown_sizes(planning_goals(spec.goals), loads, selected)
+        refuse_unknown_sizes(goals, loads, selected)
         known = opened.turned(origins, back=False).moves if opened is not None else ()
         named = opened.named if opened is not None else None
         lists = await self._lists(rebalance.desired, spec, partitions, (*known, *_moves_of(inherited.values())), named)
@@ -238,7 +240,17 @@ class Runs:
         if opened is None or rebalance.memory.expected_rates is not None:
             return
         self._lifecycle.expect(rebalance, {})  # asked for once, even if that fails
-        self._lifecycle.expect(rebalance, expected_rates(opened, await self._load_models(self._cluster_id)))
+        self._lifecycle.expect(rebalance, expected_rates(opened, await self._load_model(needed=False)))
+
+    async def _load_model(self, *, needed: bool) -> LoadModel | None:
+        """None if there is none. One that may not be used is an error only if it is needed."""
+        try:
+            return await self._load_models(self._cluster_id)
+        except RebalanceError as error:
+            if needed:
+                raise
+            log.warning("the load model of cluster %s is not used: %s", self._cluster_id, error.message)
+            return None
 
     async def _lists(
         self,

@@ -1,5 +1,6 @@
 """Builds the planner's request from the selected partitions and their sizes, and has it planned."""
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -12,6 +13,7 @@ from kafka_rebalance.model.goals import LoadResource, Strategy
 from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
 from kafka_rebalance.model.run import Spent
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
+from kafka_rebalance.planning.problem.goal_loads import with_loads
 from kafka_rebalance.planning.problem.request import Goals, PartitionInput, PlanRequest, eligible_brokers
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.budget_used import what_is_left
@@ -70,23 +72,25 @@ async def make_plan(
         _refuse_offline(resting)
     pins = TopicFilter(spec.topics.pinned) if spec.topics.pinned else None
     pinned = {topic for topic in {tp.topic for tp in resting} if pins is not None and pins.matches(topic)}
+    partitions = tuple(
+        PartitionInput(
+            tp,
+            state.replicas,
+            state.topic_id,
+            loads.sizes[tp].new_copy if tp in loads.sizes else 0,
+            has_leader=state.leader is not None,
+            pinned=tp.topic in pinned,
+            min_insync=inputs.min_insync.get(tp.topic, 1),
+            replica_bytes=loads.sizes[tp].replica_bytes if tp in loads.sizes else (),
+        )
+        for tp, state in sorted(resting.items())
+    )
+    goals = planning_goals(spec.goals)
     request = PlanRequest(
         brokers=live,
-        partitions=tuple(
-            PartitionInput(
-                tp,
-                state.replicas,
-                state.topic_id,
-                loads.sizes[tp].new_copy if tp in loads.sizes else 0,
-                has_leader=state.leader is not None,
-                pinned=tp.topic in pinned,
-                min_insync=inputs.min_insync.get(tp.topic, 1),
-                replica_bytes=loads.sizes[tp].replica_bytes if tp in loads.sizes else (),
-            )
-            for tp, state in sorted(resting.items())
-        ),
+        partitions=await asyncio.to_thread(with_loads, partitions, goals.load, loads.model),
         targets=targets,
-        goals=what_is_left(planning_goals(spec.goals), inputs.spent),
+        goals=what_is_left(goals, inputs.spent),
         strategy=spec.strategy,
         replication_factor=spec.replication_factor,
         # Partitions in flight are left to the tool that moves them, also if the lists name them.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from tests.fakes.load_models import render_parquet
 from tests.unit.cli.commands.plan_runs import (
     CLUSTER,
     RESOURCE,
@@ -181,13 +183,16 @@ class TestWarnings:
 
 
 class TestSizes:
-    def test_the_load_model_fills_in_what_the_file_lacks(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("render", [render_parquet, render_load_model])
+    def test_the_load_model_fills_in_what_the_file_lacks(
+        self, tmp_path: Path, render: Callable[[LoadModel], bytes]
+    ) -> None:
         """A size in the cluster file takes precedence; otherwise the model's size is used."""
         one = {**CLUSTER, "partitions": CLUSTER["partitions"][:2]}
         loads = {TopicPartition("t", p): PartitionLoad(size_bytes=5_000_000) for p in (0, 1)}
         model = LoadModel("LoadModel", datetime(2026, 1, 1, tzinfo=UTC), loads, "c")
-        file = tmp_path / "model.json.gz"
-        file.write_bytes(render_load_model(model))
+        file = tmp_path / "model"
+        file.write_bytes(render(model))
         summary = planned("--decommission", "0,1", "--load-model", str(file), cluster=one)["summary"]
         assert summary["replicaMoves"] == 4
         assert summary["dataToMove"] == 2 * (1000 + 5_000_000)

@@ -5,7 +5,7 @@ from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
 
 from kafka_rebalance.api.v1alpha1 import parse_rebalance
-from kafka_rebalance.errors import Transient
+from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.kafka.ports import Answers, LogDir
 from kafka_rebalance.model.goals import LoadGoal, LoadResource
 from kafka_rebalance.model.load import LoadModel, PartitionLoad
@@ -81,6 +81,14 @@ class TestThePlan:
         loads = known_loads(live_sizes(await kafka.log_dirs(kafka.brokers)), model(size_bytes=10), kafka.states)
         made = await make_plan(spec, kafka.info, kafka.states, loads, PlanInputs())
         assert made.data_to_move_bytes == 500
+
+    async def test_does_without_a_model_that_may_not_be_used(self):
+        """Counts and live sizes need none; the operator's log says why."""
+        refused = Refused("LoadModelStale", "1d1h ago")
+        operator = OperatorInMemory(KafkaInMemory([1, 2, 3], t=[[1], [1], [2]]), refused)
+        operator.apply()
+        await operator.until("Succeeded")
+        assert operator.status["plan"]["dataSource"] == "LogDirs"
 
 
 class TestGoalsThatNeedSizes:
