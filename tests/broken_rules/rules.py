@@ -348,6 +348,14 @@ RULES = (
         ("tests/unit/reconcile/decide/test_disk_capacity.py::TestRule::test_a_byte_more",),
     ),
     BrokenRule(
+        "disk-order",
+        "Copies to nearly full brokers never wait for one another for ever.",
+        "execution/schedule.py",
+        "usage.reserved = reservations(",
+        "_ = reservations(",
+        ("tests/property/test_disk_room.py::TestAnyInterleaving::test_room_at_every_moment",),
+    ),
+    BrokenRule(
         "finalizer-first",
         "Nothing is planned while the finalizer is not on the resource.",
         "reconcile/decide/replanning.py",

@@ -55,7 +55,8 @@ class Pipes:
     """Ready copies of one class: partitions, and the new replicas of each; the first listed wins a tie.
 
     ``sizes``: bytes of one replica (absent: unknown). ``most_in`` and ``most_out``: copies into and out of one broker
-    at the same time, None: any number. ``no_room``: partitions that only a full disk holds back, with its broker.
+    at the same time, None: any number. ``reserved``: bytes that a copy leaves free for those that come first.
+    ``no_room``: partitions that only a full disk holds back, with its broker.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Pipes:
         traffic: Traffic,
         most_in: int | None,
         most_out: int | None,
+        reserved: Mapping[TopicPartition, Mapping[BrokerId, int]],
     ) -> None:
         self.no_room: dict[TopicPartition, BrokerId] = {}
         self._tps = tps
@@ -81,6 +83,10 @@ class Pipes:
         for column in range(self._to.shape[1]):
             self._to[:, column] = [number[new[column]] if column < len(new) else 0 for new in destinations]
         self._brokers = list(number)
+        self._needs: _Ints = np.repeat(self._size[:, None], self._to.shape[1], axis=1)
+        for row, tp in enumerate(tps) if reserved else ():
+            if tp in reserved:
+                self._needs[row, : len(destinations[row])] += [reserved[tp].get(b, 0) for b in destinations[row]]
         self._look_at_traffic()
         self._lay()
 
@@ -175,12 +181,12 @@ class Pipes:
         full, shut = self._held_back(rows)
         for row in rows[full & ~shut].tolist():
             to = self._to[row]
-            self.no_room[self._tps[row]] = self._brokers[to[self._size[row] > self._room[to]][0]]
+            self.no_room[self._tps[row]] = self._brokers[to[self._needs[row] > self._room[to]][0]]
         return rows[~(full | shut)]
 
     def _held_back(self, rows: _Ints) -> tuple[_Flags, _Flags]:
         """Whether the disk of a new replica's broker cannot hold it, and whether its cap admits no further copy."""
         to = self._to[rows]
-        full: _Flags = np.any(self._size[rows, None] > self._room[to], axis=1)
+        full: _Flags = np.any(self._needs[rows] > self._room[to], axis=1)
         shut: _Flags = np.any(~self._open[to], axis=1)
         return full, shut

@@ -10,11 +10,12 @@ most KIP-435's L) before the rest; calls that copy nothing before copies, which 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import chain, product
 from operator import itemgetter
 from types import MappingProxyType
 
 from kafka_rebalance.execution.copy_order import Pipes, Traffic
+from kafka_rebalance.execution.disk_order import reservations, shifts_of
 from kafka_rebalance.execution.list_budget import ListBudget, ListRoom
 from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatus
 from kafka_rebalance.execution.progress import ReplicaBytes
@@ -57,11 +58,15 @@ class Ceilings:
 
 @dataclass(frozen=True, slots=True)
 class RebalanceShare:
-    """One rebalance: its statuses, the bytes of one replica of each partition (absent: unknown), its limits."""
+    """One rebalance: its statuses, the bytes of one replica of each partition (absent: unknown), its limits.
+
+    ``goals``: the list that each partition goes to in the end. Without it, room is not kept for what has to come first.
+    """
 
     statuses: Mapping[TopicPartition, PartitionStatus]
     sizes: Mapping[TopicPartition, int]
     limits: Limits
+    goals: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +95,8 @@ def schedule(
     """The calls of each share, in the order of ``shares``, which is the order of precedence.
 
     ``free_bytes``: usable bytes of the fullest log dir of each broker (absent: unknown, no limit); the bytes that
-    copies in flight still lack, and all bytes of those chosen, must fit, because old and new copies coexist.
+    copies in flight still lack, and all bytes of those chosen, must fit, because old and new copies coexist, and leave
+    room for what has to come first (``execution.disk_order``).
     ``replica_bytes``: sizes on disk. ``list_budget``: what the lists of throttled replicas hold already. Partitions of
     ``cluster`` in flight that are in no share count towards the cluster-wide limits. A step that alone exceeds a cap on
     copies may run alone, or it would never start; a full disk is never exceeded. Cancels are never held back.
@@ -101,6 +107,9 @@ def schedule(
         if state.adding or state.removing:
             turn = next((turn for turn in turns if tp in turn.share.statuses), None)
             usage.count_in_flight(tp, state, turn, replica_bytes)
+    if free_bytes:
+        shifts = chain.from_iterable(shifts_of(s.statuses, s.goals, s.sizes, cluster, replica_bytes) for s in shares)
+        usage.reserved = reservations(list(shifts), usage.traffic.room)
     return [turn.orders() for turn in turns]
 
 
@@ -141,6 +150,7 @@ class _Usage:
         self.lists = lists
         self.traffic = Traffic(free_bytes)
         self.internal_leaders = 0
+        self.reserved: Mapping[TopicPartition, Mapping[BrokerId, int]] = {}
 
     def count_in_flight(
         self, tp: TopicPartition, state: PartitionState, turn: "_Turn | None", replica_bytes: ReplicaBytes
@@ -269,6 +279,7 @@ class _Turn:
             self._usage.traffic,
             limits.per_broker_in,
             limits.per_broker_out,
+            self._usage.reserved,
         )
         while self._admits_partition(ready):
             tp = pipes.pop(self._most_copies())

@@ -33,7 +33,10 @@ def orders_for(
     first = sorted(running, key=lambda r: (not going_back(r), -r.desired.spec.priority, r.desired.age_key))
     shares = [
         RebalanceShare(
-            r.assessment.statuses.by_partition, {m.tp: m.size_bytes for m in r.record.moves}, r.desired.limits
+            r.assessment.statuses.by_partition,
+            {m.tp: m.size_bytes for m in r.record.moves},
+            r.desired.limits,
+            {m.tp: m.origin if going_back(r) else m.target for m in r.record.moves},
         )
         for r in first
     ]

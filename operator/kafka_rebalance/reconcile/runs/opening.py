@@ -307,7 +307,7 @@ class Runs:
         except RebalanceError as error:
             log.warning("what is free on disk is not known: %s", error.message)
             return
-        refuse_overfull(plan, dirs, copies)
+        await asyncio.to_thread(refuse_overfull, plan, dirs, copies)
 
     async def _min_insync(
         self, spec: KafkaRebalanceSpec, selected: Mapping[TopicPartition, PartitionState]

@@ -37,8 +37,21 @@ class TestRule:
         assert refused.value.reason == "InsufficientDisk"
 
     def test_what_leaves_makes_room(self):
-        """The order of the moves is decided during execution."""
-        refuse_overfull(plan(([1], [2], 60), ([2], [1], 60), ([1, 2], [2, 1], 500)), dirs(b1=[0], b2=[0]))
+        """In an order in which each copy fits; partitions that only change their leader need none."""
+        refuse_overfull(plan(([1], [2], 60), ([2], [1], 60), ([1, 2], [2, 1], 500)), dirs(b1=[60], b2=[0]))
+
+    def test_no_order(self):
+        """Either copy would have to be complete before the other old replica is deleted."""
+        with pytest.raises(Refused, match=r"no order .* broker 1 has 59 B free .* smallest of 1 copies .* takes 60 B"):
+            refuse_overfull(plan(([1], [2], 60), ([2], [1], 60)), dirs(b1=[59], b2=[0]))
+
+    def test_a_part_of_the_copy_is_there(self):
+        """Of a copy in flight only what is missing needs room."""
+        part = {TopicPartition("t", 0): 35}
+        told = {BrokerId(2): [LogDir("/a", part, usable_bytes=25)]}
+        refuse_overfull(plan(([1], [2], 60)), told, copies=part.keys())
+        with pytest.raises(Refused):
+            refuse_overfull(plan(([1], [2], 60)), told)
 
     def test_brokers_that_do_not_tell(self):
         """Their capacity is unknown; -1 means that the broker does not report the field."""

@@ -1,0 +1,173 @@
+"""In which order copies fit on the disks at every moment, not only at the end. Pure.
+
+Old and new copies coexist: a partition needs room on all its new brokers before it frees any on the old ones. A plan
+whose end fits may be impossible to carry out in a wrong order, or in any order. ``disk_order`` looks for an order in
+which each partition fits once those before it have moved. ``reservations`` makes a parallel execution as safe as that
+order: a copy leaves free what the copies before it in the order still need. So the first partition that has not begun
+can always begin once what is in flight has arrived, and nothing blocks for ever.
+
+A broker is tight if more comes to it than is free there now. Only tight brokers need an order: on all others everything
+fits, whatever comes first. Finding an order is NP-hard in general. Here, partitions that go to no tight broker move
+first: they take no room that is needed, and may free some. When none is left, a cycle is broken on the broker with the
+most room, by the smallest partition that frees room on a tight broker.
+"""
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+
+from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatus
+from kafka_rebalance.execution.progress import ReplicaBytes
+from kafka_rebalance.model.topology import BrokerId, ClusterState, Replicas, TopicPartition
+
+Room = Mapping[BrokerId, int]
+"""Free bytes by broker; absent: not limited."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """The rest of a partition's move: the bytes that it takes on new brokers, and then frees on old ones."""
+
+    tp: TopicPartition
+    takes: Mapping[BrokerId, int]
+    frees: Mapping[BrokerId, int] = field(default_factory=dict)
+
+
+def shifts_of(
+    statuses: Mapping[TopicPartition, PartitionStatus],
+    goals: Mapping[TopicPartition, Replicas],
+    sizes: Mapping[TopicPartition, int],
+    cluster: ClusterState,
+    replica_bytes: ReplicaBytes,
+) -> Iterator[Shift]:
+    """What is left of the partitions that can go on now. One that waits takes no room, and frees none.
+
+    ``goals``: the list that each goes to; ``sizes``: bytes of a new replica; ``replica_bytes``: sizes on disk.
+    """
+    for tp, status in statuses.items():
+        state = cluster.partitions.get(tp)
+        if state is None or tp not in goals or status.phase not in {MovePhase.READY, MovePhase.IN_FLIGHT}:
+            continue
+        goal, size = goals[tp], sizes.get(tp, 0)
+        frees = {b: replica_bytes.get((tp, b), size) for b in state.replicas if b not in goal}
+        yield Shift(tp, {b: size for b in goal if b not in state.replicas}, frees)
+
+
+@dataclass(frozen=True, slots=True)
+class DiskOrder:
+    """``first``: the shifts to tight brokers, in an order that fits; ``stuck``: those for which none was found.
+
+    ``room``: what is free on the tight brokers when all but ``stuck`` have moved.
+    """
+
+    first: tuple[Shift, ...] = ()
+    stuck: tuple[Shift, ...] = ()
+    room: Room = field(default_factory=dict)
+
+
+def disk_order(shifts: Collection[Shift], room: Room) -> DiskOrder:
+    """An order of the shifts to tight brokers."""
+    search = _Search(shifts, room)
+    tight = frozenset(search.tight)
+    first = tuple(shift for shift in search.moves() if not tight.isdisjoint(shift.takes))
+    return DiskOrder(first, search.left, {broker: search.room[broker] for broker in tight})
+
+
+def reservations(shifts: Collection[Shift], room: Room) -> dict[TopicPartition, dict[BrokerId, int]]:
+    """What a copy of a partition leaves free on tight brokers for those before it. Those without an order are last."""
+    order = disk_order(shifts, room)
+    claimed: dict[BrokerId, int] = dict.fromkeys(order.room, 0)
+    held = {}
+    for shift in order.first:
+        held[shift.tp] = {broker: claimed[broker] for broker in shift.takes if broker in claimed}
+        for broker in held[shift.tp]:
+            claimed[broker] += shift.takes[broker]
+    return held | {s.tp: {broker: claimed[broker] for broker in s.takes if broker in claimed} for s in order.stuck}
+
+
+class _Search:
+    """Moves the shifts on paper. ``room`` and ``tight`` are of the present moment; ``left`` have not moved."""
+
+    def __init__(self, shifts: Collection[Shift], room: Room) -> None:
+        self.room = dict(room)
+        self._coming: Counter[BrokerId] = Counter()
+        for shift in shifts:
+            self._coming.update(shift.takes)
+        self.tight = {broker for broker, size in self._coming.items() if size > room.get(broker, size)}
+        self._waiting: dict[TopicPartition, Shift] = {}
+        self._blocks: dict[TopicPartition, int] = {}
+        """On how many tight brokers a waiting shift needs room."""
+        self._into: defaultdict[BrokerId, list[Shift]] = defaultdict(list)
+        self._ready: deque[Shift] = deque()
+        for shift in sorted(shifts, key=lambda shift: shift.tp):
+            blocks = self.tight.intersection(shift.takes)
+            if not blocks:
+                self._ready.append(shift)
+                continue
+            self._waiting[shift.tp], self._blocks[shift.tp] = shift, len(blocks)
+            for broker in blocks:
+                self._into[broker].append(shift)
+        self._smallest = {b: deque(sorted(into, key=lambda s: s.takes[b])) for b, into in self._into.items()}
+        """Of what waits for room on a broker: what frees room on a tight broker, the smallest first."""
+        self._roomiest = [(-room[broker], broker) for broker in self.tight]
+        """A heap of the tight brokers, with entries from before their room changed."""
+        heapify(self._roomiest)
+
+    @property
+    def left(self) -> tuple[Shift, ...]:
+        return tuple(self._waiting.values())
+
+    def moves(self) -> Iterator[Shift]:
+        """Each shift as it moves, until none is left that fits."""
+        while (shift := self._ready.popleft() if self._ready else self._break_cycle()) is not None:
+            for broker, size in shift.takes.items():
+                self._coming[broker] -= size
+                self._free(broker, -size)
+            yield shift
+            for broker, size in shift.frees.items():
+                self._free(broker, size)
+                self._loosen(broker)
+
+    def _free(self, broker: BrokerId, size: int) -> None:
+        if broker in self.room:
+            self.room[broker] += size
+            if broker in self.tight:
+                heappush(self._roomiest, (-self.room[broker], broker))
+
+    def _loosen(self, broker: BrokerId) -> None:
+        """If all that comes to the broker fits now, it is not tight any more, and blocks nothing."""
+        if broker not in self.tight or self._coming[broker] > self.room[broker]:
+            return
+        self.tight.remove(broker)
+        for shift in self._into.pop(broker):
+            if shift.tp in self._waiting:
+                self._blocks[shift.tp] -= 1
+                if not self._blocks[shift.tp]:
+                    self._ready.append(self._waiting.pop(shift.tp))
+
+    def _break_cycle(self) -> Shift | None:
+        """A shift to tight brokers that fits now, and frees room on one; None: there is none."""
+        tried = []
+        shift = None
+        while self._roomiest and shift is None:
+            room, broker = heappop(self._roomiest)
+            if broker in self.tight and self.room[broker] == -room:
+                tried.append((room, broker))
+                shift = self._fitting(broker)
+        for entry in tried:
+            heappush(self._roomiest, entry)
+        return self._waiting.pop(shift.tp) if shift is not None else None
+
+    def _fitting(self, broker: BrokerId) -> Shift | None:
+        smallest, room = self._smallest[broker], self.room
+        # What frees nothing that is needed never will: brokers only cease to be tight.
+        while smallest and (smallest[0].tp not in self._waiting or self.tight.isdisjoint(smallest[0].frees)):
+            smallest.popleft()
+        for shift in smallest:
+            if shift.takes[broker] > room[broker]:
+                return None
+            needed = shift.tp in self._waiting and not self.tight.isdisjoint(shift.frees)
+            if needed and all(size <= room[b] for b, size in shift.takes.items() if b in self.tight):
+                return shift
+        return None
