@@ -22,7 +22,7 @@ from kafka_rebalance.kube.store import LedgerStore
 from kafka_rebalance.model.ownership import Binding, Owner
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.act.cluster_owners import ClusterOwners, begun_here
+from kafka_rebalance.reconcile.act.cluster_owners import Claimed, ClusterOwners, begun_here
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.connection_book import ConnectionBook, NamedConnection
 from kafka_rebalance.reconcile.decide.cluster_identity import servers_of
@@ -107,25 +107,14 @@ class Engines:
             info = await admin.describe_cluster()
             await self._let_go_of_others(connection, info.cluster_id)
             connection.cluster_id = info.cluster_id
-            async with self._claims[info.cluster_id]:
-                running = self._running.get(info.cluster_id)
-                claimant = self._book.standing(connection.owner, info.cluster_id)
-                servers = servers_of(settings.bootstrap_servers)
-                evict = partial(self._evict_others, info.cluster_id, connection.owner)
-                await self._owners.claim(
-                    claimant, info, admin, servers, self._book.standing, running=running is not None, evict=evict
-                )
-                await evict()
-                running = self._running.get(info.cluster_id)
-                if running is None:
-                    connection.engine = self._begin(connection, settings, info, admin)
-                    return connection.engine
-                connection.engine = running.engine
+            server = Claimed(info, admin, servers_of(settings.bootstrap_servers))
+            engine, mine = await server.judged(partial(self._claim, connection, settings, server, admin))
         except BaseException:
             await admin.close()
             raise
-        await admin.close()
-        return running.engine
+        if not mine:
+            await admin.close()
+        return engine
 
     async def began(self, run: Run, running: Running) -> bool:
         """Whether the run was begun in the very cluster of this engine. Raises why that is not known."""
@@ -158,12 +147,31 @@ class Engines:
             await asyncio.sleep(_REMEMBER_SECONDS)
             for cluster_id, running in list(self._running.items()):
                 try:
-                    async with self._claims[cluster_id]:
-                        await self._owners.remember(await running.admin.describe_cluster(), running.admin)
+                    server = Claimed(await running.admin.describe_cluster(), running.admin)
+                    await server.judged(partial(self._remember, server))
                 except RebalanceError as error:
                     log.warning("cluster %s: what it is known by is not renewed: %s", cluster_id, error.message)
                 except Exception:
                     log.exception("cluster %s: what it is known by is not renewed", cluster_id)
+
+    async def _remember(self, server: Claimed) -> None:
+        async with self._claims[server.info.cluster_id]:
+            await self._owners.remember(server)
+
+    async def _claim(
+        self, connection: NamedConnection, settings: ConnectionSettings, server: Claimed, admin: KafkaAdmin
+    ) -> tuple[ClusterEngine, bool]:
+        """The engine, and whether it was begun with this client."""
+        cluster_id = server.info.cluster_id
+        async with self._claims[cluster_id]:
+            running = self._running.get(cluster_id)
+            claimant = self._book.standing(connection.owner, cluster_id)
+            evict = partial(self._evict_others, cluster_id, connection.owner)
+            await self._owners.claim(claimant, server, self._book.standing, running=running is not None, evict=evict)
+            await evict()
+            running = self._running.get(cluster_id)
+            connection.engine = running.engine if running else self._begin(connection, settings, server.info, admin)
+            return connection.engine, running is None
 
     async def _let_go_of_others(self, connection: NamedConnection, cluster_id: str) -> None:
         """A KafkaConnection that was edited leads to another cluster: refused while there is work in the former one."""

@@ -10,7 +10,7 @@ from tests.fakes.kube_in_memory import KubeInMemory
 
 from kafka_rebalance.api.v1alpha1 import FINALIZER, LET_GO_ANNOTATION, REASSIGNMENT_THROTTLES, REBALANCES
 from kafka_rebalance.errors import Transient
-from kafka_rebalance.kafka.ports import ClusterInfo
+from kafka_rebalance.kafka.ports import Answers, ClusterInfo
 from kafka_rebalance.reconcile.supervisor import Supervisor
 
 
@@ -36,7 +36,7 @@ class Brokers:
         return ClusterInfo("c-1", {}) if self.asked == 1 else await self._then()
 
     async def topic_ids(self, topics=None):
-        return {}
+        return Answers()
 
     async def close(self):
         pass

@@ -11,6 +11,54 @@ from kafka_rebalance.reconcile.act.cluster_owners import ClusterOwners
 from kafka_rebalance.reconcile.runs.opening import Runs
 
 
+class Hanging(Cluster):
+    """A server that claims the id of the cluster; from the first question about topics on it gives no answer."""
+
+    def __init__(self, *arguments, **lists):
+        super().__init__(*arguments, **lists)
+        self.asked, self.answers = asyncio.Event(), asyncio.Event()
+
+    async def topic_ids(self, topics=None):
+        self.asked.set()
+        await self.answers.wait()
+        return await super().topic_ids(topics)
+
+
+class TestServersThatHang:
+    async def test_the_first_one_that_claims_the_id(self, world):
+        """Nothing is bound to it before it has answered; the owner does not wait for that."""
+        world.servers["evil"] = hanging = Hanging([1, 2, 3, 4], t=[[1]])
+        world.create("evil", "evil", execution={"suspend": True})
+        world.see("evil")
+        await world.until(hanging.asked.is_set)
+        world.create("a")
+        world.see("a")
+        await world.until(lambda: world.state("a") == "Succeeded")
+        hanging.answers.set()
+        await world.until(lambda: world.state("evil") == "ClusterOwnedElsewhere")
+        assert world.owner["namespace"] == "a"
+
+    async def test_a_connection_that_outranks_the_owner(self, world):
+        """The owner is served until it has answered, after a restart too; then it is another cluster."""
+        await world.draining(1, execution={"parallelPartitionCount": 1})
+        world.servers["wrong"] = hanging = Hanging([1, 2, 3, 4], t=[[1]])
+        world.connection(server="wrong")
+        await world.until(hanging.asked.is_set)
+        await world.restart("k")
+        hanging.asked.clear()
+        await world.until(hanging.asked.is_set)
+        world.see("a")
+        world.real.arrive()
+        await world.until(lambda: world.state("a") == "Succeeded")
+        world.create("a", name="s", brokers={"decommission": [2]}, throttle={"unlimited": True})
+        world.real.slow = {BrokerId(1)}
+        world.see("a")
+        await world.until(lambda: world.real.flying)
+        hanging.answers.set()
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "ClusterIdCollision")
+        assert hanging.altered == []
+
+
 class TestEditedConnection:
     async def test_while_a_plan_is_being_finished(self, world, monkeypatch):
         """The round that is under way opens a run after it was looked whether there is one: the engine stays for it."""

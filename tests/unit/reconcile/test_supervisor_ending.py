@@ -12,7 +12,7 @@ from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, REBALANCES
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.ledger import Ledger
 from kafka_rebalance.execution.ledger_json import ledger_to_json
-from kafka_rebalance.kafka.ports import ClusterInfo
+from kafka_rebalance.kafka.ports import Answers, ClusterInfo
 from kafka_rebalance.kube.store import LedgerStore, RunStore
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.reconcile.supervisor import Supervisor
@@ -33,10 +33,10 @@ class Brokers:
         return ClusterInfo("c", {})
 
     async def describe_partitions(self, topics=None):
-        return {}
+        return Answers()
 
     async def topic_ids(self, topics=None):
-        return {}
+        return Answers()
 
     async def close(self):
         self.closed += 1

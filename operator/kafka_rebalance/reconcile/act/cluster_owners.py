@@ -1,11 +1,14 @@
 """Binds each Kafka cluster to its owner, on record before anything is done there, and checks that it is the same one.
 
-The caller lets only one claim of a cluster id in at a time.
+The caller lets only one claim of a cluster id in at a time. Nothing is read from a server meanwhile: it may hang, and
+the cluster's owner must not wait for a server that only claims the id. What a claim needs to know of its server is read
+in between, and the claim is made again.
 """
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.execution.ledger_json import ledger_from_json
@@ -30,6 +33,8 @@ log = logging.getLogger(__name__)
 
 _MANY_SERVERS = 100
 
+T = TypeVar("T")
+
 StandingOf = Callable[[Owner, str], Standing]
 """What the operator knows of an owner with respect to a cluster id."""
 
@@ -50,6 +55,42 @@ class Work:
         return f"runs are open ({names}{more})" if self.open_runs else "throttles are in place"
 
 
+class _NotRead(Exception):
+    """Topics of a server are needed that were not read; None: all."""
+
+    def __init__(self, topics: Collection[str] | None) -> None:
+        super().__init__(topics)
+        self.topics = topics
+
+
+class Claimed:
+    """What a server has answered that claims a cluster id. ``servers``: the addresses that led there, host:port."""
+
+    def __init__(self, info: ClusterInfo, reader: KafkaReader, servers: frozenset[str] = frozenset()) -> None:
+        self.info = info
+        self.brokers = frozenset(info.brokers)
+        self.servers = servers
+        self._reader = reader
+        self._read: dict[frozenset[str] | None, Answers[str, str, str]] = {frozenset(): Answers()}
+
+    def ids_of(self, topics: Collection[str] | None) -> Answers[str, str, str]:
+        """The ids of these topics, or of all. Only inside of ``judged``."""
+        key = None if topics is None else frozenset(topics)
+        if key not in self._read:
+            raise _NotRead(topics)
+        return self._read[key]
+
+    async def judged(self, judge: Callable[[], Awaitable[T]]) -> T:
+        """The result of ``judge``, which is called again after each reading that it needed."""
+        while True:
+            try:
+                return await judge()
+            except _NotRead as missing:
+                topics = missing.topics
+            key = None if topics is None else frozenset(topics)
+            self._read[key] = await self._reader.topic_ids(topics)
+
+
 class ClusterOwners:
     """The bindings on record."""
 
@@ -61,9 +102,7 @@ class ClusterOwners:
     async def claim(
         self,
         claimant: Standing,
-        info: ClusterInfo,
-        reader: KafkaReader,
-        servers: frozenset[str],
+        server: Claimed,
         standing_of: StandingOf,
         *,
         running: bool,
@@ -71,48 +110,54 @@ class ClusterOwners:
     ) -> Owner | None:
         """Bind the cluster to the claimant; returns its owner before, None: there was none.
 
-        ``servers``: the addresses that led there, host:port. ``running``: an engine works there already. ``evict`` ends
-        that of another owner.
+        ``running``: an engine works there already. ``evict`` ends that of another owner.
         Refused("ClusterOwnedElsewhere" or "Conflicted") if it belongs to another owner, Refused("ClusterIdCollision")
         if this server is not the cluster in which there is work.
         """
-        work = await self.work_in(info.cluster_id)
-        binding = await self._binding(info.cluster_id, work)
+        cluster_id, servers = server.info.cluster_id, server.servers
+        work = await self.work_in(cluster_id)
+        binding = await self._binding(cluster_id, work)
         if binding is not None:
-            holder = standing_of(binding.owner, info.cluster_id)
+            holder = standing_of(binding.owner, cluster_id)
             refusal = may_have(claimant, binding, holder, work=bool(work) or running)
             if refusal is not None:
                 await self._keep(binding)
                 raise refusal
-        mine = Binding(info.cluster_id, claimant.owner, servers=servers)
+        mine = Binding(cluster_id, claimant.owner, servers=servers)
         same_owner = binding is not None and binding.owner == claimant.owner
         if not (same_owner or work):
+            _renewed(mine, server)  # what this needs is read while the other engine still runs
             await evict()  # nothing begins there after it was looked for
-            work = await self.work_in(info.cluster_id)
+            work = await self.work_in(cluster_id)
         # A resource of the same owner would be handed to the engine. One of another owner is evicted, whose server may
         # be any that claims the id.
         if binding is not None and (work or (running and same_owner)):
             try:
-                await self._compare(binding, info, reader, servers if same_owner else frozenset())
+                self._compare(binding, server, believed=same_owner)
             except Refused as differs:
                 outranked = claimant.owner.connection and not binding.owner.connection
                 raise _held(differs, binding.owner, work) if outranked else differs from None
             known = servers | binding.servers if same_owner else servers
             mine = replace(binding, owner=claimant.owner, servers=known if len(known) <= _MANY_SERVERS else servers)
-        await self._bindings.save(await self._renewed(mine, info, reader))
+        await self._bindings.save(_renewed(mine, server))
         return None if binding is None else binding.owner
 
     async def recognise(self, info: ClusterInfo, reader: KafkaReader, bootstrap_servers: str) -> None:
         """Refused("ClusterIdCollision") if this server is not the cluster on record of the owner with these servers."""
+        server = Claimed(info, reader, servers_of(bootstrap_servers))
         binding = await self._bindings.load(info.cluster_id)
-        if binding is not None:
-            await self._compare(binding, info, reader, servers_of(bootstrap_servers))
 
-    async def remember(self, info: ClusterInfo, reader: KafkaReader) -> None:
+        async def judge() -> None:
+            if binding is not None:
+                self._compare(binding, server, believed=True)
+
+        await server.judged(judge)
+
+    async def remember(self, server: Claimed) -> None:
         """Renew by what the cluster is known, as brokers and topics come and go. It was recognised when connected."""
-        binding = await self._bindings.load(info.cluster_id)
+        binding = await self._bindings.load(server.info.cluster_id)
         if binding is not None:
-            await self._keep(await self._renewed(binding, info, reader))
+            await self._keep(_renewed(binding, server))
 
     async def end_unless(self, cluster_id: str, named: Callable[[Owner], bool]) -> None:
         """End the binding if nothing names the cluster for its owner, and there is no work of ours."""
@@ -145,21 +190,13 @@ class ClusterOwners:
         last = [run for run in await self._stores.runs.list_all() if run.cluster_id == cluster_id][-1:]
         return next((Binding(cluster_id, Owner(run.namespace)) for run in (*work.open_runs, *last)), None)
 
-    async def _renewed(self, binding: Binding, info: ClusterInfo, reader: KafkaReader) -> Binding:
-        """With brokers and topics as they are now. All topics are read only where many of those known are gone."""
-        brokers, seen = frozenset(info.brokers), await _seen_again(binding, reader)
-        unread = {topic: binding.topics[topic] for topic in seen.errors}
-        after = renewed(binding, brokers, unread | seen)
-        if len(after.topics) < SAMPLE_TOPICS // 2:
-            after = renewed(binding, brokers, unread | await reader.topic_ids())
-        return after
-
-    async def _compare(self, binding: Binding, info: ClusterInfo, reader: KafkaReader, servers: frozenset[str]) -> None:
-        if servers & binding.servers:
+    def _compare(self, binding: Binding, server: Claimed, *, believed: bool) -> None:
+        """``believed``: the server is the owner's, and thus known by an address on record."""
+        if believed and server.servers & binding.servers:
             return
-        seen = await _seen_again(binding, reader)
-        differs = contradiction(binding, frozenset(info.brokers), seen)
-        if differs and not contradiction(binding, frozenset(info.brokers), binding.topics):
+        seen = server.ids_of(binding.topics)
+        differs = contradiction(binding, server.brokers, seen)
+        if differs and not contradiction(binding, server.brokers, binding.topics):
             seen.or_raise()  # only topics differ, and one that was not read may be there with its id
         if differs:
             raise Refused(
@@ -200,6 +237,11 @@ def _held(differs: Refused, holder: Owner, work: Work) -> Refused:
     )
 
 
-async def _seen_again(binding: Binding, reader: KafkaReader) -> Answers[str, str, str]:
-    """The ids that the topics on record have there."""
-    return await reader.topic_ids(binding.topics) if binding.topics else Answers()
+def _renewed(binding: Binding, server: Claimed) -> Binding:
+    """With brokers and topics as they are now. All topics are read only where many of those known are gone."""
+    seen = server.ids_of(binding.topics)
+    unread = {topic: binding.topics[topic] for topic in seen.errors}
+    after = renewed(binding, server.brokers, unread | seen)
+    if len(after.topics) < SAMPLE_TOPICS // 2:
+        after = renewed(binding, server.brokers, unread | server.ids_of(None))
+    return after
