@@ -13,6 +13,7 @@ from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kafka.ports import ClusterInfo
 from kafka_rebalance.model.topology import Broker, BrokerId
+from kafka_rebalance.reconcile.connection_book import NamedConnection
 from kafka_rebalance.reconcile.supervisor import Supervisor
 
 REF = {"connectionRef": {"name": "prod", "namespace": "k"}}
@@ -66,6 +67,23 @@ def listener_of(cluster, port):
     other.__dict__ = dict(cluster.__dict__)
     other.brokers = {b: Broker(b, host=f"kafka-{b}", port=port) for b in cluster.brokers}
     return other
+
+
+def placed(monkeypatch, *, ending=False):
+    """What engines are given from now on to serve; ``ending``: or only to end."""
+    found, place, place_throttles = [], NamedConnection.place, NamedConnection.place_throttles
+
+    def one(self, rebalance, engine, refusal=None):
+        found.extend([rebalance.name] if refusal is None or ending else [])
+        place(self, rebalance, engine, refusal)
+
+    def throttles(self, given, engine):
+        found.extend(throttle.name for throttle in given.values())
+        place_throttles(self, given, engine)
+
+    monkeypatch.setattr(NamedConnection, "place", one)
+    monkeypatch.setattr(NamedConnection, "place_throttles", throttles)
+    return found
 
 
 class SharedClusters:

@@ -29,6 +29,8 @@ class NamedConnection:
     its throttles have been handed to their engine, or could not be. ``may_move``: so have those of all others, and its
     rebalances may be handed over. ``engine``: the one that it leads to. ``placed``: by uid, the engine that has a
     resource; that of a rebalance which may not use the connection any more is the one that ends its open run.
+    ``refusals``: by uid, why resources may not use it; ``telling``: they are being told. ``busy``: the uid of the one
+    that is, which nothing is to be done for until then.
     """
 
     owner: Owner
@@ -43,6 +45,9 @@ class NamedConnection:
     may_move: bool = False
     cluster_id: str = ""
     engine: ClusterEngine | None = None
+    refusals: Mapping[str, RebalanceError] = field(default_factory=dict)
+    telling: bool = False
+    busy: str = ""
     task: asyncio.Task[None] | None = None
 
     @property
@@ -67,16 +72,22 @@ class NamedConnection:
         """Whether there is a reason to keep it."""
         return self.resource is not None or bool(self.rebalances or self.throttles)
 
+    def has(self, uid: str) -> bool:
+        """Whether this resource names it."""
+        return uid in self.rebalances or uid in self.throttles
+
     @property
     def engines(self) -> set[ClusterEngine]:
         """Those that have a resource of this connection."""
         return {engine for engine in (self.engine, *self.placed.values()) if engine is not None}
 
     def place(self, rebalance: Rebalance, engine: ClusterEngine, refusal: RebalanceError | None = None) -> None:
-        """Give the rebalance to this engine, and take it away from the one that had it.
+        """Give the rebalance to this engine, and take it away from the one that had it. One that is ``busy`` waits.
 
         ``refusal``: why nothing of it may start there, only end.
         """
+        if rebalance.uid == self.busy and refusal is None:
+            return
         new = self.placed.get(rebalance.uid) is not engine
         if new or (rebalance.refusal is None) is not (refusal is None):
             engine.wake()
@@ -88,6 +99,7 @@ class NamedConnection:
 
     def place_throttles(self, throttles: Mapping[str, KafkaReassignmentThrottle], engine: ClusterEngine) -> None:
         """Give the throttle resources to this engine."""
+        throttles = {uid: throttle for uid, throttle in throttles.items() if uid != self.busy}
         for uid in throttles:
             if self.placed.get(uid) is not engine:
                 self.leave(uid)

@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
-from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS
 from kafka_rebalance.api.connection import KafkaSource
 from kafka_rebalance.api.v1alpha1 import (
     CONNECTIONS,
@@ -35,6 +34,7 @@ from kafka_rebalance.reconcile.act.retention import clean_up, keep_swept
 from kafka_rebalance.reconcile.act.unreadable_resources import UnreadableResources
 from kafka_rebalance.reconcile.connection_book import ConnectionBook, NamedConnection
 from kafka_rebalance.reconcile.engines import Engines
+from kafka_rebalance.reconcile.refused_resources import RefusedResources
 from kafka_rebalance.reconcile.runs.opening import LoadModels
 from kafka_rebalance.reconcile.state.lasting_tasks import LastingTasks
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
@@ -64,11 +64,14 @@ class Supervisor:
         self._stores = Stores(PlanStore(kube), OriginStore(kube), RunStore(kube))
         self._unreadable = UnreadableResources(kube, self._resources, self._stores, clock)
         lifecycle = Lifecycle(self._resources, self._stores, clock)
-        self._unconnected = UnconnectedResources(self._resources, lifecycle, clock)
+        unconnected = UnconnectedResources(self._resources, lifecycle, clock)
         self._permissions = Permissions(kube, inline=inline)
         self._book = ConnectionBook()
         self._engines = Engines(
             kube, connect, self._resources, self._stores, load_models, clock, self._book, self._begin_anew
+        )
+        self._refused = RefusedResources(
+            self._engines, self._stores, unconnected, self._limits_known, self._hand_over, self._in_background
         )
         self._kinds: Mapping[str, Callable[..., None]] = {
             CONNECTIONS: self.connection_seen,
@@ -274,7 +277,7 @@ class Supervisor:
         return None
 
     async def _settle(self, connection: NamedConnection, problem: RebalanceError | None) -> None:
-        """Hand over what may use the connection; the rest says why not, and ends what it has begun.
+        """Hand over what may use the connection; the rest is refused.
 
         What comes while this looks is not judged yet: it has set ``changed``, and waits for the next look.
         """
@@ -289,10 +292,7 @@ class Supervisor:
                 for uid, rebalance in connection.rebalances.items():
                     if connection.may_move and uid in permitted:
                         connection.place(rebalance, engine)
-            if refusals:
-                await self._end_what_is_begun(connection, refusals)
-                left = {uid: why for uid, why in refusals.items() if uid not in connection.placed}
-                await self._unconnected.report(connection.rebalances, connection.throttles, left)
+            self._refused.refuse(connection, refusals)
             resource = connection.resource
             if resource is not None and not await self._resources.report_connection(
                 resource, connection.state(problem)
@@ -314,10 +314,12 @@ class Supervisor:
         metadata = [rebalance.desired.metadata for rebalance in connection.rebalances.values()]
         metadata += [throttle.metadata for throttle in connection.throttles.values()]
         elsewhere = await self._begun_elsewhere(connection)
-        denied: dict[str, RebalanceError | None] = {}
+        denied: Mapping[str, RebalanceError | None] = {}
         if connection.inline is None:
-            for namespace in {about.namespace for about in metadata}:
-                denied[namespace] = await self._permissions.denied(connection.owner, connection.resource, namespace)
+            owner, resource = connection.owner, connection.resource
+            namespaces = list({about.namespace for about in metadata})
+            asked = (self._permissions.denied(owner, resource, namespace) for namespace in namespaces)
+            denied = dict(zip(namespaces, await asyncio.gather(*asked), strict=True))
         found: dict[str, RebalanceError | None] = {}
         for about in metadata:
             why = problem if connection.engine is None else None
@@ -348,35 +350,6 @@ class Supervisor:
             for run in await self._stores.runs.list_all()
             if run.open and run.uid in new and run.cluster_id != engine.cluster_id
         }
-
-    async def _end_what_is_begun(self, connection: NamedConnection, refusals: dict[str, RebalanceError]) -> None:
-        """An open run ends in the engine of its cluster, if that runs and the run was begun there: with the right to.
-
-        Nothing new starts there, except for the owner's own rebalances: those go on as before.
-        """
-        for uid in refusals.keys() & connection.throttles.keys():
-            connection.leave(uid)
-        open_runs = {run.uid: run for run in await self._stores.runs.list_all() if run.open}
-        for uid in refusals.keys() & connection.rebalances.keys():
-            run = open_runs.get(uid)
-            running = self._engines.get(run.cluster_id) if run is not None else None
-            if run is None or running is None:
-                connection.leave(uid)
-                continue
-            own = connection.owner == running.owner and connection.kafka is not None
-            goes_on = own and refusals[uid].reason in {*NO_CONNECTION_REASONS, Reason.CLUSTER_CHANGED}
-            known = goes_on or connection.placed.get(uid) is running.engine
-            try:
-                known = known or await self._engines.began(run, running)
-            except RebalanceError as error:
-                refusals[uid] = error
-            if not known:
-                connection.leave(uid)
-                continue
-            await self._limits_known()
-            rebalance = connection.rebalances.get(uid)
-            if rebalance is not None and self._engines.get(run.cluster_id) is running:
-                connection.place(rebalance, running.engine, None if goes_on else refusals[uid])
 
     async def _limits_known(self) -> None:
         """Return when every throttle resource has been handed to its engine, if its cluster answers soon.

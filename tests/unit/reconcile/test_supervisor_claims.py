@@ -59,6 +59,46 @@ class TestServersThatHang:
         assert hanging.altered == []
 
 
+class TestRefusedResources:
+    """A namespace that may not use a connection delays nobody who may, however long it takes to say so."""
+
+    async def reported(self, world, monkeypatch):
+        """The status of a refused resource is being written, until this event is set."""
+        world.connection(names=["a"])
+        begun, written, patch_status = asyncio.Event(), asyncio.Event(), world.kube.patch_status
+
+        async def patch(plural, namespace, name, change):
+            if namespace == "evil":
+                begun.set()
+                await written.wait()
+            return await patch_status(plural, namespace, name, change)
+
+        monkeypatch.setattr(world.kube, "patch_status", patch)
+        world.create("evil", kafka=REF)
+        world.see("evil")
+        await world.until(begun.is_set)
+        return written
+
+    async def test_others_do_not_wait_for_their_status(self, world, monkeypatch):
+        written = await self.reported(world, monkeypatch)
+        world.create("a", kafka=REF)
+        world.see("a")
+        await world.until(lambda: world.state("a") == "Succeeded")
+        written.set()
+        await world.until(lambda: world.state("evil") == "ConnectionNotPermitted")
+
+    async def test_one_that_is_permitted_meanwhile(self, world, monkeypatch):
+        """It is served when what was begun for it has ended: two must not write its records at the same time."""
+        written = await self.reported(world, monkeypatch)
+        world.edit(CONNECTIONS, "k", "prod", allowedNamespaces={"from": "All"})
+        world.create("a", kafka=REF)
+        world.see("a")
+        await world.until(lambda: world.state("a") == "Succeeded")
+        assert {r.name for r in world.supervisor._engines.get("c").engine.rebalances.values()} == {"a/r"}
+        written.set()
+        await world.until(lambda: world.state("evil") in {"Succeeded", "NothingToDo"})
+
+
 class TestEditedConnection:
     async def test_while_a_plan_is_being_finished(self, world, monkeypatch):
         """The round that is under way opens a run after it was looked whether there is one: the engine stays for it."""

@@ -4,32 +4,14 @@ import asyncio
 import json
 
 import pytest
-from tests.fakes.shared_clusters import REF, Away, Cluster, OneAnswer, listener_of
+from tests.fakes.shared_clusters import REF, Away, Cluster, OneAnswer, listener_of, placed
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REASSIGNMENT_THROTTLES, REBALANCES
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.kube.store import RunStore
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import BrokerId
-from kafka_rebalance.reconcile.connection_book import NamedConnection
 from kafka_rebalance.reconcile.engines import Engines
-
-
-def placed(monkeypatch, *, ending=False):
-    """What engines are given from now on to serve; ``ending``: or only to end."""
-    found, place, place_throttles = [], NamedConnection.place, NamedConnection.place_throttles
-
-    def one(self, rebalance, engine, refusal=None):
-        found.extend([rebalance.name] if refusal is None or ending else [])
-        place(self, rebalance, engine, refusal)
-
-    def throttles(self, given, engine):
-        found.extend(throttle.name for throttle in given.values())
-        place_throttles(self, given, engine)
-
-    monkeypatch.setattr(NamedConnection, "place", one)
-    monkeypatch.setattr(NamedConnection, "place_throttles", throttles)
-    return found
 
 
 class TestAnotherNamespace:

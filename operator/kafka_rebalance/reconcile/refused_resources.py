@@ -1,0 +1,118 @@
+"""Resources that may not use their connection, or cannot: what they have begun ends, and their status says why.
+
+That takes calls to servers that may be slow, so it is done beside what is permitted, one resource after the other. A
+resource that is permitted meanwhile is placed when this has ended: its records have one writer.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS
+from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.model.run import Run
+from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.connection_book import NamedConnection
+from kafka_rebalance.reconcile.engines import Engines, Running
+from kafka_rebalance.reconcile.state.record import Stores
+from kafka_rebalance.reconcile.throttle.unconnected_resources import UnconnectedResources
+
+log = logging.getLogger(__name__)
+
+_WORKING_CONNECTION = {*NO_CONNECTION_REASONS, Reason.CLUSTER_CHANGED}
+"""For these reasons nothing new is placed; what the owner's engine has goes on with the connection that it has."""
+
+
+class RefusedResources:
+    """``limits_known`` waits for the throttle resources; ``hand_over`` places what may use a connection by now."""
+
+    def __init__(
+        self,
+        engines: Engines,
+        stores: Stores,
+        unconnected: UnconnectedResources,
+        limits_known: Callable[[], Awaitable[None]],
+        hand_over: Callable[[NamedConnection], None],
+        start: Callable[[Coroutine[Any, Any, None]], None],
+    ) -> None:
+        self._engines = engines
+        self._stores = stores
+        self._unconnected = unconnected
+        self._limits_known = limits_known
+        self._hand_over = hand_over
+        self._start = start
+
+    def refuse(self, connection: NamedConnection, refusals: dict[str, RebalanceError]) -> None:
+        """From now on these may not use the connection, by uid, and the others may. Nothing new starts for them."""
+        connection.refusals = refusals
+        for uid in refusals.keys() & connection.placed.keys():
+            if uid in connection.throttles:
+                connection.leave(uid)
+            elif not _goes_on(connection, refusals[uid]):
+                connection.place(connection.rebalances[uid], connection.placed[uid], refusals[uid])
+        if refusals and not connection.telling:
+            connection.telling = True
+            self._start(self._tell_all(connection))
+
+    async def _tell_all(self, connection: NamedConnection) -> None:
+        told = None
+        try:
+            while connection.refusals is not told:
+                told = connection.refusals
+                for uid in told:
+                    connection.busy = uid
+                    await self._tell(connection, uid)
+                    connection.busy = ""
+                    if uid not in connection.refusals or not connection.has(uid):
+                        self._hand_over(connection)
+        finally:
+            connection.busy, connection.telling = "", False
+
+    async def _tell(self, connection: NamedConnection, uid: str) -> None:
+        try:
+            unknown = await self._end_what_is_begun(connection, uid) if uid in connection.rebalances else None
+            why = connection.refusals.get(uid)
+            if why is not None and uid not in connection.placed:
+                await self._unconnected.report(connection.rebalances, connection.throttles, {uid: unknown or why})
+        except RebalanceError as error:
+            log.warning("%s: %s: %s", connection.name, error.reason, error.message)
+        except Exception:
+            # A defect that concerns one resource must not end what is done for the others.
+            log.exception("%s: unexpected error", connection.name)
+
+    async def _end_what_is_begun(self, connection: NamedConnection, uid: str) -> RebalanceError | None:
+        """An open run ends in the engine of its cluster, if that runs and the run was begun there: with the right to.
+
+        Nothing new starts there, except for the owner's own rebalances: those go on as before. Returns why it is not
+        known where the run was begun.
+        """
+        run = await self._stores.runs.load(uid)
+        running = self._engines.get(run.cluster_id) if run is not None and run.open else None
+        begun, unknown = False, None
+        if run is not None and running is not None:
+            try:
+                begun = await self._begun(connection, run, running)
+            except RebalanceError as error:
+                unknown = error
+        if begun:
+            await self._limits_known()
+        rebalance, why = connection.rebalances.get(uid), connection.refusals.get(uid)
+        if rebalance is None or why is None:
+            return None  # permitted or gone meanwhile
+        if run is None or running is None or not begun:
+            connection.leave(uid)
+        elif self._engines.get(run.cluster_id) is running:
+            goes_on = _goes_on(connection, why) and connection.owner == running.owner
+            connection.busy = ""
+            connection.place(rebalance, running.engine, None if goes_on else why)
+        return unknown
+
+    async def _begun(self, connection: NamedConnection, run: Run, running: Running) -> bool:
+        why = connection.refusals.get(run.uid)
+        if why is not None and _goes_on(connection, why) and connection.owner == running.owner:
+            return True
+        return connection.placed.get(run.uid) is running.engine or await self._engines.began(run, running)
+
+
+def _goes_on(connection: NamedConnection, why: RebalanceError) -> bool:
+    return connection.kafka is not None and why.reason in _WORKING_CONNECTION
