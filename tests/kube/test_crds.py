@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.kube.namespaces import Namespace
 from tests.kube.specs import (
-    BAD_CAPACITIES,
+    BAD_CONNECTIONS,
     BAD_REBALANCES,
     BAD_THROTTLES,
     CREDENTIALS,
@@ -63,7 +63,8 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("kind", "bad"),
         [("KafkaRebalance", bad) for bad in BAD_REBALANCES]
-        + [("KafkaReassignmentThrottle", bad) for bad in BAD_THROTTLES],
+        + [("KafkaReassignmentThrottle", bad) for bad in BAD_THROTTLES]
+        + [("KafkaConnection", BadInput({**INLINE, **bad.spec}, bad.model, bad.server)) for bad in BAD_CONNECTIONS],
     )
     def test_says_what_to_write(self, untouched: Namespace, kind: str, bad: BadInput) -> None:
         """Where the API server leaves the words to the CRD, they are the same as ours."""
@@ -121,20 +122,6 @@ class TestRefusals:
             assert "spec.kafka: Invalid value: cannot be changed" in said
 
     @pytest.mark.parametrize(
-        ("spec", "said"),
-        [
-            ({}, "spec.bootstrapServers: Required value"),
-            ({**INLINE, "allowedNamespaces": {}}, "requires exactly one of from, names and selector"),
-            ({**INLINE, "allowedNamespaces": {"from": "All", "names": ["a"]}}, "requires exactly one of"),
-            ({**INLINE, "allowedNamespaces": {"from": "Any"}}, "spec.allowedNamespaces.from: Unsupported value"),
-            ({**INLINE, "allowedNamespaces": {"selector": {"matchLabels": {}}}}, "matchLabels"),
-            ({**INLINE, "sasl": {"mechanism": "PLAIN", "secretRef": {"name": "s"}}}, "spec: Invalid value: "),
-        ],
-    )
-    def test_connection(self, untouched: Namespace, spec: dict[str, Any], said: str) -> None:
-        assert said in untouched.refused("KafkaConnection", spec)
-
-    @pytest.mark.parametrize(
         "allowed", [None, {"from": "All"}, {"names": ["a", "b"]}, {"selector": {"matchLabels": {"team": "x"}}}]
     )
     def test_connection_taken(self, namespace: Namespace, allowed: dict[str, Any] | None) -> None:
@@ -145,10 +132,6 @@ class TestRefusals:
         spec = namespace.get("kafkaconnections")["spec"]
         assert spec["bootstrapServers"] == "b:1"
         assert spec.get("allowedNamespaces") == allowed
-
-    @pytest.mark.parametrize("bad", BAD_CAPACITIES)
-    def test_capacity(self, untouched: Namespace, bad: BadInput) -> None:
-        assert bad.server in untouched.refused("KafkaConnection", {**INLINE, **bad.spec})
 
 
 class TestTaken:

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from kafka_rebalance.api.connection import Kafka
-from kafka_rebalance.api.fields import ApiModel, ByteCount, ObjectName, Rate, SomeBrokers, rule, rules
+from kafka_rebalance.api.fields import ApiModel, ByteCount, Form, ObjectName, Rate, SomeBrokers, rule, rules
 from kafka_rebalance.api.resource_status import Count, ResourceStatus, ShortText
 from kafka_rebalance.model.broker_capacity import BrokerCapacity
 from kafka_rebalance.model.topology import BrokerId
@@ -17,8 +17,19 @@ _NO_CAPACITY = "set at least one of disk, networkIn and networkOut"
 _BROKER_ONCE = "brokers names a broker twice; each id may be in one entry only"
 _ATOMIC = {"x-kubernetes-list-type": "atomic"}
 
-LabelValue = Annotated[str, Field(max_length=63, pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$")]
+_LABEL = "[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
+LabelValue = Annotated[
+    str,
+    Field(max_length=63),
+    Form(
+        f"({_LABEL})?",
+        "must be the value of a label: letters, digits, '-', '_' and '.', with a letter or digit at both ends",
+    ),
+]
 """The value of a Kubernetes label."""
+_LABEL_NAME = Form(
+    f"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?{_LABEL}", "must have names of labels, like team or example.org/team"
+)
 
 MAX_MISSING = 5
 MissingPermissionText = Annotated[str, Field(max_length=1024)]
@@ -38,9 +49,11 @@ class NamespacesFrom(StrEnum):
 class LabelSelector(ApiModel):
     """Selects namespaces by their labels."""
 
-    match_labels: Annotated[dict[str, LabelValue], Field(min_length=1, max_length=20)] = Field(
-        description="Labels that a namespace must have, all of them."
-    )
+    match_labels: Annotated[
+        dict[str, LabelValue],
+        Field(min_length=1, max_length=20, json_schema_extra=rules(_LABEL_NAME.rule_for_keys())),
+        AfterValidator(_LABEL_NAME.check_keys),
+    ] = Field(description="Labels that a namespace must have, all of them.")
 
 
 class AllowedNamespaces(ApiModel):

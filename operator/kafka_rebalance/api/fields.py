@@ -7,7 +7,7 @@ here when the operator reads it or a command reads a file. Nothing here depends 
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import re2
 from pydantic import (
@@ -26,6 +26,8 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema, core_schema
 
 from kafka_rebalance.units import parse_duration, parse_quantity
+
+V = TypeVar("V")
 
 MAX_RATE = 2**50
 """1 Pi bytes per second: more than any broker reaches; the sum of several still fits into Kafka's 64 bits."""
@@ -86,6 +88,16 @@ class Form:
         if not re.fullmatch(self.pattern, text):
             raise ValueError(self.message)
         return text
+
+    def rule_for_keys(self) -> dict[str, str]:
+        """The CEL rule of an object whose keys are of this form."""
+        return rule(f"self.all(key, key.matches(r'^({self.pattern})$'))", self.message)
+
+    def check_keys(self, found: dict[str, V]) -> dict[str, V]:
+        """The object; ValueError with the message if a key is not of this form."""
+        for key in found:
+            self.check(key)
+        return found
 
 
 def compile_re2(pattern: str) -> Any:

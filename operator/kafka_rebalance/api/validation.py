@@ -20,7 +20,7 @@ _SENTENCES = {
     "int_from_float": "must be an integer",
     "bool_type": "must be true or false",
     "bool_parsing": "must be true or false",
-    "string_type": "must be text: put it in quotes",
+    "string_type": "must be text",
     "tuple_type": "must be a list",
     "list_type": "must be a list",
     "dict_type": "must be an object",
@@ -29,8 +29,8 @@ _SENTENCES = {
     "greater_than_equal": "must be at least {ge}",
     "less_than_equal": "must be at most {le}",
     "string_too_short": "must not be empty",
-    "string_too_long": "must have at most {max_length} characters",
     "too_short": "must not be empty",
+    "string_too_long": "must have at most {max_length} characters",
     "too_long": "must have at most {max_length} entries",
 }
 """Pydantic's types of errors in the words of our messages."""
@@ -71,6 +71,8 @@ def _sentence(model: type[BaseModel], problem: ErrorDetails) -> str:
         message = f"must be an object with {', '.join(_fields_at(model, problem['loc']))}"
     elif kind in _SENTENCES:
         message = _SENTENCES[kind].format(**context)
+        if kind == "string_type" and not isinstance(problem["input"], dict | list):
+            message += ": put it in quotes"
     else:
         message = problem["msg"].removeprefix("Value error, ")
     shown = isinstance(problem["input"], str | int) and found not in message

@@ -1,10 +1,9 @@
 """Which namespaces a KafkaConnection permits, and which connections a resource may name."""
 
 import pytest
-from tests.kube.specs import BAD_CAPACITIES
 
 from kafka_rebalance.api.connection import ConnectionRef, Kafka, KafkaSource
-from kafka_rebalance.api.connection_resource import AllowedNamespaces, Capacity, KafkaConnectionSpec
+from kafka_rebalance.api.connection_resource import AllowedNamespaces, Capacity
 from kafka_rebalance.api.v1alpha1 import parse_connection
 from kafka_rebalance.api.validation import validate
 from kafka_rebalance.errors import Refused
@@ -52,13 +51,6 @@ class TestCapacity:
         assert found.of(BrokerId(1)) == BrokerCapacity(2 * 2**40, 300 * 2**20)
         assert found.of(BrokerId(8)) == BrokerCapacity(4 * 2**40, 300 * 2**20)
         assert found.of(BrokerId(9)) == BrokerCapacity(2 * 2**40, 2**30)
-
-    @pytest.mark.parametrize("bad", BAD_CAPACITIES)
-    def test_refused(self, bad):
-        """Where the API server leaves the words to the CRD, they are the same."""
-        with pytest.raises(Refused) as refused:
-            validate(KafkaConnectionSpec, {**INLINE, **bad.spec}, "spec")
-        assert refused.value.message.startswith(bad.model)
 
 
 class TestKafkaSource:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from tests.kube.specs import (
+    BAD_CONNECTIONS,
     BAD_REBALANCES,
     BAD_THROTTLES,
     CREDENTIALS,
@@ -16,7 +17,7 @@ from tests.kube.specs import (
     BadInput,
 )
 
-from kafka_rebalance.api.v1alpha1 import parse_spec, parse_throttle
+from kafka_rebalance.api.v1alpha1 import parse_connection, parse_spec, parse_throttle
 from kafka_rebalance.api.validation import without_nulls
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.units import parse_quantity
@@ -48,6 +49,14 @@ def test_says_what_to_write_in_a_throttle(bad: BadInput) -> None:
     metadata = {"name": "a", "namespace": "n", "uid": "u"}
     with pytest.raises(Refused) as refused:
         parse_throttle({"metadata": metadata, "spec": {**KAFKA, **bad.spec}})
+    assert refused.value.message.startswith(bad.model)
+
+
+@pytest.mark.parametrize("bad", BAD_CONNECTIONS)
+def test_says_what_to_write_in_a_connection(bad: BadInput) -> None:
+    metadata = {"name": "a", "namespace": "n", "uid": "u"}
+    with pytest.raises(Refused) as refused:
+        parse_connection({"metadata": metadata, "spec": without_nulls({"bootstrapServers": "kafka:9092", **bad.spec})})
     assert refused.value.message.startswith(bad.model)
 
 
