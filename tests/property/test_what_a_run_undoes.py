@@ -1,6 +1,7 @@
 """Whatever people, users and brokers do, and when: what others moved is never undone, and no null breaks a partition.
 
-People move a partition to a broker that nobody has named before, so that their lists cannot be taken for a step.
+People move a partition to a broker that nobody has named before, so that their lists cannot be taken for a step; or to
+brokers of the plan, if Kafka has carried out nothing of ours for it.
 """
 
 import asyncio
@@ -33,9 +34,14 @@ class Watched(KafkaInMemory):
         self.expected = dict(enumerate(self.lists("t")))
         self.peoples_turn = set()
         self.dead, self.lost, self.wrong, self.nulls = set(), False, [], Counter()
+        self.deaf, self.touched = False, set()
         self.unused = iter(PEOPLES)
 
     async def alter_reassignments(self, orders):
+        if self.deaf:
+            self.deaf = False
+            raise Transient("KafkaUnreachable", "not sent")
+        self.touched |= orders.keys()
         for tp, to in orders.items():
             state = self.states[tp]
             if to is None and state.in_flight:
@@ -57,6 +63,14 @@ class Watched(KafkaInMemory):
         state = self.states[TopicPartition("t", number)]
         if not state.in_flight:
             self.expected[number] = [next(self.unused), *state.replicas[:2]]
+            self.assign("t", number, *self.expected[number])
+            self.settle()
+
+    def move_among_planned(self, number):
+        """People move a partition that nothing was carried out for. No first call leads to that list."""
+        tp = TopicPartition("t", number)
+        if tp not in self.touched and not self.states[tp].in_flight:
+            self.expected[number] = [5, 4, 1]
             self.assign("t", number, *self.expected[number])
             self.settle()
 
@@ -137,9 +151,15 @@ def lose(operator):
     operator.kafka.lost = True
 
 
+def not_send(operator):
+    """The next order does not reach Kafka."""
+    operator.kafka.deaf = True
+
+
 HAPPENINGS = {
     **{f"include {brokers}": edit(brokers={"include": list(brokers)}) for brokers in INCLUDED},
     **{f"people move {n}": lambda operator, n=n: operator.kafka.move(n) for n in range(PARTITIONS)},
+    **{f"people move {n} as planned": lambda operator, n=n: operator.kafka.move_among_planned(n) for n in range(2)},
     **{f"people begin to move {n}": lambda operator, n=n: operator.kafka.begin(n) for n in range(2)},
     **{f"broker {b} dies": lambda operator, b=b: operator.kafka.die(b) for b in (2, 3, 4)},
     "brokers return": lambda operator: operator.kafka.revive(),
@@ -151,6 +171,7 @@ HAPPENINGS = {
     "copies take no time": slow(),
     "copies arrive": lambda operator: operator.kafka.arrive(),
     "a reply is lost": lose,
+    "an order is not sent": not_send,
     "restart the operator": lambda operator: operator.restart(),
 }
 ORIGINALS_DIE = [
@@ -161,6 +182,7 @@ ORIGINALS_DIE = [
     ("include (5, 6, 7)", 4),
     ("copies arrive", 4),
 ]
+NOT_SENT = [("an order is not sent", 2), ("people move 0 as planned", 1), ("people move 1 as planned", 1)]
 
 
 @examples(0.5)
@@ -171,6 +193,8 @@ ORIGINALS_DIE = [
 )
 @example("Automatic", ORIGINALS_DIE, "delete")
 @example("Automatic", ORIGINALS_DIE[:-2], "delete")
+@example("Automatic", NOT_SENT, "undo")
+@example("Automatic", NOT_SENT, "delete")
 def test_what_others_moved_is_never_undone(policy, happenings, end):
     """In the end each partition is as it was, or as people left it last; no null left too few in sync."""
     kafka = asyncio.run(live_through(policy, happenings, end))
@@ -195,7 +219,7 @@ async def live_through(policy, happenings, end):
         if operator.run is not None and not operator.run.open:
             break  # its origins are those of a run that has ended
     kafka.revive()
-    kafka.slow, kafka.lost = set(), False
+    kafka.slow, kafka.lost, kafka.deaf = set(), False, False
     if end == "undo":
         operator.edit(approval={"policy": "Automatic"})
         await rounds_until(operator, lambda: operator.run is not None and not operator.run.open)
