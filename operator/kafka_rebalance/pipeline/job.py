@@ -120,9 +120,14 @@ def build(spark: "SparkSession", lake_uri: str, cluster_id: str, window: timedel
 
 
 def _files(found: Inventory, batches: Iterable[StoredBatch]) -> list[Manifest]:
-    """The files with any of the batches."""
+    """The files with the batches, each batch from one file only."""
     wanted = set(batches)
-    return [manifest for manifest in found.manifests if not wanted.isdisjoint(manifest.batches)]
+    files: list[Manifest] = []
+    for manifest in found.manifests:
+        if not wanted.isdisjoint(manifest.batches):
+            files.append(manifest)
+            wanted.difference_update(manifest.batches)
+    return files
 
 
 def _read(spark: "SparkSession", lake: Lake, files: Iterable[Manifest]) -> "DataFrame":

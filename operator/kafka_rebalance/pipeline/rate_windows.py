@@ -48,7 +48,9 @@ def windows(samples: DataFrame, breaks: Sequence[datetime] = ()) -> DataFrame:
         F.sum(F.col("grown") * F.col("share")).alias("grown"),
         F.sum(F.when(F.col("kind") == _GROWN, F.col("records") * F.col("share")).otherwise(0.0)).alias("grown_records"),
         F.sum(F.when(F.col("kind") != _GROWN, F.col("records") * F.col("share")).otherwise(0.0)).alias("other_records"),
-        F.max(F.when(F.col("kind") == _GROWN, F.col("grown") / F.col("records"))).alias("largest_record"),
+        F.max(F.when((F.col("kind") == _GROWN) & (F.col("records") > 0), F.col("grown") / F.col("records"))).alias(
+            "largest_record"
+        ),
         F.sum(F.when(F.col("kind") == _GROWN, F.col("share")).otherwise(0.0)).alias("grown_pairs"),
         F.sum(F.when(F.col("kind") == _SHRUNK, F.col("share")).otherwise(0.0)).alias("shrunk_pairs"),
         F.max("partial_log").alias("partial_log"),
@@ -87,8 +89,9 @@ def _pairs(leaders: DataFrame, breaks: "Iterable[datetime]") -> DataFrame:
     An end offset only grows while the leader is the same; after another leader (two epochs or another broker) nobody
     knows what an unclean election cut and what was written again, so that pair is left out. ``kind``:
 
-    - grown: nothing was deleted, so the growth of the size is exactly what was written. The start offset must not have
-      moved in the pair before either: sizes are read before offsets, so the size may show a deletion one sample later.
+    - grown: nothing was deleted, so the growth of the size is exactly what was written, whatever the offsets say, which
+      are of another moment. The start offset must not have moved in the pair before either: sizes are read before
+      offsets, so the size may show a deletion one sample later.
     - shrunk: records came, none was deleted, and yet the size did not grow: the log is compacted or tiered.
     - other: only the number of records is known.
     """
@@ -114,10 +117,10 @@ def _pairs(leaders: DataFrame, breaks: "Iterable[datetime]") -> DataFrame:
     )
     change = F.col("size") - F.col("size_0")
     still = (F.col("start") == F.col("start_0")) & (F.coalesce("start_00", "start_0") == F.col("start_0"))
-    whole = F.col("whole")
+    whole = F.coalesce("whole", F.lit(False))
     kind = (
-        F.when((records > 0) & still & (change > 0), _GROWN)
-        .when((records > 0) & still & (change <= 0) & ~F.coalesce(whole, F.lit(False)), _SHRUNK)
+        F.when(still & ((change > 0) | (whole & (change == 0))), _GROWN)
+        .when(still & (records > 0) & ~whole, _SHRUNK)
         .otherwise(_OTHER)
     )
     return usable.select(
@@ -128,7 +131,7 @@ def _pairs(leaders: DataFrame, breaks: "Iterable[datetime]") -> DataFrame:
         records.alias("records"),
         kind.alias("kind"),
         F.when(kind == _GROWN, change).otherwise(0).alias("grown"),
-        F.coalesce(~whole, F.lit(False)).alias("partial_log"),
+        F.coalesce(~F.col("whole"), F.lit(False)).alias("partial_log"),
         change.alias("size_change"),
         (F.col("start") - F.col("start_0")).alias("deleted"),
         (F.col("end_0") - F.col("start_0")).alias("held_before"),
