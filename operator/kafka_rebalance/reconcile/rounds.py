@@ -234,7 +234,8 @@ class Rounds:
                 self._judge(rebalance, direction_of(rebalance), look.observation, look.changes)
         free, on_disk, ruling = self._observer.free_bytes, self._observer.replica_bytes, self.throttle.ruling
         lists = self.throttle.list_budget
-        orders = orders_for(running, look.observation.cluster, ruling, free, on_disk, lists)
+        incomplete = self._observer.was_incomplete
+        orders = orders_for(running, look.observation.cluster, ruling, free, on_disk, lists, incomplete)
         for rebalance in running:
             found = orders[rebalance.uid]
             rebalance.assessment = replace(rebalance.assessment, no_room=found.no_room, list_full=found.list_full)

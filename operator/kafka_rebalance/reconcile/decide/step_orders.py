@@ -1,17 +1,19 @@
 """What is sent for the rebalances of one cluster together: the one place where all caps hold. Pure."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from kafka_rebalance.api.throttle_resource import ClusterLimits
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.execution.list_budget import ListBudget
-from kafka_rebalance.execution.partition_status import PartitionStatus
+from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatus
 from kafka_rebalance.execution.progress import ReplicaBytes
 from kafka_rebalance.execution.schedule import Ceilings, Orders, RebalanceShare, schedule
 from kafka_rebalance.model.topology import BrokerId, ClusterState, TopicPartition
 from kafka_rebalance.reconcile.decide.direction import going_back
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
+
+WasIncomplete = Callable[[TopicPartition, BrokerId], bool]
 
 
 def orders_for(
@@ -21,10 +23,12 @@ def orders_for(
     free_bytes: Mapping[BrokerId, int],
     replica_bytes: ReplicaBytes,
     list_budget: ListBudget,
+    incomplete: WasIncomplete = lambda _tp, _broker: False,
 ) -> dict[str, Orders]:
     """By uid: within each rebalance's own limits, and within those of the throttle resource over all of them.
 
-    What goes back comes first, then the higher priority, then the older resource.
+    What goes back comes first, then the higher priority, then the older resource. ``incomplete``: whether a replica was
+    not on its disk, or not completely, when ``free_bytes`` was read.
     """
     limits = ruling.spec.limits if ruling else ClusterLimits()
     ceilings = Ceilings(
@@ -40,8 +44,26 @@ def orders_for(
         )
         for r in first
     ]
-    chosen = schedule(shares, cluster, ceilings, free_bytes, replica_bytes, list_budget)
+    free = dict(free_bytes)
+    for share in shares if free else ():
+        for broker, size in _arrived_since(share, cluster, replica_bytes, incomplete):
+            if broker in free:
+                free[broker] -= size
+    chosen = schedule(shares, cluster, ceilings, free, replica_bytes, list_budget)
     return {rebalance.desired.uid: orders for rebalance, orders in zip(first, chosen, strict=True)}
+
+
+def _arrived_since(
+    share: RebalanceShare, cluster: ClusterState, replica_bytes: ReplicaBytes, incomplete: WasIncomplete
+) -> Iterator[tuple[BrokerId, int]]:
+    """Brokers, and bytes that copies took there since the disks were read: these are not free any more."""
+    for tp, status in share.statuses.items():
+        state = cluster.partitions.get(tp)
+        if state is None or not (status.started or status.phase is MovePhase.DONE):
+            continue
+        for broker in state.replicas:
+            if broker in share.goals.get(tp, ()) and broker not in state.adding and incomplete(tp, broker):
+                yield broker, max(0, share.sizes.get(tp, 0) - replica_bytes.get((tp, broker), 0))
 
 
 def unchanged_orders(

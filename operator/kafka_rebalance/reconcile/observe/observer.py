@@ -88,6 +88,8 @@ class Observer:
         self._permissions = permissions or PermissionProbe(admin, clock)
         self.replica_bytes = ReplicaSizes()
         self._free_bytes: dict[BrokerId, int] = {}
+        self._incomplete: dict[BrokerId, frozenset[TopicPartition]] = {}
+        """What was being copied to each broker when its log dirs were read."""
         self.produce_rates: Mapping[TopicPartition, float] = {}
         """Bytes per second by which the leaders of what is being copied grow."""
         self.traffic: Mapping[tuple[BrokerId, Side], int] = {}
@@ -122,6 +124,10 @@ class Observer:
     def free_bytes(self) -> Mapping[BrokerId, int]:
         """Usable bytes of the fullest log dir of each broker that reports them."""
         return self._free_bytes
+
+    def was_incomplete(self, tp: TopicPartition, broker: BrokerId) -> bool:
+        """Whether the partition was still being copied to the broker when its disks were last read, or not yet."""
+        return tp in self._incomplete.get(broker, ()) or (tp, broker) not in self.replica_bytes
 
     async def everything(self) -> Mapping[TopicPartition, PartitionState]:
         """All partitions as last read: those that move in this round, the rest up to half a minute ago."""
@@ -266,16 +272,22 @@ class Observer:
         except RebalanceError as error:
             log.warning("sizes on disk are not known: %s", error.message)
             return
-        self._take_in(found, asked)
+        self._take_in(found, asked, partitions)
         if all_brokers:
             await self._permissions.compare(found, self._known)
         self._read_produce_rates(partitions, now)
         self._read_traffic(partitions, now)
 
-    def _take_in(self, found: Mapping[BrokerId, Collection[LogDir]], asked: Collection[BrokerId]) -> None:
+    def _take_in(
+        self,
+        found: Mapping[BrokerId, Collection[LogDir]],
+        asked: Collection[BrokerId],
+        partitions: Mapping[TopicPartition, PartitionState],
+    ) -> None:
         """Replace what is known of these brokers; of one that gave no answer nothing is known."""
         for broker in asked:
             dirs = found.get(broker, ())
+            self._incomplete[broker] = frozenset(tp for tp, state in partitions.items() if broker in state.adding)
             self.replica_bytes.replace(broker, dirs)
             self._free_bytes.pop(broker, None)
             if dirs and all(log_dir.usable_bytes >= 0 for log_dir in dirs):

@@ -81,6 +81,28 @@ class TestOperator:
         await operator.until("Succeeded")
         assert kafka.lists("t").count([3]) == 2
 
+    async def test_a_copy_that_was_faster_than_the_next_reading(self, kafka):
+        """Disks are read every half minute, and every two seconds during a copy: what came since is not free."""
+        room = {1: 0, 2: 0, 3: 250}
+
+        async def log_dirs(brokers):
+            held = {b: {tp: 100 for tp, state in kafka.states.items() if b in state.replicas} for b in brokers}
+            free = {b: max(0, room[b] - 100 * len(held[b])) for b in brokers}
+            return Answers({b: (LogDir("/data", held[b], usable_bytes=free[b]),) for b in brokers})
+
+        kafka.log_dirs = log_dirs
+        operator = OperatorInMemory(kafka)
+        operator.apply(execution={"parallelPartitionCount": 1})
+        await operator.until_true(lambda: operator.rebalance.memory.planning is not None)
+        room[3] = 150
+        await operator.until("Rebalancing")
+        await operator.until_true(lambda: "DiskFull" in operator.message)
+        for _ in range(5):
+            await operator.round()
+        assert sum(3 in row for row in kafka.lists("t")) == 1
+        room[3] = 200
+        await operator.until("Succeeded")
+
     async def test_nobody_may_tell(self, kafka):
         """Then a full disk is detected during execution."""
         tell, asked = kafka.log_dirs, []
