@@ -20,8 +20,8 @@ from confluent_kafka.admin import NewTopic
 
 from e2e.bench.kafka import KafkaCluster
 from kafka_rebalance.model.load import LoadModel
-from kafka_rebalance.model.load_artifact import parse_load_model
 from kafka_rebalance.model.topology import TopicPartition
+from kafka_rebalance.storage.stored_models import read_model_file
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
@@ -98,8 +98,8 @@ def sampled(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> 
     run(*sample)
     summary = run("load-model", "--lake", str(lake))
     assert "6 samples" in summary
-    (artefact,) = lake.glob("models/*/load-model.json.gz")
-    return parse_load_model(artefact.read_bytes()), production, lake
+    (artefact,) = lake.glob("models/*/load-model.parquet")
+    return read_model_file(str(artefact)), production, lake
 
 
 def leader_rows(lake: Path, partition: int) -> list[dict[str, Any]]:

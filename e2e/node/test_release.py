@@ -154,7 +154,7 @@ class TestPipeline:
         topic = world.skewed("modelled", *[BIG] * 6)
         assert "rows" in operator.complete("sample-now", f"{NAME}-sample-main")
         assert "partitions" in operator.complete("model-now", f"{NAME}-load-model")
-        assert list(lake.glob("models/*/load-model.json.gz"))
+        assert list(lake.glob("models/*/load-model.parquet"))
         rebalance, plan = _in_flight(world, "modelled", CRAWL, topic)
         assert rebalance.status["plan"]["dataSource"] == "LoadModel"
         rebalance.patch(throttle=FAST)

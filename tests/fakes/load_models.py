@@ -1,5 +1,6 @@
-"""Load models as the pipeline stores them: one Parquet file of version 2."""
+"""Load models as the pipeline stores them, one Parquet file of version 2, and as it stored version 1."""
 
+import gzip
 import json
 
 import pyarrow as pa
@@ -65,3 +66,24 @@ def stored(table, model, group=None, **changes):
 
 def render_parquet(model):
     return stored(parquet_of(model), model)
+
+
+def render_version_1(model):
+    """A gzip'd JSON object."""
+    columns = "topic partition topicId sizeBytes bytesInPerSecond bytesInP95 bytesInMax coveredSeconds"
+    document = {
+        "version": 1,
+        "clusterId": model.cluster_id,
+        "windowStart": (model.window_start or model.measured_at).isoformat(),
+        "windowEnd": model.measured_at.isoformat(),
+        "samples": model.samples,
+        "columns": columns.split(),
+        "partitions": [
+            [
+                *(*tp, load.topic_id, load.size_bytes),
+                *(load.bytes_in_per_second, load.bytes_in_p95, load.bytes_in_max, load.covered_seconds),
+            ]
+            for tp, load in sorted(model.partitions.items())
+        ],
+    }
+    return gzip.compress(json.dumps(document).encode(), mtime=0)

@@ -15,9 +15,11 @@ from tests.pipeline.clusters_by_hand import CLUSTER, START, Samples, write_versi
 
 from kafka_rebalance.cli.commands.pipeline_command import pipeline
 from kafka_rebalance.errors import Refused
+from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.pipeline import job
 from kafka_rebalance.pipeline.lake import Lake
 from kafka_rebalance.pipeline.sample_manifests import write_batch
+from kafka_rebalance.storage.stored_models import read_model_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -276,6 +278,17 @@ class TestDirtySamples:
         job.build(spark, str(lake), CLUSTER, DAY, NOW)
         assert Lake.open(str(lake)).read(outcome.artefact) == artefact
         assert not list((lake / "unfinished").iterdir())
+
+
+class TestReader:
+    def test_the_operator_reads_what_the_job_wrote(self, outcome: job.JobOutcome, lake: Path) -> None:
+        """Sizes, rates and replicas, through the reader of the operator."""
+        model = read_model_file(str(lake / outcome.artefact))
+        load = model.partitions[TopicPartition("steady", 0)]
+        assert (load.bytes_in_p95, load.bytes_out_p95, load.size_bytes) == (MB, None, END * MB)
+        assert load.replica_bytes == {1: END * MB, 2: END * MB + 7}
+        assert model.partitions[TopicPartition("tiered", 0)].bytes_in_per_second is None
+        assert (model.cluster_id, model.samples) == (CLUSTER, outcome.samples)
 
 
 class TestWindow:

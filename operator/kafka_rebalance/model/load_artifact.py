@@ -1,13 +1,10 @@
 """The load model as JSON, version 1, and how old a model of any version may be.
 
-Version 2 is Parquet (`storage`); version 1 stays readable, so that an upgrade does not refuse yesterday's file.
-
-The artefact is one gzip'd JSON object; ``partitions`` has one row per partition in the order of ``columns``. The same
-model always gives the same bytes. Opens no files and reads no clock.
+Version 2 is Parquet (`storage`). Version 1 is not written any more, but stays readable, so that an upgrade does not
+refuse yesterday's file. It is one gzip'd JSON object; ``partitions`` has one row per partition in the order of
+``columns``. Opens no files and reads no clock.
 """
 
-import gzip
-import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -34,22 +31,6 @@ _COLUMNS = (
     "bytesInMax",
     "coveredSeconds",
 )
-
-
-def render_load_model(model: LoadModel) -> bytes:
-    """The artefact. Raises ValueError for a model without a cluster or a time: its age could not be checked."""
-    if model.cluster_id is None or model.measured_at is None:
-        raise ValueError("a load model is stored with its cluster id and the time of its newest sample")
-    document = {
-        "version": VERSION,
-        "clusterId": model.cluster_id,
-        "windowStart": _render_time(model.window_start or model.measured_at),
-        "windowEnd": _render_time(model.measured_at),
-        "samples": model.samples,
-        "columns": _COLUMNS,
-        "partitions": [_row(tp, load) for tp, load in sorted(model.partitions.items(), key=lambda entry: entry[0])],
-    }
-    return gzip.compress(json.dumps(document, separators=(",", ":")).encode(), mtime=0)
 
 
 def parse_load_model(data: bytes) -> LoadModel:
@@ -97,19 +78,6 @@ def check_usable(model: LoadModel, cluster_id: str, now: datetime, max_age: time
     if age < -CLOCK_SKEW:
         ahead = format_duration(-age.total_seconds())
         raise Refused(Reason.LOAD_MODEL_STALE, f"{newest}, {ahead} ahead of this machine's clock: set the clocks right")
-
-
-def _row(tp: TopicPartition, load: PartitionLoad) -> list[object]:
-    return [
-        tp.topic,
-        tp.partition,
-        load.topic_id,
-        load.size_bytes,
-        load.bytes_in_per_second,
-        load.bytes_in_p95,
-        load.bytes_in_max,
-        load.covered_seconds,
-    ]
 
 
 def _parse_row(row: Any) -> tuple[TopicPartition, PartitionLoad]:

@@ -14,13 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
-from kafka_rebalance.model.load import LoadModel, PartitionLoad
-from kafka_rebalance.model.load_artifact import SOURCE, render_load_model
-from kafka_rebalance.model.topology import TopicPartition
-from kafka_rebalance.pipeline.lake import Lake, model_path, safe
+from kafka_rebalance.pipeline.lake import Lake, model_path
+from kafka_rebalance.storage.load_model_parquet import METADATA_KEY, VERSION
 
-VERSION = 2
-METADATA_KEY = "kafka_rebalance.load_model"
 _DICTIONARIES = ("topic", "method")
 _NAMED = pa.dictionary(pa.int32(), pa.string())
 _OPTIONAL = ("bytes_", "growth_")
@@ -69,32 +65,7 @@ def store(lake: Lake, cluster_id: str, table: str, described: Mapping[str, objec
     if writer is None:
         raise ValueError(f"Spark wrote nothing to {table}")
     writer.close()
-    data = sink.getvalue()
-    lake.write(f"models/{safe(cluster_id)}/load-model.json.gz", render_load_model(_version_1(data, described)))
-    lake.write(model_path(cluster_id), data.to_pybytes())
-
-
-def _version_1(data: pa.Buffer, described: Mapping[str, Any]) -> LoadModel:
-    """The same for programs that read version 1."""
-    rows = pyarrow.parquet.read_table(pa.BufferReader(data)).to_pylist()
-    return LoadModel(
-        source=SOURCE,
-        measured_at=datetime.fromisoformat(described["windowEnd"]),
-        partitions={
-            TopicPartition(row["topic"], row["partition"]): PartitionLoad(
-                size_bytes=row["size_bytes"],
-                bytes_in_per_second=row["bytes_in_mean"],
-                bytes_in_p95=row["bytes_in_p95"],
-                bytes_in_max=row["bytes_in_max"],
-                covered_seconds=row["covered_seconds"],
-                topic_id=row["topic_id"],
-            )
-            for row in rows
-        },
-        cluster_id=described["clusterId"],
-        window_start=datetime.fromisoformat(described["windowStart"]),
-        samples=described["samples"],
-    )
+    lake.write(model_path(cluster_id), sink.getvalue().to_pybytes())
 
 
 def summary(lake: Lake, cluster_id: str) -> ModelSummary | None:
@@ -111,11 +82,11 @@ def summary(lake: Lake, cluster_id: str) -> ModelSummary | None:
         size_bytes=pc.sum(rows["size_bytes"]).as_py() or 0,
         bytes_in_per_second=pc.sum(rows["bytes_in_mean"]).as_py() or 0.0,
         methods={entry["values"]: entry["counts"] for entry in counts},
-        header=json.loads(file.schema_arrow.metadata[METADATA_KEY.encode()]),
+        header=json.loads(file.schema_arrow.metadata[METADATA_KEY]),
     )
 
 
-def _schema(found: pa.Schema, metadata: Mapping[str, str]) -> pa.Schema:
+def _schema(found: pa.Schema, metadata: Mapping[bytes, str]) -> pa.Schema:
     """Names as dictionaries; lists of plain numbers; nullable only what may be unknown."""
 
     def typed(name: str, kind: pa.DataType) -> pa.DataType:

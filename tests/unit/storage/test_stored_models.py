@@ -3,19 +3,18 @@
 import os
 
 import pytest
-from tests.fakes.load_models import render_parquet
+from tests.fakes.load_models import render_parquet, render_version_1
 from tests.fakes.stopped_clock import NOON
 
 from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.model.load import LoadModel, PartitionLoad
-from kafka_rebalance.model.load_artifact import render_load_model
 from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.storage import stored_models
 from kafka_rebalance.storage.locations import open_location
 from kafka_rebalance.storage.stored_models import find_model, parse_model, read_model, read_model_file
 
 T0 = TopicPartition("t", 0)
-RENDER = {"load-model.parquet": render_parquet, "load-model.json.gz": render_load_model}
+RENDER = {"load-model.parquet": render_parquet, "load-model.json.gz": render_version_1}
 
 
 def put(directory, name, size=1, at=1000):

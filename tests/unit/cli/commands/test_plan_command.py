@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.fakes.load_models import render_parquet
+from tests.fakes.load_models import render_parquet, render_version_1
 from tests.unit.cli.commands.plan_runs import (
     CLUSTER,
     RESOURCE,
@@ -25,7 +25,6 @@ from tests.unit.cli.commands.plan_runs import (
 )
 
 from kafka_rebalance.model.load import LoadModel, PartitionLoad
-from kafka_rebalance.model.load_artifact import render_load_model
 from kafka_rebalance.model.topology import TopicPartition
 
 
@@ -183,7 +182,7 @@ class TestWarnings:
 
 
 class TestSizes:
-    @pytest.mark.parametrize("render", [render_parquet, render_load_model])
+    @pytest.mark.parametrize("render", [render_parquet, render_version_1])
     def test_the_load_model_fills_in_what_the_file_lacks(
         self, tmp_path: Path, render: Callable[[LoadModel], bytes]
     ) -> None:
