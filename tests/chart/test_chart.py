@@ -193,7 +193,14 @@ class TestPods:
             arguments = [argument for argument in container["args"] if "/etc/kafka-client/" not in argument]
             command.make_context(" ".join(words), arguments)
             seen.add(" ".join(words))
-        assert seen == {"operator", "retire", "check-install", "pipeline sample", "pipeline load-model"}
+        assert seen == {
+            "operator",
+            "retire",
+            "check-install",
+            "pipeline sample",
+            "pipeline load-model",
+            "pipeline compact",
+        }
 
     def test_pod_security_restricted(self) -> None:
         for where, template in self.all_pods():

@@ -165,10 +165,11 @@ class TestDeadlines:
         assert job["activeDeadlineSeconds"] > parse_duration("10m") + STOP_SECONDS + LET_GO_SECONDS
 
     def test_of_the_pipeline(self) -> None:
-        settings = ("--set", "pipeline.sampler.interval=1m30s,pipeline.sampler.count=20,pipeline.loadModel.deadline=1h")
-        manifests = rendered("pipeline", *settings)
-        deadlines = {
+        sampler = "pipeline.sampler.interval=1m30s,pipeline.sampler.count=20"
+        deadlines = "pipeline.loadModel.deadline=1h,pipeline.compact.deadline=5m"
+        manifests = rendered("pipeline", "--set", f"{sampler},{deadlines}")
+        found = {
             suffix: of_kind(manifests, "CronJob", suffix)["spec"]["jobTemplate"]["spec"]["activeDeadlineSeconds"]
-            for suffix in ("-sample-prod", "-sample-test", "-load-model")
+            for suffix in ("-sample-prod", "-sample-test", "-load-model", "-compact")
         }
-        assert deadlines == {"-sample-prod": 4200, "-sample-test": 4200, "-load-model": 3600}
+        assert found == {"-sample-prod": 4200, "-sample-test": 4200, "-load-model": 3600, "-compact": 300}
