@@ -77,6 +77,11 @@ class Lake:
         selector = pyarrow.fs.FileSelector(f"{self.root}/{path}", allow_not_found=True)
         return sorted(info.base_name for info in self.filesystem.get_file_info(selector))
 
+    def written_at(self, path: str) -> datetime | None:
+        """By the clock of the store; None if there is no such file."""
+        moment: datetime | None = self.filesystem.get_file_info(f"{self.root}/{path}").mtime
+        return moment
+
     def sha256(self, path: str) -> str | None:
         """Of a file's bytes, read piece by piece; None if there is no such file or it cannot be read."""
         digest = hashlib.sha256()

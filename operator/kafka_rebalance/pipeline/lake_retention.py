@@ -1,8 +1,8 @@
 """Keeps a lake small: merges many small files of samples into large ones, and deletes what is too old.
 
-Rows are not changed. The merged file is published by a manifest that names those that it replaces; then these are
-deleted, manifests first. If that is interrupted, a reader still finds every sample exactly once, and the next run
-finishes the work.
+Rows are not changed. The merged file is published by a manifest that names those that it replaces. These are deleted by
+a later run, manifests first: a load model job may be reading them. If anything is interrupted, a reader still finds
+every sample exactly once, and the next run goes on.
 """
 
 from collections.abc import Iterator
@@ -29,6 +29,8 @@ FILE_BYTES = 128 << 20
 """About the size of merged files."""
 SETTLED = timedelta(hours=1)
 """Newer files are not merged: a load model job may be reading them, and late ones may come."""
+STILL_READ = timedelta(hours=6)
+"""Files that were merged are deleted after this time, when no job can be reading them any more."""
 _ROW_GROUP = 1 << 20
 
 
@@ -46,7 +48,7 @@ def tidy(lake: Lake, cluster_id: str, now: datetime, keep: timedelta | None) -> 
     deleted = sum(_expire(lake, cluster_id, day, now - keep) for day in days(lake, cluster_id)) if keep else 0
     merged = into = 0
     for day in days(lake, cluster_id):
-        _finish(lake, cluster_id, day)
+        deleted += _finish(lake, cluster_id, day, now - STILL_READ)
         for group in list(_groups(lake, cluster_id, day, now - SETTLED)):
             _merge(lake, cluster_id, group)
             merged += len(group)
@@ -65,13 +67,15 @@ def _expire(lake: Lake, cluster_id: str, day: str, before: datetime) -> int:
     return len(old)
 
 
-def _finish(lake: Lake, cluster_id: str, day: str) -> None:
-    """Delete what a merge that was interrupted has replaced."""
+def _finish(lake: Lake, cluster_id: str, day: str, before: datetime) -> int:
+    """Delete what was merged before that time. Returns the number of files."""
     manifests, _ = read(lake, names_of(lake, cluster_id, day))
     there = {manifest.name for manifest in manifests}
-    intact, _ = verified(lake, [manifest for manifest in manifests if there.intersection(manifest.replaces)])
-    for name in sorted(there & replaced_by(intact)):
+    merged = [m for m in manifests if there.intersection(m.replaces) and (lake.written_at(m.name) or before) < before]
+    obsolete = sorted(there & replaced_by(verified(lake, merged)[0]))
+    for name in obsolete:
         _delete(lake, name)
+    return len(obsolete)
 
 
 def _groups(lake: Lake, cluster_id: str, day: str, before: datetime) -> Iterator[list[Manifest]]:
@@ -79,8 +83,12 @@ def _groups(lake: Lake, cluster_id: str, day: str, before: datetime) -> Iterator
     names = [name for name in names_of(lake, cluster_id, day) if stamp_of(name) < before]
     manifests, _ = read(lake, names)
     small = [m for m in manifests if m.schema_version == SCHEMA_VERSION and m.size_bytes < FILE_BYTES // 2]
+    intact, _ = verified(lake, small)
+    merged = replaced_by(intact)
     group: list[Manifest] = []
-    for manifest in verified(lake, small)[0]:
+    for manifest in intact:
+        if manifest.name in merged:
+            continue
         if group and sum(each.size_bytes for each in group) + manifest.size_bytes > FILE_BYTES:
             if len(group) > 1:
                 yield group
@@ -103,10 +111,9 @@ def _merge(lake: Lake, cluster_id: str, manifests: list[Manifest]) -> None:
         if waiting:
             writer.write_table(pa.concat_tables(waiting))
     batches = sorted({batch for manifest in manifests for batch in manifest.batches}, key=lambda b: b.sampled_at)
-    replaces = tuple(manifest.name for manifest in manifests)
+    # Also what one of them replaced and is still there.
+    replaces = tuple(name for manifest in manifests for name in (manifest.name, *manifest.replaces))
     publish(lake, cluster_id, sink.getvalue().to_pybytes(), tuple(batches), replaces)
-    for name in replaces:
-        _delete(lake, name)
 
 
 def _delete(lake: Lake, name: str) -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow.parquet
@@ -8,11 +8,12 @@ import pytest
 from tests.unit.pipeline.test_sample_manifests import DAY, LATER, MOMENT, batch, found
 
 from kafka_rebalance.pipeline.lake import Lake
-from kafka_rebalance.pipeline.lake_retention import SETTLED, Tidied, tidy
+from kafka_rebalance.pipeline.lake_retention import SETTLED, STILL_READ, Tidied, tidy
 from kafka_rebalance.pipeline.sample_manifests import write_batch
 from kafka_rebalance.pipeline.schema import ARROW_SCHEMA
 
 NOW = LATER + timedelta(hours=1)
+LONG_AFTER = datetime.now(UTC) + STILL_READ + timedelta(hours=1)  # by the clock of the file system
 
 
 def write(place: Path, *seconds: float) -> list[str]:
@@ -32,7 +33,27 @@ class TestMerge:
         table = pyarrow.parquet.ParquetFile(tmp_path / merged.path).read()
         assert table.num_rows == 6
         assert table.schema.equals(ARROW_SCHEMA, check_metadata=True)
+
+    def test_what_was_merged_is_deleted_when_nobody_reads_it_any_more(self, tmp_path: Path) -> None:
+        """A job that began before the merge opens its files while it runs."""
+        write(tmp_path, -30, -20, -10)
+        for _ in range(2):
+            tidy(Lake.open(str(tmp_path)), "c1", NOW, None)
+            assert len(list(tmp_path.glob("samples/*/*/*"))) == 4
+        before = found(tmp_path)
+        assert tidy(Lake.open(str(tmp_path)), "c1", LONG_AFTER, None) == Tidied(0, 0, 3)
         assert len(list(tmp_path.glob("samples/*/*/*"))) == len(list(tmp_path.glob("manifests/*/*/*"))) == 1
+        assert found(tmp_path) == before
+
+    def test_a_file_that_was_merged_may_be_merged_again(self, tmp_path: Path) -> None:
+        """With later ones of its day, before its parts are deleted: each batch is found once."""
+        write(tmp_path, -30, -20)
+        tidy(Lake.open(str(tmp_path)), "c1", NOW, None)
+        write(tmp_path, -10)
+        batches = found(tmp_path).batches()
+        assert tidy(Lake.open(str(tmp_path)), "c1", NOW, None) == Tidied(2, 1, 0)
+        assert found(tmp_path).batches() == batches
+        assert tidy(Lake.open(str(tmp_path)), "c1", LONG_AFTER, None) == Tidied(0, 0, 4)
 
     def test_again_changes_nothing(self, tmp_path: Path) -> None:
         """One file of a day is not merged with itself."""
@@ -62,6 +83,7 @@ class TestMerge:
         """After any number of deletions; the next run deletes the rest."""
         write(tmp_path, -30, -20)
         before = found(tmp_path).batches()
+        tidy(Lake.open(str(tmp_path)), "c1", NOW, None)
         delete, calls = Lake.delete, []
 
         def dying(lake: Lake, path: str) -> None:
@@ -73,12 +95,12 @@ class TestMerge:
         monkeypatch.setattr(Lake, "delete", dying)
         if deleted < 4:
             with pytest.raises(KeyboardInterrupt):
-                tidy(Lake.open(str(tmp_path)), "c1", NOW, None)
+                tidy(Lake.open(str(tmp_path)), "c1", LONG_AFTER, None)
         monkeypatch.undo()
         if deleted < 4:
             assert found(tmp_path).batches() == before
             assert found(tmp_path).skipped == ()
-        tidy(Lake.open(str(tmp_path)), "c1", NOW, None)
+        tidy(Lake.open(str(tmp_path)), "c1", LONG_AFTER, None)
         assert found(tmp_path).batches() == before
         assert len(list(tmp_path.glob("manifests/*/*/*"))) == 1
 
