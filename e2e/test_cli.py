@@ -20,8 +20,8 @@ pytestmark = pytest.mark.brokers
 COMMAND = str(Path(sys.executable).with_name("kafka-rebalance"))
 REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
-STANDSTILL = "16384"
-"""A copy of a BIG partition takes two minutes."""
+STANDSTILL = "4096"
+"""A copy of a BIG partition takes eight minutes."""
 
 
 def run(*arguments: str) -> str:

@@ -16,8 +16,8 @@ pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
 
 NO_MORE_THAN_4 = {"brokers": {"include": [1, 2, 3, 4]}, "execution": {"parallelPartitionCount": 1}}
 """The plan does not use broker 5, and one partition is in flight while the others wait."""
-STANDSTILL = "16384"
-"""A copy of a BIG partition takes two minutes."""
+STANDSTILL = "4096"
+"""A copy of a BIG partition takes eight minutes."""
 
 
 class TestReassignments:

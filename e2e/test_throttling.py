@@ -14,7 +14,17 @@ from e2e.bench.load import fill
 from e2e.bench.operator import OperatorProcess
 from e2e.bench.waiting import wait_until
 from e2e.rebalance import GROUP_VERSION, NAMESPACE, state
-from e2e.world import BIG, CRAWL, CRAWL_BYTES, FAST, FOLLOWER_LIST, FOLLOWER_RATE, LEADER_LIST, THROTTLE_KIND, World
+from e2e.world import (
+    BIG,
+    FAST,
+    FOLLOWER_LIST,
+    FOLLOWER_RATE,
+    LEADER_LIST,
+    SLOW,
+    SLOW_BYTES,
+    THROTTLE_KIND,
+    World,
+)
 
 pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
 
@@ -53,12 +63,12 @@ class TestNothingIsLeft:
     def test_ten_changes_in_a_minute(self, world: World) -> None:
         """The last rate takes effect and is in the status, and nothing remains."""
         topic = world.skewed("often", BIG, BIG, BIG)
-        rebalance = world.rebalance("often", topic)
+        rebalance = world.rebalance("often", topic, throttle=SLOW)
         rebalance.until("copies are in flight", lambda status: status.get("currentBatchSize"))
         for step in range(10):
-            rebalance.patch(throttle={"leaderRate": 70_000 + step, "followerRate": 80_000 + step})
-        wait_until("the last rate", lambda: world.rates(4) == ("70009", "80009"))
-        rebalance.until("its status", lambda status: status["throttle"]["leaderRate"] == 70_009)
+            rebalance.patch(throttle={"leaderRate": 7_000 + step, "followerRate": 8_000 + step})
+        wait_until("the last rate", lambda: world.rates(4) == ("7009", "8009"))
+        rebalance.until("its status", lambda status: status["throttle"]["leaderRate"] == 7_009)
         rebalance.patch(throttle=FAST)
         rebalance.wait_for("Succeeded")
         assert world.judge.throttles() == {}
@@ -71,19 +81,19 @@ class TestOthers:
         """Throttled within seconds, at the rate of the resource and its override; a patch raises the rates."""
         topic = world.topic("theirs", [[1, 2, 3], [2, 3, 1]], BIG, follower_replication_throttled_replicas="1:9")
         before = world.judge.throttles()
-        override = {"id": 4, "followerRate": "32Ki"}
-        throttle = _Throttle(world, "others", **CRAWL, brokers=[override])
+        override = {"id": 4, "followerRate": "4Ki"}
+        throttle = _Throttle(world, "others", **SLOW, brokers=[override])
         throttle.until("nothing to do yet", lambda status: state(status)[0] == "NothingToThrottle")
         _begun_elsewhere(world, {(topic, 0): (4, 2, 3), (topic, 1): (5, 3, 1)})
         wait_until("the destinations are throttled", lambda: world.rates(4)[1] and world.rates(5)[1])
-        assert (world.rates(4)[1], world.rates(5)[1]) == ("32768", CRAWL_BYTES)
-        assert world.rates(1)[0] == CRAWL_BYTES
+        assert (world.rates(4)[1], world.rates(5)[1]) == ("4096", SLOW_BYTES)
+        assert world.rates(1)[0] == SLOW_BYTES
         lists = world.judge.throttles()[f"topic {topic}"]
         assert set(lists[FOLLOWER_LIST].split(",")) == {"1:9", "0:4", "1:5"}
         assert set(lists[LEADER_LIST].split(",")) == {"0:1", "0:2", "0:3", "0:4", "1:1", "1:2", "1:3", "1:5"}
         status = throttle.until("they are counted", lambda status: status.get("foreignReassignments") == 2)
         rows = {row["id"]: row for row in status["brokers"]}
-        assert (rows[4]["followerRate"], rows[5]["followerRate"]) == (32768, int(CRAWL_BYTES))
+        assert (rows[4]["followerRate"], rows[5]["followerRate"]) == (4096, int(SLOW_BYTES))
         assert throttle.name in rows[4]["followerClaim"]
         used = "followerUtilisationPercent"
         throttle.until("it is measured", lambda status: any(row.get(used) for row in status["brokers"]))
@@ -95,7 +105,7 @@ class TestOthers:
     def test_deleted_while_in_use(self, world: World) -> None:
         """The resource is deleted after its claims are released; the reassignment continues at full speed."""
         topic = world.topic("let-go", [[1, 2, 3]], BIG)
-        throttle = _Throttle(world, "gone", **CRAWL)
+        throttle = _Throttle(world, "gone", **SLOW)
         throttle.until("it is there", lambda status: state(status)[0] == "NothingToThrottle")
         _begun_elsewhere(world, {(topic, 0): (4, 2, 3)})
         wait_until("it is throttled", lambda: world.rates(4)[1])
@@ -107,15 +117,15 @@ class TestOthers:
     def test_two_for_one_cluster(self, world: World) -> None:
         """The older one applies, the other reports the conflict; when the older is deleted, the other applies."""
         topic = world.skewed("two", BIG, BIG, BIG)
-        older = _Throttle(world, "older", **CRAWL)
+        older = _Throttle(world, "older", **SLOW)
         older.until("it is there", lambda status: state(status)[0] == "NothingToThrottle")
         time.sleep(1.1)  # creationTimestamp has a resolution of one second
-        later = _Throttle(world, "later", leaderRate="100Ki", followerRate="100Ki")
+        later = _Throttle(world, "later", leaderRate="10Ki", followerRate="10Ki")
         later.until("it stands back", lambda status: state(status)[0] == "Conflicted")
         rebalance = world.rebalance("two", topic, throttle=FAST)
-        wait_until("the older one binds", lambda: world.rates(4) == (CRAWL_BYTES, CRAWL_BYTES))
+        wait_until("the older one binds", lambda: world.rates(4) == (SLOW_BYTES, SLOW_BYTES))
         older.delete()
-        wait_until("the later one binds", lambda: world.rates(4) == (str(100 * 2**10),) * 2)
+        wait_until("the later one binds", lambda: world.rates(4) == (str(10 * 2**10),) * 2)
         later.delete()
         wait_until("its own binds", lambda: world.rates(4)[0] in {None, FAST_BYTES})
         rebalance.wait_for("Succeeded")
@@ -128,11 +138,12 @@ class TestDrift:
     def test_lists_that_are_deleted_come_back(self, world: World) -> None:
         """Deleted as Strimzi's topic operator does: restored each time, counted, and reported after the third time."""
         topic = world.skewed("reverted", BIG, BIG, BIG)
-        throttle = _Throttle(world, "reverted", **CRAWL)
+        throttle = _Throttle(world, "reverted", **SLOW)
         rebalance = world.rebalance("reverted", topic, throttle=FAST)
         wait_until("it is listed", lambda: _list(world, topic))
-        for _ in range(3):
+        for count in (1, 2, 3):
             _alter(world, "topics", topic, f"--delete-config={LEADER_LIST}")
+            throttle.until("it is counted", lambda status, count=count: status.get("reverts", 0) >= count)
             wait_until("it is listed again", lambda: _list(world, topic))
         status = throttle.until("it is contested", lambda status: state(status)[0] == "Contested")
         assert status["reverts"] >= 3
@@ -144,18 +155,18 @@ class TestDrift:
     def test_a_lowered_rate_is_a_brake_until_the_spec_changes(self, world: World) -> None:
         """It is not restored, not even after a restart; a patch of the spec lifts it. The value set by hand stays."""
         topic = world.skewed("brake", BIG, BIG, BIG)
-        rate = {"leaderRate": "200Ki", "followerRate": "200Ki"}
-        throttle = _Throttle(world, "brake", leaderRate="150Ki", followerRate="150Ki")
+        rate = {"leaderRate": "20Ki", "followerRate": "20Ki"}
+        throttle = _Throttle(world, "brake", leaderRate="15Ki", followerRate="15Ki")
         rebalance = world.rebalance("brake", topic, throttle=rate)
-        wait_until("it is set", lambda: world.rates(4) == (str(150 * 2**10),) * 2)
+        wait_until("it is set", lambda: world.rates(4) == (str(15 * 2**10),) * 2)
         with _set_by_hand(world, 4, FOLLOWER_RATE, "1024"):
             throttle.until("it is seen", lambda status: "1024" in state(status)[1])
             world.operator.kill9()
             world.operator.start()
             throttle.until("it is seen again", lambda status: "1024" in state(status)[1])
-            rebalance.patch(throttle={"leaderRate": "200Ki", "followerRate": "201Ki"})
-            throttle.patch(leaderRate="140Ki", followerRate="140Ki")
-            wait_until("the new rate", lambda: world.rates(4)[1] == str(140 * 2**10))
+            rebalance.patch(throttle={"leaderRate": "20Ki", "followerRate": "21Ki"})
+            throttle.patch(leaderRate="14Ki", followerRate="14Ki")
+            wait_until("the new rate", lambda: world.rates(4)[1] == str(14 * 2**10))
             throttle.delete()
             rebalance.patch(throttle=FAST)
             rebalance.wait_for("Succeeded")
@@ -165,12 +176,12 @@ class TestDrift:
     def test_a_raised_or_deleted_rate_is_put_back(self, world: World) -> None:
         """A raised or deleted rate is restored within a round or two, so the copy is not faster for longer."""
         topic = world.skewed("raised", BIG, BIG, BIG)
-        rebalance = world.rebalance("raised", topic)
-        wait_until("it is set", lambda: world.rates(4) == (CRAWL_BYTES, CRAWL_BYTES))
+        rebalance = world.rebalance("raised", topic, throttle=SLOW)
+        wait_until("it is set", lambda: world.rates(4) == (SLOW_BYTES, SLOW_BYTES))
         _alter(world, "brokers", "4", f"--delete-config={FOLLOWER_RATE}")
-        wait_until("it is back", lambda: world.rates(4)[1] == CRAWL_BYTES)
+        wait_until("it is back", lambda: world.rates(4)[1] == SLOW_BYTES)
         with _set_by_hand(world, 4, FOLLOWER_RATE, "99999999"):
-            wait_until("it is back again", lambda: world.rates(4)[1] == CRAWL_BYTES)
+            wait_until("it is back again", lambda: world.rates(4)[1] == SLOW_BYTES)
             rebalance.patch(throttle=FAST)
             rebalance.wait_for("Succeeded")
             assert world.judge.throttles() == {"broker 4": {FOLLOWER_RATE: "99999999"}}
@@ -196,12 +207,12 @@ class TestReplicationThrottle:
     def test_full_speed_takes_part_in_it(self, world: World) -> None:
         """Moving replicas are added to the existing lists; the rate stays."""
         topic = world.skewed("part", BIG, BIG, BIG)
-        with world.broker_config("--entity-name", "4", follower_replication_throttled_rate=CRAWL_BYTES):
+        with world.broker_config("--entity-name", "4", follower_replication_throttled_rate=SLOW_BYTES):
             include = {"include": [1, 2, 3, 4]}
             rebalance = world.rebalance("part", topic, throttle={"unlimited": True}, brokers=include)
             wait_until("it is listed", lambda: ":4" in _list(world, topic, FOLLOWER_LIST))
-            assert world.rates(4) == (None, CRAWL_BYTES)
-            assert world.in_flight(topic)
+            assert world.rates(4) == (None, SLOW_BYTES)
+            wait_until("it is in flight", lambda: world.in_flight(topic))
             _alter(world, "brokers", "4", f"--add-config={FOLLOWER_RATE}={FAST_BYTES}")
             rebalance.wait_for("Succeeded")
             assert world.judge.throttles() == {"broker 4": {FOLLOWER_RATE: FAST_BYTES}}
@@ -210,12 +221,12 @@ class TestReplicationThrottle:
     def test_separate(self, world: World) -> None:
         """The lower rate of the two applies to all listed replicas, and the previous value is restored."""
         topic = world.skewed("separate", BIG, BIG, BIG)
-        throttle = _Throttle(world, "separate", **CRAWL, whenReplicationThrottled="Separate")
+        throttle = _Throttle(world, "separate", **SLOW, whenReplicationThrottled="Separate")
         with world.broker_config("--entity-name", "4", follower_replication_throttled_rate="1000000"):
             rebalance = world.rebalance("separate", topic, throttle={"unlimited": True})
-            wait_until("the lower one", lambda: world.rates(4)[1] == CRAWL_BYTES)
+            wait_until("the lower one", lambda: world.rates(4)[1] == SLOW_BYTES)
             throttle.patch(whenReplicationThrottled="Additive")
-            wait_until("the sum", lambda: world.rates(4)[1] == str(1_000_000 + int(CRAWL_BYTES)))
+            wait_until("the sum", lambda: world.rates(4)[1] == str(1_000_000 + int(SLOW_BYTES)))
             throttle.delete()
             rebalance.wait_for("Succeeded")
             assert world.judge.throttles() == {"broker 4": {FOLLOWER_RATE: "1000000"}}
@@ -227,7 +238,8 @@ class TestFollowers:
     def test_one_that_returns_is_not_held_up(self, world: World) -> None:
         """It leaves the ISR during a slow copy, has much to catch up, and is in sync before the copy completes."""
         topic = world.topic("stays", [[1, 2, 3]], BIG)
-        rebalance = world.rebalance("stays", topic, brokers={"include": [1, 2, 4]}, execution={"maxUnhealthy": 100})
+        spec = {"brokers": {"include": [1, 2, 4]}, "execution": {"maxUnhealthy": 100}}
+        rebalance = world.rebalance("stays", topic, throttle=SLOW, **spec)
         wait_until("the copy is in flight", lambda: world.in_flight(topic))
         world.kafka.kill9(2)
         world.kafka.wait_gone(2)
@@ -285,7 +297,7 @@ def _begun_elsewhere(world: World, target: Mapping[Key, tuple[int, ...]]) -> Non
     world.kafka.wait_gone(*added)
     world.order(target)
     for source in sources:
-        wait_until(f"broker {source} is throttled", lambda source=source: world.rates(source)[0] == CRAWL_BYTES)
+        wait_until(f"broker {source} is throttled", lambda source=source: world.rates(source)[0] == SLOW_BYTES)
     world.kafka.start_brokers(*added)
 
 

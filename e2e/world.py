@@ -36,6 +36,9 @@ BIG = 2_000_000
 SMALL = 1_000
 CRAWL = {"leaderRate": "64Ki", "followerRate": "64Ki"}
 CRAWL_BYTES = "65536"
+SLOW = {"leaderRate": "8Ki", "followerRate": "8Ki"}
+SLOW_BYTES = "8192"
+"""A copy of a BIG partition takes a minute: time for many calls on a busy machine."""
 FAST = {"leaderRate": "500Mi", "followerRate": "500Mi"}
 LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"
