@@ -2,19 +2,24 @@
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import yaml
-from kubernetes import client, config
 
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.reasons import Reason
 
+if TYPE_CHECKING:
+    from kubernetes import client
 
-def configuration(kubeconfig: str | None = None) -> client.Configuration:
+
+def configuration(kubeconfig: str | None = None) -> "client.Configuration":
     """From ``kubeconfig``, KUBECONFIG or ~/.kube/config; without any of them, from the Pod's service account.
 
     Permanent("NoKubernetesAccess") names the file that cannot be used.
     """
+    from kubernetes import client, config
+
     found = client.Configuration()
     default = Path.home() / ".kube" / "config"
     path = kubeconfig or os.environ.get("KUBECONFIG") or (str(default) if default.exists() else None)
@@ -33,7 +38,9 @@ def configuration(kubeconfig: str | None = None) -> client.Configuration:
     return found
 
 
-def _use_account_of_pod(found: client.Configuration) -> None:
+def _use_account_of_pod(found: "client.Configuration") -> None:
+    from kubernetes import config
+
     try:
         config.load_incluster_config(client_configuration=found)  # type: ignore[no-untyped-call]
     except config.ConfigException as error:

@@ -1,7 +1,8 @@
 """The API server, as far as the operator needs it; only this module and ``access`` import ``kubernetes``.
 
-That package handles kubeconfig, tokens and certificates. Requests and responses are plain JSON, because it has no
-classes for our resources. Calls block, so they run in threads of this object; none is retried here.
+That package handles kubeconfig, tokens and certificates. It is imported only where somebody connects, because the
+import takes as long as a small plan. Requests and responses are plain JSON, because it has no classes for our
+resources. Calls block, so they run in threads of this object; none is retried here.
 """
 
 import asyncio
@@ -14,11 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote, urlencode
-
-import urllib3
-from kubernetes import client
 
 from kafka_rebalance.api.fields import format_time
 from kafka_rebalance.api.v1alpha1 import API_VERSION, GROUP, VERSION, ObjectMeta
@@ -27,6 +25,9 @@ from kafka_rebalance.heartbeat import beat
 from kafka_rebalance.kube import access
 from kafka_rebalance.kube.api_errors import Forbidden, NotFound, Terminating, from_response, unreachable
 from kafka_rebalance.reasons import Reason
+
+if TYPE_CHECKING:
+    from kubernetes import client
 
 COMPONENT = "kafka-rebalance-operator"
 DEFAULT_NAMESPACE = "kafka-rebalance"
@@ -59,8 +60,10 @@ class KubeClient:
     """
 
     def __init__(
-        self, configuration: client.Configuration, namespace: str, *, before_write: Callable[[], None] | None = None
+        self, configuration: "client.Configuration", namespace: str, *, before_write: Callable[[], None] | None = None
     ) -> None:
+        from kubernetes import client
+
         configuration.retries = False  # the caller decides when to retry, and the log stays readable
         self.namespace = namespace
         self._before_write = before_write
@@ -282,6 +285,9 @@ class KubeClient:
             beat()
 
     def _call(self, method: str, path: str, body: Mapping[str, Any] | None, content_type: str, accept: str) -> Json:
+        from kubernetes.client import ApiException
+        from urllib3.exceptions import HTTPError
+
         what = f"{method} {path.partition('?')[0]}"
         headers = {"Accept": accept, "Content-Type": content_type, "User-Agent": COMPONENT}
         try:
@@ -292,7 +298,7 @@ class KubeClient:
                 self._before_write()
             answer = send(method, url, headers, body=body, _request_timeout=_TIMEOUT)  # type: ignore[no-untyped-call]
             data = answer.read()
-        except (urllib3.exceptions.HTTPError, client.ApiException) as error:
+        except (HTTPError, ApiException) as error:
             raise unreachable(what, self._api.configuration.host, error) from error
         if not 200 <= answer.status < 300:
             raise from_response(what, answer.status, data)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -282,3 +284,12 @@ class TestStrategies:
         assert planned("--rebalance", str(file)) | {"summary": 0} == planned(
             "--replication-factor", "3", "--pin-topics", "u"
         ) | {"summary": 0}
+
+
+class TestStart:
+    def test_no_client_is_imported(self) -> None:
+        """It reads files: importing the clients would take longer than a small plan."""
+        clients = "{'kubernetes', 'kopf', 'kafka', 'confluent_kafka', 'aiohttp'}"
+        code = f"import sys, kafka_rebalance.cli.commands.plan_command; print(*{clients} & sys.modules.keys())"
+        done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+        assert done.stdout.split() == []
