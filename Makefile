@@ -12,7 +12,7 @@ STAMP := $(VENV)/.installed-$(shell sha256sum pyproject.toml | cut -c1-16)
 # If it is set, every worker and every operator that a test starts compiles the same files again.
 unexport PYTHONDONTWRITEBYTECODE
 # tests/workers.py assigns the tests to the workers.
-WORKERS := --numprocesses 4 --no-loadscope-reorder
+WORKERS := --numprocesses 5 --no-loadscope-reorder
 
 .PHONY: install demo test e2e contract-all soak-property broken-rules optima e2e-node images fleet servers crds docs-diagrams chart lint bench bench-plan bench-hashes bench-files bench-throttle clean help
 

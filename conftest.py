@@ -1,16 +1,14 @@
-"""Shared by all tests: the API server, the Hypothesis profiles, the workers, and the report of durations."""
+"""Shared by all tests: the Hypothesis profiles, the workers, and the report of durations."""
 
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
 
 import pytest
-from e2e.bench.kube import KubeCluster
-from e2e.bench.sharing import DIRECTORY, shared_kube_cluster
+from e2e.bench.sharing import DIRECTORY
 from tests.examples import register_profiles
 from tests.timing import Timing
-from tests.workers import Scheduling, is_lane, position
+from tests.workers import Kind, Scheduling, is_lane, position, unit
 from xdist.remote import Producer
 
 register_profiles()
@@ -20,20 +18,18 @@ _NICENESS = 10
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
-@pytest.fixture(scope="session")
-def api_server(request: pytest.FixtureRequest) -> Iterator[KubeCluster]:
-    """The API server that `E2E_PROVIDER` selects, shared by all workers."""
-    with shared_kube_cluster(lambda: request.session.testsfailed > 0) as cluster:
-        yield cluster
-
-
 def pytest_configure(config: pytest.Config) -> None:
-    """Before workers start: create a shared directory. In a worker: set its priority."""
+    """Before workers start: create a shared directory."""
     if _WORKER is None:
         os.environ[DIRECTORY] = tempfile.mkdtemp(prefix="kafka-rebalance-tests-")
         config.pluginmanager.register(Timing())
-    elif not is_lane(_WORKER):
-        os.nice(_NICENESS)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """The worker that is no lane waits for servers first; when it only computes, it lets servers go first."""
+    if _WORKER is None or is_lane(_WORKER) or unit(item.nodeid)[0] is not Kind.NOTHING:
+        return
+    os.setpriority(os.PRIO_PROCESS, 0, max(_NICENESS, os.getpriority(os.PRIO_PROCESS, 0)))
 
 
 def pytest_unconfigure() -> None:

@@ -15,6 +15,7 @@ from e2e.bench.judge import Judge
 from e2e.bench.kafka import KafkaCluster, racks_of
 from e2e.bench.kube import KubeCluster
 from e2e.bench.operator import OperatorProcess
+from e2e.bench.sharing import locked, shared_kube_cluster
 from e2e.lane import NAMESPACE, OPERATOR_NAMESPACE, WATCHED
 from e2e.world import World
 
@@ -25,16 +26,19 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
     # A follower may fetch 1 MB of each partition before the throttle takes effect: smaller fetches keep a slow copy
     # slow.
     slow_copies = {"replica.fetch.max.bytes": "65536"}
-    cluster = KafkaCluster(racks_of(range(1, 6)), properties=slow_copies, two_listeners=True).start()
+    cluster = KafkaCluster(racks_of(range(1, 6)), properties=slow_copies, two_listeners=True)
+    with locked("start-of-brokers", exclusive=True):  # one after the other, the first is ready much earlier
+        cluster.start()
     yield cluster
     cluster.close(keep_logs=request.session.testsfailed > 0)
 
 
 @pytest.fixture(scope="session")
-def kube(api_server: KubeCluster) -> KubeCluster:
-    """The API server, with the lane's namespace."""
-    api_server.apply(f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: {NAMESPACE}}}\n")
-    return api_server
+def kube(request: pytest.FixtureRequest) -> Iterator[KubeCluster]:
+    """The API server that `E2E_PROVIDER` selects, shared by all lanes, with the lane's namespace."""
+    with shared_kube_cluster(lambda: request.session.testsfailed > 0) as cluster:
+        cluster.apply(f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: {NAMESPACE}}}\n")
+        yield cluster
 
 
 @pytest.fixture(scope="session")
@@ -60,9 +64,12 @@ def unique() -> Callable[[str], str]:
 
 @pytest.fixture
 def world(
-    kafka: KafkaCluster, kube: KubeCluster, operator: OperatorProcess, unique: Callable[[str], str]
+    kube: KubeCluster, kafka: KafkaCluster, operator: OperatorProcess, unique: Callable[[str], str]
 ) -> Iterator[World]:
-    """Topics and resources of one test, on the shared clusters."""
+    """Topics and resources of one test, on the shared clusters.
+
+    The API server is first, hence stopped last: its lane waits for the other lanes then, and needs no brokers for that.
+    """
     world = World(kafka, kube, operator, unique)
     yield world
     world.close()

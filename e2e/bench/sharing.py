@@ -1,6 +1,6 @@
-"""One API server for several pytest workers: the first worker starts and owns it, the others find it by a file.
+"""What several pytest workers share: locks, and one API server. The first worker that needs it starts it.
 
-The owner stops it when no worker uses it any more. The server is a child of the owner and cannot outlive it.
+The worker that started it stops it when no other worker uses it any more; the server cannot outlive that worker.
 """
 
 import contextlib
@@ -11,42 +11,37 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from e2e.bench.kube import KubeCluster, kube_cluster
-from e2e.bench.waiting import wait_until
 
 DIRECTORY = "E2E_SHARED_DIRECTORY"
 """The shared directory of a run with several workers; if it is not set, a process starts its own servers."""
-OWNER = "gw0"
-_START_SECONDS = 180
-
-
-def owns() -> bool:
-    """Whether this process is the one that starts the API server."""
-    return os.environ.get("PYTEST_XDIST_WORKER", OWNER) == OWNER
 
 
 @contextlib.contextmanager
 def shared_kube_cluster(keep_logs: Callable[[], bool]) -> Iterator[KubeCluster]:
-    """The API server of all workers; the owner leaves the `with` when no other worker uses it."""
+    """The API server of all workers; whoever started it leaves the `with` when no other worker uses it."""
     place = _directory() / "api-server.json"
-    if not owns():
+    started: KubeCluster | None = None
+    try:
         with locked("api-server", exclusive=False):
-            wait_until(f"the owner of the API server writes {place}", place.exists, timeout=_START_SECONDS)
+            with locked("api-server-start", exclusive=True):
+                if not place.exists():
+                    started = kube_cluster().start()
+                    written = place.with_suffix(".new")
+                    written.write_text(json.dumps([str(started.admin_kubeconfig), str(started.kubectl_path)]))
+                    written.rename(place)
+            if started is not None:
+                yield started
+                return
             cluster = KubeCluster(*map(Path, json.loads(place.read_text()))).start()
             try:
                 yield cluster
             finally:
                 cluster.close(keep_logs=keep_logs())
-        return
-    cluster = kube_cluster().start()
-    try:
-        written = place.with_suffix(".new")
-        written.write_text(json.dumps([str(cluster.admin_kubeconfig), str(cluster.kubectl_path)]))
-        written.rename(place)
-        yield cluster
     finally:
-        with locked("api-server", exclusive=True):
-            place.unlink()
-            cluster.close(keep_logs=keep_logs())
+        if started is not None:
+            with locked("api-server", exclusive=True):
+                place.unlink(missing_ok=True)
+                started.close(keep_logs=keep_logs())
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""The scheduling of tests on workers: no API server changes during end-to-end tests, and no deadlock."""
+"""The scheduling of tests on workers: each test is run once, end-to-end tests in lanes only, and no deadlock."""
 
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -32,12 +32,14 @@ class Worker:
         self.shutting_down = True
 
 
-def run(tests: list[str], count: int) -> list[tuple[str, str]]:
-    """Which worker ran which test, in order; asserts that every test ran."""
+def run(tests: list[str], count: int, *, last_first: bool = False) -> list[tuple[str, str]]:
+    """Which worker ran which test, in order; asserts that every test ran. Workers may be ready in any order."""
     tests = sorted(tests, key=position)
     config = SimpleNamespace(getvalue=lambda _: ["popen"] * count, option=SimpleNamespace(loadscopereorder=False))
     scheduling = Scheduling(config, SimpleNamespace(loadscopesched=lambda *_: None))
     workers = [Worker(f"gw{at}") for at in range(count)]
+    if last_first:
+        workers.reverse()
     for worker in workers:
         scheduling.add_node(worker)
     for worker in workers:
@@ -54,20 +56,25 @@ def run(tests: list[str], count: int) -> list[tuple[str, str]]:
     return ran
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 6])
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6])
 class TestScheduling:
     def test_everything_is_run_once(self, count: int) -> None:
         every = [CHART, *KUBE, *IN_LANES, *CONTRACT, *UNITS]
         ran = run(every, count)
         assert sorted(test for _, test in ran) == sorted(every)
 
-    def test_only_the_owner_changes_the_api_server_and_before_all_end_to_end_tests(self, count: int) -> None:
-        ran = run([*IN_LANES, *UNITS, *KUBE, CHART, *CONTRACT], count)
-        kinds = [unit(test)[0] for _, test in ran]
-        assert {who for who, test in ran if unit(test)[0] is Kind.API_SERVER} == {"gw0"}
-        last = max(at for at, kind in enumerate(kinds) if kind is Kind.API_SERVER)
-        assert last < min(at for at, kind in enumerate(kinds) if kind is Kind.LANE)
-        assert next(test for _, test in ran if unit(test)[0] is Kind.API_SERVER) == CHART
+    @pytest.mark.parametrize("last_first", [False, True])
+    def test_less_than_there_are_workers(self, count: int, last_first: bool) -> None:
+        """One class of end-to-end tests, with and without others: xdist stops the workers that were ready last."""
+        for every in (IN_LANES[:2], [*IN_LANES[:2], *UNITS[:3]], [*IN_LANES[:2], *CONTRACT]):
+            assert sorted(test for _, test in run(every, count, last_first=last_first)) == sorted(every)
+
+    def test_what_computes_is_last(self, count: int) -> None:
+        """On each worker: until then the worker that is no lane has the usual priority."""
+        ran = run([CHART, *KUBE, *IN_LANES, *CONTRACT, *UNITS], count)
+        for name in {who for who, _ in ran}:
+            kinds = [unit(test)[0].value for who, test in ran if who == name]
+            assert kinds == sorted(kinds)
 
     def test_a_class_and_what_has_its_own_servers_stay_together(self, count: int) -> None:
         who: dict[str, set[str]] = {}

@@ -142,13 +142,13 @@ class TestAllNamespaces:
         path.write_text("# x\n" + yaml.safe_dump(crd, sort_keys=False), encoding="utf-8")
         return older
 
-    async def test_from_install_to_uninstall(self, cluster: KubeCluster, pods: PodProcesses, tmp_path: Path) -> None:
+    async def test_from_install_to_uninstall(self, cluster: OwnKubeCluster, pods: PodProcesses, tmp_path: Path) -> None:
         """The commands of README.md and docs/install.md, in order."""
         admin = cluster.admin_kubeconfig
         install, test, uninstall = (documented("README.md", command) for command in ("install", "test", "uninstall"))
         upgrade = documented("docs/install.md", "upgrade")
         older = str(self.older_chart(tmp_path))
-        log = AuditLog(cluster.audit_log, ACCOUNT) if isinstance(cluster, OwnKubeCluster) else None
+        log = AuditLog(cluster.audit_log, ACCOUNT)
 
         notes = helm(*(older if word == str(CHART) else word for word in install), kubeconfig=admin)
         for command in (f"helm test {NAME}", "kubectl create", "kubectl get"):
@@ -193,7 +193,7 @@ class TestAllNamespaces:
         helm(*uninstall, kubeconfig=admin)
         assert left_over(cluster, NAMESPACE) == set()
         assert cluster.kubectl("get", "crds,clusterroles", "-o", "name").count("kafka") == 0
-        for hook in ("test", "uninstall") if log is not None else ():
+        for hook in ("test", "uninstall"):
             self.assert_rights_in_use(log, f"{NAME}-{hook}")
 
     def assert_rights_in_use(self, log: AuditLog, role: str) -> None:

@@ -1,10 +1,10 @@
-"""A new namespace for every test, on a real API server with the CRDs."""
+"""A new namespace for every test, on an API server with the CRDs that the tests may change and kill."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from e2e.bench.kube import KubeCluster
+from e2e.bench.kube import KubeCluster, OwnKubeCluster
 from tests.kube.namespaces import Namespace
 
 from kafka_rebalance.kube.client import KubeClient
@@ -13,13 +13,15 @@ _ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="package")
-def cluster(api_server: KubeCluster) -> KubeCluster:
+def cluster(request: pytest.FixtureRequest) -> Iterator[OwnKubeCluster]:
     """With the CRDs and the operator's service account, as users install them."""
-    api_server.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(_ROOT / "crds"))
+    cluster = OwnKubeCluster().start()
+    cluster.kubectl("apply", "--server-side", "-f", str(_ROOT / "crds"))
     for name in ("namespace.yaml", "rbac.yaml"):
-        api_server.kubectl("apply", "-f", str(_ROOT / "deploy" / name))
-    api_server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=240s")
-    return api_server
+        cluster.kubectl("apply", "-f", str(_ROOT / "deploy" / name))
+    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=240s")
+    yield cluster
+    cluster.close(keep_logs=request.session.testsfailed > 0)
 
 
 @pytest.fixture

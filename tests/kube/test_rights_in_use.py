@@ -121,11 +121,9 @@ def install_roles(own: Namespace, namespaces: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("scope", ["all namespaces", "single namespaces"])
 async def test_each_is_used_and_no_other(
-    cluster: KubeCluster, own: Namespace, scope: str, monkeypatch: pytest.MonkeyPatch
+    cluster: OwnKubeCluster, own: Namespace, scope: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A rebalance with connection, Secret and ConfigMap; throttles, a restart, deletions, a namespace that ends."""
-    if not isinstance(cluster, OwnKubeCluster):
-        pytest.skip("the audit log of an API server that is not ours")
     namespace, brokers = Namespace.create(cluster), Brokers()
     namespaces = (namespace.name,) if scope == "single namespaces" else ()
     install_roles(own, namespaces)
