@@ -26,7 +26,9 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
     # A follower may fetch 1 MB of each partition before the throttle takes effect: smaller fetches keep a slow copy
     # slow.
     slow_copies = {"replica.fetch.max.bytes": "65536"}
-    cluster = KafkaCluster(racks_of(range(1, 6)), properties=slow_copies, two_listeners=True)
+    # Followers at rest ask twice a second by default, and that is most of what idle brokers cost.
+    at_rest = {"replica.fetch.wait.max.ms": "1000"}
+    cluster = KafkaCluster(racks_of(range(1, 6)), properties=slow_copies | at_rest, two_listeners=True)
     with locked("start-of-brokers", exclusive=True):  # one after the other, the first is ready much earlier
         cluster.start()
     yield cluster
