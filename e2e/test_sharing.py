@@ -12,7 +12,7 @@ from e2e.bench.judge import Key, PartitionState, Reassignment
 from e2e.bench.waiting import wait_until
 from e2e.lane import OPERATOR_NAMESPACE
 from e2e.rebalance import NAMESPACE, Rebalance, condition, state
-from e2e.world import BIG, FAST, SMALL, THROTTLE_KIND, World, targets
+from e2e.world import BIG, FAST, FINE, SLOW, SMALL, THROTTLE_KIND, World, targets
 
 pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
 
@@ -92,14 +92,15 @@ class TestQueue:
 
     def test_priority(self, world: World) -> None:
         """Later ones queue and say why; a higher priority runs at the next rest point; then the queue continues."""
-        topic = world.skewed("queue", *[BIG] * 6)
+        topic = world.skewed("queue", *[BIG] * 6, batch_bytes=FINE)
         before = world.judge.describe_topics(topic)
-        first = world.rebalance("first", topic, execution=ONE_AT_A_TIME)
+        first = world.rebalance("first", topic, throttle=SLOW, execution=ONE_AT_A_TIME)
         first.until("a copy in flight", lambda status: status.get("currentBatchSize"))
         last = world.rebalance("last", topic, throttle=FAST, brokers={"include": [1, 2, 3]})
         assert _waits_for(last, first, 1)
 
-        urgent = world.rebalance("urgent", topic, priority=10, brokers={"include": [3, 4, 5]}, execution=ONE_AT_A_TIME)
+        spec = {"brokers": {"include": [3, 4, 5]}, "execution": ONE_AT_A_TIME}
+        urgent = world.rebalance("urgent", topic, throttle=SLOW, priority=10, **spec)
         assert f"{NAMESPACE}/{urgent.name} " in state(first.wait_state("Yielding"))[1]
         assert f"{NAMESPACE}/{first.name}, " in state(urgent.wait_state("Queued"))[1]
         first.patch(throttle=FAST)

@@ -38,7 +38,8 @@ CRAWL = {"leaderRate": "64Ki", "followerRate": "64Ki"}
 CRAWL_BYTES = "65536"
 SLOW = {"leaderRate": "8Ki", "followerRate": "8Ki"}
 SLOW_BYTES = "8192"
-"""A copy of a BIG partition takes a minute: time for many calls on a busy machine."""
+"""A copy of a BIG partition takes four minutes if its batches are FINE: time for many calls on a busy machine."""
+FINE = 65_536
 FAST = {"leaderRate": "500Mi", "followerRate": "500Mi"}
 LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"
@@ -71,12 +72,19 @@ class World:
         self._objects: list[tuple[str, str, str]] = []
 
     def topic(
-        self, name: str, replicas: Sequence[Sequence[int]], sizes: Sequence[int] | int = BIG, **configs: str
+        self,
+        name: str,
+        replicas: Sequence[Sequence[int]],
+        sizes: Sequence[int] | int = BIG,
+        *,
+        batch_bytes: int = 500_000,
+        **configs: str,
     ) -> str:
-        """Create a topic with this many bytes per partition; a config `a_b` stands for `a.b`."""
+        """Create a topic with this many bytes per partition, in such batches; a config `a_b` stands for `a.b`."""
         topic = self.empty_topic(name, replicas, **configs)
         each = [sizes] * len(replicas) if isinstance(sizes, int) else sizes
-        fill(self.kafka, {(topic, partition): size for partition, size in enumerate(each)})
+        partitions = {(topic, partition): size for partition, size in enumerate(each)}
+        fill(self.kafka, partitions, batch_bytes=batch_bytes)
         return topic
 
     def empty_topic(self, name: str, replicas: Sequence[Sequence[int]], **configs: str) -> str:
@@ -86,7 +94,7 @@ class World:
         self._topics.append(topic)
         return topic
 
-    def skewed(self, name: str, *sizes: int, **configs: str) -> str:
+    def skewed(self, name: str, *sizes: int, **configs: Any) -> str:
         """Create a topic with one partition per size, all on brokers 1, 2 and 3."""
         return self.topic(name, [ON_THREE[at % 3] for at in range(len(sizes))], sizes, **configs)
 

@@ -58,8 +58,17 @@ def _all_led(client: Any, assignments: Mapping[str, Sequence[Sequence[int]]]) ->
     )
 
 
-def fill(cluster: KafkaCluster, partitions: Mapping[tuple[str, int], int], *, record_bytes: int = 16_384) -> None:
-    """Write this many bytes of incompressible records to each partition, acknowledged by all replicas."""
+def fill(
+    cluster: KafkaCluster,
+    partitions: Mapping[tuple[str, int], int],
+    *,
+    record_bytes: int = 16_384,
+    batch_bytes: int = 500_000,
+) -> None:
+    """Write this many bytes of incompressible records to each partition, acknowledged by all replicas.
+
+    A throttled copy gets one batch in ten seconds at least, however low its rate is.
+    """
     failed: list[KafkaError] = []
 
     def delivered(error: KafkaError | None, _message: Message) -> None:
@@ -71,7 +80,7 @@ def fill(cluster: KafkaCluster, partitions: Mapping[tuple[str, int], int], *, re
     settings: dict[str, Any] = {
         "max.in.flight": 5,
         "linger.ms": 5,
-        "batch.size": 500_000,
+        "batch.size": batch_bytes,
         "queue.buffering.max.kbytes": 16_384,
     }
     payload = os.urandom(record_bytes)
