@@ -1,0 +1,33 @@
+"""What is known of the connections that resources name."""
+
+from kafka_rebalance.api.v1alpha1 import parse_connection
+from kafka_rebalance.model.ownership import Owner
+from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.reconcile.connection_book import ConnectionBook
+
+OWNER = Owner("kafka", "production")
+
+
+def connection(**spec):
+    metadata = {"name": "production", "namespace": "kafka", "uid": "u"}
+    return parse_connection({"metadata": metadata, "spec": {"bootstrapServers": "kafka:9092", **spec}})
+
+
+class TestCapacity:
+    def test_of_the_owners_connection(self):
+        """As it is now, since it may be edited while the engine runs."""
+        book = ConnectionBook()
+        known = book.of_owner(OWNER)
+        known.resource = connection()
+        assert book.capacity_of(OWNER) is None
+        known.resource = connection(capacity={"default": {"networkIn": "1Gi"}})
+        assert book.capacity_of(OWNER).of(BrokerId(1)).network_in == 2**30
+
+    def test_of_other_owners(self):
+        """An inline connection has none, nor a KafkaConnection that does not exist; asking enters nothing."""
+        book = ConnectionBook()
+        book.of_owner(OWNER).resource = connection(capacity={"default": {"disk": "1Ti"}})
+        book.of_owner(Owner("kafka", "deleted"))
+        owners = [Owner("kafka"), Owner("kafka", "deleted"), Owner("kafka", "unknown")]
+        assert [book.capacity_of(owner) for owner in owners] == [None, None, None]
+        assert len(list(book)) == 2
