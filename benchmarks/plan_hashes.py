@@ -1,4 +1,4 @@
-"""Compares plans with recorded ones: each cluster, strategy and goal must give the same hash, moves and certificate.
+"""Compares plans with recorded ones: each cluster, strategy and goal must give the same hash, figures and certificate.
 
 python -m benchmarks.plan_hashes [--small] [--runs 1] [--write]
 
@@ -85,7 +85,8 @@ def planned(given: PlanRequest, runs: int) -> tuple[list[object], float]:
         made = plan(given)
         seconds.append(resource.getrusage(resource.RUSAGE_SELF).ru_utime - began)
     proof = made.certificate
-    return [made.hash, made.replica_moves, proof.lower_bound, proof.optimal, made.leader_moves], min(seconds)
+    moves = [made.replica_moves, proof.lower_bound, proof.optimal]
+    return [made.hash, *moves, made.leader_moves, made.data_to_move_bytes, proof.data_lower_bound], min(seconds)
 
 
 def main() -> None:

@@ -41,8 +41,8 @@ def fewest_pair_squares(lists: Iterable[Replicas]) -> int:
     return int(solver.optimal_cost())
 
 
-def optimum(request: PlanRequest) -> Metrics:
-    """The exact lexicographic optimum of all six levels, for tiny clusters."""
+def optimum(request: PlanRequest, *, fewest_bytes: bool = False) -> Metrics:
+    """The exact lexicographic optimum of all six levels, for tiny clusters; with the fewest bytes after the moves."""
     model = cp_model.CpModel()
     racks, brokers = target_racks(request), sorted(request.targets)
     partitions = [p for p in request.partitions if p.has_leader]
@@ -86,8 +86,17 @@ def optimum(request: PlanRequest) -> Metrics:
     order = list(levels)
     if request.goals.rack_awareness is RackAwareness.PREFERRED:
         order[:2] = reversed(order[:2])
-    best = one_after_the_other(model, [levels[name] for name in order])
-    return Metrics(**dict(zip(order, best, strict=True)))
+    found = one_after_the_other(model, [levels[name] for name in order[:3]])
+    if fewest_bytes:
+        placed = ((i, p, b) for i, p in enumerate(partitions) for b in brokers if b not in p.replicas)
+        one_after_the_other(model, [sum(p.size_bytes * on[i, b] for i, p, b in placed)])
+    found += one_after_the_other(model, [levels[name] for name in order[3:]])
+    return Metrics(**dict(zip(order, found, strict=True)))
+
+
+def optimum_of_bytes(request: PlanRequest) -> Metrics:
+    """The optimum with the fewest bytes after the moves."""
+    return optimum(request, fewest_bytes=True)
 
 
 def fewest_moves(request: PlanRequest, counts_above_racks: bool = False) -> tuple[int, int, int]:

@@ -218,8 +218,8 @@ class TestPinned:
     @pytest.mark.parametrize(
         ("awareness", "data", "proved", "exact", "even"),
         [
-            ("Enforced", False, 55, 58, 58),
-            ("Preferred", False, 46, 55, 55),
+            ("Enforced", False, 53, 58, 58),
+            ("Preferred", False, 39, 55, 55),
             ("Disabled", False, 55, 58, 58),
             ("Enforced", True, 0, 0, 40),
         ],

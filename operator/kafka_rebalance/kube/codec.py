@@ -73,6 +73,7 @@ def encode_plan(plan: Plan) -> bytes:
             "format": _FORMAT,
             "lowerBound": plan.certificate.lower_bound,
             "optimal": plan.certificate.optimal,
+            "dataLowerBound": plan.certificate.data_lower_bound,
             "rackViolations": plan.rack_violations,
             "skipped": [[s.tp.topic, s.tp.partition, s.reason] for s in plan.skipped],
             "before": _spread_numbers(plan.before),
@@ -106,7 +107,8 @@ def decode_plan(payload: bytes) -> Plan:
             ]
         return Plan(
             partitions=tuple(partitions),
-            certificate=Certificate(raw["lowerBound"], raw["optimal"]),
+            # Plans of older operators have no bound of the bytes.
+            certificate=Certificate(raw["lowerBound"], raw["optimal"], raw.get("dataLowerBound")),
             rack_violations=raw["rackViolations"],
             skipped=tuple(
                 SkippedPartition(TopicPartition(topic, number), reason) for topic, number, reason in raw["skipped"]

@@ -59,10 +59,13 @@ class Certificate:
 
     No plan that balances as well, or with a movement budget: that is as even as this one, makes fewer replica moves
     than ``lower_bound``. ``optimal``: the plan is proved to be the best, with a movement budget the best within it.
+    It does not speak of bytes: ``data_lower_bound`` is the fewest bytes that a plan with so few moves can copy (None:
+    not known, or all sizes are equal).
     """
 
     lower_bound: int
     optimal: bool
+    data_lower_bound: int | None = None
 
     @classmethod
     def of(cls, moves: int, lower_bound: int) -> Self:

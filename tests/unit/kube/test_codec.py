@@ -64,6 +64,15 @@ class TestPlans:
         assert decode_plan(encode_plan(made)) == made
         assert made.hash == plan(3).hash
 
+    def test_the_bound_of_the_bytes(self) -> None:
+        """Not part of the hash; a plan of an older operator has none."""
+        made = replace(plan(3), certificate=Certificate(7, optimal=True, data_lower_bound=5))
+        assert decode_plan(encode_plan(made)) == made
+        assert made.hash == plan(3).hash
+        older = unpack(encode_plan(made))
+        del older["dataLowerBound"]
+        assert decode_plan(pack(older)) == plan(3)
+
     def test_expressions_that_match_nothing(self) -> None:
         """Not part of the hash; a plan of an older operator has none."""
         made = replace(plan(3), unmatched=("spec.topics.exclude[0]: '__*' matches no topic",))

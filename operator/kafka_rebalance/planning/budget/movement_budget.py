@@ -16,15 +16,15 @@ from kafka_rebalance.model.plan import Certificate, Imbalance
 from kafka_rebalance.planning.budget.budget_outline import BudgetOutline
 from kafka_rebalance.planning.budget.cp_sat_budget import exactly
 from kafka_rebalance.planning.budget.drain import drain
-from kafka_rebalance.planning.budget.fewer_bytes import fewer_bytes
 from kafka_rebalance.planning.budget.rack_repair import RackRepair
-from kafka_rebalance.planning.budget.trim import Budget, Trim, data_of, squares_of, topic_squares_of, value_of
+from kafka_rebalance.planning.budget.trim import Budget, Trim, squares_of, topic_squares_of, value_of
 from kafka_rebalance.planning.problem.copies import Copies
 from kafka_rebalance.planning.problem.flow import even_square_sum
 from kafka_rebalance.planning.problem.instance import Instance, without_racks
 from kafka_rebalance.planning.problem.request import Goals
 from kafka_rebalance.planning.replicas.construct import construct
 from kafka_rebalance.planning.replicas.exchange import GivenCounts
+from kafka_rebalance.planning.replicas.fewer_bytes import fewer_bytes
 
 _EFFORT = 200
 """Maximum number of searches for chains, for given counts."""
@@ -50,7 +50,7 @@ class BudgetResult:
 def exceeds(full: Copies, goals: Goals) -> bool:
     """Whether the whole plan exceeds the budget."""
     too_many = goals.max_replica_moves is not None and full.moves() > goals.max_replica_moves
-    return too_many or (goals.max_data_to_move is not None and data_of(full) > goals.max_data_to_move)
+    return too_many or (goals.max_data_to_move is not None and full.data() > goals.max_data_to_move)
 
 
 def best_within_budget(instance: Instance, full: Copies, goals: Goals) -> BudgetResult:
@@ -112,7 +112,7 @@ class BudgetSolver:
         asked = self._estimate(min(affordable, self._full.moves()), data)
         for _ in range(_DATA_ATTEMPTS):
             copies = fewer_bytes(self._filled(asked))
-            taken, spent = copies.moves(), data_of(copies)
+            taken, spent = copies.moves(), copies.data()
             if taken <= moves and spent <= data:
                 found = min(found, self._topped_up(copies, moves, data), key=value_of)
                 break
@@ -158,7 +158,8 @@ class BudgetSolver:
         if not self._repaired(copies, moves):
             held = (self._instance.fixed_replicas + copies.counts())[self._instance.eligible]
             even = even_square_sum(int(held.sum()), len(held))
-            return BudgetResult(copies, Certificate(bound, optimal=False), Imbalance(squares, even))
+            # The outline makes all forced moves; a plan that cannot make them all may need fewer moves than its bound.
+            return BudgetResult(copies, Certificate(0, optimal=False), Imbalance(squares, even))
         optimal = squares == least and bound == copies.moves()
         return BudgetResult(copies, Certificate(bound, optimal), Imbalance(squares, least))
 
@@ -190,7 +191,7 @@ class BudgetSolver:
         yield self._topped_up(Copies.of_lists(self._instance, self._instance.broker_of_slot), moves)
 
     def _topped_up(self, copies: Copies, moves: int, data: int = _UNLIMITED) -> Copies:
-        budget = Budget(moves - copies.moves(), data - data_of(copies))
+        budget = Budget(moves - copies.moves(), data - copies.data())
         return Trim(self._full, Balance.TOTAL, copies).within(budget) if budget.moves else copies
 
     def _filled(self, moves: int) -> Copies:

@@ -169,9 +169,3 @@ def topic_squares_of(copies: Copies) -> int:
     here = instance.eligible[copies.broker_of_slot]
     cell = instance.topic[instance.partition_of_slot[here]] * instance.brokers + copies.broker_of_slot[here]
     return square_sum(np.unique(cell, return_counts=True)[1])
-
-
-def data_of(copies: Copies) -> int:
-    """Bytes that new copies have to fetch."""
-    sizes: list[int] = copies.instance.size[copies.instance.partition_of_slot[copies.moved()]].tolist()
-    return sum(sizes)

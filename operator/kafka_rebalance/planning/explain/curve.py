@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kafka_rebalance.model.goals import Balance, RackAwareness
 from kafka_rebalance.model.plan import Spread
 from kafka_rebalance.planning.budget.movement_budget import BudgetSolver, trimmed
-from kafka_rebalance.planning.budget.trim import data_of, squares_of, topic_squares_of
+from kafka_rebalance.planning.budget.trim import squares_of, topic_squares_of
 from kafka_rebalance.planning.planner import choose_replica_sets
 from kafka_rebalance.planning.problem.copies import Copies
 from kafka_rebalance.planning.problem.encoding import build
@@ -62,4 +62,4 @@ def _least_moves(instance: Instance) -> int:
 def _point(copies: Copies, goals: Goals, *, optimal: bool) -> CurvePoint:
     squares = topic_squares_of if goals.balance is Balance.PER_TOPIC else squares_of
     spread = spread_of(copies.instance, copies.broker_of_slot)
-    return CurvePoint(copies.moves(), spread, squares(copies), data_of(copies), optimal)
+    return CurvePoint(copies.moves(), spread, squares(copies), copies.data(), optimal)

@@ -2,7 +2,8 @@
 
 Several placements often have the fewest moves, and their choice limits how even leaders and pairs can be. Sets and
 order together are no flow, so small clusters use a constraint solver (decision 16), with a fixed amount of work: the
-result does not depend on the machine's speed. It must not change the rack rule, counts or moves.
+result does not depend on the machine's speed. It must not change the rack rule, counts, moves or
+bytes.
 """
 
 from collections import Counter
@@ -117,7 +118,7 @@ class _TiebreakModel:
                 model.add(sum(self._pair[p, b, a] for b in others) + self._leads[p, a] <= self._on[p, a])
 
     def _hold_upper_levels(self, placed: Placed) -> None:
-        """Keep rack violations, the sum of squared counts, and moves."""
+        """Keep rack violations, the sum of squared counts, moves, and their bytes."""
         instance, model = self._instance, self._model
         partition_of, broker_of = placed
         violations: list[Any] = []
@@ -137,6 +138,11 @@ class _TiebreakModel:
         moved = [var for key, var in self._on.items() if key not in present]
         moves = sum(key not in present for key in zip(partition_of.tolist(), broker_of.tolist(), strict=True))
         model.add(sum(moved) <= moves)
+        if instance.sizes_differ:
+            size: list[int] = instance.size.tolist()
+            placed_at = zip(partition_of.tolist(), broker_of.tolist(), strict=True)
+            data = sum(size[p] for p, b in placed_at if (p, b) not in present)
+            model.add(sum(size[p] * var for (p, b), var in self._on.items() if (p, b) not in present) <= data)
 
     def _square(self, chosen: list[Any]) -> Any:
         """The square of the number chosen, as a sum of odd numbers 1 + 3 + 5 …"""

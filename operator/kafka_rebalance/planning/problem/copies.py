@@ -114,6 +114,11 @@ class Copies:
         """The number of replica moves."""
         return len(self.moved())
 
+    def data(self, unit: int = 1) -> int:
+        """The bytes that the moves copy, with every size rounded down to a multiple of ``unit``."""
+        sizes: list[int] = self.instance.size[self.instance.partition_of_slot[self.moved()]].tolist()
+        return sum(size // unit for size in sizes) * unit
+
     def held_before(self, slots: Ints, brokers: NDArray[np.integer]) -> Bools:
         """Whether the broker originally held the slot's partition."""
         partitions = self.instance.partition_of_slot[slots]

@@ -73,6 +73,18 @@ def level_weights(gains: Sequence[int], nodes: int, soft: int = 0) -> list[int]:
     return [math.prod(bound + 1 for bound in bounds[i + 1 :]) for i in range(len(bounds))]
 
 
+def steps_of(sizes: Ints, gains: Sequence[int], cycle: int, nodes: int) -> tuple[Ints, int]:
+    """Sizes as numbers of a unit, rounded down, and the unit, so that a level of them fits between these ``gains``.
+
+    At most ``cycle`` sizes are along a simple cycle. The unit is as small as 64 bits allow; it divides all sizes, if
+    their greatest common divisor does.
+    """
+    room = COST_LIMIT // (nodes * math.prod(max(1, gain) + 1 for gain in gains) * cycle) - 1
+    common, largest = max(1, int(np.gcd.reduce(sizes))), int(sizes.max(initial=0))
+    unit = common if largest // common <= room else -(-largest // max(1, room))
+    return sizes // unit, unit
+
+
 def all_strict(gains: Sequence[int], nodes: int, levels: int) -> bool:
     """Whether the first ``levels`` levels can be strict, when all others are lowered as far as necessary."""
     bounds = [max(1, gain) for gain in gains[:levels]] + [1] * (len(gains) - levels)

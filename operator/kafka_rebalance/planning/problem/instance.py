@@ -86,6 +86,11 @@ class Instance:
             self.start.astype(np.int32), self.list_length
         )
 
+    @cached_property
+    def sizes_differ(self) -> bool:
+        """Whether plans with the same number of moves can copy different amounts of data."""
+        return bool((self.size != self.size[:1]).any())
+
     @property
     def highest(self) -> int:
         """The most replicas that an eligible broker can have, fixed ones included."""

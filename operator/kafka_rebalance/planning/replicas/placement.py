@@ -14,7 +14,7 @@ from ortools.graph.python import max_flow
 
 from kafka_rebalance.model.goals import RackAwareness
 from kafka_rebalance.planning.problem.balance import add_fair_counts, fair_steps, spare_ranks
-from kafka_rebalance.planning.problem.flow import Network, level_weights
+from kafka_rebalance.planning.problem.flow import Network, level_weights, steps_of
 from kafka_rebalance.planning.problem.instance import Instance, Ints
 
 Placed = tuple[Ints, Ints]
@@ -24,8 +24,10 @@ _PATIENT_ROUNDS = 6
 """After this many rounds all partitions are expanded at once."""
 
 
-def place(instance: Instance, fair: Ints) -> Placed:
+def place(instance: Instance, fair: Ints) -> tuple[Placed, int]:
     """Replica sets with the counts of ``fair`` (or an equally fair vector) and the fewest moves, sorted by partition.
+
+    Among those they copy the fewest bytes, with every size rounded down to a multiple of the returned unit.
 
     The instance may shrink: the replicas that stay are those that leave the fewest moves.
     """
@@ -37,7 +39,7 @@ def place(instance: Instance, fair: Ints) -> Placed:
         if not len(stuck):
             partition_of, broker_of = placed
             order = np.lexsort((broker_of, partition_of))
-            return partition_of[order], broker_of[order]
+            return (partition_of[order], broker_of[order]), network.unit
         rounds += 1
         spelled[stuck if rounds < _PATIENT_ROUNDS else slice(None)] = True
 
@@ -76,15 +78,19 @@ class _PlacementNetwork:
         self._tie = spare_ranks(instance)
         # A simple cycle passes every broker, every pool and the sink once: at most this many arcs with a cost.
         arcs = 2 * (len(self._brokers) + len(instance.group_size) + 1)
-        gains = [
-            len(fair_steps((instance.fixed_replicas + fair)[self._brokers])),
-            arcs,
-            arcs,
-            arcs,
-            2 * len(self._brokers),
-        ]
-        weights = level_weights(gains, self._net.nodes, soft=2)
-        self._w_balance, self._w_rack, self._w_move, self._w_leader, self._w_tie = weights
+        upper = [len(fair_steps((instance.fixed_replicas + fair)[self._brokers])), arcs, arcs]
+        lower = [arcs, 2 * len(self._brokers)]
+        steps, self.unit = np.zeros(len(instance.rf), dtype=np.int64), 1
+        if instance.sizes_differ:
+            if instance.rack_awareness is not RackAwareness.PREFERRED:
+                upper[1] = 0  # no arc has this cost: more room for bytes
+            steps, self.unit = steps_of(instance.size, [*upper, 1, 1], arcs, self._net.nodes)
+        data = [arcs * int(steps.max(initial=0))] if instance.sizes_differ else []
+        weights = level_weights([*upper, *data, *lower], self._net.nodes, soft=2)
+        self._w_balance, self._w_rack, w_move = weights[:3]
+        self._w_leader, self._w_tie = weights[-2:]
+        self._new = w_move + steps * weights[3]
+        """The price of a new copy of each partition [P]: a move, then its bytes."""
 
     def _add_group_arcs(self, wanted: NDArray[np.bool_]) -> None:
         instance, net = self._instance, self._net
@@ -93,7 +99,7 @@ class _PlacementNetwork:
         inner = self._inner[p, g]
         direct = inner < 0
         head = np.where(direct, self._pool[g], inner)
-        cost = np.where(direct, self._w_move, 0)
+        cost = np.where(direct, self._new[p], 0)
         parts = [(p, g, net.add_arcs(self._partition[p], head, instance.partition_capacity[p, g], cost))]
         beyond_room = instance.group_size[g] - instance.partition_capacity[p, g]
         if preferred:
@@ -110,7 +116,7 @@ class _PlacementNetwork:
         pooled = [(p[direct], g[direct], arcs[direct]) for p, g, arcs in parts]
         has_pool = ~direct & ~self._spelled[p]
         size = instance.group_size[g[has_pool]]
-        arcs = net.add_arcs(inner[has_pool], self._pool[g[has_pool]], size, self._w_move)
+        arcs = net.add_arcs(inner[has_pool], self._pool[g[has_pool]], size, self._new[p[has_pool]])
         pooled.append((p[has_pool], g[has_pool], arcs))
         self._pooled = [np.concatenate(column) for column in zip(*pooled, strict=True)]
 
@@ -130,7 +136,7 @@ class _PlacementNetwork:
             ours = row[partition_of] >= 0
             absent[row[partition_of[ours]], broker_of[ours]] = False
             i, b = np.nonzero(absent)
-            arcs.append(net.add_arcs(self._inner[p[i], instance.group[b]], self._broker[b], 1, self._w_move))
+            arcs.append(net.add_arcs(self._inner[p[i], instance.group[b]], self._broker[b], 1, self._new[p[i]]))
             new.append((p[i], b))
         self._single = [np.concatenate(column) for column in zip(*new, strict=True)] + [np.concatenate(arcs)]
         eligible = self._brokers

@@ -32,7 +32,7 @@ def shrink(instance: Instance) -> Shrunk:
     """Drop replicas from the lists that are too long."""
     fair = fair_counts(instance)
     exact = len(instance.broker_of_slot) <= EXACT
-    stays = _among(instance, place(instance, fair)) if exact else _most_kept(instance, fair)
+    stays = _among(instance, place(instance, fair)[0]) if exact else _most_kept(instance, fair)
     return Shrunk(keep_only(instance, stays), int(instance.rf.sum() - stays.sum()))
 
 

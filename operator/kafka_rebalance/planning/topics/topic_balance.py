@@ -17,7 +17,9 @@ from kafka_rebalance.planning.problem.copies import Copies
 from kafka_rebalance.planning.problem.flow import even_square_sum, square_sum
 from kafka_rebalance.planning.problem.instance import Instance, Ints
 from kafka_rebalance.planning.replicas.construct import construct
+from kafka_rebalance.planning.replicas.data_bound import data_bound
 from kafka_rebalance.planning.replicas.exchange import GivenCounts
+from kafka_rebalance.planning.replicas.fewer_bytes import fewer_bytes
 from kafka_rebalance.planning.replicas.outline import Outline
 from kafka_rebalance.planning.replicas.replica_sets import ReplicaSets, fewest_moves
 from kafka_rebalance.planning.topics.topic_outline import outline_by_topic
@@ -74,9 +76,10 @@ def _choices(instance: Instance) -> int:
 
 
 def _by_flow(instance: Instance, balance: Balance) -> ReplicaSets:
-    placed, proved = place_by_topic(instance, balance)
+    placed, proved, unit = place_by_topic(instance, balance)
     copies = Copies.placed(instance, placed)
-    return ReplicaSets.proved_fewest(copies) if proved else ReplicaSets.with_bound(copies, 0)
+    found = ReplicaSets.proved_fewest(copies) if proved else ReplicaSets.with_bound(copies, 0)
+    return found.with_data_bound(copies.data(unit) if proved and unit else 0)
 
 
 def _each_alone(instance: Instance) -> ReplicaSets:
@@ -88,7 +91,7 @@ def _each_alone(instance: Instance) -> ReplicaSets:
         broker_of[slots] = alone.copies.broker_of_slot
         lower_bound += alone.certificate.lower_bound
         totals += alone.copies.counts() - np.bincount(part.broker_of_slot, minlength=instance.brokers)
-    return ReplicaSets.with_bound(Copies.of_lists(instance, broker_of), lower_bound)
+    return _with_bounds(Copies.of_lists(instance, broker_of), lower_bound)
 
 
 def _by_outline(instance: Instance, balance: Balance) -> ReplicaSets:
@@ -107,7 +110,12 @@ def _by_outline(instance: Instance, balance: Balance) -> ReplicaSets:
             lower_bound, met = lower_bound + bound, met and not missed
         broker_of[slots] = copies.broker_of_slot
     copies = Copies.of_lists(instance, broker_of)
-    return ReplicaSets.with_bound(copies, lower_bound) if met else ReplicaSets.unproved(copies)
+    return _with_bounds(copies, lower_bound) if met else ReplicaSets.unproved(copies)
+
+
+def _with_bounds(copies: Copies, lower_bound: int) -> ReplicaSets:
+    bound = data_bound(copies, lower_bound, fair_totals=False)
+    return ReplicaSets.with_bound(copies, lower_bound).with_data_bound(bound)
 
 
 def _filled(part: Instance, plan: Outline) -> Copies:
@@ -118,7 +126,7 @@ def _filled(part: Instance, plan: Outline) -> Copies:
     if copies.moves() > plan.lower_bound or (copies.counts() != plan.target).any():
         GivenCounts(copies, plan.target).improve(_EFFORT)
     copies.tidy()
-    return copies
+    return fewer_bytes(copies) if part.sizes_differ else copies
 
 
 def _parts(instance: Instance) -> Iterator[tuple[slice, Instance]]:

@@ -4,21 +4,31 @@ A topic's copies on a broker are a *cell*. Constraints are laminar (a broker in 
 broker's total), so the integer optimum is that of the flow: partition -> (partition, group) -> cell -> broker -> sink,
 with square costs for cells and for brokers.
 
-Order of costs, PerTopic: racks, squares of each topic, moves, squares of the totals. Both: racks, squares of the
-totals, squares of each topic, moves. Preferred racks come right before moves.
+Order of costs, PerTopic: racks, squares of each topic, moves, squares of the totals, bytes. Both: racks, squares of the
+totals, squares of each topic, moves, bytes. Preferred racks come right before moves.
 """
 
 import numpy as np
 
 from kafka_rebalance.model.goals import Balance, RackAwareness
 from kafka_rebalance.planning.problem.balance import add_fair_counts, fair_counts, fair_steps, spare_ranks
-from kafka_rebalance.planning.problem.flow import Network, all_strict, convex_segments, level_weights, square_sum
+from kafka_rebalance.planning.problem.flow import (
+    Network,
+    all_strict,
+    convex_segments,
+    level_weights,
+    square_sum,
+    steps_of,
+)
 from kafka_rebalance.planning.problem.instance import Instance, Ints
 from kafka_rebalance.planning.replicas.placement import Placed
 
 
-def place_by_topic(instance: Instance, balance: Balance) -> tuple[Placed, bool]:
-    """The replica sets, sorted by partition, and whether they are proved: numbers can be too large for a proof."""
+def place_by_topic(instance: Instance, balance: Balance) -> tuple[Placed, bool, int | None]:
+    """The replica sets, sorted by partition, and whether they are proved: numbers can be too large for a proof.
+
+    Last the unit of sizes, as in ``placement``; None if the bytes are not proved.
+    """
     topics, brokers = int(instance.topic[-1]) + 1, np.flatnonzero(instance.eligible)
     copies = np.bincount(instance.topic, instance.rf).astype(np.int64)
     members = np.bincount(instance.topic)
@@ -36,7 +46,7 @@ def place_by_topic(instance: Instance, balance: Balance) -> tuple[Placed, bool]:
         if near or value == best:
             broker_of = brokers[number]
             order = np.lexsort((broker_of, partition_of))
-            return (partition_of[order], broker_of[order]), network.strict
+            return (partition_of[order], broker_of[order]), network.strict, network.unit
         cells, totals, best = found, found.sum(axis=0), value
 
 
@@ -73,18 +83,30 @@ class _TopicNetwork:
             "move": arcs,
             "tie": 2 * count,
         }
+        steps = np.zeros(len(self._instance.rf), dtype=np.int64)
+        self.unit: int | None = 1
+        """The unit of sizes; None if bytes were traded for a lower level."""
         order = ["total", "topic", "move"] if self._both else ["topic", "move", "total"]
         preferred = self._instance.rack_awareness is RackAwareness.PREFERRED
         order.insert(order.index("move") if preferred else 0, "rack")
+        if order[0] == "rack":
+            gains["rack"] = 1
+        if self._instance.sizes_differ:
+            upper = [gains[level] for level in order]
+            steps, self.unit = steps_of(self._instance.size, [*upper, 1], arcs, self._net.nodes)
+            gains["data"] = arcs * int(steps.max(initial=0))
+            order.append("data")
         order.append("tie")
         bounds = [gains[level] for level in order]
-        if order[0] == "rack":
-            bounds[0] = 1
+        if self._instance.sizes_differ and not all_strict(bounds, self._net.nodes, len(order) - 1):
+            self.unit = None
         strict = order.index("move") + 1
         self.strict = all_strict(bounds, self._net.nodes, strict)
         """Whether no level down to moves was traded for a lower one."""
         weights = level_weights(bounds, self._net.nodes, soft=len(bounds) - strict + 1)
         self._weight = dict(zip(order, weights, strict=True))
+        self._new = self._weight["move"] + steps * self._weight.get("data", 0)
+        """The price of a new copy of each partition [P]: a move, then its bytes."""
 
     def _add_groups(self) -> None:
         instance, net = self._instance, self._net
@@ -102,7 +124,7 @@ class _TopicNetwork:
     def _add_choices(self) -> None:
         """Every partition may be on every broker; one that did not hold it costs a move."""
         instance = self._instance
-        price = np.full((len(instance.rf), instance.brokers), self._weight["move"], dtype=np.int64)
+        price = np.repeat(self._new[:, None], instance.brokers, axis=1)
         price[instance.partition_of_slot, instance.broker_of_slot] = 0
         group = instance.group[self._brokers]
         cells = self._cell[instance.topic]
