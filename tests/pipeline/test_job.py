@@ -18,6 +18,7 @@ from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.pipeline import job
 from kafka_rebalance.pipeline.lake import Lake
+from kafka_rebalance.pipeline.lake_retention import SETTLED, tidy
 from kafka_rebalance.pipeline.sample_manifests import write_batch
 from kafka_rebalance.storage.stored_models import read_model_file
 
@@ -190,6 +191,9 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rot[4:400] = bytes(byte ^ 0xFF for byte in rot[4:400])
     (place / rotten.path).write_bytes(rot)
     (place / cut.path).write_bytes((place / cut.path).read_bytes()[:100])
+    # The files of the first day are merged, and the small ones are still there.
+    midnight = START + timedelta(minutes=15)
+    assert tidy(Lake.open(str(place)), CLUSTER, midnight + SETTLED, None).into == 1
     return place
 
 

@@ -15,6 +15,7 @@ import pyarrow.parquet
 from kafka_rebalance.pipeline.lake import Lake, safe
 from kafka_rebalance.pipeline.sample_manifests import (
     Manifest,
+    StoredBatch,
     days,
     names_of,
     publish,
@@ -100,9 +101,13 @@ def _groups(lake: Lake, cluster_id: str, day: str, before: datetime) -> Iterator
 
 def _merge(lake: Lake, cluster_id: str, manifests: list[Manifest]) -> None:
     sink = pa.BufferOutputStream()
+    batches: set[StoredBatch] = set()
     with pyarrow.parquet.ParquetWriter(sink, ARROW_SCHEMA, compression="zstd") as writer:
         waiting: list[pa.Table] = []
         for manifest in manifests:
+            if batches.issuperset(manifest.batches):
+                continue  # somebody stored them twice
+            batches.update(manifest.batches)
             table = pyarrow.parquet.read_table(pa.BufferReader(lake.read(manifest.path)), schema=ARROW_SCHEMA)
             waiting.append(table)
             if sum(table.num_rows for table in waiting) >= _ROW_GROUP:
@@ -110,10 +115,10 @@ def _merge(lake: Lake, cluster_id: str, manifests: list[Manifest]) -> None:
                 waiting = []
         if waiting:
             writer.write_table(pa.concat_tables(waiting))
-    batches = sorted({batch for manifest in manifests for batch in manifest.batches}, key=lambda b: b.sampled_at)
+    ordered = sorted(batches, key=lambda batch: batch.sampled_at)
     # Also what one of them replaced and is still there.
     replaces = tuple(name for manifest in manifests for name in (manifest.name, *manifest.replaces))
-    publish(lake, cluster_id, sink.getvalue().to_pybytes(), tuple(batches), replaces)
+    publish(lake, cluster_id, sink.getvalue().to_pybytes(), tuple(ordered), replaces)
 
 
 def _delete(lake: Lake, name: str) -> None:

@@ -55,6 +55,14 @@ class TestMerge:
         assert found(tmp_path).batches() == batches
         assert tidy(Lake.open(str(tmp_path)), "c1", LONG_AFTER, None) == Tidied(0, 0, 4)
 
+    def test_a_batch_that_was_stored_twice_is_merged_once(self, tmp_path: Path) -> None:
+        """Two rows of one moment would hide what was deleted before it."""
+        for _ in range(2):
+            write(tmp_path, -30)
+        tidy(Lake.open(str(tmp_path)), "c1", NOW, None)
+        (merged,) = found(tmp_path).manifests
+        assert pyarrow.parquet.ParquetFile(tmp_path / merged.path).read().num_rows == merged.rows == 2
+
     def test_again_changes_nothing(self, tmp_path: Path) -> None:
         """One file of a day is not merged with itself."""
         write(tmp_path, -30, -20)
