@@ -14,15 +14,14 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 
-import pyarrow as pa
 import pyarrow.fs
 
-from kafka_rebalance.errors import Permanent, Refused
+from kafka_rebalance.errors import Refused
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.storage.locations import open_location
 
 STAMP = "%Y%m%dT%H%M%S.%fZ"
 _SPARK_SCHEMES = {"s3": "s3a"}
@@ -40,20 +39,11 @@ class Lake:
     @staticmethod
     def open(uri: str) -> "Lake":
         """A local path or a pyarrow filesystem URI (s3, gs, hdfs, file). Raises Permanent if it cannot be opened."""
-        if "://" not in uri:
-            uri = Path(uri).expanduser().resolve().as_uri()
-        parts = urlsplit(uri)
-        place = f"{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/")  # without credentials in the URI
-        try:
-            filesystem, root = pyarrow.fs.FileSystem.from_uri(uri)
-        except (pa.ArrowException, OSError, ValueError) as error:
-            why = type(error).__name__  # its text contains the URI
-            raise Permanent(
-                Reason.LAKE_UNUSABLE, f"the lake {parts.scheme}://{place} cannot be opened ({why})"
-            ) from error
-        if filesystem.type_name == "local":
-            place = root  # Hadoop does not decode percent-encoding
-        return Lake(filesystem, root.rstrip("/"), f"{_SPARK_SCHEMES.get(parts.scheme, parts.scheme)}://{place}")
+        location = open_location(uri)
+        if location.filesystem.type_name == "local":
+            return Lake(location.filesystem, location.root, f"file://{location.root}")  # Hadoop decodes no %-encoding
+        scheme, _, place = location.name.partition("://")
+        return Lake(location.filesystem, location.root, f"{_SPARK_SCHEMES.get(scheme, scheme)}://{place}")
 
     def write(self, path: str, data: bytes) -> None:
         """Atomic: by a rename on a local disk; an object store publishes the object when the stream is closed."""

@@ -4,11 +4,12 @@ Access keys come from the environment or the files of the store's own tools. Wha
 message: `Location.name` has neither user, password nor query.
 """
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import pyarrow as pa
 import pyarrow.fs
@@ -29,13 +30,15 @@ class Location:
 
 
 def open_location(uri: str) -> Location:
-    """A local path, or a URI (s3, gs, hdfs, file). Raises Permanent (LakeUnusable) if it cannot be opened."""
+    """A local path, or a URI (s3, gs, hdfs, file). LakeUnusable: Permanent if it is none, else Transient."""
     if "://" not in uri:
         uri = Path(uri).expanduser().resolve().as_uri()
     name = without_credentials(uri)
     try:
         filesystem, root = pyarrow.fs.FileSystem.from_uri(uri)
-    except (pa.ArrowException, OSError, ValueError) as error:
+    except OSError as error:  # S3 tells the region of a bucket, if nobody else does
+        raise store_failed(f"{name} cannot be opened", error) from error
+    except (pa.ArrowException, ValueError) as error:
         # The text of the error contains the URI.
         raise Permanent(Reason.LAKE_UNUSABLE, f"{name} cannot be opened ({type(error).__name__})") from error
     return Location(filesystem, root.rstrip("/"), name)
@@ -51,8 +54,29 @@ def without_credentials(uri: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/")
 
 
-def unreadable(what: str, error: OSError) -> Transient:
-    """For a file that exists and cannot be read: ``what`` names it. Only the kind of error is told, never its text."""
+def hadoop_settings(uri: str) -> dict[str, str]:
+    """With these, Spark reaches the store of an ``s3://`` URI as pyarrow does: endpoint and region.
+
+    From the URI's query (``endpoint_override``, ``scheme``, ``region``), else from the variables of AWS's own tools.
+    Both read the keys from the environment. Empty for other locations.
+    """
+    parts = urlsplit(uri)
+    if parts.scheme != "s3":
+        return {}
+    query = dict(parse_qsl(parts.query))
+    endpoint = query.get("endpoint_override", "")
+    if endpoint and "://" not in endpoint:
+        endpoint = f"{query.get('scheme', 'https')}://{endpoint}"
+    endpoint = endpoint or os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
+    region = query.get("region") or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or ""
+    settings = {"fs.s3a.endpoint": endpoint, "fs.s3a.endpoint.region": region}
+    if endpoint:
+        settings["fs.s3a.path.style.access"] = "true"  # as pyarrow does for an endpoint that is not Amazon's
+    return {name: value for name, value in settings.items() if value}
+
+
+def store_failed(what: str, error: OSError) -> Transient:
+    """For a store that does not do ``what``, a sentence. Only the kind of error is told: its text may name keys."""
     told = _AWS_ERROR.search(str(error))
-    why = told.group(1) if told else error.strerror or type(error).__name__
-    return Transient(Reason.LAKE_UNUSABLE, f"{what} cannot be read ({why})", retry_after=60.0)
+    why = told.group(1) if told else os.strerror(error.errno) if error.errno else type(error).__name__
+    return Transient(Reason.LAKE_UNUSABLE, f"{what} ({why})", retry_after=60.0)

@@ -9,7 +9,7 @@ import pyarrow.fs
 from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.load_artifact import invalid, parse_load_model
 from kafka_rebalance.storage.load_model_parquet import read_parquet
-from kafka_rebalance.storage.locations import Location, open_location, unreadable
+from kafka_rebalance.storage.locations import Location, open_location, store_failed
 from kafka_rebalance.units import format_bytes
 
 FILE_NAMES = ("load-model.parquet", "load-model.json.gz")
@@ -36,7 +36,7 @@ def find_model(location: Location, cluster_id: str) -> StoredModel | None:
     try:
         infos = location.filesystem.get_file_info(paths)
     except OSError as error:
-        raise unreadable(location.name, error) from error
+        raise store_failed(f"{location.name} cannot be read", error) from error
     files = [StoredModel(info.path, info.size, info.mtime_ns) for info in infos if info.is_file]
     return max(files, key=lambda file: file.written, default=None)
 
@@ -51,7 +51,7 @@ def read_model(location: Location, stored: StoredModel) -> LoadModel:
         with location.filesystem.open_input_file(stored.path) as source:
             return _read(source)
     except OSError as error:
-        raise unreadable(name, error) from error
+        raise store_failed(f"{name} cannot be read", error) from error
 
 
 def read_model_file(uri: str) -> LoadModel:
@@ -60,7 +60,7 @@ def read_model_file(uri: str) -> LoadModel:
     try:
         info = location.filesystem.get_file_info(location.root)
     except OSError as error:
-        raise unreadable(location.name, error) from error
+        raise store_failed(f"{location.name} cannot be read", error) from error
     if not info.is_file:
         raise invalid(f"there is no file {location.name}")
     return read_model(location, StoredModel(info.path, info.size, info.mtime_ns))

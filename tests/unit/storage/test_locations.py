@@ -3,7 +3,7 @@
 import pytest
 
 from kafka_rebalance.errors import Permanent
-from kafka_rebalance.storage.locations import open_location, unreadable, without_credentials
+from kafka_rebalance.storage.locations import hadoop_settings, open_location, store_failed, without_credentials
 
 
 class TestNames:
@@ -37,7 +37,7 @@ class TestOpening:
             assert open_location(name).root == str(tmp_path)
 
 
-class TestUnreadable:
+class TestAStoreThatFails:
     @pytest.mark.parametrize(
         ("error", "why"),
         [
@@ -48,6 +48,46 @@ class TestUnreadable:
     )
     def test_the_kind_of_error_is_told(self, error, why):
         """Its text may name keys."""
-        told = unreadable("s3://b/k", error)
+        told = store_failed("s3://b/k cannot be read", error)
         assert told.message == f"s3://b/k cannot be read ({why})"
         assert told.retry_after > 0
+
+
+class TestSpark:
+    """It reaches the same store with Hadoop's client, which has its own names for everything."""
+
+    @pytest.mark.parametrize(
+        ("uri", "variables", "endpoint", "region"),
+        [
+            ("s3://b/x", {}, None, None),
+            (
+                "s3://b/x",
+                {"AWS_ENDPOINT_URL": "http://store:1", "AWS_REGION": "eu-central-1"},
+                "http://store:1",
+                "eu-central-1",
+            ),
+            ("s3://b/x", {"AWS_ENDPOINT_URL": "http://a", "AWS_ENDPOINT_URL_S3": "http://b"}, "http://b", None),
+            (
+                "s3://b/x?endpoint_override=store:9000&scheme=http&region=r",
+                {"AWS_REGION": "q"},
+                "http://store:9000",
+                "r",
+            ),
+            ("s3://b/x?endpoint_override=store:9000", {"AWS_ENDPOINT_URL": "http://a"}, "https://store:9000", None),
+        ],
+    )
+    def test_endpoint_and_region(self, monkeypatch, uri, variables, endpoint, region):
+        """From the URI, else from the variables that pyarrow heeds as well."""
+        for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_DEFAULT_REGION"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        found = hadoop_settings(uri)
+        assert (found.get("fs.s3a.endpoint"), found.get("fs.s3a.endpoint.region")) == (endpoint, region)
+        assert ("fs.s3a.path.style.access" in found) is (endpoint is not None)
+
+    @pytest.mark.parametrize("uri", ["/lake", "file:///lake", "hdfs://namenode/lake", "gs://bucket/lake"])
+    def test_other_stores_have_their_own_settings(self, monkeypatch, uri):
+        """Nothing of S3 is set for them."""
+        monkeypatch.setenv("AWS_ENDPOINT_URL", "http://store:1")
+        assert hadoop_settings(uri) == {}

@@ -6,7 +6,8 @@ Spark and Arrow come with the ``pipeline`` extra and are imported when a command
 import asyncio
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -66,9 +67,10 @@ def load_model_command(lake: str, clusters: tuple[str, ...], window: int, master
     from kafka_rebalance.pipeline import job
     from kafka_rebalance.pipeline.lake import chosen_clusters
 
-    chosen = chosen_clusters(lake, clusters)
+    with _store(lake):
+        chosen = chosen_clusters(lake, clusters)
     failed: list[str] = []
-    with job.spark_session(master) as spark:
+    with _store(lake), job.spark_session(master) as spark:
         for cluster_id in chosen:
             started = time.monotonic()
             try:
@@ -97,11 +99,12 @@ def compact_command(lake: str, clusters: tuple[str, ...], retention: int | None)
     from kafka_rebalance.pipeline.lake_retention import tidy
 
     keep = None if retention is None else timedelta(seconds=retention)
-    for cluster_id in lakes.chosen_clusters(lake, clusters):
-        done = tidy(lakes.Lake.open(lake), cluster_id, datetime.now(UTC), keep)
-        click.echo(
-            f"cluster {cluster_id}: merged {done.merged_files} files into {done.into}, deleted {done.deleted_files}"
-        )
+    with _store(lake):
+        for cluster_id in lakes.chosen_clusters(lake, clusters):
+            done = tidy(lakes.Lake.open(lake), cluster_id, datetime.now(UTC), keep)
+            click.echo(
+                f"cluster {cluster_id}: merged {done.merged_files} files into {done.into}, deleted {done.deleted_files}"
+            )
 
 
 @pipeline.command("quality")
@@ -118,10 +121,11 @@ def quality_command(lake: str, clusters: tuple[str, ...], window: int, output: s
     from kafka_rebalance.pipeline.quality import report
 
     opened = Lake.open(lake)
-    reports = [
-        report(opened, cluster_id, timedelta(seconds=window), datetime.now(UTC))
-        for cluster_id in chosen_clusters(lake, clusters)
-    ]
+    with _store(lake):
+        reports = [
+            report(opened, cluster_id, timedelta(seconds=window), datetime.now(UTC))
+            for cluster_id in chosen_clusters(lake, clusters)
+        ]
     if output == "json":
         click.echo(json.dumps([each.to_json() for each in reports], indent=2))
         return
@@ -160,13 +164,14 @@ def _time(moment: datetime | None) -> str:
 
 def _report(outcome: Any, lake: str, seconds: float) -> None:
     from kafka_rebalance.pipeline.partition_loads import Method
+    from kafka_rebalance.storage.locations import without_credentials
 
     model = outcome.model
     click.echo(
         f"cluster {outcome.cluster_id}: {model.partitions} partitions, {format_bytes(model.size_bytes)} "
         f"(one replica each), in {format_rate(model.bytes_in_per_second)}, {outcome.samples} samples from "
         f"{_time(outcome.start)} to {_time(outcome.end)}, {seconds:.1f} s -> "
-        f"{lake.partition('?')[0].rstrip('/')}/{outcome.artefact}"
+        f"{without_credentials(lake)}/{outcome.artefact}"
     )
     notes = [
         (model.methods.get(Method.UNKNOWN, 0), "partitions have no rate: see `kafka-rebalance pipeline quality`"),
@@ -220,15 +225,29 @@ async def _sample_regularly(take: Callable[[], Any], interval: float, count: int
 
 async def _one(sampler: Any, lake: str) -> None:
     from kafka_rebalance.pipeline.sample_manifests import write_batch
+    from kafka_rebalance.storage.locations import store_failed, without_credentials
 
     batch = await sampler.sample()
     try:
         manifest = await asyncio.to_thread(write_batch, lake, batch)
     except OSError as error:
-        raise Transient(Reason.LAKE_UNUSABLE, f"the sample was not stored: {error}") from error
+        raise store_failed(f"the sample was not stored in {without_credentials(lake)}", error) from error
     missing = f", no answer from brokers {', '.join(map(str, batch.missing_brokers))}" if batch.missing_brokers else ""
     size = format_bytes(manifest.size_bytes)
     click.echo(f"{batch.sampled_at:%H:%M:%S} cluster {batch.cluster_id}: {manifest.rows} rows, {size}{missing}")
+
+
+@contextmanager
+def _store(lake: str) -> Iterator[None]:
+    """Transient (LakeUnusable) if the store of the lake fails in the middle of something."""
+    from kafka_rebalance.storage.locations import store_failed, without_credentials
+
+    try:
+        yield
+    except BrokenPipeError:
+        raise  # of our own output
+    except OSError as error:
+        raise store_failed(f"the lake {without_credentials(lake)} cannot be used", error) from error
 
 
 def _require_extra(module: str) -> None:
