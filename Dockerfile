@@ -49,6 +49,12 @@ COPY --from=requirements /requirements/pipeline ./pipeline.txt
 RUN --mount=type=cache,target=/var/cache/pip --mount=type=secret,id=ca_bundle \
     if [ -s /run/secrets/ca_bundle ]; then export PIP_CERT=/run/secrets/ca_bundle; fi; \
     pip --python /opt/venv/bin/python install --requirement pipeline.txt
+# What Spark needs for s3://. MAVEN_REPOSITORY: a mirror of Maven Central.
+ARG MAVEN_REPOSITORY=
+COPY operator/kafka_rebalance/pipeline/s3_jars.py operator/kafka_rebalance/pipeline/s3_jars.txt ./
+RUN --mount=type=secret,id=ca_bundle \
+    if [ -s /run/secrets/ca_bundle ]; then export SSL_CERT_FILE=/run/secrets/ca_bundle; fi; \
+    MAVEN_REPOSITORY="$MAVEN_REPOSITORY" /opt/venv/bin/python s3_jars.py
 COPY LICENSE README.md pyproject.toml ./
 COPY operator operator
 RUN --mount=type=cache,target=/var/cache/pip --mount=type=secret,id=ca_bundle \

@@ -23,6 +23,7 @@ from kafka_rebalance.pipeline.run_chain import Chain, chain
 from kafka_rebalance.pipeline.sample_manifests import Inventory, Manifest, Skipped, StoredBatch, inventory
 from kafka_rebalance.pipeline.schema import SPARK_SCHEMA
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.storage.locations import hadoop_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -77,6 +78,8 @@ def build(spark: "SparkSession", lake_uri: str, cluster_id: str, window: timedel
     from kafka_rebalance.pipeline.partition_loads import loads
     from kafka_rebalance.pipeline.rate_windows import windows
 
+    for name, value in hadoop_settings(lake_uri).items():
+        spark.conf.set(name, value)
     lake = Lake.open(lake_uri)
     found = inventory(lake, cluster_id, window, now)
     linked = chain(batch for batch in found.batches() if batch.rows)
