@@ -83,6 +83,7 @@ class Reason(StrEnum):
     TOKEN_UNAVAILABLE = "TokenUnavailable", "the OAuth server did not answer the request for a token; retried"
     SECRET_NOT_FOUND = "SecretNotFound", "a Secret that the spec names, or a key in it, is not there"
     INSUFFICIENT_BROKERS = "InsufficientBrokers", "fewer brokers may be used than a partition has replicas"
+    CAPACITY_LIMIT_EXCEEDED = "CapacityLimitExceeded", "a broker would use more of its capacity than goals.load allows"
     INSUFFICIENT_DISK = "InsufficientDisk", "the disks of a broker have no room for the plan, at its end or on the way"
     UNKNOWN_BROKER = "UnknownBroker", "the spec names a broker that the cluster does not have"
     OFFLINE_PARTITIONS = "OfflinePartitions", "partitions have no leader, and the spec asks to plan nothing meanwhile"

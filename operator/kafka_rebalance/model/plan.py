@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import chain, groupby
 from typing import Self
 
+from kafka_rebalance.model.load_outcome import LoadOutcome
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 
 
@@ -113,6 +114,8 @@ class Plan:
 
     ``in_place`` are the partitions of an assignment (strategy Assignment) that already have their lists: if one of them
     is gone when the run is planned again, it was deleted and is no typing error.
+
+    ``load`` is what the plan does to the use of the brokers, with load goals.
     """
 
     partitions: tuple[PlannedPartition, ...]
@@ -127,6 +130,7 @@ class Plan:
     data_source: str = ""
     in_place: tuple[TopicPartition, ...] = ()
     unmatched: tuple[str, ...] = ()
+    load: LoadOutcome | None = None
 
     @cached_property
     def changed(self) -> int:

@@ -47,6 +47,8 @@ def gains_too_little(instance: Instance, solution: Solution, goals: Goals) -> bo
     """
     if not goals.minimum_gain or _forced(instance):
         return False
+    if solution.load is not None and solution.load.relieves:
+        return False
     if np.array_equal(solution.lists, instance.broker_of_slot):
         return False  # the plan is empty anyway and needs no reason
     return not any(gain.reaches(goals.minimum_gain) for gain in _gains(instance, solution.lists, goals.balance))

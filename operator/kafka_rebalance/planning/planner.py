@@ -2,7 +2,8 @@
 
 1. Hard rules and the rack rule, 2. fair replica counts: ``fair_counts``.
 3. Fewest moves at these counts: ``fewest_moves``. When the replication factor shrinks ``shrink`` comes first. When
-   topics are balanced ``balanced_by_topic`` does 2 and 3. ``best_within_budget`` applies a movement budget.
+   topics are balanced ``balanced_by_topic`` does 2 and 3. ``best_within_budget`` applies a movement budget,
+   ``relieved`` load goals.
 4. Leaders, 5. follower order, 6. fewest leader changes: ``arrange``, exact for given replica sets; in small clusters
    ``better_replica_sets`` also chooses among equally good sets. In large clusters ``spread``: exact for 4, then 6.
 
@@ -19,7 +20,7 @@ from kafka_rebalance.model.goals import Balance, Strategy
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition, SkippedPartition
 from kafka_rebalance.planning.budget.movement_budget import best_within_budget, exceeds
 from kafka_rebalance.planning.gain import gains_too_little
-from kafka_rebalance.planning.ordering.arranging import EXACT_ORDER
+from kafka_rebalance.planning.ordering.arranging import EXACT_ORDER, arranged
 from kafka_rebalance.planning.ordering.cp_sat_tiebreak import better_replica_sets
 from kafka_rebalance.planning.ordering.replica_order import arrange
 from kafka_rebalance.planning.ordering.spread import spread
@@ -30,7 +31,7 @@ from kafka_rebalance.planning.problem.instance import Indices, Instance
 from kafka_rebalance.planning.problem.request import Goals, PlanRequest
 from kafka_rebalance.planning.problem.solution import Solution, new_copies, spread_of
 from kafka_rebalance.planning.replicas.replica_sets import ReplicaSets, fewest_moves
-from kafka_rebalance.planning.replicas.shrink_replication_factor import shrink
+from kafka_rebalance.planning.replicas.shrink_replication_factor import shrink, shrink_to
 from kafka_rebalance.planning.strategies.assignment import check_assignment
 from kafka_rebalance.planning.strategies.forced import repair
 from kafka_rebalance.planning.strategies.generate import generate
@@ -65,7 +66,36 @@ def plan(request: PlanRequest) -> Plan:
         after=spread_of(instance, solution.lists),
         imbalance=solution.imbalance,
         uneven_topics=_uneven(instance, solution, request.goals),
+        load=solution.load,
     )
+
+
+def _fewest_moves(request: PlanRequest, encoded: Encoded) -> Solution:
+    """MinimalMovement, and then the load goals at its counts."""
+    solution = solve_instance(encoded.instance, request.goals)
+    if not request.goals.load:
+        return solution
+    from kafka_rebalance.planning.load.load_plan import relieved  # imports numba
+
+    found = relieved(request, encoded, solution.lists, budget_reached=solution.imbalance is not None)
+    lists = found.lists
+    if not found.leaders_matter:
+        lists = _ordered(encoded.instance, lists, request.goals)
+    proof = replace(solution.certificate, data_lower_bound=None)
+    if not np.array_equal(found.lists, solution.lists):
+        moves = new_copies(encoded.instance, lists)
+        known = proof.optimal and moves == proof.lower_bound and found.outcome.within_bands
+        proof = replace(proof, lower_bound=proof.lower_bound if found.fair else 0, optimal=known and found.fair)
+    return replace(solution, lists=lists, certificate=proof, load=found.outcome)
+
+
+def _ordered(present: Instance, lists: Indices, goals: Goals) -> Indices:
+    """The same replica sets, ordered by the goals."""
+    partition_of = np.repeat(np.arange(len(present.rf)), present.rf)
+    order = np.lexsort((lists, partition_of))
+    placed = partition_of[order], lists[order].astype(np.int64)
+    copies = Copies.placed(shrink_to(present, placed), placed)
+    return arranged(present, copies, goals) if present.shrinks else order_around_stranded(copies, goals)
 
 
 def solve_instance(instance: Instance, goals: Goals) -> Solution:
@@ -119,7 +149,7 @@ def _generated(request: PlanRequest, encoded: Encoded) -> Solution:
 
 
 _STRATEGIES: Mapping[Strategy, Callable[[PlanRequest, Encoded], Solution]] = {
-    Strategy.MINIMAL_MOVEMENT: lambda request, encoded: solve_instance(encoded.instance, request.goals),
+    Strategy.MINIMAL_MOVEMENT: _fewest_moves,
     Strategy.FORCED_MOVES_ONLY: lambda _, encoded: repair(encoded.instance),
     Strategy.GENERATE: _generated,
     Strategy.ASSIGNMENT: lambda request, encoded: _given(encoded, encoded.flat(request.assignment)),

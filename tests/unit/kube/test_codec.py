@@ -20,6 +20,8 @@ from kafka_rebalance.kube.codec import (
     pack,
     unpack,
 )
+from kafka_rebalance.model.goals import LoadResource
+from kafka_rebalance.model.load_outcome import LoadOutcome, OutsideBroker, OutsideReason, ResourceBalance
 from kafka_rebalance.model.plan import Certificate, Imbalance, Plan, PlannedPartition, SkippedPartition, Spread
 from kafka_rebalance.model.run import Origin, Run, RunOutcome, Spent
 from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
@@ -72,6 +74,16 @@ class TestPlans:
         older = unpack(encode_plan(made))
         del older["dataLowerBound"]
         assert decode_plan(pack(older)) == plan(3)
+
+    def test_what_load_goals_reached(self) -> None:
+        """Not part of the hash, and absent from other plans, so that an older operator reads both."""
+        disk = ResourceBalance(LoadResource.DISK, 10, 150.5, 109.0, 1, 0, (10, 10), (15, 5), (11, 9))
+        row = OutsideBroker(BrokerId(2), LoadResource.DISK, 12, 11, OutsideReason.RACK_RULE)
+        load = LoadOutcome((disk,), 7, 5, (BrokerId(1), BrokerId(2)), (row,))
+        made = replace(plan(3), load=load)
+        assert decode_plan(encode_plan(made)) == made
+        assert made.hash == plan(3).hash
+        assert "load" not in unpack(encode_plan(plan(3)))
 
     def test_expressions_that_match_nothing(self) -> None:
         """Not part of the hash; a plan of an older operator has none."""

@@ -123,6 +123,8 @@ def _check_goals(request: PlanRequest) -> None:
         "maxReplicaMoves": goals.max_replica_moves is not None,
         "maxDataToMove": goals.max_data_to_move is not None,
     }
+    if goals.load and request.strategy is not Strategy.MINIMAL_MOVEMENT:
+        raise Refused(Reason.GOALS_NOT_COMBINED, f"goals.load cannot be combined with the strategy {request.strategy}")
     others = {
         f"the strategy {request.strategy}": request.strategy is not Strategy.MINIMAL_MOVEMENT,
         "a replicationFactor": request.replication_factor is not None,

@@ -4,13 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kafka_rebalance.model.load_outcome import LoadOutcome
 from kafka_rebalance.model.plan import Certificate, Imbalance, Spread
 from kafka_rebalance.planning.problem.instance import Indices, Instance
 
 
 @dataclass(frozen=True)
 class Solution:
-    """The flat lists [N] with their target lengths. ``imbalance``: what a movement budget left.
+    """The flat lists [N] with their target lengths. ``imbalance``: what a movement budget left;
+    ``load``: what load goals reached.
 
     The certificate of lists that were not chosen for their moves has the moves of these very lists as lower bound.
     """
@@ -18,6 +20,7 @@ class Solution:
     lists: Indices
     certificate: Certificate
     imbalance: Imbalance | None = None
+    load: LoadOutcome | None = None
 
 
 def new_copies(present: Instance, lists: Indices) -> int:

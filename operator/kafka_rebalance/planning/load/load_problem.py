@@ -1,0 +1,167 @@
+"""From a request with load goals to the arrays of the search: what replicas use, shares, bands and limits."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kafka_rebalance.model.goals import Balance, LoadGoal, LoadResource
+from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.planning.load.load_state import Floats, Ints, LoadArrays, disk_of
+from kafka_rebalance.planning.problem.encoding import Encoded
+from kafka_rebalance.planning.problem.instance import Bools, Indices
+from kafka_rebalance.planning.problem.request import PartitionInput, PlanRequest
+
+_OF_LEADERS = (LoadResource.BYTES_OUT, LoadResource.LEADER_BYTES_IN)
+
+_UNLIMITED = 1e300
+
+_TINY_TOTAL = 1e-6
+
+
+@dataclass(frozen=True)
+class LoadProblem:
+    """The arrays, and what they were made of: ``fixed`` [B, R] is the use by partitions that do not move, in bytes or
+    bytes per second; ``share`` [B, R] is 0 for brokers that are not eligible."""
+
+    arrays: LoadArrays
+    goals: tuple[LoadGoal, ...]
+    fixed: Floats
+    share: Floats
+
+
+def load_problem(request: PlanRequest, encoded: Encoded) -> LoadProblem:
+    """The problem of a request with load goals. Priorities of the goals are not in the weights yet."""
+    instance, goals = encoded.instance, request.goals.load
+    resources = tuple(goal.resource for goal in goals)
+    size = instance.size.astype(np.float64)
+    follows, leads = _uses(encoded.partitions, resources, size, instance.rf)
+    disk = resources.index(LoadResource.DISK) if LoadResource.DISK in resources else -1
+    home_bytes = _home_bytes(encoded, size)
+    moving = {p.tp for p in encoded.partitions}
+    fixed = _fixed([p for p in request.partitions if p.tp not in moving], resources, encoded.brokers)
+    total = (follows * instance.rf[:, None] + leads).sum(axis=0) + fixed[instance.eligible].sum(axis=0)
+    capacity = _capacities(request.capacities, resources, encoded.brokers)
+    share = _shares(total, capacity, instance.eligible)
+    inverse = np.divide(1.0, share, out=np.zeros_like(share), where=share > 0)
+    most = np.array([100 if goal.capacity_limit is None else goal.capacity_limit for goal in goals]) / 100
+    limited = np.array([goal.capacity_limit is not None for goal in goals]) & (capacity > 0) & (share > 0)
+    limit = np.where(limited, capacity * most * inverse, _UNLIMITED)
+    start = np.concatenate([[0], np.cumsum(instance.rf)]).astype(np.int64)
+    whole = request.goals
+    arrays = LoadArrays(
+        start=start,
+        partition=np.repeat(np.arange(len(size), dtype=np.int32), instance.rf),
+        home_start=np.concatenate([[0], np.cumsum(instance.list_length)]).astype(np.int64),
+        homes=instance.broker_of_slot.astype(np.int32),
+        home_bytes=home_bytes,
+        size=size,
+        follows=follows,
+        leads=leads,
+        disk=disk,
+        inverse=inverse,
+        band=1 + np.array([goal.band for goal in goals]) / 100,
+        limit=limit,
+        weight=np.ones(len(goals)),
+        locked=np.zeros(len(goals), dtype=np.bool_),
+        eligible=instance.eligible,
+        group=instance.group.astype(np.int64),
+        kind=instance.kind.astype(np.int64),
+        room=np.ascontiguousarray(instance.rack_capacity, dtype=np.int64),
+        topic=instance.topic.astype(np.int64),
+        topic_start=np.searchsorted(instance.topic, np.arange(int(instance.topic[-1]) + 2)).astype(np.int64),
+        by_topic=whole.balance is not Balance.TOTAL,
+        keep_leaders=not any(resource in _OF_LEADERS for resource in resources),
+        keep_counts=True,
+        most_bytes=_UNLIMITED if whole.max_data_to_move is None else float(whole.max_data_to_move),
+        most_moves=2**62 if whole.max_replica_moves is None else whole.max_replica_moves,
+    )
+    return LoadProblem(arrays, goals, fixed, share)
+
+
+def use_of(problem: LoadProblem, starts: Ints, lists: Indices, *, present: bool = False) -> Floats:
+    """The use [B, R] of these lists, in bytes or bytes per second. ``present``: they are the homes."""
+    a = problem.arrays
+    partition = np.repeat(np.arange(len(a.size)), np.diff(starts))
+    use = problem.fixed.copy()
+    first = lists[starts[:-1]]
+    for r in range(use.shape[1]):
+        each = a.follows[partition, r]
+        if r == a.disk:
+            each = a.home_bytes if present else disk_of(a, lists)
+        use[:, r] += np.bincount(lists, each, minlength=len(use))
+        use[:, r] += np.bincount(first, a.leads[:, r], minlength=len(use))
+    return use
+
+
+def _uses(
+    partitions: Sequence[PartitionInput], resources: tuple[LoadResource, ...], size: Floats, rf: Ints
+) -> tuple[Floats, Floats]:
+    """What each replica uses, and what the leader uses besides [P, R]."""
+    none = (0.0,) * len(resources)
+    loads = np.array([p.loads or none for p in partitions], dtype=np.float64).reshape(len(partitions), len(resources))
+    follows, leads = np.zeros_like(loads), np.zeros_like(loads)
+    written = np.zeros(len(partitions))
+    for resource in (LoadResource.LEADER_BYTES_IN, LoadResource.BYTES_IN):
+        if resource in resources:
+            written = loads[:, resources.index(resource)]
+    for r, resource in enumerate(resources):
+        if resource is LoadResource.DISK:
+            follows[:, r] = size
+        elif resource is LoadResource.BYTES_IN:
+            follows[:, r] = loads[:, r]
+        elif resource is LoadResource.LEADER_BYTES_IN:
+            leads[:, r] = loads[:, r]
+        else:
+            leads[:, r] = loads[:, r] + (rf - 1) * written  # consumers and followers fetch from the leader
+    return follows, leads
+
+
+def _home_bytes(encoded: Encoded, size: Floats) -> Floats:
+    """What each present copy takes; a copy of unknown size takes as much as a new one."""
+    instance = encoded.instance
+    found = np.repeat(size, instance.list_length)
+    for p, part in enumerate(encoded.partitions):
+        if part.replica_bytes:
+            begin = int(instance.start[p])
+            found[begin : begin + len(part.replica_bytes)] = part.replica_bytes
+    return found
+
+
+def _fixed(
+    partitions: Sequence[PartitionInput], resources: tuple[LoadResource, ...], brokers: tuple[BrokerId, ...]
+) -> Floats:
+    """What partitions that do not move use: pinned ones, and those without a leader."""
+    fixed = np.zeros((len(brokers), len(resources)))
+    number = {b: i for i, b in enumerate(brokers)}
+    if not partitions:
+        return fixed
+    size = np.array([p.size_bytes for p in partitions], dtype=np.float64)
+    follows, leads = _uses(partitions, resources, size, np.array([len(p.replicas) for p in partitions]))
+    for i, p in enumerate(partitions):
+        for place, b in enumerate(p.replicas):
+            if b not in number:
+                continue
+            used = follows[i] + (leads[i] if place == 0 else 0)
+            if p.replica_bytes and LoadResource.DISK in resources:
+                used[resources.index(LoadResource.DISK)] = p.replica_bytes[place]
+            fixed[number[b]] += used
+    return fixed
+
+
+def _capacities(
+    known: Mapping[BrokerId, Mapping[LoadResource, int]],
+    resources: tuple[LoadResource, ...],
+    brokers: tuple[BrokerId, ...],
+) -> Floats:
+    """The capacities [B, R]; 0 where not known."""
+    return np.array([[known.get(b, {}).get(r, 0) for r in resources] for b in brokers], dtype=np.float64)
+
+
+def _shares(total: Floats, capacity: Floats, eligible: Bools) -> Floats:
+    """Each eligible broker's part of the total, in proportion to capacity where all are known, else equal."""
+    known = (capacity[eligible] > 0).all(axis=0)
+    weight = np.where(known, capacity, 1.0) * eligible[:, None]
+    # A resource that nobody uses has shares, so that divisions by them are defined.
+    share: Floats = np.maximum(total, _TINY_TOTAL) * weight / weight.sum(axis=0)
+    return share

@@ -1,0 +1,63 @@
+"""Planning by load, with examples small enough to check by hand."""
+
+import pytest
+
+from kafka_rebalance.errors import Refused
+from kafka_rebalance.model.goals import LoadGoal, LoadResource, Strategy
+from kafka_rebalance.model.load_outcome import OutsideReason
+from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
+from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest, plan
+from kafka_rebalance.reasons import Reason
+
+DISK = (LoadGoal(LoadResource.DISK, band=10),)
+
+
+def cluster(
+    sizes: list[tuple[int, int]],
+    goals: tuple[LoadGoal, ...] = DISK,
+    capacity: int = 0,
+    strategy: Strategy = Strategy.MINIMAL_MOVEMENT,
+) -> PlanRequest:
+    """Partition i is on the first number's broker and has the second number's bytes."""
+    brokers = sorted({b for b, _ in sizes})
+    return PlanRequest(
+        tuple(Broker(BrokerId(b)) for b in brokers),
+        tuple(PartitionInput(TopicPartition("t", i), replicas_of(b), size_bytes=s) for i, (b, s) in enumerate(sizes)),
+        frozenset(map(BrokerId, brokers)),
+        Goals(load=goals),
+        strategy,
+        capacities={BrokerId(b): {LoadResource.DISK: capacity} for b in brokers} if capacity else {},
+    )
+
+
+def test_a_large_partition_is_exchanged_for_a_small_one() -> None:
+    """Counts are even, 300 bytes against 100: 110 for 10 makes both 200. The bound is what has to leave: 80."""
+    made = plan(cluster([(0, 110), (0, 190), (1, 10), (1, 90)]))
+    assert made.load is not None
+    assert sorted(p.size_bytes for p in made.partitions) == [10, 110]
+    (disk,) = made.load.resources
+    assert (disk.before, disk.after, disk.outside_before, disk.outside_after) == ((300, 100), (200, 200), 1, 0)
+    assert (made.load.data, made.load.data_lower_bound) == (120, 80)
+
+
+def test_nothing_moves_within_the_band() -> None:
+    made = plan(cluster([(0, 105), (1, 100)]))
+    assert (made.replica_moves, made.certificate.optimal) == (0, True)
+
+
+def test_a_partition_that_is_too_large_is_named() -> None:
+    made = plan(cluster([(0, 900), (1, 100)]))
+    assert made.load is not None
+    assert [(row.broker, row.reason) for row in made.load.outside] == [(0, OutsideReason.PARTITION_TOO_LARGE)]
+
+
+def test_nothing_moves_within_limit_and_band() -> None:
+    """795 of 1000 bytes are below the limit of 80 %."""
+    request = cluster([(0, 790), (0, 5), (1, 300), (1, 10)], (LoadGoal(LoadResource.DISK, band=300),), capacity=1000)
+    assert plan(request).replica_moves == 0
+
+
+def test_another_strategy_is_refused() -> None:
+    with pytest.raises(Refused) as refused:
+        plan(cluster([(0, 1), (1, 1)], strategy=Strategy.GENERATE))
+    assert refused.value.reason == Reason.GOALS_NOT_COMBINED
