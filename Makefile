@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # tests/workers.py assigns the tests to the workers.
 WORKERS := --numprocesses 5 --no-loadscope-reorder
 
-.PHONY: install demo test e2e contract-all soak-property broken-rules optima e2e-node images fleet servers crds docs-diagrams chart lint bench bench-plan bench-hashes bench-files bench-throttle clean help
+.PHONY: install demo test e2e contract-all soak-property broken-rules optima e2e-node images fleet servers crds docs-diagrams chart lint bench bench-plan bench-hashes bench-files bench-throttle bench-pipeline clean help
 
 install: $(STAMP)  ## create .venv with the operator, the pipeline and the development tools
 
@@ -94,6 +94,12 @@ bench-files: install  ## time reading and writing a million partitions, and writ
 
 bench-throttle: servers  ## measure the throttle on real brokers: accuracy, reaction time, side effects; half an hour
 	@$(PYTHON) -m benchmarks.throttle
+
+# DuckDB and Polars are only compared with, so they are not installed in .venv.
+BENCH_ENGINES := $(HOME)/.cache/kafka-rebalance-operator/bench-engines
+bench-pipeline: install  ## compare the load model job with DuckDB and Polars, and write docs/benchmarks.md; ten minutes
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --target $(BENCH_ENGINES) --upgrade duckdb polars
+	@PYTHONPATH=$(BENCH_ENGINES) $(PYTHON) -m benchmarks.pipeline --write docs/benchmarks.md
 
 bench-hashes: install  ## compare plans with recorded ones (benchmarks/results/plan-hashes.json); two minutes
 	@$(PYTHON) -m benchmarks.plan_hashes
