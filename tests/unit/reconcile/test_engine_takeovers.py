@@ -126,6 +126,31 @@ class TestRename:
         await operator.until_true(lambda: not operator.exists("new"))
         assert kafka.lists("t") == BEFORE
 
+    @pytest.mark.parametrize("then", ["goes on", "deleted"])
+    async def test_no_answer_when_the_run_was_stored(self, half_moved, monkeypatch, then):
+        """It is not begun a second time: that one would inherit nothing, and nothing would be moved back."""
+        operator, kafka, lost = half_moved, half_moved.kafka, []
+        operator.delete()
+        operator.apply_another(**SPEC)
+        await operator.until_true(lambda: not operator.exists("r"))
+        save = RunStore.save
+
+        async def without_answer(store, run):
+            await save(store, run)
+            if run.uid == "u-new" and not lost:
+                lost.append(run)
+                raise Transient("ApiServerUnreachable", "no answer")
+
+        monkeypatch.setattr(RunStore, "save", without_answer)
+        if then == "goes on":
+            await operator.until_true(lambda: bool(lost))
+            kafka.arrive()
+            await operator.until_true(lambda: operator.state_of() == "Rebalancing")
+        operator.delete_another()
+        await operator.until_true(lambda: not operator.exists("new"))
+        assert lost
+        assert kafka.lists("t") == BEFORE
+
 
 class TestOthers:
     async def test_hours_later_nobody_takes_over(self, half_moved):

@@ -86,7 +86,10 @@ class Lifecycle:
             run = await self._stores.runs.load(rebalance.uid)
             if run is not None and await self.inheritance(rebalance.uid):
                 run = None  # its plan was made before it was known what it inherits
+            self._put_plan_away(rebalance)  # of what was read before
             rebalance.record = replace(rebalance.record, run=run, was_read=True)
+            if run is not None and run.open:
+                rebalance.memory = replace(rebalance.memory, problem=None)  # whatever went wrong when it began
 
     @asynccontextmanager
     async def problems_of(self, rebalance: Rebalance, stage: str) -> AsyncIterator[None]:
@@ -192,6 +195,7 @@ class Lifecycle:
             run = replace(run, cordoned=before.cordoned, last_success=last_success)
         same = before is not None and before.run_id == run.run_id
         origins: Mapping[TopicPartition, Origin] = rebalance.record.origins if same else {}
+        self._in_doubt(rebalance)
         if planned.origins.keys() != origins.keys():
             origins = await self._stores.origins.replace(uid, run.run_id, planned.origins.values())
         await self._stores.runs.save(run)
@@ -201,8 +205,16 @@ class Lifecycle:
             await self._resources.clear_undo(rebalance)
         self._put_plan_away(rebalance)
         opened = loaded_run_of(run, planned.plan, planned.ref, origins)
-        rebalance.record = replace(rebalance.record, run=run, loaded_run=opened, origins=origins)
+        rebalance.record = replace(rebalance.record, run=run, was_read=True, loaded_run=opened, origins=origins)
         self.expect(rebalance, expected_rates(opened, planned.model))
+
+    def _in_doubt(self, rebalance: Rebalance) -> None:
+        """Several writes follow that begin a run. If one of them fails, what was carried out is read again.
+
+        A run that has begun inherits nothing more: begun a second time, it would be without the origins that it took
+        over, and they would be deleted.
+        """
+        rebalance.record = replace(rebalance.record, was_read=False)
 
     async def _forget_older(self, rebalance: Rebalance, run: Run) -> None:
         """Plans and origins of the resource that no record names any more. Left behind, they go with the next."""
@@ -297,7 +309,9 @@ class Lifecycle:
 
     async def _tear_down(self, rebalance: Rebalance, *, connected: bool) -> None:
         if rebalance.record.run is None:
-            rebalance.record = replace(rebalance.record, run=await self._rebuild_taken_over_run(rebalance))
+            self._in_doubt(rebalance)
+            run = await self._rebuild_taken_over_run(rebalance)
+            rebalance.record = replace(rebalance.record, run=run, was_read=True)
         run = rebalance.record.open_run
         if run is None:
             await self.remove_finalizer_and_records(rebalance)
