@@ -68,7 +68,7 @@ class DiskOrder:
 
 def disk_order(shifts: Collection[Shift], room: Room) -> DiskOrder:
     """An order of the shifts to tight brokers."""
-    search = _Search(shifts, room)
+    search = _OrderSearch(shifts, room)
     tight = frozenset(search.tight)
     first = tuple(shift for shift in search.moves() if not tight.isdisjoint(shift.takes))
     return DiskOrder(first, search.left, {broker: search.room[broker] for broker in tight})
@@ -86,7 +86,7 @@ def reservations(shifts: Collection[Shift], room: Room) -> dict[TopicPartition, 
     return held | {s.tp: {broker: claimed[broker] for broker in s.takes if broker in claimed} for s in order.stuck}
 
 
-class _Search:
+class _OrderSearch:
     """Moves the shifts on paper. ``room`` and ``tight`` are of the present moment; ``left`` have not moved."""
 
     def __init__(self, shifts: Collection[Shift], room: Room) -> None:

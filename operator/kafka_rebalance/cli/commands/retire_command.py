@@ -18,7 +18,6 @@ import click
 
 from kafka_rebalance.cli.options.namespace_scope import in_words, watched_namespaces
 from kafka_rebalance.cli.options.parsed_value import duration
-from kafka_rebalance.cli.options.resource_lookup import connected
 from kafka_rebalance.errors import Permanent, Refused, Transient
 from kafka_rebalance.kafka.fencing import Fence
 from kafka_rebalance.kube.api_errors import Forbidden
@@ -101,7 +100,8 @@ def retire(
     that is installed later resumes from the records.
     """
     order = Order(namespaces, UnderWay(under_way), timeout, deployment, replicas, forget_records)
-    asyncio.run(_until_terminated(_retire(order, own_namespace)))
+    kube = KubeClient.connect(own_namespace)  # importing the client takes long: a signal has to end it
+    asyncio.run(_until_terminated(_retire(order, kube, own_namespace)))
 
 
 async def _until_terminated(work: Coroutine[Any, Any, None]) -> None:
@@ -118,17 +118,17 @@ async def _until_terminated(work: Coroutine[Any, Any, None]) -> None:
             loop.remove_signal_handler(number)
 
 
-async def _retire(order: Order, own_namespace: str | None) -> None:
+async def _retire(order: Order, kube: KubeClient, own_namespace: str | None) -> None:
     from kafka_rebalance.app.process import SystemClock
 
-    async with connected(own_namespace) as kube:
-        holder = LeaseHolder(kube, LEASE_NAME, f"retire-{secrets.token_hex(4)}", SystemClock())
-        fence = Fence(holder.is_leader)
-        fenced = KubeClient.connect(own_namespace, before_write=fence.check)
-        try:
-            await carry_out(order, kube, fenced, holder)
-        finally:
-            await fenced.close()
+    holder = LeaseHolder(kube, LEASE_NAME, f"retire-{secrets.token_hex(4)}", SystemClock())
+    fence = Fence(holder.is_leader)
+    fenced = KubeClient.connect(own_namespace, before_write=fence.check)
+    try:
+        await carry_out(order, kube, fenced, holder)
+    finally:
+        await fenced.close()
+        await kube.close()
 
 
 async def carry_out(order: Order, kube: KubeClient, fenced: KubeClient, holder: LeaseHolder) -> None:
