@@ -127,6 +127,8 @@ class TestCancelled:
         rebalance.wait_gone()
         world.wait_in_sync(topic)
         assert world.judge.describe_topics(topic) == before
+        # The rate of a broker that was dead is removed when it is back, by then without the resource.
+        wait_until("the throttles are taken away", lambda: world.judge.throttles() == {}, every=1)
         world.assert_tidy()
 
 
