@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 WATCH_SECONDS = 60.0
-"""The watch's loop beats every second; nothing in it takes longer than a few."""
+"""The watch's loop beats several times a second; nothing in it takes longer than a few."""
 SILENT_SECONDS = 300.0
 """A call of a round to Kafka or the API server ends within ten seconds. Rounds of many such calls may take longer."""
 STANDBY_SECONDS = 30.0

@@ -21,7 +21,6 @@ from kafka_rebalance.app.resource_watch import Watch
 from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kafka.fencing import Fence
-from kafka_rebalance.kube.api_errors import NotFound
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.kube.lease import DURATION_SECONDS, LEASE_NAME, LeaseHolder
 from kafka_rebalance.reasons import Reason
@@ -32,6 +31,8 @@ log = logging.getLogger(__name__)
 # Linux's monotonic clock stops while the machine is suspended; a lease does not.
 _INTERVALS = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _LISTING_SECONDS = 2.0
+_DISCOVERY_SECONDS = 10.0
+"""How long kopf may overlook a kind that can be listed."""
 
 
 class SystemClock:
@@ -75,7 +76,6 @@ class _Parts:
     stage: Stage = Stage.STANDBY
     supervisor: Supervisor | None = None
     watch: Watch | None = None
-    watching: bool = False
 
     def state(self) -> ProcessState:
         """For the probes."""
@@ -83,7 +83,7 @@ class _Parts:
             stage=self.stage,
             standby_age=self.lease.standby_age,
             is_leader=self.lease.is_leader(),
-            watching=self.watching,
+            watching=self.watch is not None and not self.watch.unwatched,
             watch_age=self.watch.age if self.watch else None,
             rounds=self.supervisor.rounds() if self.supervisor else {},
             failed_tasks=self.supervisor.failed_tasks if self.supervisor else (),
@@ -143,18 +143,20 @@ async def _lead(settings: Settings, parts: _Parts, clock: SystemClock, stop: asy
             break
         parts.watch = watch = Watch(settings.namespaces, seen)
         watch.start()
-        await _first_of(watch.ready(), stop.wait(), _ended(keeping))
-        if not stop.is_set() and not keeping.done():
-            parts.watching = True
-            where = ", ".join(settings.namespaces) or "all namespaces"
-            log.info("operator ready: watching %s", where)
-        await _first_of(stop.wait(), watch.failed.wait(), _ended(keeping))
+        await _first_of(
+            _said_when_ready(watch, settings.namespaces),
+            _overlooking(watch, settings.namespaces, supervisor),
+            stop.wait(),
+            watch.failed.wait(),
+            _ended(keeping),
+        )
         # Stopped before the supervisor: what it sees after that would start engines again.
         await watch.stop()
-        parts.watch, parts.watching = None, False
-        if stop.is_set() or keeping.done() or not await _kinds_gone(settings.namespaces, supervisor):
+        parts.watch = None
+        if stop.is_set() or keeping.done() or (watch.failed.is_set() and not watch.kind_gone):
             break
-        log.warning("the CRDs were deleted: watching again when they are back")
+        if watch.kind_gone:
+            log.warning("a CRD was deleted: watching again when every kind can be listed")
     parts.stage = Stage.STOPPING
     await supervisor.stop()
     await fence.wait_until_idle()
@@ -170,8 +172,7 @@ async def _lead(settings: Settings, parts: _Parts, clock: SystemClock, stop: asy
 async def _listed(namespaces: Sequence[str], supervisor: Supervisor) -> None:
     """Wait until every kind can be listed in each namespace, and let the supervisor know all resources.
 
-    kopf reports that it is ready before its first request, and without the permission to list CRDs it does not notice
-    kinds that are installed later. The watch delivers the kinds in any order, one resource after another.
+    The watch delivers the kinds in any order, one resource after another.
     """
     logged = ""
     while True:
@@ -186,15 +187,35 @@ async def _listed(namespaces: Sequence[str], supervisor: Supervisor) -> None:
             return
 
 
-async def _kinds_gone(namespaces: Sequence[str], supervisor: Supervisor) -> bool:
-    """Whether the watch ended because our CRDs were deleted. kopf ends for that where it may not watch CRDs."""
+async def _said_when_ready(watch: Watch, namespaces: Sequence[str]) -> None:
+    """Does not return."""
+    await watch.ready.wait()
+    log.info("operator ready: watching %s", ", ".join(namespaces) or "all namespaces")
+    await asyncio.Event().wait()
+
+
+async def _overlooking(watch: Watch, namespaces: Sequence[str], supervisor: Supervisor) -> None:
+    """Wait until kopf does not watch a kind that can be listed.
+
+    kopf reads the API server's discovery when it starts, and with the permission to watch CRDs at each of their events.
+    The discovery may list a kind after both.
+    """
+    while True:
+        before = watch.overlooked
+        await asyncio.sleep(_DISCOVERY_SECONDS)
+        overlooked = before & watch.overlooked
+        if overlooked and await _can_be_listed(namespaces, supervisor):
+            names = ", ".join(sorted(overlooked))
+            log.warning("not watching %s: the API server's discovery did not list it; reading it again", names)
+            return
+
+
+async def _can_be_listed(namespaces: Sequence[str], supervisor: Supervisor) -> bool:
     try:
         await supervisor.know(namespaces)
-    except NotFound:
-        return True
-    except RebalanceError as error:
-        log.warning("%s", error.message)
-    return False
+    except RebalanceError:
+        return False  # kopf waits for the CRD, or ends
+    return True
 
 
 async def _first_of(*waits: Coroutine[Any, Any, Any]) -> None:

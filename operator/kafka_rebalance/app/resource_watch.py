@@ -15,13 +15,16 @@ from dataclasses import replace
 from typing import Any
 
 import kopf
+from kopf._cogs.clients.errors import APINotFoundError
+from kopf._cogs.structs.references import Insights
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, GROUP, REASSIGNMENT_THROTTLES, REBALANCES, VERSION
 
 log = logging.getLogger(__name__)
 
 _STOP_SECONDS = 10.0
-_BEAT_SECONDS = 1.0
+_BEAT_SECONDS = 0.2
+_KINDS = (CONNECTIONS, REASSIGNMENT_THROTTLES, REBALANCES)
 
 Seen = Callable[[str, dict[str, Any], bool], None]
 """plural, body, whether it was deleted; called in the operator's loop."""
@@ -30,7 +33,11 @@ Seen = Callable[[str, dict[str, Any], bool], None]
 class Watch:
     """A thread that watches these namespaces, or all if none is given.
 
-    ``failed`` is set, in the operator's loop, when it ends without having been stopped.
+    ``ready`` is set, in the operator's loop, when kopf watches every kind for the first time, ``failed`` when it ends
+    without having been stopped; ``kind_gone`` then says whether because a kind is no longer served.
+
+    As of the last beat, ``unwatched`` are the kinds that it does not watch, and ``overlooked`` those of them that kopf
+    did not find when it read the discovery of the API server, which may lag behind what can be listed.
     """
 
     def __init__(self, namespaces: Collection[str], seen: Seen) -> None:
@@ -38,10 +45,13 @@ class Watch:
         self._seen = seen
         self._loop = asyncio.get_running_loop()
         self._stop = threading.Event()
-        self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="kopf", daemon=True)
         self._beat_at: float | None = None
+        self.ready = asyncio.Event()
         self.failed = asyncio.Event()
+        self.kind_gone = False
+        self.unwatched = frozenset(_KINDS)
+        self.overlooked: frozenset[str] = frozenset()
 
     @property
     def age(self) -> float | None:
@@ -52,11 +62,6 @@ class Watch:
         """Start watching."""
         self._beat_at = time.monotonic()
         self._thread.start()
-
-    async def ready(self) -> None:
-        """Return when kopf has started or failed to."""
-        while not self.failed.is_set() and not await asyncio.to_thread(self._ready.wait, 0.5):
-            continue
 
     async def stop(self) -> None:
         """Stop watching, if it was started; takes at most ten seconds."""
@@ -73,17 +78,20 @@ class Watch:
 
     async def _watch(self) -> None:
         # Before kopf starts: it treats tasks that appear later as its own and waits for their end when it stops.
-        beating = asyncio.create_task(self._beat())
+        insights = Insights()
+        beating = asyncio.create_task(self._beat(insights))
         try:
             await kopf.operator(
                 registry=self._registry(),
                 settings=_settings(clusterwide=not self._namespaces),
+                insights=insights,
                 standalone=True,
                 clusterwide=not self._namespaces,
                 namespaces=list(self._namespaces),
                 stop_flag=self._stop,
-                ready_flag=self._ready,
             )
+        except APINotFoundError:
+            self.kind_gone = True
         finally:
             if not self._stop.is_set():
                 self._loop.call_soon_threadsafe(self.failed.set)
@@ -91,16 +99,20 @@ class Watch:
             self._stop.set()
             beating.cancel()
 
-    async def _beat(self) -> None:
+    async def _beat(self, insights: Insights) -> None:
         while True:
             self._beat_at = time.monotonic()
+            self.unwatched = frozenset(_KINDS) - {resource.plural for resource in insights.watched_resources}
+            self.overlooked = self.unwatched if insights.ready_resources.is_set() else frozenset()
+            if not self.unwatched and not self.ready.is_set():
+                self._loop.call_soon_threadsafe(self.ready.set)
             await asyncio.sleep(_BEAT_SECONDS)
 
     def _registry(self) -> kopf.OperatorRegistry:
         registry = kopf.OperatorRegistry()
 
         kopf.on.login(registry=registry)(login)
-        for plural in (CONNECTIONS, REASSIGNMENT_THROTTLES, REBALANCES):
+        for plural in _KINDS:
             kopf.on.event(GROUP, VERSION, plural, registry=registry)(self._handler(plural))
         return registry
 

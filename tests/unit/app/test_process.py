@@ -1,13 +1,15 @@
-"""The watch ends: because the CRDs were deleted, or for a reason that only a restart can mend."""
+"""The watch ends, because the CRDs were deleted or for a reason that only a restart can mend, or overlooks a kind."""
 
 import asyncio
 
+import kopf
 import pytest
 from e2e.bench.waiting import wait_until
+from tests.fakes.lagging_discovery import LaggingDiscovery
 
-from kafka_rebalance.app import process
+from kafka_rebalance.api.v1alpha1 import REBALANCES
+from kafka_rebalance.app import process, resource_watch
 from kafka_rebalance.app.process import Settings, SystemClock
-from kafka_rebalance.errors import Transient
 from kafka_rebalance.kube.api_errors import NotFound
 
 
@@ -15,14 +17,13 @@ class Watch:
     """Is ready at once, and fails when a test says so."""
 
     def __init__(self, namespaces, seen):
-        self.failed, self.age = asyncio.Event(), 0.0
-        self.stopped = False
+        self.failed, self.ready, self.age = asyncio.Event(), asyncio.Event(), 0.0
+        self.stopped = self.kind_gone = False
+        self.unwatched = self.overlooked = frozenset()
 
     def start(self):
         World.watches.append(self)
-
-    async def ready(self):
-        pass
+        self.ready.set()
 
     async def stop(self):
         self.stopped = True
@@ -77,7 +78,7 @@ def world(monkeypatch):
 
 
 async def watching(parts, count):
-    await asyncio.to_thread(wait_until, "it watches", lambda: len(World.watches) == count and parts.watching)
+    await asyncio.to_thread(wait_until, "it watches", lambda: len(World.watches) == count and parts.state().watching)
 
 
 class TestTheWatchEnds:
@@ -97,6 +98,7 @@ class TestTheWatchEnds:
         """The operator of single namespaces may not watch CRDs; it is not ready meanwhile, and alive."""
         await watching(parts, 1)
         world.listing = [NotFound("no such kind")] * 20
+        World.watches[0].kind_gone = True
         World.watches[0].failed.set()
         await watching(parts, 2)
         assert World.watches[0].stopped
@@ -104,9 +106,16 @@ class TestTheWatchEnds:
         assert not leading.done()
         assert not world.stopped
 
+    async def test_crds_that_are_back_at_once_are_watched_again(self, world, parts, leading):
+        """As after `kubectl replace --force`: when the operator looks, every kind can be listed."""
+        await watching(parts, 1)
+        World.watches[0].kind_gone = True
+        World.watches[0].failed.set()
+        await watching(parts, 2)
+        assert not leading.done()
+
     async def test_a_watch_that_ended_for_another_reason_ends_the_operator(self, world, parts, leading):
         await watching(parts, 1)
-        world.listing = [Transient("ApiServerUnreachable", "nobody")]
         World.watches[0].failed.set()
         failure = await leading
         assert failure.reason == "WatchEnded"
@@ -119,3 +128,48 @@ class TestTheWatchEnds:
             async with asyncio.timeout(60):
                 await process._lead(Settings("me", ("kafka",)), parts, SystemClock(), asyncio.Event())
         assert World.watches == []
+
+
+class TestKopf:
+    """kopf itself watches, at an API server whose discovery lags behind what it serves."""
+
+    @pytest.fixture
+    async def server(self, monkeypatch):
+        server = LaggingDiscovery()
+        async with server.served() as address:
+            monkeypatch.setattr(resource_watch, "login", lambda **_: kopf.ConnectionInfo(server=address))
+            yield server
+
+    @pytest.fixture
+    async def leading(self, server, monkeypatch):
+        """Called with the namespaces, leads with a supervisor that can list every kind; the parts and the task."""
+        world = World()
+        monkeypatch.setattr(process, "Supervisor", lambda *_, **__: world)
+        monkeypatch.setattr(process.KubeClient, "connect", lambda *_, **__: world)
+        monkeypatch.setattr(process, "_DISCOVERY_SECONDS", 0.05)
+        parts, stop = process._Parts(world), asyncio.Event()
+        started = []
+
+        def lead(*namespaces):
+            leading = process._lead(Settings("me", namespaces), parts, SystemClock(), stop)
+            started.append(asyncio.create_task(leading))
+            return parts, started[0]
+
+        yield lead
+        stop.set()
+        await asyncio.gather(*started, return_exceptions=True)
+
+    @pytest.mark.parametrize("namespaces", [(), ("kafka",)], ids=["all namespaces", "single namespaces"])
+    async def test_a_kind_that_discovery_lists_late_is_watched(self, server, leading, namespaces):
+        """There is no CRD event after that, and kopf by itself would not look again; not ready meanwhile."""
+        server.plurals.remove(REBALANCES)
+        parts, task = leading(*namespaces)
+        await until("it has been overlooked", lambda: REBALANCES in getattr(parts.watch, "overlooked", ()))
+        assert not parts.state().watching
+        server.plurals.append(REBALANCES)
+        await until("it is watched", lambda: REBALANCES in server.watched and parts.state().watching)
+        assert not task.done()
+
+
+async def until(what, holds):
+    await asyncio.to_thread(wait_until, what, holds)

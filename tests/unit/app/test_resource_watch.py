@@ -6,8 +6,13 @@ import threading
 import kopf
 import pytest
 from e2e.bench.waiting import wait_until
+from kopf._cogs.clients.errors import APIForbiddenError, APINotFoundError
+from kopf._cogs.structs.references import Resource
 
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS, GROUP, REASSIGNMENT_THROTTLES, REBALANCES, VERSION
 from kafka_rebalance.app.resource_watch import Watch, login
+
+KINDS = (CONNECTIONS, REASSIGNMENT_THROTTLES, REBALANCES)
 
 
 @pytest.fixture
@@ -15,8 +20,8 @@ def kopf_does(monkeypatch):
     """Replaces kopf: the watch thread runs this function instead."""
 
     def set_to(work):
-        async def operator(*, ready_flag, stop_flag, **_):
-            ready_flag.set()
+        async def operator(*, insights, stop_flag, **_):
+            insights.watched_resources.update(Resource(GROUP, VERSION, plural) for plural in KINDS)
             await work()
             await asyncio.to_thread(stop_flag.wait)
 
@@ -44,7 +49,7 @@ class TestAge:
         kopf_does(three_turns)
         watch = Watch((), print)
         watch.start()
-        await watch.ready()
+        await watch.ready.wait()
         await asyncio.to_thread(beaten.wait, 30)
         assert beaten.is_set()
         await watch.stop()
@@ -60,10 +65,25 @@ class TestAge:
         kopf_does(block)
         watch = Watch((), print)
         watch.start()
-        await watch.ready()
         await asyncio.to_thread(wait_until, "a beat is left out", lambda: (watch.age or 0) > 1.5)
         let_go.set()
         await asyncio.to_thread(wait_until, "it beats again", lambda: (watch.age or 9) < 0.5)
+        await watch.stop()
+
+
+class TestEnd:
+    """Of kopf, by itself."""
+
+    @pytest.mark.parametrize("error", [APINotFoundError, APIForbiddenError])
+    async def test_says_whether_a_kind_is_gone(self, kopf_does, error):
+        async def end():
+            raise error(None, status=0, headers={})
+
+        kopf_does(end)
+        watch = Watch((), print)
+        watch.start()
+        await watch.failed.wait()
+        assert watch.kind_gone is (error is APINotFoundError)
         await watch.stop()
 
 
