@@ -155,9 +155,10 @@ class OriginStore(_ResourceStore):
         empty = _OriginLog(version=blob.resource_version if blob else "")
         return (await self._write(name, uid, run_id, empty, list(origins))).recorded
 
-    async def load(self, uid: str, run_id: str) -> Mapping[TopicPartition, Origin]:
-        """Empty if nothing was recorded. Of a topic that was re-created within the run, those of the newer id."""
-        return (await self._read(self._blobs.name(uid, run_id))).recorded
+    async def load(self, uid: str, run_id: str) -> Mapping[TopicPartition, Origin] | None:
+        """None if there is no record. Of a topic that was re-created within the run, those of the newer id."""
+        log = await self._read(self._blobs.name(uid, run_id))
+        return log.recorded if log.version else None
 
     async def delete(self, uid: str, *, keep: Collection[str] = ()) -> None:
         """Those of all runs of the resource, except these."""

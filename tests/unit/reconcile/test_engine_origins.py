@@ -35,7 +35,7 @@ async def deleted(operator):
 
 async def recorded(operator):
     """The origins on record, by a store that remembers nothing."""
-    found = await OriginStore(operator.kube).load("u-1", operator.run.run_id)
+    found = await OriginStore(operator.kube).load("u-1", operator.run.run_id) or {}
     return {str(tp): list(origin.replicas) for tp, origin in found.items()}
 
 

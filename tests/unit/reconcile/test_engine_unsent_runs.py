@@ -6,6 +6,7 @@ from tests.fakes.operator_in_memory import OperatorInMemory
 
 from kafka_rebalance.api.v1alpha1 import UNDO_ANNOTATION
 from kafka_rebalance.errors import Transient
+from kafka_rebalance.kube.store import OriginStore
 
 HELD = [({"approval": {"policy": "Manual"}}, "AwaitingApproval"), ({"execution": {"suspend": True}}, "Suspended")]
 
@@ -93,3 +94,22 @@ class TestUndo:
         operator.order(UNDO_ANNOTATION, operator.run.plan_hash)
         await operator.until("NothingToUndo")
         assert (kafka.lists("t"), kafka.altered) == (moved, [])
+
+    async def test_killed_between_the_start_and_the_first_origin(self, kafka, monkeypatch):
+        """Others move everything then: the run has no origins because it has sent nothing, not because they expired."""
+        operator = OperatorInMemory(kafka)
+
+        async def killed(*_arguments):
+            raise Transient("ApiServerUnreachable", "killed")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(OriginStore, "append", killed)
+            operator.apply()
+            await operator.until_true(lambda: operator.run is not None and operator.run.started)
+            await others_move(operator, all_of_them=True)
+        operator.restart()
+        await operator.until("Succeeded")
+        moved = kafka.lists("t")
+        operator.order(UNDO_ANNOTATION, operator.run.plan_hash)
+        await operator.until("NothingToUndo")
+        assert kafka.lists("t") == moved

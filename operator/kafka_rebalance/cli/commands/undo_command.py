@@ -169,9 +169,9 @@ async def _load(kube: KubeClient, run: Run) -> LoadedRun:
     stored = await records.plans.load(run.uid, run.plan_hash)
     origins = await records.origins.load(run.uid, run.run_id)
     name = f"{run.namespace}/{run.name}"
-    if stored is None or (stored.plan.partitions and not origins):
+    if stored is None or (stored.plan.partitions and run.started_at is not None and origins is None):
         raise _expired(name, kube.namespace)
-    done = loaded_run_of(run, stored.plan, stored.ref, origins, back=True)
+    done = loaded_run_of(run, stored.plan, stored.ref, origins or {}, back=True)
     if all(move.origin == move.target for move in done.moves):
         raise Refused(Reason.NOTHING_TO_UNDO, f"the run of {name} moved nothing")
     if not run.started:

@@ -131,10 +131,10 @@ class Lifecycle:
             return True
         run = replace(before, started_at=self._clock.now(), last_success=None)
         async with self.problems_of(rebalance, "record the start"):
-            if rebalance.record.origins:
-                # An earlier version recorded them when it planned: others may have moved the partitions since.
-                await self._stores.origins.delete(rebalance.uid)
-                rebalance.record = replace(rebalance.record, origins={})
+            # An empty record, which an undo can tell from one that is gone. An earlier version recorded origins when it
+            # planned: others may have moved the partitions since.
+            origins = await self._stores.origins.replace(rebalance.uid, run.run_id, ())
+            rebalance.record = replace(rebalance.record, origins=origins)
             await self._stores.runs.save(run)
             rebalance.record = replace(rebalance.record, run=run)
             if before.last_success is not None:
@@ -283,14 +283,13 @@ class Lifecycle:
         if before is None:
             return
         sent = before.to_undo
-        if not sent.started:
-            raise Refused(
-                Reason.NOTHING_TO_UNDO, f"the run with plan {sent.plan_hash} has sent no step; others moved it"
-            )
         origins = await self._stores.origins.load(rebalance.uid, sent.run_id)
-        if not origins:
+        if origins is None and sent.started_at is not None:
             message = f"the origins of plan {sent.plan_hash} are no longer stored: there is nothing to go back to"
             raise Refused(Reason.ORIGINS_EXPIRED, message)
+        if not origins or not sent.started:
+            message = f"the run with plan {sent.plan_hash} has sent no step: what moved was moved by others"
+            raise Refused(Reason.NOTHING_TO_UNDO, message)
         run = replace(sent, closed_at=None, outcome=None, undo=True)
         run = replace(run, planning_hash=before.planning_hash, cordoned=before.cordoned)
         opened = await self._loaded(run)

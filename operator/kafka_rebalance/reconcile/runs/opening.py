@@ -326,7 +326,7 @@ class Runs:
         run = rebalance.record.run.last_to_undo if rebalance.record.run is not None else None
         if run is None or run.plan_hash != await asyncio.to_thread(lambda: made.hash):
             return ()
-        return _moves_of((await self._stores.origins.load(run.uid, run.run_id)).values())
+        return _moves_of((await self._stores.origins.load(run.uid, run.run_id) or {}).values())
 
     async def _inherited_from(
         self, taken: Iterable[Run]
@@ -338,7 +338,7 @@ class Runs:
         origins: dict[TopicPartition, Origin] = {}
         moves: dict[TopicPartition, PartitionMove] = {}
         for run in taken:
-            found = await self._stores.origins.load(run.uid, run.run_id)
+            found = await self._stores.origins.load(run.uid, run.run_id) or {}
             origins = {**found, **origins}  # the older run was there first
             if (stored := await self._stores.plans.load(run.uid, run.plan_hash)) is not None:
                 moves |= loaded_run_of(run, stored.plan, stored.ref, found, back=True).move_of

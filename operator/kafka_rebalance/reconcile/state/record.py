@@ -114,7 +114,7 @@ async def load_open_run(stores: Stores, run: Run) -> LoadedRun:
             "nothing is submitted without it. Set deletionPolicy to Abandon and delete the resource to let go",
         )
     origins = await stores.origins.load(run.uid, run.run_id)
-    return loaded_run_of(run, stored.plan, stored.ref, origins)
+    return loaded_run_of(run, stored.plan, stored.ref, origins or {})
 
 
 def on_record(tp: TopicPartition, topic_id: str, origins: Mapping[TopicPartition, Origin]) -> Origin | None:

@@ -82,7 +82,7 @@ def succeeded(plan=PLAN, **changes):
 
 
 def world(body=None, run=None, *, plan=PLAN, origins=True):
-    """An API server with the resource (unless None) and the operator's records of it."""
+    """An API server with the resource (unless None) and records of the operator; ``origins`` None: an empty record."""
     kube = KubeInMemory()
     if body is not None:
         kube.resources[REBALANCES, "kafka", "r"] = body
@@ -93,6 +93,8 @@ def world(body=None, run=None, *, plan=PLAN, origins=True):
             await records.runs.save(run)
         if plan is not None:
             await records.plans.save(UID, plan.hash, "cluster-1", plan, NOW)
+            if origins is None:
+                await records.origins.replace(UID, "run-1", ())
             if origins and plan.partitions:
                 await records.origins.append(
                     UID, "run-1", [Origin(p.tp, "", replicas_of(1, 2)) for p in plan.partitions]
@@ -216,6 +218,7 @@ REFUSED = {
         True,
         "NothingToUndo",
     ),
+    "killed before the first step": (resource(), succeeded(), PLAN, None, "NothingToUndo"),
     "others moved it": (resource(), succeeded(started_at=None), PLAN, True, "NothingToUndo"),
 }
 
