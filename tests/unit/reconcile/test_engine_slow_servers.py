@@ -1,5 +1,6 @@
 """A Kafka server that takes long for each call: rounds end, and no rebalance waits for all calls of all others."""
 
+import asyncio
 from datetime import timedelta
 
 from tests.fakes.kafka_in_memory import KafkaInMemory
@@ -44,3 +45,30 @@ class TestManyRebalances:
             assert operator.clock.monotonic() - before <= 3 * (STAGE_SECONDS + CALL_SECONDS)
         served = {tp.rpartition("-")[0] for tp, _ in kafka.altered}
         assert served == topics.keys()
+
+
+class HungStore(OperatorInMemory):
+    """The store of the load models gives no answer, once it is hung."""
+
+    hung = False
+
+    async def _loads(self, cluster_id):
+        if self.hung:
+            await asyncio.Event().wait()
+        return await super()._loads(cluster_id)
+
+
+class TestLoadModel:
+    async def test_no_round_waits_for_it(self):
+        """After a restart the expected rates are read from it; what is in flight goes on without them."""
+        kafka = KafkaInMemory((1, 2), t=[[1]] * 4)
+        kafka.slow = {2}
+        operator = HungStore(kafka)
+        operator.apply(throttle={"unlimited": True})
+        await operator.until_true(lambda: kafka.flying)
+        operator.hung = True
+        operator.restart()
+        async with asyncio.timeout(60):
+            await operator.round()
+        kafka.arrive()
+        await operator.until("Succeeded")

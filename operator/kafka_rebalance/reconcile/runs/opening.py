@@ -55,6 +55,8 @@ from kafka_rebalance.reconcile.state.selection import select
 log = logging.getLogger(__name__)
 
 _QUEUE_SECONDS = 2.0
+_MODEL_SECONDS = 1.0
+"""How long a round waits for a load model. Its store may hang, and nothing that moves depends on it."""
 _MIN_INSYNC = "min.insync.replicas"
 
 LoadModels = Callable[[str], Awaitable[LoadModel | None]]
@@ -87,6 +89,8 @@ class Runs:
         self._capacity = capacity
         self._clock = clock
         self._wake = wake
+        self._reading: asyncio.Task[LoadModel | None] | None = None
+        """The load model, while it is read for the expected rates."""
 
     async def start_planning(
         self,
@@ -235,12 +239,20 @@ class Runs:
         return Planned(run, plan, ref, origins, model, taken)
 
     async def load_expected_rates(self, rebalance: Rebalance) -> None:
-        """After a restart, read what is produced to the partitions from the load model: plans are stored without it."""
+        """After a restart, read what is produced to the partitions from the load model: plans are stored without it.
+
+        This goes on beside the rounds if it takes long.
+        """
         opened = rebalance.record.loaded_run
         if opened is None or rebalance.memory.expected_rates is not None:
             return
-        self._lifecycle.expect(rebalance, {})  # asked for once, even if that fails
-        self._lifecycle.expect(rebalance, expected_rates(opened, await self._load_model(needed=False)))
+        if self._reading is None:
+            self._reading = asyncio.create_task(self._load_model(needed=False))
+            await asyncio.wait([self._reading], timeout=_MODEL_SECONDS)
+        if self._reading.done():
+            reading, self._reading = self._reading, None
+            self._lifecycle.expect(rebalance, {})  # asked for once, even if that fails
+            self._lifecycle.expect(rebalance, expected_rates(opened, reading.result()))
 
     async def _load_model(self, *, needed: bool) -> LoadModel | None:
         """None if there is none. One that may not be used is an error only if it is needed."""
