@@ -8,6 +8,7 @@ from tests.fakes.shared_clusters import REF, Away, Cluster, OneAnswer, listener_
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REASSIGNMENT_THROTTLES, REBALANCES
 from kafka_rebalance.errors import Permanent
+from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, RATE_NAMES
 from kafka_rebalance.kube.store import RunStore
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import BrokerId
@@ -358,6 +359,33 @@ class TestKafkaConnection:
         world.see("a")
         await world.until(lambda: world.state("a") in {"Succeeded", "NothingToDo"})
         assert set(served) == {"a/r"}
+
+    async def test_takes_no_throttles_of_a_server_that_claimed_the_id_before(self, world):
+        """No topic of that server is on record. To remove its throttles here would remove those of other tools."""
+        world.servers["evil"] = fake = Cluster([1, 2, 3, 4])
+        world.create("evil", "evil", "first", execution={"suspend": True})
+        world.see("evil")
+        await world.until(lambda: world.owner)
+        fake.create("orders", [[1, 2, 3]] * 4, "evil")
+        fake.slow = {BrokerId(4)}
+        rate = {"leaderRate": "1Ki", "followerRate": "1Ki"}
+        world.create("evil", "evil", brokers={"decommission": [1]}, throttle=rate)
+        world.see("evil")
+        await world.until(lambda: len(fake.flying) == 4)
+        there = {("orders", name): "0:1,0:2,0:3,0:4" for name in LIST_NAMES}
+        world.real.values = {**there, **{(BrokerId(1), name): "1024" for name in RATE_NAMES}}
+        before = dict(world.real.values)
+        world.connection(names=["a"])
+        await world.until(lambda: world.real.values != before or world.state("k", "prod", CONNECTIONS))
+        await world.until(lambda: world.real.values != before or "hour" in world.ready("k", "prod", CONNECTIONS)[1])
+        assert world.real.values == before
+        assert "delete the KafkaRebalances" in world.ready("k", "prod", CONNECTIONS)[1]
+        assert world.owner["namespace"] == "evil"
+        for name in ("r", "first"):
+            body = world.kube.delete(REBALANCES, "evil", name, world.clock.at.isoformat())
+            world.supervisor.rebalance_seen(body, deleted=False)
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        assert (world.real.values, world.real.altered) == (before, [])
 
     async def squatter(self, world, **spec):
         """A server that is not the cluster, and claimed its id first."""

@@ -134,6 +134,8 @@ class ClusterOwners:
         if binding is not None and (work or (running and same_owner)):
             try:
                 self._compare(binding, server, believed=same_owner)
+                if work.throttled and not (same_owner or binding.topics):
+                    raise _unproven(binding)
             except Refused as differs:
                 outranked = claimant.owner.connection and not binding.owner.connection
                 raise _held(differs, binding.owner, work) if outranked else differs from None
@@ -226,6 +228,16 @@ async def begun_here(stores: Stores, run: Run, reader: KafkaReader) -> bool:
         return True
     there.or_raise()
     return False
+
+
+def _unproven(binding: Binding) -> Refused:
+    """A run is compared again with the server before it is used (``begun_here``). The throttle ledger names no ids."""
+    return Refused(
+        Reason.CLUSTER_ID_COLLISION,
+        f"throttles of the operator are in place in Kafka cluster {binding.cluster_id}, and no topic by which this "
+        "server can be recognised is on record: if it is the same cluster, wait until they are removed, or for an "
+        "hour until topics are on record",
+    )
 
 
 def _held(differs: Refused, holder: Owner, work: Work) -> Refused:
