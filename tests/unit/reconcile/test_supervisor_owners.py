@@ -8,11 +8,15 @@ from tests.fakes.shared_clusters import REF, Away, Cluster, OneAnswer, listener_
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REASSIGNMENT_THROTTLES, REBALANCES
 from kafka_rebalance.errors import Permanent
+from kafka_rebalance.execution.ledger import Ledger
+from kafka_rebalance.execution.ledger_json import ledger_to_json
 from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, RATE_NAMES
-from kafka_rebalance.kube.store import RunStore
+from kafka_rebalance.kube.store import LedgerStore, RunStore
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile.engines import Engines
+
+SET = Ledger(entries={"orders": {LIST_NAMES[0]: frozenset({"0:1"})}})
 
 
 class TestAnotherNamespace:
@@ -386,6 +390,28 @@ class TestKafkaConnection:
             world.supervisor.rebalance_seen(body, deleted=False)
         await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
         assert (world.real.values, world.real.altered) == (before, [])
+
+    async def test_nor_those_that_it_sets_while_it_is_ended(self, world, monkeypatch):
+        """It has an open run without a throttle when the KafkaConnection comes."""
+        world.servers["evil"] = fake = Cluster([1, 2, 3, 4])
+        world.create("evil", "evil", "first", execution={"suspend": True})
+        world.see("evil")
+        await world.until(lambda: world.owner)
+        fake.create("orders", [[1, 2, 3]] * 4, "evil")
+        fake.slow = {BrokerId(4)}
+        world.create("evil", "evil", brokers={"decommission": [1]}, throttle={"unlimited": True})
+        world.see("evil")
+        await world.until(lambda: len(fake.flying) == 4)
+        evict = Engines._evict
+
+        async def late(engines, running):
+            await evict(engines, running)
+            await LedgerStore(world.kube).save("c", ledger_to_json(SET))
+
+        monkeypatch.setattr(Engines, "_evict", late)
+        world.connection(names=["a"])
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) in {"Connected", "ClusterIdCollision"})
+        assert world.owner["namespace"] == "evil"
 
     async def squatter(self, world, **spec):
         """A server that is not the cluster, and claimed its id first."""

@@ -125,9 +125,11 @@ class ClusterOwners:
                 raise refusal
         mine = Binding(cluster_id, claimant.owner, servers=servers)
         same_owner = binding is not None and binding.owner == claimant.owner
-        if not (same_owner or work):
+        # Of what is not to be handed over without a topic on record, nothing may begin after it was looked for.
+        looked_for = work.throttled or (work and binding is not None and binding.topics)
+        if not (same_owner or looked_for):
             _renewed(mine, server)  # what this needs is read while the other engine still runs
-            await evict()  # nothing begins there after it was looked for
+            await evict()
             work = await self.work_in(cluster_id)
         # A resource of the same owner would be handed to the engine. One of another owner is evicted, whose server may
         # be any that claims the id.
