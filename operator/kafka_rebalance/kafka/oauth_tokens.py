@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-import aiohttp
-
 from kafka_rebalance.errors import Permanent, RebalanceError, Transient
 from kafka_rebalance.kafka.settings import OAuthClient, trusting
 from kafka_rebalance.reasons import Reason
@@ -94,6 +92,8 @@ class TokenSource:
                 log.warning("%s; the present token is valid for %.0f s", failed, self._token.expires_at - now)
 
     def _requested(self, now: float) -> AccessToken:
+        import aiohttp
+
         try:
             status, body = asyncio.run(_asked(self._client))
         except TimeoutError as error:
@@ -134,6 +134,8 @@ class TokenSource:
 
 async def _asked(client: OAuthClient) -> tuple[int, bytes]:
     """Status and body of the answer to one request of the client credentials grant."""
+    import aiohttp
+
     # RFC 6749, section 2.3.1: both are encoded first; spaces as %20, because some servers take + literally.
     login = aiohttp.encode_basic_auth(quote(client.client_id, safe=""), quote(client.client_secret, safe=""))
     form = {"grant_type": "client_credentials", **({"scope": client.scope} if client.scope else {})}
@@ -154,6 +156,8 @@ async def _asked(client: OAuthClient) -> tuple[int, bytes]:
 
 def _said(error: Exception) -> str:
     """Only the type where aiohttp quotes what the server sent: whoever writes a resource chooses the server."""
+    import aiohttp
+
     quotes = isinstance(error, aiohttp.ClientError) and not isinstance(error, (OSError, aiohttp.InvalidURL))
     return f"no readable HTTP answer ({type(error).__name__})" if quotes else str(error) or type(error).__name__
 
