@@ -72,6 +72,7 @@ class TestKafkaCluster:
         assert report.clean, report
         assert report.consumed > 20
 
+    @pytest.mark.campaign
     def test_broker_joins_and_leaves(self, kafka: KafkaCluster) -> None:
         """A new broker joins the cluster; a removed one is unregistered."""
         kafka.add({6: "r3"})
@@ -83,6 +84,7 @@ class TestKafkaCluster:
 
 
 @pytest.mark.brokers
+@pytest.mark.campaign
 class TestSasl:
     """A cluster that requires authentication."""
 

@@ -62,6 +62,7 @@ class TestDecommissioned:
             assert after[partition].leader == after[partition].replicas[0]
         assert not world.in_flight(topic)
 
+    @pytest.mark.campaign
     def test_two_of_three_are_gone(self, world: World) -> None:
         """Both are replaced in parallel, although parallelReplicaCount is 1."""
         topic = world.topic("two", [(1, 4, 5)], SMALL)

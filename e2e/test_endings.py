@@ -84,6 +84,7 @@ class TestDeletion:
         assert any(name.startswith("origins-") for name in rebalance.records())
         world.assert_tidy()
 
+    @pytest.mark.campaign
     def test_let_go(self, world: World) -> None:
         """With the let-go annotation it is deleted at once, with copies in flight; their throttle is removed later."""
         topic = world.skewed("let-go", *[BIG] * 6)
@@ -102,7 +103,7 @@ class TestDeletion:
 class TestTakeover:
     """A resource is renamed in Git: a new one with the same spec is created, and the old one is deleted."""
 
-    @pytest.mark.parametrize("first", ["applied", "deleted"])
+    @pytest.mark.parametrize("first", ["applied", pytest.param("deleted", marks=pytest.mark.campaign)])
     def test_goes_on(self, world: World, first: str) -> None:
         """No move is reverted: the new resource continues, and its deletion restores the state before the old one."""
         topic = world.skewed("renamed", *[BIG] * 6)

@@ -90,6 +90,7 @@ class TestCaps:
 class TestQueue:
     """Rebalances of the same partitions."""
 
+    @pytest.mark.campaign
     def test_priority(self, world: World) -> None:
         """Later ones queue and say why; a higher priority runs at the next rest point; then the queue continues."""
         topic = world.skewed("queue", *[BIG] * 6, batch_bytes=FINE)

@@ -52,6 +52,7 @@ class TestRollback:
         assert world.judge.describe_topics(topic) == before
         world.assert_tidy()
 
+    @pytest.mark.campaign
     def test_killed_while_rolling_back(self, world: World, operator: OperatorProcess) -> None:
         """Killed with -9 during the rollback and restarted, it gives the same result."""
         topic = world.skewed("killed", *[BIG] * 6)
