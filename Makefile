@@ -42,7 +42,7 @@ contract-all: servers  ## by hand: record each supported Kafka version, one afte
 	@for version in 3.9 4.0 4.1 4.2 4.3; do echo "Kafka $$version"; \
 	KAFKA_VERSION=$$version $(PYTHON) -m pytest tests/contract --numprocesses 0 || failed=1; done; test -z "$${failed:-}"
 
-soak-property: install  ## run the property tests with ten times as many random examples, and recompute the recorded optima
+soak-property: install  ## run the property tests with twenty times as many random examples, and recompute the recorded optima
 	@$(PYTHON) -m pytest tests/property --hypothesis-profile soak --numprocesses 2
 
 broken-rules: servers  ## by hand: break the rules listed in docs/testing.md one at a time; a test has to fail for each

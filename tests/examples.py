@@ -14,7 +14,7 @@ _COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow]) 
 
 def register_profiles() -> None:
     """Make both known to Hypothesis, and `small` the one that holds unless pytest is given --hypothesis-profile."""
-    settings.register_profile(SMALL, _COMMON, max_examples=30, derandomize=True)
+    settings.register_profile(SMALL, _COMMON, max_examples=15, derandomize=True)
     settings.register_profile(SOAK, _COMMON, max_examples=300, print_blob=True)
     settings.load_profile(SMALL)
 

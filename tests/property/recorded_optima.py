@@ -39,6 +39,11 @@ def known(oracle: Callable[[PlanRequest], Metrics | tuple[int, ...]], request: P
     return tuple(optima[key])
 
 
+def seeded(clusters: int) -> int:
+    """How many of so many seeded clusters a test plans: the first half in `make test`, all in a soak."""
+    return clusters if _WRITING or soaking() else clusters // 2
+
+
 def _numbers(found: Metrics | tuple[int, ...]) -> list[int]:
     return list(levels(found) if isinstance(found, Metrics) else found)
 

@@ -8,6 +8,7 @@ import random
 
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionMove, judge
@@ -110,6 +111,7 @@ class Disks:
 
 
 class TestAnyInterleaving:
+    @examples(4)  # few clusters are tight enough for copies to wait for one another
     @given(
         tight_clusters(),
         st.integers(1, 3),

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.property.planning_judge import check_budget, result
 from tests.property.planning_optima import best_within_budget
-from tests.property.recorded_optima import known
+from tests.property.recorded_optima import known, seeded
 from tests.property.test_planning_properties import requests
 
 from kafka_rebalance.model.goals import RackAwareness
@@ -74,7 +74,7 @@ def against_the_oracle(
 ) -> Counter[str]:
     """Count the plans that claim a proof (and assert it), and those exact on all levels or on all but the moves."""
     seen = Counter[str]()
-    while seen["asked"] < clusters:
+    while seen["asked"] < seeded(clusters):
         request = random_request(random, awareness)
         request = pinning(request, random) if pinned else request
         whole = plan(request)
@@ -107,13 +107,13 @@ class TestMoves:
         seen = against_the_oracle(Random(11), awareness, data=False, clusters=60)
         assert seen["proved"] == seen["exact"] == seen["asked"]
 
-    @pytest.mark.parametrize(("awareness", "proved", "exact"), [("Enforced", 55, 58), ("Preferred", 46, 55)])
-    def test_the_outline_alone_is_hardly_ever_off(self, awareness: str, proved: int, exact: int) -> None:
+    @pytest.mark.parametrize(("awareness", "proved", "exact"), [("Enforced", 0.9, 0.95), ("Preferred", 0.75, 0.9)])
+    def test_the_outline_alone_is_hardly_ever_off(self, awareness: str, proved: float, exact: float) -> None:
         """As in large clusters: a claimed proof is exact, and most of the other plans are, too."""
         with mock.patch.object(budget_model, "SMALL", 0):
             seen = against_the_oracle(Random(13), RackAwareness(awareness), data=False, clusters=60)
-        assert seen["proved"] >= proved, seen
-        assert seen["exact"] >= exact, seen
+        assert seen["proved"] >= proved * seen["asked"], seen
+        assert seen["exact"] >= exact * seen["asked"], seen
 
     @given(requests(most_partitions=20))
     def test_a_budget_that_is_not_reached_changes_nothing(self, request_: PlanRequest) -> None:
@@ -218,21 +218,21 @@ class TestPinned:
     @pytest.mark.parametrize(
         ("awareness", "data", "proved", "exact", "even"),
         [
-            ("Enforced", False, 53, 58, 58),
-            ("Preferred", False, 39, 55, 55),
-            ("Disabled", False, 55, 58, 58),
-            ("Enforced", True, 0, 0, 40),
+            ("Enforced", False, 0.85, 0.95, 0.95),
+            ("Preferred", False, 0.65, 0.9, 0.9),
+            ("Disabled", False, 0.9, 0.95, 0.95),
+            ("Enforced", True, 0, 0, 0.66),
         ],
     )
     def test_the_outline_of_large_clusters(
-        self, awareness: str, data: bool, proved: int, exact: int, even: int
+        self, awareness: str, data: bool, proved: float, exact: float, even: float
     ) -> None:
         """A claimed proof is exact, and as many plans are proved as without pinned topics."""
         with mock.patch.object(budget_model, "SMALL", 0):
             seen = against_the_oracle(Random(32), RackAwareness(awareness), data=data, clusters=60, pinned=True)
-        assert seen["proved"] >= proved, seen
-        assert seen["exact"] >= exact, seen
-        assert seen["even"] >= even, seen
+        assert seen["proved"] >= proved * seen["asked"], seen
+        assert seen["exact"] >= exact * seen["asked"], seen
+        assert seen["even"] >= even * seen["asked"], seen
 
     def test_moves_go_where_the_pinned_topic_is_not(self) -> None:
         """Broker 1 has three pinned replicas: with one move of four, a replica goes from 0 to 2, which is empty."""
@@ -273,7 +273,7 @@ class TestData:
         """Without the exact model: as many forced moves as possible, and two of three plans are as even as possible."""
         with mock.patch.object(budget_model, "SMALL", 0):
             seen = against_the_oracle(Random(14), RackAwareness.ENFORCED, data=True, clusters=60)
-        assert seen["even"] >= 40, seen
+        assert seen["even"] >= 0.66 * seen["asked"], seen
 
     def test_small_partitions_move_rather_than_large_ones(self) -> None:
         """Broker 0 has partitions of 0, 10, ..., 70 bytes and 60 bytes may move: 0, 10, 20 and 30 balance the two."""

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.property.planning_judge import check_budget
 from tests.property.planning_optima import best_within_budget
-from tests.property.recorded_optima import known
+from tests.property.recorded_optima import known, seeded
 from tests.property.test_planning_budgets import pinning, random_request
 from tests.property.test_planning_properties import requests
 
@@ -79,7 +79,7 @@ class TestCurve:
         """With a pinned topic, a point called optimal equals the oracle."""
         random, seen = Random(61), 0
         squares = 1 if awareness is RackAwareness.PREFERRED else 2
-        while seen < 60:
+        while seen < seeded(60):
             request = pinning(random_request(random, awareness), random, most=30)
             for point in curve(request, 4):
                 goals = replace(request.goals, max_replica_moves=point.moves)
