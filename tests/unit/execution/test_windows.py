@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from kafka_rebalance.execution.windows import Open, Shut, Window, WindowClock, check, window_at
 
@@ -243,7 +244,7 @@ def minutes_open(windows, first, last):
 
 
 class TestAnyWindows:
-    @settings(max_examples=200, deadline=None)
+    @examples(5)
     @given(moments())
     def test_agrees_with_a_scan_minute_by_minute(self, moment):
         """Open or shut, and the minute at which that changes."""
