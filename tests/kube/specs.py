@@ -37,9 +37,18 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"assignment": {"configMapRef": {"name": "a"}}}, "spec: Invalid value: assignment is required with the"),
     ({"strategy": "PreferredLeaders", "replicationFactor": 3}, "spec: Invalid value: replicationFactor is not"),
     ({"strategy": "PreferredLeaders", "goals": {"leaders": False}}, "spec: Invalid value: goals.leaders cannot"),
-    ({"strategy": "Generate", "goals": {"balance": "Both"}}, "spec: Invalid value: goals.balance, maxReplica"),
+    ({"strategy": "Generate", "goals": {"balance": "Both"}}, "spec: Invalid value: goals.balance, load, "),
     ({"strategy": "ForcedMovesOnly", "goals": {"maxReplicaMoves": 5}}, "spec: Invalid value: goals.balance, "),
     ({"goals": {"minimumGain": 101}}, "spec.goals.minimumGain: "),
+    (
+        {"strategy": "Generate", "goals": {"load": {"resources": [{"name": "Disk"}]}}},
+        "spec: Invalid value: goals.",
+    ),
+    ({"goals": {"load": {}}}, "spec.goals.load.resources: "),
+    ({"goals": {"load": {"resources": []}}}, "spec.goals.load.resources: "),
+    ({"goals": {"load": {"resources": [{"name": "Disk"}] * 2}}}, "spec.goals.load.resources[1]: Duplicate value"),
+    ({"goals": {"load": {"resources": [{"band": "5%"}]}}}, "spec.goals.load.resources[0].name: Required value"),
+    ({"goals": {"load": {"resources": [{"name": "Disk", "band": 10}]}}}, "spec.goals.load.resources[0].band: "),
     ({"goals": {"maxDataToMove": "0"}}, "spec.goals.maxDataToMove: "),
     ({"goals": {"maxDataToMove": "8388608Ti"}}, "spec.goals.maxDataToMove: "),
     ({"goals": {"maxDataToMove": "9223373T"}}, "spec.goals.maxDataToMove: "),
@@ -197,6 +206,24 @@ BAD_REBALANCES: list[BadInput] = [
         {"goals": {"leaders": "yes"}},
         "spec.goals.leaders: must be true or false, found 'yes'",
         'spec.goals.leaders in body must be of type boolean: "string"',
+    ),
+    BadInput(
+        {"goals": {"load": {"resources": [{"name": "Network"}]}}},
+        "spec.goals.load.resources[0].name: must be 'Disk', 'BytesIn', 'BytesOut' or 'LeaderBytesIn', found 'Network'",
+        'supported values: "Disk", "BytesIn", "BytesOut", "LeaderBytesIn"',
+    ),
+    *(
+        _said_by_both(
+            {"goals": {"load": {"resources": [{"name": "Disk", field: written}]}}},
+            f"spec.goals.load.resources[0].{field}",
+            "must be a percentage from 1% to 100%, like 10%",
+        )
+        for field, written in (("band", "0%"), ("band", "10"), ("capacityLimit", "101%"), ("capacityLimit", "0.8"))
+    ),
+    _said_by_both(
+        {"goals": {"load": {"resources": [{"name": "Disk", "statistic": "P95"}]}}},
+        "spec.goals.load.resources[0]",
+        "statistic is not allowed for Disk: sizes have only their latest value",
     ),
     BadInput(
         {"execution": {"maxPerBroker": 2}},
@@ -511,6 +538,14 @@ EVERYTHING: dict[str, Any] = {
         "maxReplicaMoves": 500,
         "maxDataToMove": "2Ti",
         "minimumGain": 5,
+        "load": {
+            "resources": [
+                {"name": "Disk", "band": "100%", "capacityLimit": "1%"},
+                {"name": "LeaderBytesIn", "statistic": "Max"},
+                {"name": "BytesOut", "statistic": "P99"},
+                {"name": "BytesIn"},
+            ]
+        },
     },
     "replicationFactor": 3,
     "offlinePolicy": "Refuse",

@@ -157,6 +157,14 @@ def _seconds(value: object, info: ValidationInfo) -> object:
     return value
 
 
+def _percentage(value: object, info: ValidationInfo) -> object:
+    if isinstance(value, str) and re.fullmatch(r"([1-9][0-9]?|100)%", value):
+        return int(value.removesuffix("%"))
+    if info.mode == "json":
+        raise ValueError(_NO_PERCENTAGE)
+    return value
+
+
 def _unique(values: tuple[int, ...]) -> tuple[int, ...]:
     if len(set(values)) != len(values):
         raise ValueError("names a broker twice")
@@ -245,6 +253,18 @@ Seconds = Annotated[
     ),
 ]
 """Whole seconds; written like ``15m``, ``1h30m`` or ``2d``."""
+
+_NO_PERCENTAGE = "must be a percentage from 1% to 100%, like 10%"
+
+Percentage = Annotated[
+    int,
+    BeforeValidator(_percentage),
+    Field(ge=1, le=100),
+    WithJsonSchema(
+        {"type": "string", "maxLength": 4, **rules(rule("self.matches(r'^([1-9][0-9]?|100)%$')", _NO_PERCENTAGE))}
+    ),
+]
+"""Percent; written like ``10%``."""
 
 Regex = Annotated[
     str,

@@ -6,7 +6,7 @@ A field exists only if something acts on it. No decisions are made here.
 from enum import StrEnum
 from typing import Annotated, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from kafka_rebalance.api.connection import KafkaSource
 from kafka_rebalance.api.execution_spec import Approval, DeletionPolicy, Execution, Rollback, Throttle
@@ -17,12 +17,15 @@ from kafka_rebalance.api.fields import (
     ByteCount,
     FewBrokers,
     ObjectName,
+    Percentage,
     Regexes,
     SecretKey,
     rule,
     rules,
 )
-from kafka_rebalance.model.goals import Balance, RackAwareness, Strategy
+from kafka_rebalance.model.goals import Balance, LoadGoal, LoadResource, LoadStatistic, RackAwareness, Strategy
+
+_SIZES_HAVE_ONE_VALUE = "statistic is not allowed for Disk: sizes have only their latest value"
 
 
 class OfflinePolicy(StrEnum):
@@ -94,6 +97,65 @@ class Brokers(ApiModel):
         return self
 
 
+class LoadGoalSpec(ApiModel):
+    """A resource whose use is balanced over the brokers."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(rule("self.name != 'Disk' || !has(self.statistic)", _SIZES_HAVE_ONE_VALUE))
+    )
+
+    name: LoadResource = Field(
+        description="Disk: bytes of the replicas. BytesIn: bytes per second written to the replicas, by producers and "
+        "by replication. BytesOut: bytes per second that leaders send, to consumers and to followers. LeaderBytesIn: "
+        "bytes per second that producers write to the leaders. All but Disk need a load model."
+    )
+    band: Percentage = Field(
+        default=10,
+        description="By how much a broker may exceed its share of the total, which is in proportion to its capacity.",
+        json_schema_extra={"default": "10%"},
+    )
+    capacity_limit: Percentage = Field(
+        default=80,
+        description="The part of its capacity that no broker exceeds, on the way either. Without effect on brokers of "
+        "unknown capacity.",
+        json_schema_extra={"default": "80%"},
+    )
+    statistic: LoadStatistic | None = Field(
+        default=None,
+        description="The figure of a partition's rate over the window of the load model. Absent: P95. Not for Disk.",
+    )
+
+    @model_validator(mode="after")
+    def _statistic_of_rates(self) -> Self:
+        if self.name is LoadResource.DISK and self.statistic is not None:
+            raise ValueError(_SIZES_HAVE_ONE_VALUE)
+        return self
+
+    def as_goal(self) -> LoadGoal:
+        """The goal as the planner takes it."""
+        return LoadGoal(self.name, self.band, self.capacity_limit, self.statistic or LoadStatistic.P95)
+
+
+def _each_resource_once(rows: tuple[LoadGoalSpec, ...]) -> tuple[LoadGoalSpec, ...]:
+    if len({row.name for row in rows}) != len(rows):
+        raise ValueError("names a resource twice")
+    return rows
+
+
+class LoadGoalsSpec(ApiModel):
+    """The load of the brokers as a goal."""
+
+    resources: Annotated[
+        tuple[LoadGoalSpec, ...],
+        Field(
+            min_length=1,
+            max_length=4,
+            json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+        ),
+        AfterValidator(_each_resource_once),
+    ] = Field(description="The resources, in order of priority.")
+
+
 class GoalsSpec(ApiModel):
     """The goals of the plan."""
 
@@ -115,6 +177,11 @@ class GoalsSpec(ApiModel):
         description="Spread the first followers of each broker's leaders evenly over the other brokers. Copies no "
         "data.",
     )
+    load: LoadGoalsSpec | None = Field(
+        default=None,
+        description="Balance the load of the brokers as well. Racks and replica counts come first. Absent: load is not "
+        "balanced.",
+    )
     max_replica_moves: Annotated[int, Field(ge=0, le=MAX_INT32)] | None = Field(
         default=None,
         description="Movement budget: maximum number of replica moves. The plan is the best one within it. Absent: no "
@@ -132,7 +199,9 @@ class GoalsSpec(ApiModel):
     )
 
 
-_ONLY_BALANCING = "goals.balance, maxReplicaMoves, maxDataToMove and minimumGain require the strategy MinimalMovement"
+_ONLY_BALANCING = (
+    "goals.balance, load, maxReplicaMoves, maxDataToMove and minimumGain require the strategy MinimalMovement"
+)
 _LISTS_FOR_ASSIGNMENT = "assignment is required with the strategy Assignment and not allowed with others"
 _NO_COPIES = "replicationFactor is not allowed with the strategy PreferredLeaders, which copies nothing"
 _LEADERS_WANTED = "goals.leaders cannot be false with the strategy PreferredLeaders"
@@ -147,7 +216,7 @@ class KafkaRebalanceSpec(ApiModel):
             rule("self.strategy != 'PreferredLeaders' || !has(self.replicationFactor)", _NO_COPIES),
             rule("self.strategy != 'PreferredLeaders' || self.goals.leaders", _LEADERS_WANTED),
             rule(
-                "self.strategy == 'MinimalMovement' || (!has(self.goals.maxReplicaMoves)"
+                "self.strategy == 'MinimalMovement' || (!has(self.goals.load) && !has(self.goals.maxReplicaMoves)"
                 " && !has(self.goals.maxDataToMove) && self.goals.minimumGain == 0 && self.goals.balance == 'Total')",
                 _ONLY_BALANCING,
             ),
@@ -218,7 +287,7 @@ class KafkaRebalanceSpec(ApiModel):
         if strategy is Strategy.PREFERRED_LEADERS and not goals.leaders:
             raise ValueError(_LEADERS_WANTED)
         limited = goals.max_replica_moves is not None or goals.max_data_to_move is not None
-        balancing = limited or goals.minimum_gain or goals.balance is not Balance.TOTAL
+        balancing = limited or goals.minimum_gain or goals.balance is not Balance.TOTAL or goals.load is not None
         if strategy is not Strategy.MINIMAL_MOVEMENT and balancing:
             raise ValueError(_ONLY_BALANCING)
         return self

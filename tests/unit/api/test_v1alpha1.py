@@ -96,8 +96,11 @@ class TestRefusals:
             ),
             ({"strategy": "PreferredLeaders", "replicationFactor": 3}, "spec: replicationFactor is not allowed"),
             ({"strategy": "PreferredLeaders", "goals": {"leaders": False}}, "spec: goals.leaders cannot be false"),
-            ({"strategy": "Generate", "goals": {"balance": "Both"}}, "spec: goals.balance, maxReplicaMoves"),
-            ({"strategy": "ForcedMovesOnly", "goals": {"maxDataToMove": "1Ti"}}, "spec: goals.balance, maxReplica"),
+            ({"strategy": "Generate", "goals": {"balance": "Both"}}, "spec: goals.balance, load, maxReplicaMoves"),
+            (
+                {"strategy": "ForcedMovesOnly", "goals": {"maxDataToMove": "1Ti"}},
+                "spec: goals.balance, load, maxReplica",
+            ),
             ({"goals": {"minimumGain": 101}}, "spec.goals.minimumGain: "),
             ({"goals": {"maxDataToMove": 0}}, "spec.goals.maxDataToMove: "),
             ({"replicationFactor": 0}, "spec.replicationFactor: "),
@@ -170,6 +173,7 @@ class TestPlanningHash:
             {"goals": {"maxReplicaMoves": 0}},
             {"goals": {"maxDataToMove": "1Ti"}},
             {"goals": {"balance": "PerTopic"}},
+            {"goals": {"load": {"resources": [{"name": "Disk"}]}}},
             {"topics": {"pinned": ["a"]}},
             {"strategy": "Generate"},
             {"strategy": "Assignment", "assignment": {"configMapRef": {"name": "a"}}},
@@ -179,6 +183,15 @@ class TestPlanningHash:
     )
     def test_another_plan(self, parts: dict[str, Any]) -> None:
         assert planning_hash(spec(**parts)) != planning_hash(spec())
+
+    def test_load_goals(self) -> None:
+        """Their order is their priority; a default that is written out changes nothing."""
+        disk, rate = {"name": "Disk"}, {"name": "BytesIn", "band": "10%"}
+        written = {"name": "Disk", "band": "10%", "capacityLimit": "80%"}
+        found = [spec(goals={"load": {"resources": rows}}) for rows in ([disk, rate], [rate, disk], [written, rate])]
+        first, swapped, the_same = map(planning_hash, found)
+        assert first != swapped
+        assert first == the_same
 
     def test_the_empty_part_has_a_fixed_hash(self) -> None:
         """New fields in a later version must not supersede a running plan: unset fields do not change the hash."""
