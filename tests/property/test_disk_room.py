@@ -1,4 +1,4 @@
-"""Any plan that is accepted, any interleaving: no disk is ever over its size, and no partition waits for ever.
+"""Any plan that is accepted, any interleaving: no disk is ever over its limit, and no partition waits for ever.
 
 The judge keeps its own books: a copy takes all its bytes as soon as it is submitted, and a deleted replica keeps its
 bytes until the broker gets to delete it. Sizes are read as brokers tell them, while a copy grows.
@@ -13,7 +13,7 @@ from tests.examples import examples
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionMove, judge
 from kafka_rebalance.execution.schedule import Ceilings, Limits, RebalanceShare, schedule
-from kafka_rebalance.kafka.ports import LogDir
+from kafka_rebalance.kafka.ports import LogDir, disk_space
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, TopicPartition
 from kafka_rebalance.reconcile.decide.disk_capacity import refuse_overfull
@@ -24,7 +24,11 @@ LISTS = st.lists(st.sampled_from(BROKERS), min_size=1, max_size=3, unique=True).
 
 @st.composite
 def tight_clusters(draw):
-    """Partitions (list now, list then, bytes), and sizes of disks: little more than what lies on them at the end."""
+    """Partitions (list now, list then, bytes), the room of each broker, and the percentage of its disk that this is.
+
+    The room is little more than what the broker holds at the end. With a percentage, it may hold more at the start.
+    """
+    percent = draw(st.sampled_from([None, 50]))
     rows = []
     for _ in range(draw(st.integers(2, 9))):
         now = draw(LISTS)
@@ -34,15 +38,17 @@ def tight_clusters(draw):
     for broker in BROKERS:
         start = sum(size for now, _, size in rows if broker in now)
         end = sum(size for _, then, size in rows if broker in then)
+        start = start if percent is None else (start * percent + 99) // 100
         sizes[broker] = max(start, end) + draw(st.sampled_from([0, 0, 5, 10, 30]))
-    return rows, sizes
+    return rows, sizes, percent
 
 
 class Disks:
     """A cluster by the byte: what lies where, what is being copied, and what is still to be deleted."""
 
-    def __init__(self, rows, sizes, rnd):
-        self.sizes, self.rnd = sizes, rnd
+    def __init__(self, rows, sizes, percent, rnd):
+        self.sizes, self.percent, self.rnd = sizes, percent, rnd
+        self.start = {broker: sum(size for now, _, size in rows if broker in now) for broker in sizes}
         self.bytes = {TopicPartition("t", n): size for n, (_, _, size) in enumerate(rows)}
         self.lists = {TopicPartition("t", n): now for n, (now, _, _) in enumerate(rows)}
         self.leaders = {tp: now[0] for tp, now in self.lists.items()}
@@ -58,9 +64,9 @@ class Disks:
         for broker, size in self.sizes.items():
             here = {tp for tp, held in self.lists.items() if broker in (*held, *self.flying.get(tp, ()))}
             here |= {tp for tp, b in self.doomed if b == broker}
-            assert sum(self.bytes[tp] for tp in here) <= size, broker
+            assert sum(self.bytes[tp] for tp in here) <= max(size, self.start[broker]), broker
 
-    def free(self):
+    def told(self):
         """As brokers tell: of a copy only what has arrived takes room."""
         taken = dict.fromkeys(self.sizes, 0)
         for tp, held in self.lists.items():
@@ -70,7 +76,8 @@ class Disks:
             taken[broker] += self.bytes[tp] if (tp, broker) not in self.arrived else 0
         for (_, broker), size in self.arrived.items():
             taken[broker] += size
-        return {broker: size - taken[broker] for broker, size in self.sizes.items()}
+        totals = {broker: size * 100 // (self.percent or 100) for broker, size in self.sizes.items()}
+        return {b: (LogDir("/data", {}, {}, total, total - taken[b]),) for b, total in totals.items()}
 
     def state(self, tp):
         held, to = self.lists[tp], self.flying.get(tp, ())
@@ -121,14 +128,12 @@ class TestAnyInterleaving:
     )
     def test_room_at_every_moment(self, cluster, r, p, most_in, rnd: random.Random):
         """With any R, P and cap per broker, until each partition has arrived."""
-        rows, sizes = cluster
-        disks = Disks(rows, sizes, rnd)
+        rows, sizes, percent = cluster
+        disks = Disks(rows, sizes, percent, rnd)
         goals = {TopicPartition("t", n): then for n, (_, then, _) in enumerate(rows)}
         planned = (PlannedPartition(tp, disks.lists[tp], goals[tp], "", disks.bytes[tp]) for tp in goals)
-        free = disks.free()
         try:
-            told = {b: (LogDir("/data", usable_bytes=size),) for b, size in free.items()}
-            refuse_overfull(Plan(tuple(planned), Certificate(0, optimal=True)), told)
+            refuse_overfull(Plan(tuple(planned), Certificate(0, optimal=True)), disks.told(), limit=percent)
         except Refused:
             event("refused")
             assume(False)
@@ -141,8 +146,11 @@ class TestAnyInterleaving:
             statuses = {tp: judge(move, observed, Direction.FORWARD, r) for tp, move in moves.items()}
             if all(status.phase is MovePhase.DONE for status in statuses.values()):
                 return
-            share = RebalanceShare(statuses, disks.bytes, Limits(r, p, 100, 1000, most_in), goals)
-            (orders,) = schedule([share], seen, Ceilings(), disks.free(), dict(disks.arrived))
+            spaces = {broker: disk_space(dirs) for broker, dirs in disks.told().items()}
+            kept = {broker: space.kept_free(percent) for broker, space in spaces.items()}
+            share = RebalanceShare(statuses, disks.bytes, Limits(r, p, 100, 1000, most_in), goals, kept)
+            free = {broker: space.fullest for broker, space in spaces.items()}
+            (orders,) = schedule([share], seen, Ceilings(), free, dict(disks.arrived))
             disks.submit(orders)
             disks.check()
             sent = orders.alters or orders.elections

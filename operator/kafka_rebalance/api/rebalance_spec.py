@@ -198,6 +198,12 @@ class GoalsSpec(ApiModel):
         "that gains less is empty. 0: any gain is enough.",
     )
 
+    @property
+    def disk_limit(self) -> int | None:
+        """The percentage of its disks that no broker exceeds; None: all may be used."""
+        rows = self.load.resources if self.load is not None else ()
+        return next((row.capacity_limit for row in rows if row.name is LoadResource.DISK), None)
+
 
 _ONLY_BALANCING = (
     "goals.balance, load, maxReplicaMoves, maxDataToMove and minimumGain require the strategy MinimalMovement"

@@ -55,7 +55,8 @@ class Pipes:
     """Ready copies of one class: partitions, and the new replicas of each; the first listed wins a tie.
 
     ``sizes``: bytes of one replica (absent: unknown). ``most_in`` and ``most_out``: copies into and out of one broker
-    at the same time, None: any number. ``reserved``: bytes that a copy leaves free for those that come first.
+    at the same time, None: any number. ``reserved``: bytes that a copy leaves free for those that come first,
+    ``kept_free`` those that it leaves free in any case.
     ``no_room``: partitions that only a full disk holds back, with its broker.
     """
 
@@ -69,6 +70,7 @@ class Pipes:
         most_in: int | None,
         most_out: int | None,
         reserved: Mapping[TopicPartition, Mapping[BrokerId, int]],
+        kept_free: Mapping[BrokerId, int],
     ) -> None:
         self.no_room: dict[TopicPartition, BrokerId] = {}
         self._tps = tps
@@ -83,7 +85,8 @@ class Pipes:
         for column in range(self._to.shape[1]):
             self._to[:, column] = [number[new[column]] if column < len(new) else 0 for new in destinations]
         self._brokers = list(number)
-        self._needs: _Ints = np.repeat(self._size[:, None], self._to.shape[1], axis=1)
+        kept = np.array([0 if b is None else kept_free.get(b, 0) for b in self._brokers], np.int64)
+        self._needs: _Ints = self._size[:, None] + kept[self._to]
         for row, tp in enumerate(tps) if reserved else ():
             if tp in reserved:
                 self._needs[row, : len(destinations[row])] += [reserved[tp].get(b, 0) for b in destinations[row]]

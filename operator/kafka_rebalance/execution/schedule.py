@@ -61,12 +61,14 @@ class RebalanceShare:
     """One rebalance: its statuses, the bytes of one replica of each partition (absent: unknown), its limits.
 
     ``goals``: the list that each partition goes to in the end. Without it, room is not kept for what has to come first.
+    ``kept_free``: bytes that its copies leave free on brokers in any case.
     """
 
     statuses: Mapping[TopicPartition, PartitionStatus]
     sizes: Mapping[TopicPartition, int]
     limits: Limits
     goals: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
+    kept_free: Mapping[BrokerId, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,9 @@ def schedule(
             usage.count_in_flight(tp, state, turn, replica_bytes)
     if free_bytes:
         shifts = chain.from_iterable(shifts_of(s.statuses, s.goals, s.sizes, cluster, replica_bytes) for s in shares)
-        usage.reserved = reservations(list(shifts), usage.traffic.room)
+        kept = {broker: max(s.kept_free.get(broker, 0) for s in shares) for s in shares for broker in s.kept_free}
+        room = {broker: free - kept.get(broker, 0) for broker, free in usage.traffic.room.items()}
+        usage.reserved = reservations(list(shifts), room)
     return [turn.orders() for turn in turns]
 
 
@@ -280,6 +284,7 @@ class _Turn:
             limits.per_broker_in,
             limits.per_broker_out,
             self._usage.reserved,
+            self.share.kept_free,
         )
         while self._admits_partition(ready):
             tp = pipes.pop(self._most_copies())

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Generic, Protocol, Self, TypeVar
 
 from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.execution.disk_space import DiskSpace
 from kafka_rebalance.model.kafka_version import KafkaVersion
 from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, Replicas, TopicPartition
 
@@ -126,6 +127,15 @@ class LogDir:
     future_bytes: Mapping[TopicPartition, int] = field(default_factory=dict)
     total_bytes: int = -1
     usable_bytes: int = -1
+
+
+def disk_space(dirs: Collection[LogDir]) -> DiskSpace | None:
+    """That of all log dirs of a broker; None if one of them does not report what is usable."""
+    if not dirs or any(log_dir.usable_bytes < 0 for log_dir in dirs):
+        return None
+    usable = [log_dir.usable_bytes for log_dir in dirs]
+    total = sum(log_dir.total_bytes for log_dir in dirs) if all(log_dir.total_bytes > 0 for log_dir in dirs) else 0
+    return DiskSpace(min(usable), sum(usable), total)
 
 
 @dataclass(frozen=True, slots=True)

@@ -232,7 +232,7 @@ class Rounds:
                 # Nothing more of a plan that is given up may be sent.
                 rebalance.assessment = replace(rebalance.assessment, replanning=replanning)
                 self._judge(rebalance, direction_of(rebalance), look.observation, look.changes)
-        free, on_disk, ruling = self._observer.free_bytes, self._observer.replica_bytes, self.throttle.ruling
+        free, on_disk, ruling = self._observer.disks, self._observer.replica_bytes, self.throttle.ruling
         lists = self.throttle.list_budget
         incomplete = self._observer.was_incomplete
         orders = orders_for(running, look.observation.cluster, ruling, free, on_disk, lists, incomplete)

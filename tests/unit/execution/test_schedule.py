@@ -1,5 +1,7 @@
 """What is sent for a rebalance: the choice among ready partitions, under all caps at once."""
 
+from dataclasses import replace
+
 import pytest
 from tests.unit.execution.scheduling import (
     CANCEL,
@@ -187,6 +189,28 @@ class TestDisk:
         """Caps let a step that is too large pass alone; a disk does not."""
         part = share({"t-0": copying(10)}, sizes={"t-0": 2})
         assert not sent(part, free_bytes={BrokerId(10): 1})[0].alters
+
+    def test_what_has_to_come_first_has_its_room_kept(self):
+        """Two brokers swap partitions, and a third one sends to one of them: it would take the room for the swap."""
+        part = share(
+            {"t-0": copying(10, source=11), "t-1": copying(11, source=10), "t-2": copying(10, source=12)},
+            sizes={"t-0": 50, "t-1": 50, "t-2": 60},
+        )
+        goals = {tp: status.call.until_in_sync for tp, status in part.statuses.items()}
+        free = {BrokerId(10): 60, BrokerId(11): 0, BrokerId(12): 0}
+        assert names(sent(part, free_bytes=free)[0]) == ["t-2"]
+        orders = sent(replace(part, goals=goals), free_bytes=free)[0]
+        assert names(orders) == ["t-0"]
+        assert orders.no_room == by_name({"t-1": BrokerId(11), "t-2": BrokerId(10)})
+
+    def test_a_rebalance_may_leave_more_free(self):
+        """Its own copies do, those of others need not."""
+        first = replace(
+            share({"t-0": copying(10), "t-1": copying(11)}, sizes={"t-0": 61, "t-1": 61}), kept_free={10: 40}
+        )
+        second = share({"u-0": copying(10)}, sizes={"u-0": 61})
+        orders = sent(first, second, free_bytes={BrokerId(10): 100, BrokerId(11): 100})
+        assert [names(each) for each in orders] == [["t-1"], ["u-0"]]
 
     def test_the_same_disk_is_shared_by_all_rebalances(self):
         """The second one gets what the first leaves free."""

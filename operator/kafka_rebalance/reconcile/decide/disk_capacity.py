@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.execution.disk_order import Shift, disk_order
-from kafka_rebalance.kafka.ports import LogDir
+from kafka_rebalance.kafka.ports import LogDir, disk_space
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.reasons import Reason
@@ -20,31 +20,35 @@ _NAMED = 3
 LogDirs = Mapping[BrokerId, Collection[LogDir]]
 
 
-def refuse_overfull(plan: Plan, dirs: LogDirs, copies: Collection[TopicPartition] = ()) -> None:
+def refuse_overfull(
+    plan: Plan, dirs: LogDirs, copies: Collection[TopicPartition] = (), limit: int | None = None
+) -> None:
     """Refused("InsufficientDisk") names the brokers that have no room for what comes to them.
 
     ``dirs``: of the brokers that answered; of others, and of log dirs without a free size, nothing is known.
-    ``copies``: partitions in flight, of which a part lies on the new brokers' disks already.
+    ``copies``: partitions in flight, of which a part lies on the new brokers' disks already. ``limit``: the percentage
+    of its disks that no broker exceeds; a broker that does already only has to get nothing more.
     """
-    room = {broker: free for broker, found in dirs.items() if (free := _free(found)) is not None}
+    room = {b: space.below(limit) for b, found in dirs.items() if (space := disk_space(found)) is not None}
+    within = f" below {limit}% of its disks" if limit is not None else ""
     shifts = list(_shifts(plan, dirs, copies))
     growth: Counter[BrokerId] = Counter()
     for shift in shifts:
         growth.update(shift.takes)
         growth.subtract(shift.frees)
     _refuse(
-        f"broker {broker} would hold {format_bytes(growth[broker])} more, and has {format_bytes(free)} free"
+        f"broker {broker} would hold {format_bytes(growth[broker])} more, and has {format_bytes(free)} free{within}"
         for broker, free in sorted(room.items())
-        if growth[broker] > free
+        if growth[broker] > max(free, 0)
     )
     order = disk_order(shifts, room)
     lacking = {
-        broker: [shift.takes[broker] for shift in order.stuck if shift.takes.get(broker, 0) > free]
+        broker: [shift.takes[broker] for shift in order.stuck if broker in shift.takes and shift.takes[broker] > free]
         for broker, free in sorted(order.room.items())
     }
     _refuse(
-        f"no order of the copies fits on the disks: broker {broker} has {format_bytes(order.room[broker])} free when "
-        f"all that can move has moved, and the smallest of {len(sizes)} copies that wait for room takes "
+        f"no order of the copies fits on the disks: broker {broker} has {format_bytes(order.room[broker])} free"
+        f"{within} when all that can move has moved, and the smallest of {len(sizes)} copies that wait for room takes "
         f"{format_bytes(min(sizes))}. Free disk space there, or move less at once (goals.maxDataToMove)"
         for broker, sizes in lacking.items()
         if sizes
@@ -69,8 +73,3 @@ def _shifts(plan: Plan, dirs: LogDirs, copies: Collection[TopicPartition]) -> It
 
 def _lies_on(dirs: Collection[LogDir], tp: TopicPartition) -> int:
     return max((d.replica_bytes.get(tp, 0) for d in dirs), default=0)
-
-
-def _free(dirs: Collection[LogDir]) -> int | None:
-    """Usable bytes on all log dirs of a broker together; dirs that share a disk count it more than once."""
-    return sum(d.usable_bytes for d in dirs) if dirs and all(d.usable_bytes >= 0 for d in dirs) else None

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from kafka_rebalance.api.throttle_resource import ClusterLimits
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
+from kafka_rebalance.execution.disk_space import DiskSpace
 from kafka_rebalance.execution.list_budget import ListBudget
 from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatus
 from kafka_rebalance.execution.progress import ReplicaBytes
@@ -20,7 +21,7 @@ def orders_for(
     running: Sequence[RebalanceView],
     cluster: ClusterState,
     ruling: KafkaReassignmentThrottle | None,
-    free_bytes: Mapping[BrokerId, int],
+    disks: Mapping[BrokerId, DiskSpace],
     replica_bytes: ReplicaBytes,
     list_budget: ListBudget,
     incomplete: WasIncomplete = lambda _tp, _broker: False,
@@ -28,7 +29,7 @@ def orders_for(
     """By uid: within each rebalance's own limits, and within those of the throttle resource over all of them.
 
     What goes back comes first, then the higher priority, then the older resource. ``incomplete``: whether a replica was
-    not on its disk, or not completely, when ``free_bytes`` was read.
+    not on its disk, or not completely, when ``disks`` were read.
     """
     limits = ruling.spec.limits if ruling else ClusterLimits()
     ceilings = Ceilings(
@@ -41,10 +42,11 @@ def orders_for(
             {m.tp: m.size_bytes for m in r.record.moves},
             r.desired.limits,
             {m.tp: m.origin if going_back(r) else m.target for m in r.record.moves},
+            _kept_free(r, disks),
         )
         for r in first
     ]
-    free = dict(free_bytes)
+    free = {broker: space.fullest for broker, space in disks.items()}
     for share in shares if free else ():
         for broker, size in _arrived_since(share, cluster, replica_bytes, incomplete):
             if broker in free:
@@ -64,6 +66,14 @@ def _arrived_since(
         for broker in state.replicas:
             if broker in share.goals.get(tp, ()) and broker not in state.adding and incomplete(tp, broker):
                 yield broker, max(0, share.sizes.get(tp, 0) - replica_bytes.get((tp, broker), 0))
+
+
+def _kept_free(rebalance: RebalanceView, disks: Mapping[BrokerId, DiskSpace]) -> dict[BrokerId, int]:
+    """What copies leave usable for the limit of the load goal. The way back needs all the room that there is."""
+    limit = rebalance.desired.spec.goals.disk_limit
+    if limit is None or going_back(rebalance):
+        return {}
+    return {broker: kept for broker, space in disks.items() if (kept := space.kept_free(limit))}
 
 
 def unchanged_orders(

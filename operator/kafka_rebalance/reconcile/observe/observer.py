@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import Permanent, RebalanceError
+from kafka_rebalance.execution.disk_space import DiskSpace
 from kafka_rebalance.execution.health_gate import Change, Vitals, unhealthy
 from kafka_rebalance.execution.partition_status import Observation
 from kafka_rebalance.execution.progress import produce_rates
 from kafka_rebalance.execution.reassignment_throttle import Side
 from kafka_rebalance.execution.traffic import Reading, read, traffic
-from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader, LogDir
+from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader, LogDir, disk_space
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition
 from kafka_rebalance.reconcile.observe.permission_probe import PermissionProbe
 
@@ -87,9 +88,9 @@ class Observer:
         self._clock = clock
         self._permissions = permissions or PermissionProbe(admin, clock)
         self.replica_bytes = ReplicaSizes()
-        self._free_bytes: dict[BrokerId, int] = {}
         self._incomplete: dict[BrokerId, frozenset[TopicPartition]] = {}
         """What was being copied to each broker when its log dirs were read."""
+        self._disks: dict[BrokerId, DiskSpace] = {}
         self.produce_rates: Mapping[TopicPartition, float] = {}
         """Bytes per second by which the leaders of what is being copied grow."""
         self.traffic: Mapping[tuple[BrokerId, Side], int] = {}
@@ -121,9 +122,9 @@ class Observer:
         self._away_since: dict[BrokerId, float] = {}
 
     @property
-    def free_bytes(self) -> Mapping[BrokerId, int]:
-        """Usable bytes of the fullest log dir of each broker that reports them."""
-        return self._free_bytes
+    def disks(self) -> Mapping[BrokerId, DiskSpace]:
+        """What the brokers report of their disks; those that report no usable bytes are left out."""
+        return self._disks
 
     def was_incomplete(self, tp: TopicPartition, broker: BrokerId) -> bool:
         """Whether the partition was still being copied to the broker when its disks were last read, or not yet."""
@@ -289,9 +290,9 @@ class Observer:
             dirs = found.get(broker, ())
             self._incomplete[broker] = frozenset(tp for tp, state in partitions.items() if broker in state.adding)
             self.replica_bytes.replace(broker, dirs)
-            self._free_bytes.pop(broker, None)
-            if dirs and all(log_dir.usable_bytes >= 0 for log_dir in dirs):
-                self._free_bytes[broker] = min(log_dir.usable_bytes for log_dir in dirs)
+            self._disks.pop(broker, None)
+            if (space := disk_space(dirs)) is not None:
+                self._disks[broker] = space
 
     def _read_traffic(self, partitions: Mapping[TopicPartition, PartitionState], now: float) -> None:
         reading = read(now, partitions.values(), self.replica_bytes)

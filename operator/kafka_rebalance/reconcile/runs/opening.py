@@ -221,7 +221,7 @@ class Runs:
         kept = await self._continued_copies(rebalance, spec, info, plan, flying)
         if kept != flying.keys():
             return KeptCopies(planning_hash(spec), kept)
-        await self._refuse_overfull(plan, info, kept | {move.tp for move in back})
+        await self._refuse_overfull(plan, info, kept | {move.tp for move in back}, spec.goals.disk_limit)
         await asyncio.to_thread(lambda: (plan.hash, plan.broker_changes))  # computed once, off the event loop
         run = Run(
             uid=rebalance.uid,
@@ -310,7 +310,9 @@ class Runs:
         min_insync = await self._read_min_insync({tp.topic for tp in copies})
         return continued_copies(moves, copies, info.brokers, min_insync, spec.execution.parallel_replica_count)
 
-    async def _refuse_overfull(self, plan: Plan, info: ClusterInfo, copies: Collection[TopicPartition]) -> None:
+    async def _refuse_overfull(
+        self, plan: Plan, info: ClusterInfo, copies: Collection[TopicPartition], limit: int | None
+    ) -> None:
         """If the free space is not known the plan is accepted: each copy is checked against the disks again."""
         if not plan.replica_moves:
             return
@@ -319,7 +321,7 @@ class Runs:
         except RebalanceError as error:
             log.warning("what is free on disk is not known: %s", error.message)
             return
-        await asyncio.to_thread(refuse_overfull, plan, dirs, copies)
+        await asyncio.to_thread(refuse_overfull, plan, dirs, copies, limit)
 
     async def _min_insync(
         self, spec: KafkaRebalanceSpec, selected: Mapping[TopicPartition, PartitionState]

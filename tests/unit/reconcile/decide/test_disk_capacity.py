@@ -53,6 +53,17 @@ class TestRule:
         with pytest.raises(Refused):
             refuse_overfull(plan(([1], [2], 60)), told)
 
+    def test_a_limit(self):
+        """A percentage of the disks. A broker above it that gets nothing is no reason to refuse."""
+        told = {BrokerId(b): [LogDir("/a", total_bytes=1000, usable_bytes=free)] for b, free in ((1, 150), (2, 300))}
+        refuse_overfull(plan(([1], [2], 100)), told, limit=80)
+        with pytest.raises(Refused, match="broker 2 would hold 101 B more, and has 100 B free below 80% of its disks"):
+            refuse_overfull(plan(([1], [2], 101)), told, limit=80)
+        with pytest.raises(Refused, match="broker 1 would hold 1 B more, and has -50 B free below 80%"):
+            refuse_overfull(plan(([2], [1], 1)), told, limit=80)
+        with pytest.raises(Refused, match=r"no order .* broker 1 has -50 B free below 80% of its disks when all"):
+            refuse_overfull(plan(([2], [1], 200), ([1], [2], 200)), told, limit=80)
+
     def test_brokers_that_do_not_tell(self):
         """Their capacity is unknown; -1 means that the broker does not report the field."""
         refuse_overfull(plan(([1], [2], 60), ([1], [3], 60)), dirs(b2=[10, -1]))
@@ -62,11 +73,11 @@ class TestOperator:
     @pytest.fixture
     def kafka(self):
         kafka = KafkaInMemory([1, 2, 3], size=100, t=[[1], [1], [1], [1], [2], [2]])
-        kafka.free = 199
+        kafka.free, kafka.total = 199, -1
 
         async def log_dirs(brokers):
             held = {b: {tp: 100 for tp, state in kafka.states.items() if b in state.replicas} for b in brokers}
-            return Answers({b: (LogDir("/data", sizes, usable_bytes=kafka.free),) for b, sizes in held.items()})
+            return Answers({b: (LogDir("/data", sizes, {}, kafka.total, kafka.free),) for b, sizes in held.items()})
 
         kafka.log_dirs = log_dirs
         return kafka
@@ -102,6 +113,24 @@ class TestOperator:
         assert sum(3 in row for row in kafka.lists("t")) == 1
         room[3] = 200
         await operator.until("Succeeded")
+
+    async def test_the_limit_of_the_load_goal(self, kafka):
+        """It holds for the plan and on the way; a rollback may use all the room that there is."""
+        kafka.total, kafka.free = 1000, 399
+        operator = OperatorInMemory(kafka)
+        operator.apply(goals={"load": {"resources": [{"name": "Disk"}]}}, execution={"parallelPartitionCount": 1})
+        assert "free below 80% of its disks" in await operator.until("InsufficientDisk")
+        kafka.free, kafka.slow = 400, {3}
+        await operator.until_true(lambda: kafka.flying)
+        kafka.free = 299
+        for _ in range(5):
+            await operator.round()
+        kafka.arrive()
+        for _ in range(40):
+            await operator.round()
+        assert (kafka.lists("t").count([3]), "DiskFull" in operator.message) == (1, True)
+        operator.delete()
+        await operator.until_true(lambda: [3] not in kafka.lists("t"))
 
     async def test_nobody_may_tell(self, kafka):
         """Then a full disk is detected during execution."""

@@ -177,7 +177,7 @@ class TestSizes:
         await observer.read_sizes({TP: self.COPY}, self.INFO)
         assert there.asked[1:] == [[1, 3]]
         assert {b: observer.replica_bytes[TP, b] for b in (1, 2, 3, 4)} == {1: 201, 2: 102, 3: 203, 4: 104}
-        assert observer.free_bytes == {1: 200, 2: 100, 3: 200, 4: 100}
+        assert {b: disk.fullest for b, disk in observer.disks.items()} == {1: 200, 2: 100, 3: 200, 4: 100}
         there.time = IDLE_LOG_DIR_SECONDS
         await observer.read_sizes({TP: self.COPY}, self.INFO)
         assert there.asked[2:] == [[1, 2, 3, 4]]
@@ -193,4 +193,4 @@ class TestSizes:
         there.time, there.silent = LOG_DIR_SECONDS, {3}
         await observer.read_sizes({TP: self.COPY}, self.INFO)
         assert sorted(observer.replica_bytes) == [(TP, 1), (TP, 2), (TP, 4)]
-        assert set(observer.free_bytes) == {1, 2, 4}
+        assert set(observer.disks) == {1, 2, 4}
