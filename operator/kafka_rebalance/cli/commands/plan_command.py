@@ -15,13 +15,14 @@ from kafka_rebalance.cli.commands.steps_command import BROKER_LIST
 from kafka_rebalance.cli.files.file_errors import parsed
 from kafka_rebalance.cli.files.load_model_file import read_load_model
 from kafka_rebalance.cli.files.rebalance_file import read_spec
+from kafka_rebalance.cli.options.load_goal_option import load_goal
 from kafka_rebalance.cli.options.parsed_value import ParsedValue
 from kafka_rebalance.cli.tables.console import print_document
 from kafka_rebalance.cli.tables.plan_table import print_plan
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.bulk import without_collector
 from kafka_rebalance.model.cluster_file import ClusterFile, ClusterPartition, parse_cluster, parse_topics_to_move
-from kafka_rebalance.model.goals import Balance, RackAwareness, Strategy
+from kafka_rebalance.model.goals import Balance, LoadGoal, RackAwareness, Strategy
 from kafka_rebalance.model.load import PartitionLoad
 from kafka_rebalance.model.plan import Plan, PlannedPartition
 from kafka_rebalance.model.reassignment_file import parse_reassignment
@@ -69,6 +70,12 @@ _NO_SPEC = KafkaRebalanceSpec(kafka=KafkaSource(bootstrap_servers="unused:9092")
 )
 @click.option(
     "--assignment-json-file", "assignment", type=click.File("rb"), help="Target assignment for --strategy Assignment."
+)
+@click.option(
+    "--load",
+    type=ParsedValue("resource", load_goal),
+    multiple=True,
+    help="Resource whose use is balanced, for example Disk or BytesIn,band=5%. May be repeated, in order of priority.",
 )
 @click.option(
     "--max-replica-moves", type=click.IntRange(min=0), help="Movement budget: maximum number of replica moves."
@@ -120,6 +127,7 @@ def plan_options(
     rack_awareness: str | None,
     replication_factor: int | None,
     assignment: BinaryIO | None,
+    load: tuple[LoadGoal, ...],
     max_replica_moves: int | None,
     max_data_to_move: int | None,
     minimum_gain: int | None,
@@ -146,6 +154,7 @@ def plan_options(
     goals = {
         "rack_awareness": RackAwareness(rack_awareness) if rack_awareness else None,
         "balance": Balance(balance) if balance else None,
+        "load": load or None,
         "max_replica_moves": max_replica_moves,
         "max_data_to_move": max_data_to_move,
         "minimum_gain": minimum_gain,
@@ -221,10 +230,13 @@ def _check_options(request: PlanRequest, *, given_lists: bool) -> None:
         raise click.UsageError(
             "--replication-factor is not allowed with --strategy PreferredLeaders, which copies nothing"
         )
-    balancing = goals.limited or goals.minimum_gain or goals.balance != Balance.TOTAL
+    if len({goal.resource for goal in goals.load}) != len(goals.load):
+        raise click.UsageError("--load names a resource twice")
+    balancing = goals.limited or goals.minimum_gain or goals.balance != Balance.TOTAL or goals.load
     if strategy is not Strategy.MINIMAL_MOVEMENT and balancing:
         raise click.UsageError(
-            "--balance, --max-replica-moves, --max-data-to-move and --minimum-gain require --strategy MinimalMovement"
+            "--balance, --load, --max-replica-moves, --max-data-to-move and --minimum-gain require "
+            "--strategy MinimalMovement"
         )
 
 
