@@ -208,7 +208,7 @@ def _check_limits(encoded: Encoded, goals: tuple[LoadGoal, ...], search: _Search
     goal = goals[r]
     raise Refused(
         Reason.CAPACITY_LIMIT_EXCEEDED,
-        f"broker {encoded.brokers[b]} would use more than {goal.capacity_limit} % of its {goal.resource} capacity, and "
+        f"broker {encoded.brokers[b]} would use more than {goal.capacity_limit}% of its {goal.resource} capacity, and "
         f"no exchange was found that avoids it: add brokers, raise capacityLimit in goals.load, or correct "
         f"spec.capacity of the KafkaConnection",
     )

@@ -30,7 +30,7 @@ def refuse_overfull(
     of its disks that no broker exceeds; a broker that does already only has to get nothing more.
     """
     room = {b: space.below(limit) for b, found in dirs.items() if (space := disk_space(found)) is not None}
-    within = f" below {limit}% of its disks" if limit is not None else ""
+    within = f" below {limit}% of its disks (capacityLimit in goals.load)" if limit is not None else ""
     shifts = list(_shifts(plan, dirs, copies))
     growth: Counter[BrokerId] = Counter()
     for shift in shifts:
