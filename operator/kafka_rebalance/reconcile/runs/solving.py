@@ -1,7 +1,8 @@
-"""Runs the planner where it blocks nothing: a small plan in a thread, a large one in a process of its own.
+"""Runs the planner where it blocks nothing: a small plan in a thread, one that is large or by load in its own process.
 
 The solver keeps the interpreter's lock. At 200,000 partitions it stood still for 18 seconds at a time: no renewal of
-the lease, no answer to a probe, no round of another cluster. A process can also be ended when its plan is not needed.
+the lease, no answer to a probe, no round of another cluster. The search by load keeps it too, and so do parts of its
+compilation (15 seconds, once for each cache). A process can also be ended when its plan is not needed.
 """
 
 import asyncio
@@ -23,7 +24,7 @@ _RETRY_SECONDS = 60.0
 
 async def run_planner(request: PlanRequest) -> Plan:
     """The plan. Refused as the planner says; Transient("PlanningFailed") where its process died. May be cancelled."""
-    if len(request.partitions) < LARGE:
+    if len(request.partitions) < LARGE and not request.goals.load:
         return await asyncio.to_thread(plan, request)
     question = await asyncio.to_thread(pickle.dumps, request)
     process = await asyncio.create_subprocess_exec(

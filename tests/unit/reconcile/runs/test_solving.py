@@ -4,14 +4,16 @@ import asyncio
 import os
 import signal
 import subprocess
+from dataclasses import replace
 
 import pytest
 from e2e.bench.waiting import wait_until
 
 from kafka_rebalance.errors import Refused, Transient
+from kafka_rebalance.model.goals import LoadGoal, LoadResource, Strategy
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
 from kafka_rebalance.planning.planner import plan
-from kafka_rebalance.planning.problem.request import PartitionInput, PlanRequest
+from kafka_rebalance.planning.problem.request import Goals, PartitionInput, PlanRequest
 from kafka_rebalance.reconcile.runs import solving
 from kafka_rebalance.reconcile.runs.solving import run_planner
 
@@ -53,6 +55,13 @@ class TestEitherWay:
 
 class TestProcess:
     """It belongs to this operator alone, and leaves nothing behind."""
+
+    async def test_plans_by_load_however_small(self, monkeypatch):
+        """The search keeps the interpreter's lock, and so does the compiler of its loops."""
+        monkeypatch.setattr(solving, "plan", lambda _: pytest.fail("planned in this process"))
+        by_load = Goals(load=(LoadGoal(LoadResource.DISK),))
+        with pytest.raises(Refused, match=r"goals\.load cannot be combined"):  # said before anything is compiled
+            await run_planner(replace(request(), goals=by_load, strategy=Strategy.GENERATE))
 
     @pytest.fixture
     async def long(self):
