@@ -77,7 +77,7 @@ class TestBeginning:
                 {"spec": {"priority": "5"}},
                 "spec.priority: must be an integer, found '5' (merged with the options)",
             ),
-            ({"spec": {"goals": {"balance": "Both"}}}, "spec: goals.balance, maxReplicaMoves, maxDataToMove and"),
+            ({"spec": {"goals": {"balance": "Both"}}}, "spec: goals.balance, load, maxReplicaMoves, maxDataToMove"),
             ({"spec": {"exection": {}}}, "spec.exection: unknown field"),
             (
                 {"spec": {"execution": {"windows": [{"cron": "0 0 31 2 *", "duration": "1h"}]}}},
