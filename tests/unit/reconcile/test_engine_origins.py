@@ -291,6 +291,36 @@ class TestFirstCall:
         await deleted(operator)
         assert kafka.lists("t") == [[1, 2, 3]] * 4
 
+    @pytest.mark.parametrize("how", ["metadata lags", "carried out late"])
+    async def test_what_does_not_show_yet_goes_back(self, kafka, how):
+        """Deleted right after the first call: the broker that answers is behind, or the call is still on its way."""
+        operator = OperatorInMemory(kafka)
+        alter, describe, sent = kafka.alter_reassignments, kafka.describe_partitions, {}
+        before = await describe()
+
+        async def lags(topics=None):
+            return before
+
+        async def loses(orders):
+            sent.update(orders)
+            if how == "metadata lags":
+                kafka.describe_partitions = lags
+                return await alter(orders)
+            raise Transient("KafkaUnreachable", "no answer")
+
+        kafka.alter_reassignments = loses
+        operator.apply(throttle=FAST, brokers=OTHERS, execution=ONE)
+        await operator.until_true(lambda: bool(sent))
+        kafka.alter_reassignments = alter
+        operator.delete()
+        for _ in range(4):
+            await operator.round()
+        kafka.describe_partitions = describe
+        if how == "carried out late":
+            await alter(sent)
+        await operator.until_true(lambda: not operator.kube.resources)
+        assert kafka.lists("t") == [[1, 2, 3]] * 4
+
     async def test_another_first_call(self, kafka):
         """The answer was lost, and the limits are others now: whichever call Kafka has carried out goes back."""
         operator = OperatorInMemory(kafka)

@@ -9,7 +9,8 @@ from dataclasses import replace
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.clock import Clock
-from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader
+from kafka_rebalance.execution.partition_status import MovePhase
+from kafka_rebalance.kafka.ports import CALL_SECONDS, ClusterInfo, KafkaReader
 from kafka_rebalance.model.run import RunOutcome
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reasons import Reason
@@ -48,7 +49,7 @@ class Closing:
         too_large = assessment.teardown.barrier is RollbackBarrier.TOO_LARGE
         if rebalance.record.loaded_run is None or rebalance.memory.planning is not None or too_large:
             return assessment
-        if going_back(rebalance) and not self._uncordoned(rebalance, info):
+        if going_back(rebalance) and not (self._uncordoned(rebalance, info) and self._seen(rebalance)):
             return assessment
         async with self._lifecycle.problems_of(rebalance, "finish"):
             if assessment.replanning is not None:
@@ -78,6 +79,21 @@ class Closing:
             since = now
             rebalance.memory = replace(rebalance.memory, uncordoning_since=now)
         return now - since >= _UNCORDON_SECONDS
+
+    def _seen(self, rebalance: Rebalance) -> bool:
+        """Whether each first call shows in Kafka, or has had the time to.
+
+        A call without an answer may still be carried out, and the broker that answers may be behind: the partition is
+        then at its origin only for now, and nobody would move it back after the run has ended.
+        """
+        done = rebalance.assessment.statuses.within(MovePhase.DONE)
+        if not any(move.tp in done and move.first_call not in {(), move.origin} for move in rebalance.record.moves):
+            return True
+        now, since = self._clock.monotonic(), rebalance.memory.unseen_since
+        if since is None:
+            since = now
+            rebalance.memory = replace(rebalance.memory, unseen_since=now)
+        return now - since >= CALL_SECONDS
 
     async def _prove_drained(self, rebalance: Rebalance, info: ClusterInfo) -> Assessment | None:
         """Read all topics again: the brokers to be emptied must hold no replica at two readings, some time apart.

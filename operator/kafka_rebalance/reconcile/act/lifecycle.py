@@ -251,9 +251,8 @@ class Lifecycle:
             budget_reached = Reason.BUDGET_REACHED if opened.plan.imbalance is not None else ""
             ended = EndedRun(opened.plan.reason or budget_reached, len(skipped_partitions(rebalance)))
             rebalance.record = replace(rebalance.record, loaded_run=None, origins={}, ended=ended)
-        rebalance.memory = replace(
-            rebalance.memory, cordons_done=frozenset(), expected_rates=None, empty_since=None, uncordoning_since=None
-        )
+        memory = replace(rebalance.memory, cordons_done=frozenset(), expected_rates=None, empty_since=None)
+        rebalance.memory = replace(memory, uncordoning_since=None, unseen_since=None)
 
     async def _load_plan(self, rebalance: Rebalance, run: Run) -> None:
         if not self._cluster_id:

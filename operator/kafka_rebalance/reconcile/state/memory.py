@@ -45,9 +45,9 @@ class Memory:
     ``prepared``: the change key of the resource when it was last prepared. ``terminating``: the namespace or the CRD is
     being deleted, as seen at ``terminating_checked_at``. ``cordons_done``: brokers that need no cordon any more.
     ``expected_rates``: bytes per second produced to the partitions of the open run; None: not asked for yet.
-    ``empty_since``: when the brokers to be emptied were first seen empty. ``uncordoning_since``: since when the end of
-    a way back waits for cordons to go. ``written``: the last status that was written, at ``written_at``; ``built``: the
-    last one at all, whose figures may not have been written yet.
+    ``empty_since``: when the brokers to be emptied were first seen empty. ``uncordoning_since`` and ``unseen_since``:
+    since when the end of a way back waits for cordons to go, and for first calls to show. ``written``: the last status
+    that was written, at ``written_at``; ``built``: the last one at all, whose figures may not have been written yet.
     """
 
     planning: asyncio.Task[Planned | KeptCopies] | None = None
@@ -60,6 +60,7 @@ class Memory:
     expected_rates: Mapping[TopicPartition, float] | None = None
     empty_since: float | None = None
     uncordoning_since: float | None = None
+    unseen_since: float | None = None
     written: KafkaRebalanceStatus | None = None
     written_at: datetime = datetime(1970, 1, 1, tzinfo=UTC)
     built: KafkaRebalanceStatus | None = None
