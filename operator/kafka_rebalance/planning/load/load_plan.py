@@ -23,7 +23,8 @@ from kafka_rebalance.reasons import Reason
 
 _SAMPLES = 48
 _MOST_SAMPLES = 4_096
-"""Samples of a step, at first and for brokers that find none."""
+_SAMPLES_PER_REPLICA = 16
+"""Samples of a step, at first and for brokers that find none: fewer in clusters so small that they only repeat."""
 
 _EFFORT, _EFFORT_PER_BROKER = 200_000, 2_000
 """Samples of all steps together."""
@@ -129,7 +130,8 @@ class _Search:
 
     def _relieve(self, a: LoadArrays, lists: Indices) -> LoadState:
         state = self._state(a, lists)
-        relieve(a, state, _EFFORT + _EFFORT_PER_BROKER * len(state.held), _SAMPLES, _MOST_SAMPLES)
+        most = max(_SAMPLES, min(_MOST_SAMPLES, _SAMPLES_PER_REPLICA * len(lists)))
+        relieve(a, state, _EFFORT + _EFFORT_PER_BROKER * len(state.held), _SAMPLES, most)
         return state
 
     def _state(self, a: LoadArrays, lists: Indices) -> LoadState:

@@ -56,6 +56,7 @@ def load_problem(request: PlanRequest, encoded: Encoded) -> LoadProblem:
         homes=instance.broker_of_slot.astype(np.int32),
         home_bytes=home_bytes,
         size=size,
+        mean_size=float(size.mean()) or 1.0,
         follows=follows,
         leads=leads,
         disk=disk,

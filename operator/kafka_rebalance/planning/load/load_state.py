@@ -27,9 +27,10 @@ class LoadArrays(NamedTuple):
     """P partitions with N target slots on B brokers; R resources.
 
     ``start`` [P + 1] and ``partition`` [N] the target lists; ``home_start`` [P + 1], ``homes`` and ``home_bytes`` the
-    present ones. ``size`` [P] bytes of a new copy; ``follows`` and ``leads`` [P, R] what each replica uses, and what
-    the leader uses besides; ``disk`` the number of the resource Disk, or -1. ``inverse`` [B, R] is 1 / share; ``band``
-    [R] and ``limit`` [B, R] are normalised. ``room`` [K, G] is the rack rule, as in Instance.
+    present ones. ``size`` [P] bytes of a new copy, ``mean_size`` their mean (1 if all are 0); ``follows`` and ``leads``
+    [P, R] what each replica uses, and what the leader uses besides; ``disk`` the number of the resource Disk, or -1.
+    ``inverse`` [B, R] is 1 / share; ``band`` [R] and ``limit`` [B, R] are normalised. ``room`` [K, G] is the rack rule,
+    as in Instance.
     ``weight`` [R] of a resource in the value; of a ``locked`` [R] one no broker may be further above its band.
     """
 
@@ -39,6 +40,7 @@ class LoadArrays(NamedTuple):
     homes: Indices
     home_bytes: Floats
     size: Floats
+    mean_size: float
     follows: Floats
     leads: Floats
     disk: int

@@ -72,7 +72,7 @@ def relieve(a: LoadArrays, s: LoadState, most_effort: int, samples: int, most_sa
 @compiled
 def give(a: LoadArrays, s: LoadState, hot: int, samples: int) -> bool:
     """Carry out the best of some steps that relieve this broker; False if none was found."""
-    floor = 1e-3 * a.size.mean() + 1.0
+    floor = 1e-3 * a.mean_size
     least = TINY + _WORTH * s.value[hot]
     best, kind, best_slot, best_other, best_broker = _handover(a, s, hot, samples, floor, least)
     tops, relief = _tops(a, s, hot, samples, least)
@@ -175,7 +175,7 @@ def _tops(a: LoadArrays, s: LoadState, hot: int, samples: int, least: float) -> 
 
     Each is the best of its own part of the samples, so that they differ.
     """
-    partner = _PARTNER * a.size.mean() + 1.0
+    partner = _PARTNER * a.mean_size
     tops, scores = np.full(_TOPS, -1, dtype=np.int64), np.zeros(_TOPS)
     relief = np.zeros((_TOPS, s.use.shape[1]))
     out = np.zeros(s.use.shape[1])
