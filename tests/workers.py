@@ -16,8 +16,10 @@ from xdist.workermanage import WorkerController
 LANES = 4
 _OWN_SERVERS = ("tests/contract", "tests/kube", "tests/chart/test_install.py", "e2e/test_pipeline.py")
 """They wait for servers, so they run with the usual priority; what takes longest is first."""
-_TOGETHER = "tests/pipeline"
-"""One Spark session serves them."""
+_LOAD = "tests/property/test_planning_load.py"
+_TOGETHER = {"tests/pipeline": "tests/pipeline", _LOAD: _LOAD, "tests/unit/planning/load": _LOAD}
+"""Units of several files: one Spark session serves the one; the other compiles the search once. Two processes that
+compile at once may mix up functions in numba's cache."""
 
 
 class Kind(Enum):
@@ -31,10 +33,11 @@ class Kind(Enum):
 def unit(nodeid: str) -> tuple[Kind, str]:
     """What the test needs, and the name of the unit that it is handed out in."""
     path, _, rest = nodeid.partition("::")
-    for kind, places in ((Kind.OWN_SERVERS, _OWN_SERVERS), (Kind.NOTHING, (_TOGETHER,))):
-        for place in places:
-            if PurePosixPath(path).is_relative_to(place):
-                return kind, place
+    units = [(Kind.OWN_SERVERS, place, place) for place in _OWN_SERVERS]
+    units += [(Kind.NOTHING, place, name) for place, name in _TOGETHER.items()]
+    for kind, place, name in units:
+        if PurePosixPath(path).is_relative_to(place):
+            return kind, name
     if PurePosixPath(path).parent == PurePosixPath("e2e"):
         return Kind.LANE, f"{path}::{rest.partition('::')[0]}"
     return Kind.NOTHING, path
@@ -43,7 +46,7 @@ def unit(nodeid: str) -> tuple[Kind, str]:
 def position(nodeid: str) -> tuple[int, int]:
     """For sorting: by kind, and of what needs nothing the properties first, which compute the longest."""
     kind, name = unit(nodeid)
-    places = (*_OWN_SERVERS, _TOGETHER, "tests/property")
+    places = (*_OWN_SERVERS, "tests/pipeline", "tests/property")
     at = next((at for at, place in enumerate(places) if PurePosixPath(name).is_relative_to(place)), len(places))
     return kind.value, at
 

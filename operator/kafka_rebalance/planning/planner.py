@@ -81,11 +81,9 @@ def _fewest_moves(request: PlanRequest, encoded: Encoded) -> Solution:
     lists = found.lists
     if not found.leaders_matter:
         lists = _ordered(encoded.instance, lists, request.goals)
-    proof = replace(solution.certificate, data_lower_bound=None)
-    if not np.array_equal(found.lists, solution.lists):
-        moves = new_copies(encoded.instance, lists)
-        known = proof.optimal and moves == proof.lower_bound and found.outcome.within_bands
-        proof = replace(proof, lower_bound=proof.lower_bound if found.fair else 0, optimal=known and found.fair)
+    proof = solution.certificate
+    known = proof.optimal and found.fair and new_copies(encoded.instance, lists) == proof.lower_bound
+    proof = Certificate(proof.lower_bound if found.fair else 0, optimal=known and found.outcome.within_bands)
     return replace(solution, lists=lists, certificate=proof, load=found.outcome)
 
 

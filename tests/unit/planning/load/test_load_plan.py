@@ -1,5 +1,7 @@
 """Planning by load, with examples small enough to check by hand."""
 
+from dataclasses import replace
+
 import pytest
 
 from kafka_rebalance.errors import Refused
@@ -49,6 +51,15 @@ def test_a_partition_that_is_too_large_is_named() -> None:
     made = plan(cluster([(0, 900), (1, 100)]))
     assert made.load is not None
     assert [(row.broker, row.reason) for row in made.load.outside] == [(0, OutsideReason.PARTITION_TOO_LARGE)]
+    assert (made.replica_moves, made.certificate.optimal) == (0, False)
+
+
+def test_a_capacity_limit_that_cannot_be_kept_is_refused() -> None:
+    """Brokers 0 and 1 take over 900 bytes each from a broker that leaves: only 800 of 1000 are allowed."""
+    request = cluster([(0, 10), (1, 10), (2, 900), (2, 900)], (LoadGoal(LoadResource.DISK, band=300),), capacity=1000)
+    with pytest.raises(Refused) as refused:
+        plan(replace(request, targets=frozenset(map(BrokerId, (0, 1)))))
+    assert refused.value.reason == Reason.CAPACITY_LIMIT_EXCEEDED
 
 
 def test_nothing_moves_within_limit_and_band() -> None:
