@@ -12,6 +12,7 @@ from kafka_rebalance.api.fields import ApiModel, Timestamp
 
 MAX_BATCH_ROWS = 20
 MAX_PLAN_BROKERS = 20
+MAX_OUTSIDE_ROWS = 20
 MAX_SKIPPED_ROWS = 50
 MAX_MESSAGE = 4096
 
@@ -78,6 +79,41 @@ class BrokerPlanRow(ApiModel):
     leaders_out: Count = Field(description="Partitions whose preferred leader the broker ceases to be.")
 
 
+class ResourceLoadRow(ApiModel):
+    """What the plan does to the use of one resource."""
+
+    resource: ShortText = Field(description="Name of the resource.")
+    peak_before: Count = Field(description="Highest use of a broker before the plan, in percent of its share.")
+    peak_after: Count = Field(description="Highest use of a broker after the plan, in percent of its share.")
+    outside_before: Count = Field(description="Number of brokers above the band before the plan.")
+    outside_after: Count = Field(description="Number of brokers above the band after the plan.")
+
+
+class OutsideRow(ApiModel):
+    """A broker that stays above the band of a resource."""
+
+    broker: Count = Field(description="Id of the broker.")
+    resource: ShortText = Field(description="Name of the resource.")
+    use: Count = Field(description="Use after the plan, in bytes or bytes per second.")
+    allowed: Count = Field(description="What the band allows, in bytes or bytes per second.")
+    reason: ShortText = Field(description="PartitionTooLarge, RackRule or NoExchangeFound.")
+
+
+class LoadStatus(ApiModel):
+    """What the plan does to the load of the brokers."""
+
+    resources: Annotated[tuple[ResourceLoadRow, ...], Field(max_length=4, json_schema_extra=_ATOMIC)] = Field(
+        description="The resources of goals.load, in order of priority."
+    )
+    data_lower_bound: Count = Field(
+        description="Proven: no plan with replica counts as even and no more use above the bands copies fewer bytes."
+    )
+    gap: ShortText = Field(description="dataToMove divided by dataLowerBound, for example 1.13; 1.00 is minimal.")
+    outside: Annotated[tuple[OutsideRow, ...], Field(max_length=MAX_OUTSIDE_ROWS, json_schema_extra=_ATOMIC)] = Field(
+        default=(), description="Brokers that stay above a band; at most 20."
+    )
+
+
 class PlanStatus(ApiModel):
     """The current plan."""
 
@@ -113,6 +149,9 @@ class PlanStatus(ApiModel):
         "(PreferredLeaders).",
     )
     data_to_move: Count = Field(description="Bytes to copy to new replicas.")
+    load: LoadStatus | None = Field(
+        default=None, description="What the plan does to the load of the brokers. Absent without goals.load."
+    )
     data_source: ShortText | None = Field(
         default=None,
         description="Source of sizes and rates: LogDirs (the brokers alone) or LoadModel (the pipeline's, too).",

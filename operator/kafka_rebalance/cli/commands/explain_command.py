@@ -12,6 +12,7 @@ from kafka_rebalance.cli.explain import documents
 from kafka_rebalance.cli.explain import sentences as words
 from kafka_rebalance.cli.options.parsed_value import ParsedValue
 from kafka_rebalance.cli.tables.console import plain_console, plain_table, print_document
+from kafka_rebalance.cli.tables.load_table import load_table
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.bulk import without_collector
 from kafka_rebalance.model.goals import Strategy
@@ -72,6 +73,8 @@ def explain(
             document["curve"] = documents.of_curve(curve(request, points))
     if output == "table":
         _print(document)
+        if explained.plan.load is not None and partition is None and broker is None:
+            plain_console().print("", load_table(explained.plan.load))
     else:
         print_document(document, output)
 

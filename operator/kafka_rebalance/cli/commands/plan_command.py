@@ -18,6 +18,7 @@ from kafka_rebalance.cli.files.rebalance_file import read_spec
 from kafka_rebalance.cli.options.load_goal_option import load_goal
 from kafka_rebalance.cli.options.parsed_value import ParsedValue
 from kafka_rebalance.cli.tables.console import print_document
+from kafka_rebalance.cli.tables.load_table import load_document
 from kafka_rebalance.cli.tables.plan_table import print_plan
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.bulk import without_collector
@@ -266,6 +267,7 @@ def _document(
             "hash": made.hash,
             **({"before": asdict(made.before), "after": asdict(made.after)} if made.before and made.after else {}),
             **({"imbalance": asdict(made.imbalance)} if made.imbalance else {}),
+            **({"load": load_document(made.load)} if made.load else {}),
             **({"unevenTopics": made.uneven_topics} if made.uneven_topics else {}),
             **({"reason": made.reason} if made.reason else {}),
         },

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from kafka_rebalance.cli.explain import sentences as words
+from kafka_rebalance.cli.tables.load_table import load_document, load_sentences
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.planning import Goals
 from kafka_rebalance.planning.explain import accounts
@@ -27,12 +28,13 @@ def of_plan(explained: Explanation) -> dict[str, Any]:
             "rackViolations": made.rack_violations,
             **({"before": asdict(made.before), "after": asdict(made.after)} if made.before and made.after else {}),
             **({"imbalance": asdict(made.imbalance)} if made.imbalance else {}),
+            **({"load": load_document(made.load)} if made.load else {}),
             **({"reason": made.reason} if made.reason else {}),
         },
         **({"budget": _budget(goals, reached=explained.budget_reached)} if goals.limited else {}),
         **({"withoutLimits": _without_limits(explained.whole)} if explained.cut_short else {}),
         **({"topics": _topics(explained.topics)} if explained.topics else {}),
-        "why": [*words.of_plan(explained)],
+        "why": [*words.of_plan(explained), *(load_sentences(made.load) if made.load else ())],
         "brokers": [_broker(account, topical=explained.topics is not None) for account in explained.brokers],
     }
 

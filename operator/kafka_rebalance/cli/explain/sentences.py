@@ -132,6 +132,8 @@ def _basis(explained: Explanation) -> str:
         return _BASIS[request.strategy]
     even = f"with {_EVEN[request.goals.balance]} as even as possible"
     if not explained.budget_reached:
+        if request.goals.load:
+            return f"the plan is an assignment {even} that brings brokers into the bands of goals.load for few bytes"
         return f"the plan is the assignment {even} that moves the fewest replicas"
     if request.goals.balance is Balance.TOTAL:
         return "the plan is the most even assignment within the movement budget"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from rich.table import Table
 
 from kafka_rebalance.cli.tables.console import plain_console, plain_table
+from kafka_rebalance.cli.tables.load_table import load_sentences, load_table
 from kafka_rebalance.cli.tables.phrases import ids, proof
 from kafka_rebalance.model.plan import Plan, PlannedPartition
 from kafka_rebalance.model.topology import TopicPartition
@@ -27,6 +28,10 @@ def print_plan(
     if shown:
         console.print(_changes(shown), "")
     console.print(_brokers(made, request), "")
+    if made.load is not None:
+        console.print(load_table(made.load), "")
+        for sentence in load_sentences(made.load):
+            console.print(sentence)
     if request.partitions and not made.partitions:
         console.print(made.reason or "balanced already", ": nothing to move", sep="")
     console.print(f"{made.replica_moves} replica moves ({proof(made.certificate)}), {_to_copy(made, sizes)}")

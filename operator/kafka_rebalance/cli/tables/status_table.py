@@ -6,7 +6,13 @@ from datetime import datetime
 from rich.table import Column, Table
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
-from kafka_rebalance.api.resource_status import KafkaRebalanceStatus, PlanStatus, ProgressStatus, ThrottleStatus
+from kafka_rebalance.api.resource_status import (
+    KafkaRebalanceStatus,
+    LoadStatus,
+    PlanStatus,
+    ProgressStatus,
+    ThrottleStatus,
+)
 from kafka_rebalance.api.v1alpha1 import KafkaRebalance
 from kafka_rebalance.cli.tables.console import plain_console, plain_table
 from kafka_rebalance.cli.tables.current_batch import Batch, Underway
@@ -78,6 +84,8 @@ def _facts(status: KafkaRebalanceStatus) -> Iterable[tuple[str, str]]:
     if status.plan is not None:
         yield "Plan", _plan(status.plan)
         yield "", status.plan.hash
+        if status.plan.load is not None:
+            yield from _load(status.plan.load)
     if status.progress is not None:
         yield from _progress(status.progress, status.display.eta if status.display else None)
     if status.throttle is not None:
@@ -98,6 +106,15 @@ def _plan(plan: PlanStatus) -> str:
         f"{format_bytes(plan.data_to_move)} to copy",
     ]
     return ", ".join(parts)
+
+
+def _load(load: LoadStatus) -> Iterable[tuple[str, str]]:
+    for label, row in zip(("Load", *[""] * len(load.resources)), load.resources, strict=False):
+        peaks = f"fullest broker {row.peak_before}% -> {row.peak_after}% of its share"
+        yield label, f"{row.resource}: {peaks}, {row.outside_before} -> {row.outside_after} brokers above the band"
+    yield "", f"{load.gap} times the lower bound of {format_bytes(load.data_lower_bound)} to copy"
+    for left in load.outside[:_EXAMPLES]:
+        yield "", f"broker {left.broker} stays above the band of {left.resource}: {left.reason}"
 
 
 def _progress(progress: ProgressStatus, eta: str | None) -> Iterable[tuple[str, str]]:

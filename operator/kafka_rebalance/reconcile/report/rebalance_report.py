@@ -13,6 +13,7 @@ from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.partition_status import Direction, MovePhase
 from kafka_rebalance.execution.progress import ReplicaBytes
 from kafka_rebalance.kafka.least_permissions import sentence
+from kafka_rebalance.model.load_outcome import LoadOutcome
 from kafka_rebalance.model.plan import Spread
 from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reasons import Reason
@@ -170,10 +171,29 @@ def _plan(opened: LoadedRun, advance: Advance) -> shown.PlanStatus:
         leader_moves=plan.leader_moves,
         elections=plan.elections,
         data_to_move=plan.data_to_move_bytes,
+        load=_load(plan.load) if plan.load is not None else None,
         data_source=plan.data_source or None,
         per_broker=tuple(shown.BrokerPlanRow(**asdict(row)) for row in plan.broker_changes[: shown.MAX_PLAN_BROKERS]),
         per_broker_count=len(plan.broker_changes),
         eta=format_duration(advance.plan_seconds) if advance.plan_seconds is not None else None,
+    )
+
+
+def _load(found: LoadOutcome) -> shown.LoadStatus:
+    return shown.LoadStatus(
+        resources=tuple(
+            shown.ResourceLoadRow(
+                resource=row.resource.value,
+                peak_before=round(row.peak_before),
+                peak_after=round(row.peak_after),
+                outside_before=row.outside_before,
+                outside_after=row.outside_after,
+            )
+            for row in found.resources
+        ),
+        data_lower_bound=found.data_lower_bound,
+        gap=f"{found.gap:.2f}",
+        outside=tuple(shown.OutsideRow(**asdict(row)) for row in found.outside[: shown.MAX_OUTSIDE_ROWS]),
     )
 
 

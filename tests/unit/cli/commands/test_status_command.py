@@ -14,10 +14,13 @@ from kafka_rebalance.api.resource_status import (
     ByteProgress,
     Display,
     KafkaRebalanceStatus,
+    LoadStatus,
+    OutsideRow,
     PartitionProgress,
     PlanStatus,
     ProgressStatus,
     ReplicaProgress,
+    ResourceLoadRow,
     SkippedRow,
     StepProgress,
     ThrottleStatus,
@@ -93,6 +96,26 @@ class TestSummary:
             "Planned: 3 partitions",
         ):
             assert line in lines
+
+    def test_the_load(self, capsys):
+        """A line for each resource, the bound, and who stays outside."""
+        status = full_status()
+        disk = ResourceLoadRow(resource="Disk", peak_before=198, peak_after=112, outside_before=2, outside_after=1)
+        left = OutsideRow(broker=3, resource="Disk", use=112, allowed=110, reason="PartitionTooLarge")
+        load = LoadStatus(
+            resources=(disk, disk.model_copy(update={"resource": "BytesIn"})),
+            data_lower_bound=453,
+            gap="1.13",
+            outside=(left,),
+        )
+        status = status.model_copy(update={"plan": status.plan.model_copy(update={"load": load})})
+        lines = summary(capsys, resource(status=status.as_patch()["status"]))
+        at = lines.index("Load Disk: fullest broker 198% -> 112% of its share, 2 -> 1 brokers above the band")
+        assert lines[at + 1 : at + 4] == [
+            "BytesIn: fullest broker 198% -> 112% of its share, 2 -> 1 brokers above the band",
+            "1.13 times the lower bound of 453 B to copy",
+            "broker 3 stays above the band of Disk: PartitionTooLarge",
+        ]
 
     def test_a_message_that_repeats_the_state_is_said_once(self, capsys):
         lines = summary(capsys, resource(status=full_status().as_patch()["status"]))

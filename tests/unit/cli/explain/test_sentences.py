@@ -9,7 +9,7 @@ from tests.unit.cli.explain.test_limit_sentences import cluster, told
 
 from kafka_rebalance.cli.explain import limit_sentences as limits
 from kafka_rebalance.cli.explain import sentences as words
-from kafka_rebalance.model.goals import Balance
+from kafka_rebalance.model.goals import Balance, LoadGoal, LoadResource
 from kafka_rebalance.model.plan import Certificate, Imbalance, Plan, PlannedPartition
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
 from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest
@@ -26,6 +26,14 @@ def asked(*lists: tuple[int, ...], brokers: int = 3, **goals: Any) -> PlanReques
 
 def moved(number: int, current: tuple[int, ...], target: tuple[int, ...]) -> PlannedPartition:
     return PlannedPartition(TopicPartition("t", number), replicas_of(*current), replicas_of(*target))
+
+
+def test_a_plan_by_load_is_not_the_one_with_the_fewest_moves() -> None:
+    made = Plan((moved(0, (0,), (1,)), moved(1, (1,), (0,))), Certificate(0, optimal=False))
+    explained = Explanation(asked((0,), (1,), brokers=2, load=(LoadGoal(LoadResource.DISK),)), made)
+    text = " ".join(words.of_plan(explained))
+    assert "brings brokers into the bands of goals.load for few bytes" in text
+    assert "fewest" not in text
 
 
 class TestExchangesWithinATopic:

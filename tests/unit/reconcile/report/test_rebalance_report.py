@@ -9,14 +9,31 @@ from tests.fakes.found_by_rounds import found, recorded, remembered
 from tests.fakes.reported_status import FLYING, MOVED, NOW, rebalance, said, seen, status_of, tp
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
-from kafka_rebalance.api.resource_status import MAX_BATCH_ROWS, MAX_PLAN_BROKERS, MAX_SKIPPED_ROWS
+from kafka_rebalance.api.resource_status import MAX_BATCH_ROWS, MAX_OUTSIDE_ROWS, MAX_PLAN_BROKERS, MAX_SKIPPED_ROWS
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
 from kafka_rebalance.execution.reassignment_throttle import ClusterRates, Rates
+from kafka_rebalance.model.goals import LoadResource
+from kafka_rebalance.model.load_outcome import MOST_ROWS, LoadOutcome, OutsideBroker, OutsideReason, ResourceBalance
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition, SkippedPartition
 from kafka_rebalance.model.topology import BrokerId, ClusterState, replicas_of
 from kafka_rebalance.reconcile.report.rebalance_report import build_status
 from kafka_rebalance.reconcile.state.assessment import Drain
+
+MUCH = 2**60
+MUCH_LOAD = LoadOutcome(
+    tuple(
+        ResourceBalance(resource, 10, 250.4, 109.9, 300, MOST_ROWS, (MUCH,) * 500, (MUCH,) * 500, (MUCH,) * 500)
+        for resource in LoadResource
+    ),
+    113,
+    100,
+    tuple(map(BrokerId, range(500))),
+    tuple(
+        OutsideBroker(BrokerId(10**9 + b), LoadResource.LEADER_BYTES_IN, MUCH, MUCH, OutsideReason.PARTITION_TOO_LARGE)
+        for b in range(MOST_ROWS)
+    ),
+)
 
 
 class TestThrottle:
@@ -191,10 +208,12 @@ class TestBounds:
             PlannedPartition(tp(i, "b"), (BrokerId(i),), (BrokerId(10**9 + i),), size_bytes=2**60) for i in range(count)
         )
         plan = mine.record.loaded_run.plan
-        plan = replace(plan, partitions=(*plan.partitions, *on_many))
+        plan = replace(plan, partitions=(*plan.partitions, *on_many), load=MUCH_LOAD)
         found(recorded(mine, loaded_run=replace(mine.record.loaded_run, plan=plan)), statuses=statuses)
         status = status_of(mine, seen(count, topic))
         assert (len(status.plan.per_broker), status.plan.per_broker_count) == (MAX_PLAN_BROKERS, 2 * count)
+        assert (len(status.plan.load.resources), len(status.plan.load.outside)) == (4, MAX_OUTSIDE_ROWS)
+        assert (status.plan.load.resources[0].outside_after, status.plan.load.gap) == (50, "1.13")
         assert len(json.dumps(status.as_patch()).encode()) <= 64 * 1024
         assert (len(status.current_batch), status.current_batch_size) == (MAX_BATCH_ROWS, count)
         assert (len(status.skipped), status.skipped_count) == (MAX_SKIPPED_ROWS, count)
