@@ -67,3 +67,22 @@ class TestStrategies:
         rebalance.wait_for("Succeeded")
         world.assert_reached({(topic, 0): (1, 2), (topic, 1): (1, 2), (topic, 2): (1, 3)})
         assert rebalance.status["plan"]["replicaMoves"] == 1
+
+
+@pytest.mark.campaign
+class TestLoad:
+    def test_disks_are_evened(self, world: World) -> None:
+        """Counts are even, and one of three brokers holds nearly all bytes: large partitions go against small ones."""
+        rows = [[1], [1], [1], [2], [2], [2], [3], [3], [3]]
+        topic = world.topic("skewed", rows, [500_000] * 3 + [5_000] * 6)
+        before = world.judge.disk_use(topic)
+        assert before[1] > 0.9 * sum(before.values())
+        goals = {"load": {"resources": [{"name": "Disk", "band": "10%"}]}}
+        rebalance = world.rebalance("skewed", topic, throttle=FAST, brokers={"include": [1, 2, 3]}, goals=goals)
+        rebalance.wait_for("Succeeded")
+        used = world.judge.disk_use(topic)
+        assert max(used.values()) < 1.1 * sum(used.values()) / 3
+        assert sorted(broker for row in lists(world, topic) for broker in row) == [1, 1, 1, 2, 2, 2, 3, 3, 3]
+        (disk,) = rebalance.status["plan"]["load"]["resources"]
+        assert (disk["outsideBefore"], disk["outsideAfter"], disk["peakBefore"] > 280) == (1, 0, True)
+        world.assert_tidy()

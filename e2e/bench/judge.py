@@ -14,6 +14,7 @@ from e2e.bench.kafka import KafkaCluster
 _REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 _TOPICS = "org.apache.kafka.tools.TopicCommand"
 _CONFIGS = "kafka.admin.ConfigCommand"
+_LOG_DIRS = "org.apache.kafka.tools.LogDirsCommand"
 
 _PARTITION = re.compile(
     r"^\s+Topic: (?P<topic>\S+)\s+Partition: (?P<partition>\d+)\s+Leader: (?P<leader>\S+)"
@@ -114,6 +115,15 @@ class Judge:
             for entity, configs in {**brokers, **topics}.items()
         }
         return {entity: configs for entity, configs in throttled.items() if configs}
+
+    def disk_use(self, topic: str) -> dict[int, int]:
+        """The bytes of this topic on the log dirs of each running broker."""
+        said = self._ask(_LOG_DIRS, "--describe", "--topic-list", topic)
+        document = json.loads(next(line for line in said.splitlines() if line.startswith("{")))
+        return {
+            broker["broker"]: sum(row["size"] for place in broker["logDirs"] for row in place["partitions"])
+            for broker in document["brokers"]
+        }
 
     def _configs(self, kind: str, *names: str) -> dict[str, dict[str, str]]:
         chosen = ("--entity-name", *names) if names else ()
