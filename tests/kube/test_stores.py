@@ -229,11 +229,11 @@ class TestOrigins:
         await store.append("u", "r2", [origin("a", 0, 2)])
         await store.append("v", "r1", [origin("a", 0, 3)])
         await store.delete("u", keep=["r2"])
-        assert await store.load("u", "r1") == {}
+        assert await store.load("u", "r1") is None
         assert len(await store.load("u", "r2")) == 1
         assert len(await store.load("v", "r1")) == 1
         await store.delete("u")
-        assert await store.load("u", "r2") == {}
+        assert await store.load("u", "r2") is None
         assert len(await store.load("v", "r1")) == 1
 
     async def test_a_second_writer_is_noticed(self, client: KubeClient, mortal: MortalClient) -> None:
