@@ -1,11 +1,15 @@
 """The strategies on real brokers: their moves, and what they do not change, confirmed by Kafka's own tools."""
 
 import json
+from pathlib import Path
 
 import pytest
+import yaml
 
 from e2e.rebalance import state
 from e2e.world import FAST, SMALL, World
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
 
 pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
 
@@ -77,8 +81,11 @@ class TestLoad:
         topic = world.topic("skewed", rows, [500_000] * 3 + [5_000] * 6)
         before = world.judge.disk_use(topic)
         assert before[1] > 0.9 * sum(before.values())
-        goals = {"load": {"resources": [{"name": "Disk", "band": "10%"}]}}
-        rebalance = world.rebalance("skewed", topic, throttle=FAST, brokers={"include": [1, 2, 3]}, goals=goals)
+        spec = yaml.safe_load((EXAMPLES / "even-disks.yaml").read_text())["spec"]
+        chosen = {key: spec[key] for key in ("goals", "approval")}
+        rebalance = world.rebalance("skewed", topic, throttle=FAST, brokers={"include": [1, 2, 3]}, **chosen)
+        status = rebalance.wait_state("AwaitingApproval")
+        rebalance.patch(approval={"planHash": status["plan"]["hash"]})
         rebalance.wait_for("Succeeded")
         used = world.judge.disk_use(topic)
         assert max(used.values()) < 1.1 * sum(used.values()) / 3

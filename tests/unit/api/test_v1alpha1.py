@@ -1,8 +1,10 @@
 """Parsing resources: what is accepted, what is refused, and which changes require a new plan."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from kafka_rebalance.api.connection import SaslMechanism
 from kafka_rebalance.api.execution_spec import DeletionPolicy
@@ -11,6 +13,8 @@ from kafka_rebalance.api.resource_status import KafkaRebalanceStatus
 from kafka_rebalance.api.v1alpha1 import parse_rebalance, parse_throttle, planning_hash
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.units import parse_quantity
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 def body(**spec: Any) -> dict[str, Any]:
@@ -60,6 +64,14 @@ class TestUnits:
         assert limits.leader_rate is None
         assert limits.follower_rate == 2**20
         assert not limits.freeze
+
+
+def test_the_examples_are_valid() -> None:
+    bodies = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted(EXAMPLES.glob("*.yaml"))]
+    rebalances = [body for body in bodies if body["kind"] == "KafkaRebalance"]
+    metadata = {"uid": "u-1", "generation": 1, "creationTimestamp": "2026-01-01T00:00:00Z"}
+    specs = [parse_rebalance({**body, "metadata": {**metadata, **body["metadata"]}}).spec for body in rebalances]
+    assert (len(specs), sum(spec.goals.disk_limit == 80 for spec in specs)) == (4, 1)
 
 
 class TestRefusals:
