@@ -25,6 +25,8 @@ class LedgerCache:
         self._cluster_id = cluster_id
         self._store = store
         self._ledger: Ledger | None = None
+        self._in_doubt = False
+        """Whether the last save got no answer: what is stored is this ledger, or the one that was to replace it."""
         self.exists = False
         """Whether it is stored, empty or not."""
         self._troubles: dict[str, str] = {}
@@ -59,9 +61,10 @@ class LedgerCache:
 
     async def save(self, ledger: Ledger) -> None:
         """Store this ledger."""
-        if ledger != self._ledger:
+        if ledger != self._ledger or self._in_doubt:
+            self._in_doubt = True
             await self._store.save(self._cluster_id, ledger_to_json(ledger))
-            self._ledger, self.exists = ledger, True
+            self._ledger, self.exists, self._in_doubt = ledger, True, False
 
     async def establish(self) -> None:
         """Store it while it is still empty."""

@@ -44,6 +44,26 @@ class TestInPlace:
         assert cluster.keeper.ledger_empty
         assert ledger_from_json(cluster.records.kept).empty
 
+    @pytest.mark.parametrize("saves", [1, 2])
+    def test_on_record_although_striking_them_off_got_no_answer(self, cluster, monkeypatch, saves):
+        """The same claims come back, and the operator is killed: the next one must find what is set."""
+        cluster.tick(claim())
+        save, left = cluster.records.save, [saves]
+
+        async def store_without_an_answer(*arguments):
+            await save(*arguments)
+            left[0] -= 1
+            if not left[0]:
+                raise Transient("ApiServerUnreachable", "no answer")
+
+        with monkeypatch.context() as patched, pytest.raises(Transient):
+            patched.setattr(cluster.records, "save", store_without_an_answer)
+            cluster.ticks({})
+        assert cluster.tick(claim()) == frozenset()
+        cluster.restart()
+        cluster.ticks({})
+        assert cluster.kafka.values == {}
+
     def test_full_speed_writes_nothing_where_replication_is_not_throttled(self, cluster):
         """The copy may start."""
         assert cluster.tick(claim(None, None)) == frozenset()
