@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # tests/workers.py assigns the tests to the workers.
 WORKERS := --numprocesses 5 --no-loadscope-reorder
 
-.PHONY: install demo test e2e contract-all soak-property broken-rules optima e2e-node images fleet servers crds docs-diagrams chart lint bench bench-plan bench-hashes bench-files bench-throttle bench-pipeline clean help
+.PHONY: install demo test e2e contract-all soak-property broken-rules optima e2e-node images fleet servers crds docs-diagrams chart lint bench bench-plan bench-hashes bench-files bench-throttle bench-pipeline bench-load clean help
 
 install: $(STAMP)  ## create .venv with the operator, the pipeline and the development tools
 
@@ -106,6 +106,9 @@ bench-hashes: install  ## compare plans with recorded ones (benchmarks/results/p
 
 bench-plan: install  ## time plans of up to a million partitions, and baselines on the same clusters; ten minutes
 	@$(PYTHON) -m benchmarks.planning
+
+bench-load: install  ## time plans by load and a greedy planner on the same clusters, and write docs/benchmarks-load.md; three minutes
+	@$(PYTHON) -m benchmarks.load
 
 clean:  ## delete .venv and generated files; the cache of Kafka and Kubernetes stays
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse metastore_db
