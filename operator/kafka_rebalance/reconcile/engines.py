@@ -35,6 +35,8 @@ from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
 log = logging.getLogger(__name__)
 
 _REMEMBER_SECONDS = 3600.0
+_LAST_ROUND_SECONDS = 120.0
+"""How long the new owner of a cluster waits for the last round of the former one's engine."""
 
 
 class Running(NamedTuple):
@@ -148,15 +150,18 @@ class Engines:
             for cluster_id, running in list(self._running.items()):
                 try:
                     server = Claimed(await running.admin.describe_cluster(), running.admin)
-                    await server.judged(partial(self._remember, server))
+                    await server.judged(partial(self._remember, running, server))
                 except RebalanceError as error:
                     log.warning("cluster %s: what it is known by is not renewed: %s", cluster_id, error.message)
                 except Exception:
                     log.exception("cluster %s: what it is known by is not renewed", cluster_id)
 
-    async def _remember(self, server: Claimed) -> None:
-        async with self._claims[server.info.cluster_id]:
-            await self._owners.remember(server)
+    async def _remember(self, running: Running, server: Claimed) -> None:
+        """Unless the cluster has got another owner while its former one was asked."""
+        cluster_id = server.info.cluster_id
+        async with self._claims[cluster_id]:
+            if self._running.get(cluster_id) is running:
+                await self._owners.remember(server)
 
     async def _claim(
         self, connection: NamedConnection, settings: ConnectionSettings, server: Claimed, admin: KafkaAdmin
@@ -250,14 +255,23 @@ class Engines:
             await self._evict(running)
 
     async def _evict(self, running: Running) -> None:
-        """End an engine between two rounds. What is begun goes on in the engine of the new owner."""
-        log.info("cluster %s: no longer operated with %s", running.engine.cluster_id, running.owner)
-        connections = [known for known in self._book if running.engine in known.engines]
+        """End an engine between two rounds, or between two calls of a round that does not end.
+
+        What is begun goes on in the engine of the new owner.
+        """
+        cluster_id = running.engine.cluster_id
+        log.info("cluster %s: no longer operated with %s", cluster_id, running.owner)
         running.engine.retire()
-        await asyncio.wait([running.task])
-        self._running.pop(running.engine.cluster_id, None)
-        for connection in connections:
-            self._evicted(connection)
+        _, late = await asyncio.wait([running.task], timeout=_LAST_ROUND_SECONDS)
+        if late:
+            log.warning("cluster %s: its last round with %s did not end: cancelled", cluster_id, running.owner)
+            running.task.cancel()
+            await asyncio.wait(late)
+            self._in_background(_close(running.engine))
+        self._running.pop(cluster_id, None)
+        for connection in self._book:
+            if running.engine in connection.engines:
+                self._evicted(connection)
 
     async def _settings(self, connection: NamedConnection) -> ConnectionSettings:
         if connection.kafka is None:

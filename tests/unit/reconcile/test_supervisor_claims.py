@@ -3,11 +3,13 @@
 import asyncio
 
 import pytest
-from tests.fakes.shared_clusters import REF, Cluster
+from tests.fakes.shared_clusters import REF, Cluster, listener_of
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS
+from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.topology import BrokerId
-from kafka_rebalance.reconcile.act.cluster_owners import ClusterOwners
+from kafka_rebalance.reconcile import engines
+from kafka_rebalance.reconcile.act.cluster_owners import Claimed, ClusterOwners
 from kafka_rebalance.reconcile.runs.opening import Runs
 
 
@@ -57,6 +59,58 @@ class TestServersThatHang:
         hanging.answers.set()
         await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "ClusterIdCollision")
         assert hanging.altered == []
+
+    async def test_the_owner_that_is_outranked(self, world, monkeypatch):
+        """Its last round is cancelled when it has had its time."""
+        monkeypatch.setattr(engines, "_LAST_ROUND_SECONDS", 0.05)
+        await world.draining(1, execution={"parallelPartitionCount": 1})
+        world.servers["new"] = listener_of(world.real, 9094)
+        asked = asyncio.Event()
+
+        async def hang():
+            asked.set()
+            await asyncio.Event().wait()
+
+        world.real.describe_cluster = hang
+        await world.until(asked.is_set)
+        world.connection(server="new")
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        assert world.owner["connection"] == "prod"
+
+
+class TestEviction:
+    async def test_of_an_engine_that_is_given_a_resource_meanwhile(self, world, monkeypatch):
+        """No engine that has ended keeps a resource."""
+        world.create("a", execution={"suspend": True})
+        world.create("b")
+        world.see("a")
+        await world.until(lambda: world.owner)
+        world.see("b")
+        await world.until(lambda: world.state("b") == "ClusterOwnedElsewhere")
+        engine = world.supervisor._engines.get("c").engine
+        other = next(known for known in world.supervisor._book if known.owner.namespace == "b")
+        retire, why = engine.retire, Refused("ClusterOwnedElsewhere", "not yours")
+
+        def place_after():
+            retire()
+            for rebalance in other.rebalances.values():
+                other.place(rebalance, engine, why)
+
+        monkeypatch.setattr(engine, "retire", place_after)
+        world.connection()
+        await world.until(lambda: world.owner["connection"] == "prod")
+        assert not other.placed
+
+    async def test_of_an_engine_whose_server_is_being_asked_what_it_is_known_by(self, world):
+        """Its answer is not put on record: the cluster has another owner now."""
+        world.create("a", execution={"suspend": True})
+        world.see("a")
+        await world.until(lambda: world.owner)
+        before, wrong = world.binding, Cluster([7, 8], t=[[7, 8]])
+        found = world.supervisor._engines
+        ended, server = found.get("c")._replace(admin=wrong), Claimed(await wrong.describe_cluster(), wrong)
+        await server.judged(lambda: found._remember(ended, server))
+        assert world.binding == before
 
 
 class TestRefusedResources:
