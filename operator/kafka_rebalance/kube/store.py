@@ -235,6 +235,7 @@ class LedgerStore:
     """The throttle ledger of each Kafka cluster: JSON of any size. `execution.ledger_json` defines its fields."""
 
     def __init__(self, kube: KubeClient) -> None:
+        self._kube = kube
         self._blobs = BlobStore(kube, "ledger")
 
     async def load(self, cluster_id: str) -> dict[str, Any] | None:
@@ -265,6 +266,10 @@ class LedgerStore:
     async def delete(self, cluster_id: str) -> None:
         """No error if there is none."""
         await self._blobs.delete(self._blobs.name(cluster_id))
+
+    def where(self, cluster_id: str) -> str:
+        """The ConfigMap, for messages."""
+        return f"ConfigMap {self._kube.namespace}/{self._blobs.name(cluster_id)}"
 
     async def clean(self) -> int:
         """Remove what a killed operator left half written."""

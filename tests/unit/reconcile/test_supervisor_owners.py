@@ -11,7 +11,9 @@ from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.ledger import Ledger
 from kafka_rebalance.execution.ledger_json import ledger_to_json
 from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, RATE_NAMES
+from kafka_rebalance.kube.binding_store import BindingStore
 from kafka_rebalance.kube.store import LedgerStore, RunStore
+from kafka_rebalance.model.ownership import Binding, Owner
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile.engines import Engines
@@ -412,6 +414,20 @@ class TestKafkaConnection:
         world.connection(names=["a"])
         await world.until(lambda: world.state("k", "prod", CONNECTIONS) in {"Connected", "ClusterIdCollision"})
         assert world.owner["namespace"] == "evil"
+
+    @pytest.mark.parametrize("topics", [{}, {"bogus": "AAAA"}])
+    async def test_says_how_to_get_a_cluster_with_throttles_of_another_owner(self, world, topics):
+        """Nothing reaches the former server any more. The record of the owner alone does not help."""
+        await BindingStore(world.kube).save(Binding("c", Owner("evil"), frozenset({BrokerId(9)}), topics))
+        await LedgerStore(world.kube).save("c", ledger_to_json(SET))
+        world.connection()
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "ClusterIdCollision")
+        message = world.ready("k", "prod", CONNECTIONS)[1]
+        named = [name for name in world.kube.config_maps if f"/{name}" in message]
+        assert any(name.startswith("ledger-") for name in named)
+        for name in named:
+            del world.kube.config_maps[name]
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
 
     async def squatter(self, world, **spec):
         """A server that is not the cluster, and claimed its id first."""

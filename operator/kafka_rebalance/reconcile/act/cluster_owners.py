@@ -135,9 +135,10 @@ class ClusterOwners:
         # be any that claims the id.
         if binding is not None and (work or (running and same_owner)):
             try:
-                self._compare(binding, server, believed=same_owner)
-                if work.throttled and not (same_owner or binding.topics):
-                    raise _unproven(binding)
+                throttled = work.throttled and not same_owner
+                self._compare(binding, server, believed=same_owner, throttled=throttled)
+                if throttled and not binding.topics:
+                    raise self._unproven(binding)
             except Refused as differs:
                 outranked = claimant.owner.connection and not binding.owner.connection
                 raise _held(differs, binding.owner, work) if outranked else differs from None
@@ -194,8 +195,11 @@ class ClusterOwners:
         last = [run for run in await self._stores.runs.list_all() if run.cluster_id == cluster_id][-1:]
         return next((Binding(cluster_id, Owner(run.namespace)) for run in (*work.open_runs, *last)), None)
 
-    def _compare(self, binding: Binding, server: Claimed, *, believed: bool) -> None:
-        """``believed``: the server is the owner's, and thus known by an address on record."""
+    def _compare(self, binding: Binding, server: Claimed, *, believed: bool, throttled: bool = False) -> None:
+        """``believed``: the server is the owner's, and thus known by an address on record.
+
+        ``throttled``: another owner has throttles in place, and without the record it would not get the cluster either.
+        """
         if believed and server.servers & binding.servers:
             return
         seen = server.ids_of(binding.topics)
@@ -203,12 +207,30 @@ class ClusterOwners:
         if differs and not contradiction(binding, server.brokers, binding.topics):
             seen.or_raise()  # only topics differ, and one that was not read may be there with its id
         if differs:
+            record = self._bindings.where(binding.cluster_id)
+            instead = f"{self._without_throttles(binding)}, and {record}" if throttled else f"delete {record}"
             raise Refused(
                 Reason.CLUSTER_ID_COLLISION,
                 f"this server answers with the id of Kafka cluster {binding.cluster_id}, in which the operator has "
                 f"work, but is another cluster: {differs}. Correct bootstrapServers, or give one of the clusters "
-                f"another id; if it is the same cluster after all, delete {self._bindings.where(binding.cluster_id)}",
+                f"another id; if it is the same cluster after all, {instead}",
             )
+
+    def _unproven(self, binding: Binding) -> Refused:
+        """A run is compared again with the server before it is used. The throttle ledger names no ids."""
+        return Refused(
+            Reason.CLUSTER_ID_COLLISION,
+            f"throttles of the operator are in place in Kafka cluster {binding.cluster_id}, and no topic by which this "
+            "server can be recognised is on record: if it is the same cluster, wait for an hour until topics are on "
+            f"record, or {self._without_throttles(binding)}",
+        )
+
+    def _without_throttles(self, binding: Binding) -> str:
+        """How to make an end of throttles that another owner has in place."""
+        return (
+            f"delete the resources of {binding.owner} that lead to it and wait until the throttles are removed; where "
+            f"nothing removes them, remove them by hand and delete {self._ledgers.where(binding.cluster_id)}"
+        )
 
     async def _keep(self, binding: Binding) -> None:
         if await self._bindings.load(binding.cluster_id) != binding:
@@ -230,16 +252,6 @@ async def begun_here(stores: Stores, run: Run, reader: KafkaReader) -> bool:
         return True
     there.or_raise()
     return False
-
-
-def _unproven(binding: Binding) -> Refused:
-    """A run is compared again with the server before it is used (``begun_here``). The throttle ledger names no ids."""
-    return Refused(
-        Reason.CLUSTER_ID_COLLISION,
-        f"throttles of the operator are in place in Kafka cluster {binding.cluster_id}, and no topic by which this "
-        "server can be recognised is on record: if it is the same cluster, wait until they are removed, or for an "
-        "hour until topics are on record",
-    )
 
 
 def _held(differs: Refused, holder: Owner, work: Work) -> Refused:
