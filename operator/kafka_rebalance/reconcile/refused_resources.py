@@ -5,7 +5,7 @@ resource that is permitted meanwhile is placed when this has ended: its records 
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any
 
 from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS
@@ -59,7 +59,7 @@ class RefusedResources:
         try:
             while connection.refusals is not told:
                 told = connection.refusals
-                for uid in told:
+                for uid in await self._begun_first(told):
                     connection.busy = uid
                     await self._tell(connection, uid)
                     connection.busy = ""
@@ -67,6 +67,15 @@ class RefusedResources:
                         self._hand_over(connection)
         finally:
             connection.busy, connection.telling = "", False
+
+    async def _begun_first(self, uids: Iterable[str]) -> list[str]:
+        """What has begun is to end: it does not wait until all that have not are told why."""
+        begun: set[str] = set()
+        try:
+            begun = {run.uid for run in await self._stores.runs.list_all() if run.open}
+        except RebalanceError as error:
+            log.warning("which runs are open is not known: %s", error.message)
+        return sorted(uids, key=lambda uid: uid not in begun)
 
     async def _tell(self, connection: NamedConnection, uid: str) -> None:
         try:

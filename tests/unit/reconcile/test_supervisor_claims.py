@@ -141,6 +141,17 @@ class TestRefusedResources:
         written.set()
         await world.until(lambda: world.state("evil") == "ConnectionNotPermitted")
 
+    async def test_one_that_has_begun_a_run_comes_first(self, world, monkeypatch):
+        """What is in flight ends, although those before it take long."""
+        await self.reported(world, monkeypatch)
+        await world.draining(1, kafka=REF, execution={"parallelPartitionCount": 1})
+        await world.supervisor.stop()
+        world.kube.edit(CONNECTIONS, "k", "prod", allowedNamespaces={"from": "Same"})
+        world.begin()
+        world.see()
+        await world.until(lambda: world.state("a") == "ConnectionNotPermitted")
+        assert world.state("evil") == ""
+
     async def test_one_that_is_permitted_meanwhile(self, world, monkeypatch):
         """It is served when what was begun for it has ended: two must not write its records at the same time."""
         written = await self.reported(world, monkeypatch)
