@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 _REMEMBER_SECONDS = 3600.0
 _LAST_ROUND_SECONDS = 120.0
 """How long the new owner of a cluster waits for the last round of the former one's engine."""
+_LATE_SECONDS = 15.0
+"""Then no request to Kafka or to the API server that a cancelled round had begun is under way any more."""
 
 
 class Running(NamedTuple):
@@ -267,6 +269,7 @@ class Engines:
             log.warning("cluster %s: its last round with %s did not end: cancelled", cluster_id, running.owner)
             running.task.cancel()
             await asyncio.wait(late)
+            await asyncio.sleep(_LATE_SECONDS)
             self._in_background(_close(running.engine))
         self._running.pop(cluster_id, None)
         for connection in self._book:

@@ -61,21 +61,27 @@ class TestServersThatHang:
         assert hanging.altered == []
 
     async def test_the_owner_that_is_outranked(self, world, monkeypatch):
-        """Its last round is cancelled when it has had its time."""
+        """Its last round is cancelled when it has had its time; what that had begun to send ends before."""
         monkeypatch.setattr(engines, "_LAST_ROUND_SECONDS", 0.05)
+        monkeypatch.setattr(engines, "_LATE_SECONDS", 0.5)
         await world.draining(1, execution={"parallelPartitionCount": 1})
         world.servers["new"] = listener_of(world.real, 9094)
-        asked = asyncio.Event()
+        asked, late, found = asyncio.Event(), [], world.supervisor._engines
+        former = found.get("c")
 
         async def hang():
             asked.set()
-            await asyncio.Event().wait()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                asyncio.get_running_loop().call_later(0.05, lambda: late.append(found.get("c")))
 
         world.real.describe_cluster = hang
         await world.until(asked.is_set)
         world.connection(server="new")
         await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
         assert world.owner["connection"] == "prod"
+        assert late[0] is former
 
 
 class TestEviction:
