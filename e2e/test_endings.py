@@ -227,8 +227,9 @@ class TestSurroundings:
         world.kube.kubectl("wait", "--for=delete", f"namespace/{TEAM}", "--timeout=240s", timeout=300)
         left = _reverted(world, topic, before)
         assert arrived <= left
+        named = f"{TEAM}/{rebalance.name} "
+        wait_until("the event is there", lambda: named in rebalance.messages("Reverted", OPERATOR_NAMESPACE))
         told = rebalance.messages("Reverted", OPERATOR_NAMESPACE)
-        assert f"{TEAM}/{rebalance.name} " in told
         assert {key for key in before if f"{topic}-{key[1]} (LeftInPlace)" in told} == left
         assert any(name.startswith("origins-") for name in rebalance.records())
 

@@ -17,10 +17,13 @@ from kafka_rebalance.api.resource_status import (
     ByteProgress,
     Display,
     KafkaRebalanceStatus,
+    LoadStatus,
+    OutsideRow,
     PartitionProgress,
     PlanStatus,
     ProgressStatus,
     ReplicaProgress,
+    ResourceLoadRow,
     SkippedRow,
     SpreadStatus,
     StepProgress,
@@ -84,6 +87,16 @@ def full_status(generation: int) -> KafkaRebalanceStatus:
             data_to_move=2**50,
             data_source="LogDirs",
             eta="1h2m",
+            load=LoadStatus(
+                resources=(
+                    ResourceLoadRow(
+                        resource="Disk", peak_before=250, peak_after=110, outside_before=3, outside_after=1
+                    ),
+                ),
+                data_lower_bound=2**40,
+                gap="1.13",
+                outside=(OutsideRow(broker=7, resource="Disk", use=2**41, allowed=2**40, reason="PartitionTooLarge"),),
+            ),
         ),
         progress=ProgressStatus(
             percent=37,
