@@ -6,6 +6,9 @@ from e2e.bench.judge import Key, PartitionState
 from e2e.bench.waiting import wait_until
 from e2e.world import World
 
+OFF_BROKER_1 = {"include": [2, 3, 4, 5]}
+"""Every partition of a skewed topic has to leave a broker; if there is a choice, only the small ones are moved."""
+
 
 def wait_half_way(world: World, topic: str, before: Mapping[Key, PartitionState]) -> None:
     """Wait until one partition has moved while another one is in flight."""

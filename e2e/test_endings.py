@@ -9,7 +9,7 @@ from e2e.bench.judge import Key, PartitionState
 from e2e.bench.kafka import KafkaCluster
 from e2e.bench.kafka_properties import SASL_USERS
 from e2e.bench.waiting import wait_until
-from e2e.going_back import goes_back, wait_half_way
+from e2e.going_back import OFF_BROKER_1, goes_back, wait_half_way
 from e2e.lane import OPERATOR_NAMESPACE, TEAM
 from e2e.rebalance import KIND, NAMESPACE, Rebalance, condition, state
 from e2e.world import BIG, FAST, SMALL, World
@@ -31,7 +31,7 @@ class TestDeletion:
         """`--cascade=foreground` adds another finalizer: the rebalance is rolled back as usual, then deleted."""
         topic = world.skewed("foreground", *MIXED)
         before = world.judge.describe_topics(topic)
-        rebalance = world.rebalance("foreground", topic)
+        rebalance = world.rebalance("foreground", topic, brokers=OFF_BROKER_1)
         wait_half_way(world, topic, before)
         rebalance.delete("--cascade=foreground")
         rebalance.patch(throttle=FAST)
@@ -198,7 +198,7 @@ class TestCredentials:
         secret = guarded.secret("login", username="operator", password=SASL_USERS["operator"])
         sasl = {"mechanism": "SCRAM-SHA-512", "secretRef": {"name": secret}}
         kafka = {"bootstrapServers": guarded.kafka.bootstrap_servers, "sasl": sasl}
-        rebalance = guarded.rebalance("guarded", topic, kafka=kafka)
+        rebalance = guarded.rebalance("guarded", topic, kafka=kafka, brokers={"include": [2]})
         wait_until(
             "half way",
             lambda: guarded.moved(topic, before) and guarded.judge.list_reassignments(),
@@ -220,7 +220,7 @@ class TestSurroundings:
         world.kube.kubectl("create", "namespace", TEAM)
         topic = world.skewed("namespace", *MIXED)
         before = world.judge.describe_topics(topic)
-        rebalance = world.rebalance("namespace", topic, namespace=TEAM)
+        rebalance = world.rebalance("namespace", topic, brokers=OFF_BROKER_1, namespace=TEAM)
         wait_half_way(world, topic, before)
         arrived = {(topic, partition) for partition in world.moved(topic, before)}
         world.kube.kubectl("delete", "namespace", TEAM, "--wait=false")
@@ -243,7 +243,7 @@ class TestDefinition:
         """The CRD is deleted as fast as a namespace; when it is back, the same process serves new resources."""
         topic = world.skewed("crd", *MIXED)
         before = world.judge.describe_topics(topic)
-        rebalance = world.rebalance("crd", topic)
+        rebalance = world.rebalance("crd", topic, brokers=OFF_BROKER_1)
         wait_half_way(world, topic, before)
         arrived = {(topic, partition) for partition in world.moved(topic, before)}
         pid = world.operator.pid

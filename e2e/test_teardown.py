@@ -7,7 +7,7 @@ import pytest
 from e2e.bench.judge import Key, PartitionState
 from e2e.bench.operator import OperatorProcess
 from e2e.bench.waiting import wait_until
-from e2e.going_back import goes_back, wait_half_way
+from e2e.going_back import OFF_BROKER_1, goes_back, wait_half_way
 from e2e.rebalance import Rebalance
 from e2e.world import BIG, FAST, SMALL, World
 
@@ -24,7 +24,7 @@ class TestRollback:
         """Deleted half way: every partition has its original replicas, order and leader again; nothing remains."""
         topic = world.skewed("rollback", *MIXED)
         before = world.judge.describe_topics(topic)
-        rebalance = world.rebalance("rollback", topic)
+        rebalance = world.rebalance("rollback", topic, brokers=OFF_BROKER_1)
         wait_half_way(world, topic, before)
         assert rebalance.records()
         rebalance.delete()
@@ -40,7 +40,7 @@ class TestRollback:
         """A second plan of the same run does not change the target of a rollback: the state before the first plan."""
         topic = world.skewed("twice", *MIXED)
         before = world.judge.describe_topics(topic)
-        rebalance = world.rebalance("twice", topic)
+        rebalance = world.rebalance("twice", topic, brokers=OFF_BROKER_1)
         wait_half_way(world, topic, before)
         first = rebalance.status["plan"]["hash"]
         rebalance.patch(brokers={"include": [3, 4, 5]})
@@ -122,7 +122,7 @@ class TestDeletionPolicy:
         """Revert cancels reassignments in flight and leaves completed moves."""
         topic = world.skewed("revert", *MIXED)
         before = world.judge.describe_topics(topic)
-        rebalance = world.rebalance("revert", topic, deletionPolicy="Revert")
+        rebalance = world.rebalance("revert", topic, brokers=OFF_BROKER_1, deletionPolicy="Revert")
         wait_half_way(world, topic, before)
         arrived = {(topic, partition) for partition in world.moved(topic, before)}
         rebalance.delete()
