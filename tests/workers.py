@@ -8,6 +8,7 @@
 
 from collections.abc import Iterator
 from enum import Enum, auto
+from functools import cache
 from pathlib import PurePosixPath
 
 from xdist.scheduler import LoadScopeScheduling
@@ -33,19 +34,28 @@ class Kind(Enum):
 def unit(nodeid: str) -> tuple[Kind, str]:
     """What the test needs, and the name of the unit that it is handed out in."""
     path, _, rest = nodeid.partition("::")
+    return _unit(path, rest.partition("::")[0])
+
+
+@cache
+def _unit(path: str, name: str) -> tuple[Kind, str]:
     units = [(Kind.OWN_SERVERS, place, place) for place in _OWN_SERVERS]
-    units += [(Kind.NOTHING, place, name) for place, name in _TOGETHER.items()]
-    for kind, place, name in units:
+    units += [(Kind.NOTHING, place, together) for place, together in _TOGETHER.items()]
+    for kind, place, together in units:
         if PurePosixPath(path).is_relative_to(place):
-            return kind, name
+            return kind, together
     if PurePosixPath(path).parent == PurePosixPath("e2e"):
-        return Kind.LANE, f"{path}::{rest.partition('::')[0]}"
+        return Kind.LANE, f"{path}::{name}"
     return Kind.NOTHING, path
 
 
 def position(nodeid: str) -> tuple[int, int]:
     """For sorting: by kind, and of what needs nothing the properties first, which compute the longest."""
-    kind, name = unit(nodeid)
+    return _position(*unit(nodeid))
+
+
+@cache
+def _position(kind: Kind, name: str) -> tuple[int, int]:
     places = (*_OWN_SERVERS, "tests/pipeline", "tests/property")
     at = next((at for at, place in enumerate(places) if PurePosixPath(name).is_relative_to(place)), len(places))
     return kind.value, at
