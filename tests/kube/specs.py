@@ -220,10 +220,13 @@ BAD_REBALANCES: list[BadInput] = [
         )
         for field, written in (("band", "0%"), ("band", "10"), ("capacityLimit", "101%"), ("capacityLimit", "0.8"))
     ),
-    _said_by_both(
-        {"goals": {"load": {"resources": [{"name": "Disk", "statistic": "P95"}]}}},
-        "spec.goals.load.resources[0]",
-        "statistic is not allowed for Disk: sizes have only their latest value",
+    *(
+        _said_by_both(
+            {"goals": {"load": {"resources": [{"name": "Disk", field: written}]}}},
+            "spec.goals.load.resources[0]",
+            "statistic and minimumCoverage are not allowed for Disk: sizes have only their latest value",
+        )
+        for field, written in (("statistic", "P95"), ("minimumCoverage", "1h"))
     ),
     BadInput(
         {"execution": {"maxPerBroker": 2}},
@@ -542,7 +545,7 @@ EVERYTHING: dict[str, Any] = {
             "resources": [
                 {"name": "Disk", "band": "100%", "capacityLimit": "1%"},
                 {"name": "LeaderBytesIn", "statistic": "Max"},
-                {"name": "BytesOut", "statistic": "P99"},
+                {"name": "BytesOut", "statistic": "P99", "minimumCoverage": "1h30m"},
                 {"name": "BytesIn"},
             ]
         },

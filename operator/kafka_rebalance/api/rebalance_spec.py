@@ -19,13 +19,22 @@ from kafka_rebalance.api.fields import (
     ObjectName,
     Percentage,
     Regexes,
+    Seconds,
     SecretKey,
     rule,
     rules,
 )
-from kafka_rebalance.model.goals import Balance, LoadGoal, LoadResource, LoadStatistic, RackAwareness, Strategy
+from kafka_rebalance.model.goals import (
+    MINIMUM_COVERAGE_SECONDS,
+    Balance,
+    LoadGoal,
+    LoadResource,
+    LoadStatistic,
+    RackAwareness,
+    Strategy,
+)
 
-_SIZES_HAVE_ONE_VALUE = "statistic is not allowed for Disk: sizes have only their latest value"
+_SIZES_HAVE_ONE_VALUE = "statistic and minimumCoverage are not allowed for Disk: sizes have only their latest value"
 
 
 class OfflinePolicy(StrEnum):
@@ -101,7 +110,9 @@ class LoadGoalSpec(ApiModel):
     """A resource whose use is balanced over the brokers."""
 
     model_config = ConfigDict(
-        json_schema_extra=rules(rule("self.name != 'Disk' || !has(self.statistic)", _SIZES_HAVE_ONE_VALUE))
+        json_schema_extra=rules(
+            rule("self.name != 'Disk' || (!has(self.statistic) && !has(self.minimumCoverage))", _SIZES_HAVE_ONE_VALUE)
+        )
     )
 
     name: LoadResource = Field(
@@ -124,16 +135,29 @@ class LoadGoalSpec(ApiModel):
         default=None,
         description="The figure of a partition's rate over the window of the load model. Absent: P95. Not for Disk.",
     )
+    minimum_coverage_seconds: Seconds | None = Field(
+        default=None,
+        validation_alias="minimumCoverage",
+        serialization_alias="minimumCoverage",
+        description="The time that the rate of a partition must cover; one that covers less counts as unknown. A short "
+        "time is enough only for steady traffic. Absent: 15m. Not for Disk.",
+    )
 
     @model_validator(mode="after")
     def _statistic_of_rates(self) -> Self:
-        if self.name is LoadResource.DISK and self.statistic is not None:
+        if self.name is LoadResource.DISK and (self.statistic or self.minimum_coverage_seconds):
             raise ValueError(_SIZES_HAVE_ONE_VALUE)
         return self
 
     def as_goal(self) -> LoadGoal:
         """The goal as the planner takes it."""
-        return LoadGoal(self.name, self.band, self.capacity_limit, self.statistic or LoadStatistic.P95)
+        return LoadGoal(
+            self.name,
+            self.band,
+            self.capacity_limit,
+            self.statistic or LoadStatistic.P95,
+            self.minimum_coverage_seconds or MINIMUM_COVERAGE_SECONDS,
+        )
 
 
 def _each_resource_once(rows: tuple[LoadGoalSpec, ...]) -> tuple[LoadGoalSpec, ...]:

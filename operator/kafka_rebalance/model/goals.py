@@ -58,15 +58,21 @@ class LoadStatistic(StrEnum):
     MAX = "Max"
 
 
+MINIMUM_COVERAGE_SECONDS = 900
+"""Three windows of five minutes."""
+
+
 @dataclass(frozen=True, slots=True)
 class LoadGoal:
     """One resource to be balanced: ``band`` and ``capacity_limit`` in percent.
 
     A broker is within its band if its use is at most ``band`` percent above its share of the total, in proportion to
-    the capacities. ``capacity_limit``, percent of a broker's capacity, is never exceeded; None: no limit.
+    the capacities. ``capacity_limit``, percent of a broker's capacity, is never exceeded; None: no limit. A rate that
+    covers less than ``minimum_coverage_seconds`` counts as unknown.
     """
 
     resource: LoadResource
     band: int = 10
     capacity_limit: int | None = 80
     statistic: LoadStatistic = LoadStatistic.P95
+    minimum_coverage_seconds: int = MINIMUM_COVERAGE_SECONDS

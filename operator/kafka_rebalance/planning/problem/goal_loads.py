@@ -17,8 +17,6 @@ from kafka_rebalance.planning.problem.request import PartitionInput
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.units import format_duration
 
-MIN_COVERED_SECONDS = 900.0
-"""Three windows of five minutes."""
 MAX_UNKNOWN_PERCENT = 5
 
 _Loads = Mapping[TopicPartition, PartitionLoad | None]
@@ -67,9 +65,9 @@ def _rates(partitions: tuple[PartitionInput, ...], goal: LoadGoal, loads: _Loads
         raise Refused(
             Reason.RATES_UNKNOWN,
             f"goals.load by {goal.resource}: {share}, for example {min(unknown)}, have no rate or one that covers less "
-            f"than {format_duration(MIN_COVERED_SECONDS)} (median of all: {format_duration(covered)}); at most "
-            f"{MAX_UNKNOWN_PERCENT} % may: take samples for longer and run `kafka-rebalance pipeline load-model`, or "
-            "use Disk alone",
+            f"than {format_duration(goal.minimum_coverage_seconds)} (median of all: {format_duration(covered)}); at "
+            f"most {MAX_UNKNOWN_PERCENT} % may: take samples for longer and run `kafka-rebalance pipeline load-model`, "
+            "lower minimumCoverage if the traffic is steady, or use Disk alone",
         )
     by_topic: defaultdict[str, list[float]] = defaultdict(list)
     for p, rate in zip(partitions, known, strict=True):
@@ -80,6 +78,6 @@ def _rates(partitions: tuple[PartitionInput, ...], goal: LoadGoal, loads: _Loads
 
 
 def _rate(load: PartitionLoad | None, goal: LoadGoal) -> float | None:
-    if load is None or load.covered_seconds < MIN_COVERED_SECONDS:
+    if load is None or load.covered_seconds < goal.minimum_coverage_seconds:
         return None
     return load.rate(goal.resource, goal.statistic)

@@ -102,6 +102,16 @@ class TestTooLittleIsKnown:
         ):
             weights(inputs(20), goals, loads)
 
+    def test_a_goal_may_ask_for_less(self):
+        """Of two goals, each has its own minimum."""
+        thin = {("t", 0): RATES._replace(covered_seconds=20.0)}
+        short = LoadGoal(LoadResource.BYTES_IN, minimum_coverage_seconds=20)
+        assert weights(inputs(), (short,), thin) == [(3.0,)]
+        with pytest.raises(
+            Refused, match=r"LeaderBytesIn: .*less than 21s \(median of all: 20s\).*lower minimumCoverage"
+        ):
+            weights(inputs(), (short, LoadGoal(LoadResource.LEADER_BYTES_IN, minimum_coverage_seconds=21)), thin)
+
     def test_what_is_not_planned_does_not_count(self):
         """A partition without a leader is skipped."""
         partitions = [*inputs(), *inputs(topic="dead", has_leader=False)]
