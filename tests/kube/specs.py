@@ -13,6 +13,8 @@ def _sasl(mechanism: str, *, tls: bool = True, **sasl: Any) -> dict[str, Any]:
 
 _TOKENS = "https://login.example.org/token"
 
+_DISK: dict[str, Any] = {"load": {"resources": [{"name": "Disk"}]}}
+
 REFUSED: list[tuple[dict[str, Any], str]] = [
     # spec, error message of the API server
     ({"bogus": 1}, 'unknown field "spec.bogus"'),
@@ -45,6 +47,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "spec: Invalid value: goals.",
     ),
     ({"goals": {"load": {}}}, "spec.goals.load.resources: "),
+    ({"goals": {"counts": False}}, "spec.goals: Invalid value: counts cannot be false without load"),
+    ({"goals": {"counts": False, "minimumGain": 1, **_DISK}}, "spec.goals: Invalid value: counts cannot"),
+    ({"goals": {"counts": False, "balance": "Both", **_DISK}}, "spec.goals: Invalid value: counts cannot"),
     ({"goals": {"load": {"resources": []}}}, "spec.goals.load.resources: "),
     ({"goals": {"load": {"resources": [{"name": "Disk"}] * 2}}}, "spec.goals.load.resources[1]: Duplicate value"),
     ({"goals": {"load": {"resources": [{"band": "5%"}]}}}, "spec.goals.load.resources[0].name: Required value"),
@@ -573,6 +578,7 @@ MOST_BYTES: list[dict[str, Any]] = [
 STRATEGIES: list[dict[str, Any]] = [
     {"strategy": "Assignment", "assignment": {"configMapRef": {"name": "lists"}}},
     {"strategy": "ForcedMovesOnly", "replicationFactor": 2},
+    {"goals": {"counts": False, "maxReplicaMoves": 5, **_DISK}},
     {"strategy": "Generate", "goals": {"rackAwareness": "Disabled"}},
     {"strategy": "PreferredLeaders", "goals": {"followerOrder": False}},
 ]

@@ -15,7 +15,7 @@ from tests.property.load_judge import check_load, use
 from tests.property.planning_judge import check, rack_cap, result, target_racks
 
 from kafka_rebalance.errors import Refused
-from kafka_rebalance.model.goals import LoadGoal, LoadResource, RackAwareness
+from kafka_rebalance.model.goals import LoadGoal, LoadResource, RackAwareness, Strategy
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.topology import Broker, BrokerId, Replicas, TopicPartition, replicas_of
 from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest, plan
@@ -48,7 +48,7 @@ def load_requests(draw: st.DrawFn, most_partitions: int = 14, most_brokers: int 
         )
         for number in range(random.randint(1, most_partitions))
     )
-    asked = Goals(random.choice([*RackAwareness]), load=goals)
+    asked = Goals(random.choice([*RackAwareness]), load=goals, counts=random.random() < 0.7)
     request = PlanRequest(brokers, partitions, targets, asked)
     if random.random() < 0.5:
         return request
@@ -62,7 +62,13 @@ def load_requests(draw: st.DrawFn, most_partitions: int = 14, most_brokers: int 
 
 
 def plain(request: PlanRequest) -> PlanRequest:
-    return replace(request, goals=replace(request.goals, load=()))
+    return replace(request, goals=replace(request.goals, load=(), counts=True))
+
+
+def forced(request: PlanRequest) -> PlanRequest:
+    """Only the moves that the hard rules require."""
+    goals = replace(request.goals, load=(), counts=True)
+    return replace(request, goals=goals, strategy=Strategy.FORCED_MOVES_ONLY)
 
 
 class TestRules:
@@ -77,6 +83,10 @@ class TestRules:
                 raise
             return
         check(request_, made)
+        if not request_.goals.counts:
+            check_load(request_, made, None)
+            assert made.rack_violations <= plan(forced(request_)).rack_violations
+            return
         counts = Counter(b for row in result(request_, without).values() for b in row)
         check_load(request_, made, counts if made.certificate.lower_bound or not without.replica_moves else None)
         assert made.rack_violations <= without.rack_violations
@@ -100,9 +110,10 @@ class TestRules:
 
     @given(load_requests())
     def test_no_more_is_outside_than_with_counts_alone(self, request_: PlanRequest) -> None:
-        """The first resource, which ranks highest, is never further above its band than in the count plan."""
+        """The first resource, which ranks highest, is never further above its band than in the count plan or, with
+        free counts, after the forced moves."""
         request_ = replace(request_, capacities={})
-        made, without = plan(request_), plan(plain(request_))
+        made, without = plan(request_), plan(plain(request_) if request_.goals.counts else forced(request_))
         if made.load is None:
             return
         first = made.load.resources[0]
@@ -114,8 +125,13 @@ class TestRules:
         assert above[0] <= above[1] + 1 + 1e-3 * sum(first.shares)
 
 
-def fewest_bytes_within(request: PlanRequest, violations: int, count_sumsq: int, most: dict[int, float]) -> int | None:
-    """The fewest bytes of a plan with these figures and no broker above ``most`` bytes, by a constraint solver."""
+def fewest_bytes_within(
+    request: PlanRequest, violations: int, count_sumsq: int | None, most: dict[int, float]
+) -> int | None:
+    """The fewest bytes of a plan with these figures (``count_sumsq`` None: any) and no broker above ``most`` bytes.
+
+    By a constraint solver.
+    """
     model, racks, brokers = cp_model.CpModel(), target_racks(request), sorted(request.targets)
     partitions = [p for p in request.partitions if p.has_leader]
     on = {(i, b): model.new_bool_var("") for i in range(len(partitions)) for b in brokers}
@@ -133,7 +149,8 @@ def fewest_bytes_within(request: PlanRequest, violations: int, count_sumsq: int,
         model.add_multiplication_equality(squares[-1], [count, count])
         model.add(sum(p.size_bytes * on[i, b] for i, p in enumerate(partitions)) <= int(most[b]))
     model.add(sum(over) <= violations)
-    model.add(sum(squares) == count_sumsq)
+    if count_sumsq is not None:
+        model.add(sum(squares) == count_sumsq)
     model.minimize(
         sum(p.size_bytes * on[i, b] for i, p in enumerate(partitions) for b in brokers if b not in p.replicas)
     )
@@ -155,7 +172,8 @@ class TestAgainstTheSolver:
         total = sum(p.size_bytes * len(p.replicas) for p in partitions)
         most = {b: 1.3 * total / len(request_.targets) + 1e-9 for b in request_.targets}
         figures = check(request_, made)
-        best = fewest_bytes_within(request_, figures.rack_violations, figures.count_sumsq, most)
+        even = figures.count_sumsq if goals.counts else None
+        best = fewest_bytes_within(request_, figures.rack_violations, even, most)
         assert best is not None
         assert made.load.data_lower_bound <= best <= made.load.data
 
@@ -197,12 +215,14 @@ def spread(lists: dict[TopicPartition, Replicas]) -> int:
 
 
 class TestAgainstAllLists:
-    def test_excess_and_bytes(self) -> None:
-        """The bound holds for every list with as even counts and no more above the bands; and the search mostly finds
-        the least excess."""
+    @pytest.mark.parametrize("counts", [True, False])
+    def test_excess_and_bytes(self, counts: bool) -> None:
+        """The bound holds for every list with as even counts (or free ones) and no more above the bands; and the search
+        mostly finds the least excess."""
         found = 0
         for seed in range(SEEDS):
             request = tiny(seed)
+            request = replace(request, goals=replace(request.goals, counts=counts))
             made = plan(request)
             assert made.load is not None
             after = result(request, made)
@@ -213,14 +233,39 @@ class TestAgainstAllLists:
                 for rows in product(*choices)
             ]
             even = min(map(spread, every))
-            assert spread(after) == even
-            worths = [excess_and_bytes(request, lists) for lists in every if spread(lists) == even]
+            assert spread(after) == even or not counts
+            worths = [excess_and_bytes(request, lists) for lists in every if spread(lists) == even or not counts]
             assert made.load.data == moved
             assert made.load.data_lower_bound <= min(
                 data for rest, data in worths if all(x <= y + 1e-9 for x, y in zip(rest, above, strict=True))
             )
             found += sum(above) <= sum(min(worths)[0]) + 1e-3 or above <= min(worths)[0]
         assert found >= SEEDS * 0.9
+
+
+class TestFreeCounts:
+    @given(load_requests())
+    def test_no_more_excess_than_with_even_counts(self, request_: PlanRequest) -> None:
+        """Where even counts allow the bands to be kept, free ones do; and then fewer or as many bytes have to move."""
+        request_ = replace(request_, capacities={})
+        even, free = (plan(replace(request_, goals=replace(request_.goals, counts=c))) for c in (True, False))
+        if even.load is None or free.load is None or not even.load.within_bands or even.rack_violations:
+            return
+        assert free.load.data_lower_bound <= even.load.data
+        if free.load.within_bands:
+            assert free.load.data_lower_bound <= even.load.data_lower_bound + 1
+
+    @given(load_requests())
+    def test_what_is_planned_stays(self, request_: PlanRequest) -> None:
+        """Within its bands, the planned state needs no replica moves."""
+        request_ = replace(request_, capacities={}, goals=replace(request_.goals, counts=False))
+        made = plan(request_)
+        if made.load is None or not made.load.within_bands:
+            return
+        after = result(request_, made)
+        there = tuple(replace(p, replicas=after.get(p.tp, p.replicas)) for p in request_.partitions)
+        again = plan(replace(request_, partitions=there))
+        assert again.replica_moves == 0
 
 
 def figures(made: Plan) -> object:
@@ -257,7 +302,7 @@ class TestOfTheSameCluster:
         )
         one, two = plan(request_), plan(renamed)
         check(renamed, two)
-        assert one.after == two.after
+        assert one.after == two.after or not request_.goals.counts
         if one.load is None or two.load is None:
             assert one.load is two.load
             return

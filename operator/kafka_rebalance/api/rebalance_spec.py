@@ -180,8 +180,17 @@ class LoadGoalsSpec(ApiModel):
     ] = Field(description="The resources, in order of priority.")
 
 
+_COUNTS_OR_LOAD = "counts cannot be false without load, or with minimumGain or a balance other than Total"
+
+
 class GoalsSpec(ApiModel):
     """The goals of the plan."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule("self.counts || (has(self.load) && self.balance == 'Total' && self.minimumGain == 0)", _COUNTS_OR_LOAD)
+        )
+    )
 
     rack_awareness: RackAwareness = Field(
         default=RackAwareness.ENFORCED,
@@ -193,6 +202,11 @@ class GoalsSpec(ApiModel):
         description="Total: every broker holds the same number of replicas, give or take one. PerTopic: the same "
         "number of replicas of each topic. Both: in total first, then per topic as far as the total allows.",
     )
+    counts: bool = Field(
+        default=True,
+        description="Balance the number of replicas per broker. false, which requires load: counts are free, and only "
+        "forced moves and those for the load goals are made.",
+    )
     leaders: bool = Field(
         default=True, description="Balance the number of preferred leaders per broker. Copies no data."
     )
@@ -203,8 +217,8 @@ class GoalsSpec(ApiModel):
     )
     load: LoadGoalsSpec | None = Field(
         default=None,
-        description="Balance the load of the brokers as well. Racks and replica counts come first. Absent: load is not "
-        "balanced.",
+        description="Balance the load of the brokers as well. Racks and, unless counts is false, replica counts come "
+        "first. Absent: load is not balanced.",
     )
     max_replica_moves: Annotated[int, Field(ge=0, le=MAX_INT32)] | None = Field(
         default=None,
@@ -221,6 +235,13 @@ class GoalsSpec(ApiModel):
         description="Minimum reduction of the fullest broker's replica count, in percent. A plan without forced moves "
         "that gains less is empty. 0: any gain is enough.",
     )
+
+    @model_validator(mode="after")
+    def _counts_or_load(self) -> Self:
+        about_counts = self.balance is not Balance.TOTAL or self.minimum_gain
+        if not self.counts and (self.load is None or about_counts):
+            raise ValueError(_COUNTS_OR_LOAD)
+        return self
 
     @property
     def disk_limit(self) -> int | None:

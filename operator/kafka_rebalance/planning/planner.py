@@ -3,7 +3,7 @@
 1. Hard rules and the rack rule, 2. fair replica counts: ``fair_counts``.
 3. Fewest moves at these counts: ``fewest_moves``. When the replication factor shrinks ``shrink`` comes first. When
    topics are balanced ``balanced_by_topic`` does 2 and 3. ``best_within_budget`` applies a movement budget,
-   ``relieved`` load goals.
+   ``relieved`` load goals. Where counts are free ``repair`` takes the place of 2 and 3: load goals decide the rest.
 4. Leaders, 5. follower order, 6. fewest leader changes: ``arrange``, exact for given replica sets; in small clusters
    ``better_replica_sets`` also chooses among equally good sets. In large clusters ``spread``: exact for 4, then 6.
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from kafka_rebalance.model.goals import Balance, Strategy
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition, SkippedPartition
-from kafka_rebalance.planning.budget.movement_budget import best_within_budget, exceeds
+from kafka_rebalance.planning.budget.movement_budget import best_within_budget, exceeds, trimmed
 from kafka_rebalance.planning.gain import gains_too_little
 from kafka_rebalance.planning.ordering.arranging import EXACT_ORDER, arranged
 from kafka_rebalance.planning.ordering.cp_sat_tiebreak import better_replica_sets
@@ -71,8 +71,9 @@ def plan(request: PlanRequest) -> Plan:
 
 
 def _fewest_moves(request: PlanRequest, encoded: Encoded) -> Solution:
-    """MinimalMovement, and then the load goals at its counts."""
-    solution = solve_instance(encoded.instance, request.goals)
+    """MinimalMovement, and then the load goals at its counts or, where counts are free, after the forced moves."""
+    solve = solve_instance if request.goals.counts else _forced_moves
+    solution = solve(encoded.instance, request.goals)
     if not request.goals.load:
         return solution
     from kafka_rebalance.planning.load.load_plan import relieved  # imports numba
@@ -85,6 +86,19 @@ def _fewest_moves(request: PlanRequest, encoded: Encoded) -> Solution:
     known = proof.optimal and found.fair and new_copies(encoded.instance, lists) == proof.lower_bound
     proof = Certificate(proof.lower_bound if found.fair else 0, optimal=known and found.outcome.within_bands)
     return replace(solution, lists=lists, certificate=proof, load=found.outcome)
+
+
+def _forced_moves(instance: Instance, goals: Goals) -> Solution:
+    """Only what the hard rules require, as far as the movement budget goes."""
+    whole = repair(instance)
+    if instance.shrinks or not goals.limited:
+        return whole
+    copies = Copies.of_lists(instance, whole.lists)
+    copies.tidy()
+    if not exceeds(copies, goals):
+        return whole
+    result = trimmed(copies, goals, copies.moves() if goals.max_replica_moves is None else goals.max_replica_moves)
+    return Solution(order_around_stranded(result.copies, goals), result.certificate, result.imbalance)
 
 
 def _ordered(present: Instance, lists: Indices, goals: Goals) -> Indices:

@@ -89,6 +89,8 @@ def _check_curve(request: PlanRequest) -> None:
         beyond = f"the strategy {request.strategy}"
     elif request.replication_factor is not None:
         beyond = "a replication factor"
+    elif not request.goals.counts:
+        raise Refused(Reason.NOT_EXPLAINED, "--curve is about counts, which --no-counts leaves free; omit one of them")
     else:
         return
     problem = f"--curve is not available with {beyond}, which has no movement budget"

@@ -79,6 +79,9 @@ _NO_SPEC = KafkaRebalanceSpec(kafka=KafkaSource(bootstrap_servers="unused:9092")
     help="Resource whose use is balanced, for example Disk or BytesIn,band=5%. May be repeated, in order of priority.",
 )
 @click.option(
+    "--counts/--no-counts", default=None, help="With --no-counts, only --load is balanced, and replica counts are free."
+)
+@click.option(
     "--max-replica-moves", type=click.IntRange(min=0), help="Movement budget: maximum number of replica moves."
 )
 @click.option(
@@ -129,6 +132,7 @@ def plan_options(
     replication_factor: int | None,
     assignment: BinaryIO | None,
     load: tuple[LoadGoal, ...],
+    counts: bool | None,
     max_replica_moves: int | None,
     max_data_to_move: int | None,
     minimum_gain: int | None,
@@ -156,6 +160,7 @@ def plan_options(
         "rack_awareness": RackAwareness(rack_awareness) if rack_awareness else None,
         "balance": Balance(balance) if balance else None,
         "load": load or None,
+        "counts": counts,
         "max_replica_moves": max_replica_moves,
         "max_data_to_move": max_data_to_move,
         "minimum_gain": minimum_gain,
@@ -233,6 +238,10 @@ def _check_options(request: PlanRequest, *, given_lists: bool) -> None:
         )
     if len({goal.resource for goal in goals.load}) != len(goals.load):
         raise click.UsageError("--load names a resource twice")
+    if not goals.counts and (not goals.load or goals.minimum_gain or goals.balance != Balance.TOTAL):
+        raise click.UsageError(
+            "--no-counts requires --load, and is not allowed with --minimum-gain or a --balance other than Total"
+        )
     balancing = goals.limited or goals.minimum_gain or goals.balance != Balance.TOTAL or goals.load
     if strategy is not Strategy.MINIMAL_MOVEMENT and balancing:
         raise click.UsageError(

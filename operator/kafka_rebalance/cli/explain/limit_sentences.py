@@ -73,6 +73,8 @@ def _budget(explained: Explanation) -> list[str]:
         spent = f"the plan within it takes {_cost(explained.judged, goals)} and gains too little"
         return [f"The movement budget is reached: {_beyond_budget(explained)}; {spent}."]
     lines = [f"The movement budget is reached: {_why_short(explained)}. This plan takes {_cost(made, goals)}."]
+    if not goals.counts:
+        return lines
     if made.before and made.after:
         lines.append(
             f"It leaves {made.after.fewest} to {counted(made.after.most, 'replica')} on a target broker; before it is "
@@ -149,7 +151,8 @@ def _why_short(explained: Explanation) -> str:
 
 def _beyond_budget(explained: Explanation) -> str:
     goals, whole = explained.request.goals, explained.whole
-    return f"full balance takes {_cost(whole, goals)}, the budget is {_allowed(goals)}"
+    what = "full balance takes" if goals.counts else "all forced moves and the load goals take"
+    return f"{what} {_cost(whole, goals)}, the budget is {_allowed(goals)}"
 
 
 def _limit(explained: Explanation) -> str:

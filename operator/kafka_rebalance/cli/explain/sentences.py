@@ -130,6 +130,10 @@ def _basis(explained: Explanation) -> str:
     request = explained.request
     if request.strategy is not Strategy.MINIMAL_MOVEMENT:
         return _BASIS[request.strategy]
+    if not request.goals.counts:
+        part = "part of " if explained.budget_reached else ""
+        forced = f"the plan makes {part}the forced moves, and brings brokers into the bands of goals.load for few bytes"
+        return f"{forced}; counts are free"
     even = f"with {_EVEN[request.goals.balance]} as even as possible"
     if not explained.budget_reached:
         if request.goals.load:

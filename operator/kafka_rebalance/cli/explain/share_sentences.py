@@ -73,7 +73,7 @@ def over(account: TopicAccount, found: Share) -> str:
 
 def _uneven(explained: Explanation, brokers: list[BrokerId]) -> str:
     whose = f"around {'broker' if len(brokers) == 1 else 'brokers'} {few(brokers)}"
-    if explained.request.strategy is Strategy.MINIMAL_MOVEMENT:
+    if explained.request.strategy is Strategy.MINIMAL_MOVEMENT and explained.request.goals.counts:
         return f"Counts {whose} are as even as pinned replicas and the rack rule allow"
     return f"Counts {whose} are not balanced"
 

@@ -67,7 +67,8 @@ def best_within_budget(instance: Instance, full: Copies, goals: Goals) -> Budget
 
 
 def trimmed(full: Copies, goals: Goals, moves: int) -> BudgetResult:
-    """The most useful moves of the plan; used when topics are balanced, where no better method is known."""
+    """The most useful moves of the plan; used when topics are balanced, where no better method is known, and when
+    counts are free and all moves are forced."""
     data = _UNLIMITED if goals.max_data_to_move is None else max(0, goals.max_data_to_move)
     copies = Trim(full, goals.balance).within(Budget(moves, data))
     squares = topic_squares_of if goals.balance is Balance.PER_TOPIC else squares_of

@@ -170,7 +170,7 @@ class Explanation:
     @cached_property
     def _shares(self) -> FairShares | None:
         """None if totals are no goal: PerTopic evens them only where that costs no moves."""
-        if self.request.goals.balance is Balance.PER_TOPIC:
+        if self.request.goals.balance is Balance.PER_TOPIC or not self.request.goals.counts:
             return None
         return FairShares(_held(self._at_end), self._target_racks, self._pinned)
 

@@ -1,6 +1,7 @@
 """Lists that keep the counts of a plan and bring the brokers into the bands of the load goals.
 
-The order of goals: capacity limits, counts, the use above the bands in order of priority, bytes, leader changes.
+The order of goals: capacity limits, counts (unless they are free), the use above the bands in order of priority, bytes,
+leader changes.
 """
 
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.goals import LoadGoal
 from kafka_rebalance.model.load_outcome import MOST_ROWS, LoadOutcome, OutsideBroker, OutsideReason, ResourceBalance
 from kafka_rebalance.planning.load.load_bound import bytes_bound
-from kafka_rebalance.planning.load.load_problem import LoadProblem, load_problem, use_of
+from kafka_rebalance.planning.load.load_problem import LoadProblem, leaders_matter, load_problem, use_of
 from kafka_rebalance.planning.load.load_state import TINY, Bools, Floats, LoadArrays, LoadState, at_home, revalue
 from kafka_rebalance.planning.load.relief import give, relieve
 from kafka_rebalance.planning.load.take_back import lead_again, take_back
@@ -49,8 +50,8 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Relieved:
-    """The lists [N]; ``fair``: their counts are those of the plan before; ``leaders_matter``: a resource depends on who
-    leads, so leaders must stay."""
+    """The lists [N]; ``fair``: their counts are those of the plan before, or free; ``leaders_matter``: a resource
+    depends on who leads, so leaders must stay."""
 
     lists: Indices
     outcome: LoadOutcome
@@ -65,10 +66,11 @@ def relieved(request: PlanRequest, encoded: Encoded, lists: Indices, *, budget_r
     found = search.run()
     fair = True
     if search.breaks(found).any():
-        found, fair = search.without_counts(found), False
+        found, fair = search.without_counts(found), not request.goals.counts
         _check_limits(encoded, problem.goals, search, found)
-    counted = fair and not budget_reached and not problem.arrays.by_topic
-    return Relieved(found.lists, search.outcome(encoded, found, counted=counted), fair, not problem.arrays.keep_leaders)
+    counted = request.goals.counts and fair and not budget_reached and not problem.arrays.by_topic
+    outcome = search.outcome(encoded, found, counted=counted)
+    return Relieved(found.lists, outcome, fair, leaders_matter(problem.goals))
 
 
 class _Search:

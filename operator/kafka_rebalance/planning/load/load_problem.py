@@ -1,6 +1,6 @@
 """From a request with load goals to the arrays of the search: what replicas use, shares, bands and limits."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,12 +72,17 @@ def load_problem(request: PlanRequest, encoded: Encoded) -> LoadProblem:
         topic=instance.topic.astype(np.int64),
         topic_start=np.searchsorted(instance.topic, np.arange(int(instance.topic[-1]) + 2)).astype(np.int64),
         by_topic=whole.balance is not Balance.TOTAL,
-        keep_leaders=not any(resource in _OF_LEADERS for resource in resources),
-        keep_counts=True,
+        keep_leaders=whole.counts and not leaders_matter(goals),
+        keep_counts=whole.counts,
         most_bytes=_UNLIMITED if whole.max_data_to_move is None else float(whole.max_data_to_move),
         most_moves=2**62 if whole.max_replica_moves is None else whole.max_replica_moves,
     )
     return LoadProblem(arrays, goals, fixed, share)
+
+
+def leaders_matter(goals: Iterable[LoadGoal]) -> bool:
+    """Whether the use of some resource depends on who leads."""
+    return any(goal.resource in _OF_LEADERS for goal in goals)
 
 
 def use_of(problem: LoadProblem, starts: Ints, lists: Indices, *, present: bool = False) -> Floats:

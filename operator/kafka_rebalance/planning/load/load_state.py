@@ -31,7 +31,9 @@ class LoadArrays(NamedTuple):
     [P, R] what each replica uses, and what the leader uses besides; ``disk`` the number of the resource Disk, or -1.
     ``inverse`` [B, R] is 1 / share; ``band`` [R] and ``limit`` [B, R] are normalised. ``room`` [K, G] is the rack rule,
     as in Instance.
-    ``weight`` [R] of a resource in the value; of a ``locked`` [R] one no broker may be further above its band.
+    ``keep_counts``: a replica moves alone only where counts stay as even; ``keep_leaders``: leaderships are exchanged
+    only for others. ``weight`` [R] of a resource in the value; of a ``locked`` [R] one no broker may be further above
+    its band.
     """
 
     start: Ints

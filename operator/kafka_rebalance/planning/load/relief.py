@@ -80,7 +80,7 @@ def give(a: LoadArrays, s: LoadState, hot: int, samples: int) -> bool:
     out, into = np.zeros(s.use.shape[1]), np.zeros(s.use.shape[1])
     for _ in range(samples):
         b, q = _partner(a, s, hot, tops[draw(s.luck, _TOPS)])
-        if b < 0 or b == hot or not a.eligible[b]:
+        if b < 0 or b == hot or not a.eligible[b] or s.held[b] == s.member.shape[1]:
             continue
         other_leads, other_cost = False, 0.0
         if q >= 0:
@@ -105,7 +105,7 @@ def give(a: LoadArrays, s: LoadState, hot: int, samples: int) -> bool:
                     if a.by_topic and a.topic[p] != a.topic[a.partition[q]]:
                         continue
                     cost += other_cost
-                elif (a.keep_counts and not free) or s.held[b] == s.member.shape[1]:
+                elif a.keep_counts and not free:
                     continue
                 if s.spent[0] + cost > a.most_bytes:
                     continue

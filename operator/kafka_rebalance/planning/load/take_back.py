@@ -35,7 +35,9 @@ def take_back(a: LoadArrays, s: LoadState, moved: Ints, samples: int) -> int:
         leads = is_leader(a, slot)
         for h in range(a.home_start[p], a.home_start[p + 1]):
             home = a.homes[h]
-            if not a.eligible[home] or home == here or not fits(a, s, slot, home):
+            if not a.eligible[home] or home == here or s.held[home] == s.member.shape[1]:
+                continue
+            if not fits(a, s, slot, home):
                 continue
             goes[:] = 0.0
             comes[:] = 0.0
@@ -45,7 +47,7 @@ def take_back(a: LoadArrays, s: LoadState, moved: Ints, samples: int) -> int:
                 q, cost = -1, -a.size[p]
                 if i < 0:
                     free = s.replicas[here] > s.replicas[home] and not a.by_topic and not (leads and a.keep_leaders)
-                    if (a.keep_counts and not free) or s.held[home] == s.member.shape[1]:
+                    if a.keep_counts and not free:
                         continue
                 else:
                     if not s.held[home] or (samples > s.held[home] and i >= s.held[home]):

@@ -125,6 +125,13 @@ def _check_goals(request: PlanRequest) -> None:
     }
     if goals.load and request.strategy is not Strategy.MINIMAL_MOVEMENT:
         raise Refused(Reason.GOALS_NOT_COMBINED, f"goals.load cannot be combined with the strategy {request.strategy}")
+    counted = {"goals.balance": asked["balance"], "goals.minimumGain": goals.minimum_gain > 0}
+    if not goals.counts and (unfit := [name for name, given in counted.items() if given]):
+        raise Refused(
+            Reason.GOALS_NOT_COMBINED, f"goals.counts: false cannot be combined with {unfit[0]}, which is about counts"
+        )
+    if not goals.counts and not goals.load:
+        raise Refused(Reason.GOALS_NOT_COMBINED, "goals.counts: false requires goals.load: nothing else would be even")
     others = {
         f"the strategy {request.strategy}": request.strategy is not Strategy.MINIMAL_MOVEMENT,
         "a replicationFactor": request.replication_factor is not None,

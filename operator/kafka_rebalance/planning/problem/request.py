@@ -15,7 +15,8 @@ class Goals:
 
     ``max_replica_moves`` and ``max_data_to_move`` (bytes) are the movement budget; None: no limit. ``minimum_gain`` is
     in percent of the replicas on the fullest broker: a plan without forced moves that removes less is empty.
-    ``load``: the resources to be evened, in order of priority.
+    ``load``: the resources to be evened, in order of priority. ``counts`` False: replica counts are free, and only
+    these decide.
     """
 
     rack_awareness: RackAwareness = RackAwareness.ENFORCED
@@ -26,6 +27,7 @@ class Goals:
     max_data_to_move: int | None = None
     minimum_gain: int = 0
     load: tuple[LoadGoal, ...] = ()
+    counts: bool = True
 
     @property
     def limited(self) -> bool:

@@ -142,6 +142,7 @@ def planning_goals(goals: GoalsSpec) -> Goals:
         max_data_to_move=goals.max_data_to_move,
         minimum_gain=goals.minimum_gain,
         load=tuple(row.as_goal() for row in goals.load.resources) if goals.load is not None else (),
+        counts=goals.counts,
     )
 
 

@@ -36,6 +36,17 @@ def test_a_plan_by_load_is_not_the_one_with_the_fewest_moves() -> None:
     assert "fewest" not in text
 
 
+def test_free_counts_have_no_shares() -> None:
+    """Neither the sentences nor the brokers' accounts speak of fair counts."""
+    made = Plan((moved(0, (0,), (1,)),), Certificate(0, optimal=False))
+    explained = Explanation(asked((0,), (0,), brokers=2, counts=False, load=(LoadGoal(LoadResource.DISK),)), made)
+    text = " ".join(words.of_plan(explained))
+    assert "counts are free" in text
+    assert "as even as" not in text
+    assert "share" not in text.lower()
+    assert all(account.share is None for account in explained.brokers)
+
+
 class TestExchangesWithinATopic:
     """A replica is exchanged within its topic if the broker has a share of it and ends with no fewer than before."""
 

@@ -1,11 +1,12 @@
 """Planning by load, with examples small enough to check by hand."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from kafka_rebalance.errors import Refused
-from kafka_rebalance.model.goals import LoadGoal, LoadResource, Strategy
+from kafka_rebalance.model.goals import Balance, LoadGoal, LoadResource, Strategy
 from kafka_rebalance.model.load_outcome import OutsideReason
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
 from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest, plan
@@ -66,6 +67,51 @@ def test_nothing_moves_within_limit_and_band() -> None:
     """795 of 1000 bytes are below the limit of 80 %."""
     request = cluster([(0, 790), (0, 5), (1, 300), (1, 10)], (LoadGoal(LoadResource.DISK, band=300),), capacity=1000)
     assert plan(request).replica_moves == 0
+
+
+def freely(request: PlanRequest, **goals: Any) -> PlanRequest:
+    """The same request with counts free."""
+    return replace(request, goals=replace(request.goals, counts=False, **goals))
+
+
+class TestFreeCounts:
+    def test_uneven_counts_stay_where_the_load_is_even(self) -> None:
+        """200 bytes in four partitions on one broker, in one on the other: with even counts, copies would move."""
+        request = cluster([(0, 50), (0, 50), (0, 50), (0, 50), (1, 200)])
+        assert plan(request).replica_moves > 0
+        made = plan(freely(request))
+        assert (made.replica_moves, made.certificate.optimal) == (0, True)
+
+    def test_a_replica_moves_alone(self) -> None:
+        """300 bytes against 200, both in two partitions: with even counts 50 for nothing cannot be exchanged."""
+        made = plan(freely(cluster([(0, 250), (0, 50), (1, 100), (1, 100)])))
+        assert made.load is not None
+        assert [(p.tp.partition, p.target) for p in made.partitions] == [(1, (1,))]
+        assert (made.load.within_bands, made.load.data, made.load.data_lower_bound) == (True, 50, 25)
+
+    def test_forced_moves_are_made(self) -> None:
+        """A broker that leaves is emptied, and its partitions go where the load allows it."""
+        request = cluster([(0, 300), (1, 100), (2, 150), (2, 50)])
+        made = plan(freely(replace(request, targets=frozenset(map(BrokerId, (0, 1))))))
+        assert [(p.tp.partition, p.target) for p in made.partitions] == [(2, (1,)), (3, (1,))]
+        assert made.certificate.optimal
+
+    def test_a_budget_pays_for_forced_moves_first(self) -> None:
+        """One move allowed, two forced: the smaller copy leaves, and nothing else moves."""
+        request = cluster([(0, 300), (0, 250), (1, 100), (2, 150), (2, 50)])
+        request = replace(request, targets=frozenset(map(BrokerId, (0, 1))))
+        made = plan(freely(request, max_replica_moves=1))
+        assert [(p.tp.partition, p.target) for p in made.partitions] == [(4, (1,))]
+        assert made.imbalance is not None
+
+    @pytest.mark.parametrize(
+        "goals", [{"load": ()}, {"minimum_gain": 1}, {"balance": Balance.PER_TOPIC}, {"balance": Balance.BOTH}]
+    )
+    def test_goals_about_counts_are_refused(self, goals: dict[str, Any]) -> None:
+        with pytest.raises(Refused) as refused:
+            plan(freely(cluster([(0, 1), (1, 1)]), **goals))
+        assert refused.value.reason == Reason.GOALS_NOT_COMBINED
+        assert "goals.counts: false" in str(refused.value)
 
 
 def test_another_strategy_is_refused() -> None:
