@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # tests/workers.py assigns the tests to the workers.
 WORKERS := --numprocesses 5 --no-loadscope-reorder
 
-.PHONY: install demo test e2e contract-all soak-property broken-rules optima e2e-node images fleet servers crds docs-diagrams chart lint bench bench-plan bench-hashes bench-files bench-throttle bench-pipeline bench-load clean help
+.PHONY: install demo test e2e contract-all soak-property broken-rules optima e2e-node images fleet servers crds docs-diagrams chart lint bench bench-plan bench-hashes bench-files bench-throttle bench-pipeline bench-fleet bench-load clean help
 
 install: $(STAMP)  ## create .venv with the operator, the pipeline and the development tools
 
@@ -100,6 +100,9 @@ BENCH_ENGINES := $(HOME)/.cache/kafka-rebalance-operator/bench-engines
 bench-pipeline: install  ## compare the load model job with DuckDB and Polars, and write docs/benchmarks.md; ten minutes
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --target $(BENCH_ENGINES) --upgrade duckdb polars
 	@PYTHONPATH=$(BENCH_ENGINES) $(PYTHON) -m benchmarks.pipeline --write docs/benchmarks.md
+
+bench-fleet: install  ## plan a hundred clusters in one Spark job and each alone, and write docs/benchmarks.md; five minutes
+	@$(PYTHON) -m benchmarks.fleet --write docs/benchmarks.md
 
 bench-hashes: install  ## compare plans with recorded ones (benchmarks/results/plan-hashes.json); two minutes
 	@$(PYTHON) -m benchmarks.plan_hashes

@@ -221,6 +221,8 @@ class Reason(StrEnum):
     MANIFEST_INVALID = "ManifestInvalid", "a manifest in the lake cannot be read"
     SCHEMA_UNKNOWN = "SchemaUnknown", "samples have an unknown schema version"
     NO_SAMPLES = "NoSamples", "the lake has no samples of the cluster"
+    CLUSTER_FILE_INVALID = "ClusterFileInvalid", "a cluster file of a fleet cannot be read"
+    PLANS_MISSING = "PlansMissing", "some clusters of a fleet could not be planned"
     LOAD_MODEL_INVALID = "LoadModelInvalid", "a load model file cannot be read"
     LOAD_MODEL_STALE = "LoadModelStale", "the load model is too old, from the future, or of another cluster"
     RATES_UNKNOWN = "RatesUnknown", "goals.load needs rates that the load model does not have"

@@ -7,6 +7,7 @@ enough. Rows do not pass through this process.
 import hashlib
 import os
 import re
+import sys
 import uuid
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -195,8 +196,9 @@ _SETTINGS = {
 
 
 def _local_settings() -> dict[str, str]:
-    """For one machine: few shuffle partitions, no web UI, loopback only, no separate job to list files."""
+    """For one machine: this Python, few shuffle partitions, no web UI, loopback only, no separate job to list files."""
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Spark's own default is another Python, without us
     quiet = resources.files("kafka_rebalance.pipeline") / "log4j2.properties"
     return {
         "spark.driver.host": "127.0.0.1",

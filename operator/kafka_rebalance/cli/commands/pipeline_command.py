@@ -13,9 +13,11 @@ from typing import Any
 
 import click
 
+from kafka_rebalance.cli.commands.fleet_command import fleet
 from kafka_rebalance.cli.options.connection_options import kafka_connection
 from kafka_rebalance.cli.options.parsed_value import duration
-from kafka_rebalance.errors import Permanent, RebalanceError, Refused, Transient
+from kafka_rebalance.cli.options.pipeline_extra import require_extra
+from kafka_rebalance.errors import RebalanceError, Refused, Transient
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.units import format_bytes, format_duration, format_rate
@@ -38,7 +40,7 @@ def pipeline() -> None:
 )
 def sample_command(connection: ConnectionSettings, lake: str, interval: int, count: int) -> None:
     """Write the sizes and offsets of all partitions of a live cluster to a lake."""
-    _require_extra("pyarrow")
+    require_extra("pyarrow")
     asyncio.run(_sample(connection, lake, interval, count))
 
 
@@ -62,8 +64,8 @@ def sample_command(connection: ConnectionSettings, lake: str, interval: int, cou
 )
 def load_model_command(lake: str, clusters: tuple[str, ...], window: int, master: str | None) -> None:
     """Compute a load model per cluster from the samples of a lake, with Spark."""
-    _require_extra("pyarrow")
-    _require_extra("pyspark")
+    require_extra("pyarrow")
+    require_extra("pyspark")
     from kafka_rebalance.pipeline import job
     from kafka_rebalance.pipeline.lake import chosen_clusters
 
@@ -94,7 +96,7 @@ def load_model_command(lake: str, clusters: tuple[str, ...], window: int, master
 )
 def compact_command(lake: str, clusters: tuple[str, ...], retention: int | None) -> None:
     """Merge the small files of a lake into large ones, and delete old samples."""
-    _require_extra("pyarrow")
+    require_extra("pyarrow")
     from kafka_rebalance.pipeline import lake as lakes
     from kafka_rebalance.pipeline.lake_retention import tidy
 
@@ -116,7 +118,7 @@ def compact_command(lake: str, clusters: tuple[str, ...], retention: int | None)
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format.")
 def quality_command(lake: str, clusters: tuple[str, ...], window: int, output: str) -> None:
     """Report how complete the samples of a lake are, and how sure the load models."""
-    _require_extra("pyarrow")
+    require_extra("pyarrow")
     from kafka_rebalance.pipeline.lake import Lake, chosen_clusters
     from kafka_rebalance.pipeline.quality import report
 
@@ -250,10 +252,4 @@ def _store(lake: str) -> Iterator[None]:
         raise store_failed(f"the lake {without_credentials(lake)} cannot be used", error) from error
 
 
-def _require_extra(module: str) -> None:
-    try:
-        __import__(module)
-    except ImportError as error:
-        raise Permanent(
-            Reason.EXTRA_MISSING, f"{module} is not installed: pip install 'kafka-rebalance-operator[pipeline]'"
-        ) from error
+pipeline.add_command(fleet)

@@ -101,10 +101,7 @@ def plan(*, everything: bool, output: str, **given: Any) -> None:
     Options override the resource of --rebalance.
     """
     options = plan_options(**given)
-    started = time.perf_counter()
-    made = make_plan(options.request)
-    shown = _shown(made, options.request.partitions if everything else ())
-    document = _document(made, shown, options.sizes, time.perf_counter() - started)
+    made, shown, document = planned(options, everything=everything)
     if output == "table":
         print_plan(made, options.request, shown, options.sizes, document["summary"]["planningSeconds"])
     else:
@@ -183,6 +180,14 @@ def plan_options(
         needed = "a movement budget in bytes requires sizes"
         raise Refused(Reason.SIZES_UNKNOWN, f"{needed}, and {missing}: add them, or use --load-model")
     return PlanOptions(request, sizes)
+
+
+def planned(options: PlanOptions, *, everything: bool) -> tuple[Plan, list[PlannedPartition], dict[str, Any]]:
+    """The plan, the partitions to show, and both as the document that ``plan -o json`` prints."""
+    started = time.perf_counter()
+    made = make_plan(options.request)
+    shown = _shown(made, options.request.partitions if everything else ())
+    return made, shown, _document(made, shown, options.sizes, time.perf_counter() - started)
 
 
 def _select(described: ClusterFile, spec: KafkaRebalanceSpec, named: frozenset[str] | None) -> list[ClusterPartition]:
