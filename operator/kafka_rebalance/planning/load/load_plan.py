@@ -199,7 +199,7 @@ class _Search:
         free = a._replace(group=np.zeros_like(a.group), room=np.full_like(a.room, len(a.eligible)))
         copy = LoadState._make(column.copy() for column in found)
         revalue(free, copy, b)
-        if copy.value[b] > TINY and give(free, copy, b, _MOST_SAMPLES):
+        if copy.value[b] > TINY and any(give(free, copy, b, _MOST_SAMPLES, largest) for largest in (False, True)):
             return OutsideReason.RACK_RULE
         return OutsideReason.NO_EXCHANGE_FOUND
 

@@ -44,7 +44,7 @@ def relieve(a: LoadArrays, s: LoadState, most_effort: int, samples: int, most_sa
     """Steps until no broker is outside, none finds one with ``most_samples`` samples, or the effort (the sum of all
     samples) is spent; returns the number of steps."""
     paused = np.zeros(len(s.value), dtype=np.int64)
-    turn, done, effort = 0, 0, 0
+    turn, done, effort, largest = 0, 0, 0, False
     while effort < most_effort:
         turn += 1
         hot, most, outside = -1, TINY, False
@@ -56,13 +56,16 @@ def relieve(a: LoadArrays, s: LoadState, most_effort: int, samples: int, most_sa
         if not outside:
             break
         if hot < 0:
-            if samples >= most_samples:
+            if samples < most_samples:
+                samples *= 4
+            elif not largest:
+                largest = True  # per byte, small replicas look best, and exchanges of these may lead nowhere
+            else:
                 break
-            samples *= 4
             paused[:] = 0
             continue
         effort += samples
-        if give(a, s, hot, samples):
+        if give(a, s, hot, samples, largest):
             done += 1
         else:
             paused[hot] = turn + (_PAUSE if samples < most_samples else most_effort)
@@ -70,12 +73,15 @@ def relieve(a: LoadArrays, s: LoadState, most_effort: int, samples: int, most_sa
 
 
 @compiled
-def give(a: LoadArrays, s: LoadState, hot: int, samples: int) -> bool:
-    """Carry out the best of some steps that relieve this broker; False if none was found."""
+def give(a: LoadArrays, s: LoadState, hot: int, samples: int, largest: bool) -> bool:
+    """Carry out the best of some steps that relieve this broker; False if none was found.
+
+    Tried are the replicas that relieve it most per byte, or with ``largest`` those that relieve it most.
+    """
     floor = 1e-3 * a.mean_size
     least = TINY + _WORTH * s.value[hot]
     best, kind, best_slot, best_other, best_broker = _handover(a, s, hot, samples, floor, least)
-    tops, relief = _tops(a, s, hot, samples, least)
+    tops, relief = _tops(a, s, hot, samples, least, largest)
     leaves, arrives = np.zeros(s.use.shape[1]), np.zeros(s.use.shape[1])
     out, into = np.zeros(s.use.shape[1]), np.zeros(s.use.shape[1])
     for _ in range(samples):
@@ -170,8 +176,8 @@ def _handover(
 
 
 @compiled
-def _tops(a: LoadArrays, s: LoadState, hot: int, samples: int, least: float) -> tuple[Ints, Floats]:
-    """The sampled replicas that relieve this broker most per byte, and what their leaving changes [_TOPS, R].
+def _tops(a: LoadArrays, s: LoadState, hot: int, samples: int, least: float, largest: bool) -> tuple[Ints, Floats]:
+    """The sampled replicas that relieve this broker most (see `give`), and what their leaving changes [_TOPS, R].
 
     Each is the best of its own part of the samples, so that they differ.
     """
@@ -187,7 +193,7 @@ def _tops(a: LoadArrays, s: LoadState, hot: int, samples: int, least: float) -> 
         add_use(a, p, hot, is_leader(a, slot), -1.0, out)
         gain = s.value[hot] - value_with(a, s.use, hot, out)
         t = i % _TOPS
-        score = gain / (max(a.size[p] - new_bytes(a, p, hot), 0.0) + partner)
+        score = gain if largest else gain / (max(a.size[p] - new_bytes(a, p, hot), 0.0) + partner)
         if gain > least and score > scores[t]:
             tops[t], scores[t] = slot, score
             relief[t] = out

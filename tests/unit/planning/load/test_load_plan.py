@@ -43,6 +43,21 @@ def test_a_large_partition_is_exchanged_for_a_small_one() -> None:
     assert (made.load.data, made.load.data_lower_bound) == (120, 80)
 
 
+def test_hot_partitions_are_given_away_although_small_ones_relieve_more_per_byte() -> None:
+    """Twelve hot partitions are on broker 1. Exchanging cold ones for one another relieves it of next to nothing."""
+    hot, cold = ((1, 2), (1, 3)) * 6, ((2, 1), (2, 3), (3, 1), (3, 2)) * 6
+    rates = [60_000 + 40 * n for n in range(len(hot))] + [6_000 + 10 * n for n in range(len(cold))]
+    partitions = [
+        PartitionInput(TopicPartition("t", n), replicas_of(*replicas), size_bytes=40 * rate, loads=(rate, rate))
+        for n, (replicas, rate) in enumerate(zip((*hot, *cold), rates, strict=True))
+    ]
+    goals = (LoadGoal(LoadResource.LEADER_BYTES_IN, band=15), LoadGoal(LoadResource.BYTES_IN, band=15))
+    brokers = tuple(Broker(BrokerId(b), f"r{b}") for b in (1, 2, 3))
+    made = plan(PlanRequest(brokers, tuple(partitions), frozenset(b.id for b in brokers), Goals(load=goals)))
+    assert made.load is not None
+    assert [(row.outside_before, row.outside_after) for row in made.load.resources] == [(1, 0), (1, 0)]
+
+
 def test_nothing_moves_within_the_band() -> None:
     made = plan(cluster([(0, 105), (1, 100)]))
     assert (made.replica_moves, made.certificate.optimal) == (0, True)
