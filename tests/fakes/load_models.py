@@ -6,7 +6,7 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kafka_rebalance.storage.load_model_parquet import METADATA_KEY, RATE_COLUMNS
+from kafka_rebalance.storage.load_model_parquet import COVERED_OUT, METADATA_KEY, RATE_COLUMNS
 
 NAMES = pa.dictionary(pa.int32(), pa.string())
 SCHEMA = pa.schema(
@@ -22,6 +22,8 @@ SCHEMA = pa.schema(
         pa.field("windows", pa.int32(), nullable=False),
         pa.field("method", NAMES, nullable=False),
         pa.field("growth_bytes_per_second", pa.float64()),
+        pa.field(COVERED_OUT, pa.float64()),
+        pa.field("bytes_out_method", NAMES),
     ]
 )
 
@@ -40,6 +42,8 @@ def parquet_of(model):
         "windows": [int(load.covered_seconds // 300) for _, load in rows],
         "method": ["Exact"] * len(rows),
         "growth_bytes_per_second": [None] * len(rows),
+        COVERED_OUT: [load.bytes_out_covered_seconds for _, load in rows],
+        "bytes_out_method": ["Marginal" if load.bytes_out_covered_seconds else "Unknown" for _, load in rows],
     }
     for name in RATE_COLUMNS:
         columns[name] = [getattr(load, name.replace("_mean", "_per_second")) for _, load in rows]

@@ -16,9 +16,9 @@ from kafka_rebalance.model.topology import BrokerId, TopicPartition
 class PartitionLoad(NamedTuple):
     """``size_bytes`` of a new replica; bytes per second in (produced) and out (to consumers), None where not known.
 
-    ``bytes_in_per_second`` and ``bytes_out_per_second`` are the means over ``covered_seconds`` of the model's window;
-    the other figures are of the same time. ``topic_id`` is empty where it was not measured. ``replica_bytes``: the
-    sizes of the replicas whose brokers answered.
+    ``bytes_in_per_second`` is the mean over ``covered_seconds`` of the model's window, ``bytes_out_per_second`` over
+    ``bytes_out_covered_seconds``; the other figures are of the same time. ``topic_id`` is empty where it was not
+    measured. ``replica_bytes``: the sizes of the replicas whose brokers answered.
     """
 
     size_bytes: int
@@ -30,6 +30,7 @@ class PartitionLoad(NamedTuple):
     replica_bytes: Mapping[BrokerId, int] = MappingProxyType({})
     bytes_in_p50: float | None = None
     bytes_in_p99: float | None = None
+    bytes_out_covered_seconds: float = 0.0
     bytes_out_per_second: float | None = None
     bytes_out_p50: float | None = None
     bytes_out_p95: float | None = None
@@ -51,6 +52,10 @@ class PartitionLoad(NamedTuple):
         )
         return rates[_STATISTICS.index(statistic)]
 
+    def covered(self, resource: LoadResource) -> float:
+        """Seconds that the rate of this resource is made of."""
+        return self.bytes_out_covered_seconds if resource is LoadResource.BYTES_OUT else self.covered_seconds
+
 
 _STATISTICS = tuple(LoadStatistic)  # in the order of the columns: mean, p50, p95, p99, max
 
@@ -71,6 +76,7 @@ class LoadColumns(NamedTuple):
     size_bytes: npt.NDArray[np.int64]
     rates: npt.NDArray[np.float32]
     covered_seconds: npt.NDArray[np.float32]
+    covered_out_seconds: npt.NDArray[np.float32]
     replica_starts: npt.NDArray[np.integer]
     replica_brokers: npt.NDArray[np.int32]
     replica_bytes: npt.NDArray[np.int64]
@@ -98,7 +104,8 @@ class PartitionLoads(Mapping[TopicPartition, PartitionLoad]):
         first, end = c.replica_starts[row : row + 2].tolist()
         held = dict(zip(c.replica_brokers[first:end].tolist(), c.replica_bytes[first:end].tolist(), strict=True))
         size, covered, topic_id = c.size_bytes.item(row), c.covered_seconds.item(row), c.topic_ids[c.topic_id[row]]
-        return PartitionLoad(size, in_mean, in_p95, in_max, covered, topic_id, held, in_p50, in_p99, *out)
+        covered_out = c.covered_out_seconds.item(row)
+        return PartitionLoad(size, in_mean, in_p95, in_max, covered, topic_id, held, in_p50, in_p99, covered_out, *out)
 
     def __iter__(self) -> Iterator[TopicPartition]:
         for topic, first, end in zip(self._columns.topics, self._starts, self._starts[1:], strict=False):

@@ -25,6 +25,7 @@ MAX_UNPACKED_BYTES = 4 * 2**30
 
 _STATISTICS = ("mean", "p50", "p95", "p99", "max")
 RATE_COLUMNS = tuple(f"bytes_{way}_{statistic}" for way in ("in", "out") for statistic in _STATISTICS)
+COVERED_OUT = "bytes_out_covered_seconds"
 _NAMES = pa.dictionary(pa.int32(), pa.string())
 
 
@@ -90,6 +91,7 @@ def _columns(file: pq.ParquetFile) -> LoadColumns:
         size_bytes=_numbers(file, "size_bytes", pa.int64()),
         rates=rates,
         covered_seconds=_rates(file, "covered_seconds"),
+        covered_out_seconds=_optional_rates(file, COVERED_OUT, len(partition)),
         replica_starts=replica_starts,
         replica_brokers=brokers,
         replica_bytes=replica_bytes,
@@ -120,6 +122,11 @@ def _rates(file: pq.ParquetFile, name: str) -> npt.NDArray[np.float32]:
     if (found < 0).any() or np.isinf(found).any():
         raise ValueError(f"{name} has negative or infinite values")
     return np.asarray(found, np.float32)
+
+
+def _optional_rates(file: pq.ParquetFile, name: str, rows: int) -> npt.NDArray[np.float32]:
+    """0 where it is not known, also in files of before this column."""
+    return np.nan_to_num(_rates(file, name)) if name in file.schema_arrow.names else np.zeros(rows, np.float32)
 
 
 def _names(file: pq.ParquetFile, name: str) -> tuple[npt.NDArray[np.int32], list[str]]:

@@ -14,7 +14,9 @@ from kafka_rebalance.storage import load_model_parquet
 from kafka_rebalance.storage.load_model_parquet import read_parquet
 
 NEWEST = datetime(2026, 3, 1, 12, 0, 0, 250000, tzinfo=UTC)
-FULL = PartitionLoad(2**40, 10.5, 20.25, 30.0, 3600.0, "id-1", {1: 7, 3: 2**40}, 9.5, 29.0, 5.0, 4.5, 6.0, 7.0, 8.0)
+FULL = PartitionLoad(
+    2**40, 10.5, 20.25, 30.0, 3600.0, "id-1", {1: 7, 3: 2**40}, 9.5, 29.0, 90.0, 5.0, 4.5, 6.0, 7.0, 8.0
+)
 LOADS = {
     TopicPartition("a", 0): PartitionLoad(1024, topic_id="id-a"),
     TopicPartition("orders", 0): FULL,
@@ -61,6 +63,12 @@ class TestWhatIsStored:
         arrays = [value for value in columns if isinstance(value, np.ndarray)]
         assert len(arrays) == len(columns) - 2  # the names of topics, and their ids
         assert all(array.dtype != object for array in arrays)
+
+    def test_may_be_of_a_pipeline_that_did_not_measure_bytes_out(self):
+        """Then they cover nothing, and are not planned by."""
+        older = parquet_of(MODEL).drop_columns(["bytes_out_covered_seconds", "bytes_out_method"])
+        found = read(stored(older, MODEL)).partitions
+        assert dict(found) == {tp: load._replace(bytes_out_covered_seconds=0.0) for tp, load in LOADS.items()}
 
     def test_may_come_from_another_writer(self):
         """Spark writes names as strings, and lists of nullable elements."""

@@ -19,6 +19,8 @@ from kafka_rebalance.units import format_duration
 
 MAX_UNKNOWN_PERCENT = 5
 
+_WITH = {LoadResource.BYTES_OUT: " of a user who may Describe all consumer groups"}
+
 _Loads = Mapping[TopicPartition, PartitionLoad | None]
 
 
@@ -60,13 +62,14 @@ def _rates(partitions: tuple[PartitionInput, ...], goal: LoadGoal, loads: _Loads
     counted = [p for p in partitions if p.counts]
     unknown = [p.tp for p, rate in zip(partitions, known, strict=True) if rate is None and p.counts]
     if 100 * len(unknown) > MAX_UNKNOWN_PERCENT * len(counted):
-        covered = median(load.covered_seconds if (load := loads[p.tp]) else 0.0 for p in counted)
+        covered = median(load.covered(goal.resource) if (load := loads[p.tp]) else 0.0 for p in counted)
         share = f"{len(unknown)} of {len(counted)} partitions ({100 * len(unknown) / len(counted):.0f} %)"
         raise Refused(
             Reason.RATES_UNKNOWN,
             f"goals.load by {goal.resource}: {share}, for example {min(unknown)}, have no rate or one that covers less "
             f"than {format_duration(goal.minimum_coverage_seconds)} (median of all: {format_duration(covered)}); at "
-            f"most {MAX_UNKNOWN_PERCENT} % may: take samples for longer and run `kafka-rebalance pipeline load-model`, "
+            f"most {MAX_UNKNOWN_PERCENT} % may: take samples for longer{_WITH.get(goal.resource, '')} and run "
+            "`kafka-rebalance pipeline load-model`, "
             "lower minimumCoverage if the traffic is steady, or use Disk alone",
         )
     by_topic: defaultdict[str, list[float]] = defaultdict(list)
@@ -78,6 +81,6 @@ def _rates(partitions: tuple[PartitionInput, ...], goal: LoadGoal, loads: _Loads
 
 
 def _rate(load: PartitionLoad | None, goal: LoadGoal) -> float | None:
-    if load is None or load.covered_seconds < goal.minimum_coverage_seconds:
+    if load is None or load.covered(goal.resource) < goal.minimum_coverage_seconds:
         return None
     return load.rate(goal.resource, goal.statistic)

@@ -18,6 +18,7 @@ RATES = PartitionLoad(
     bytes_out_p95=30.0,
     bytes_out_p99=40.0,
     bytes_out_max=50.0,
+    bytes_out_covered_seconds=HOUR,
 )
 
 
@@ -111,6 +112,13 @@ class TestTooLittleIsKnown:
             Refused, match=r"LeaderBytesIn: .*less than 21s \(median of all: 20s\).*lower minimumCoverage"
         ):
             weights(inputs(), (short, LoadGoal(LoadResource.LEADER_BYTES_IN, minimum_coverage_seconds=21)), thin)
+
+    def test_bytes_out_have_a_coverage_of_their_own(self):
+        """They come from another source than bytes in, and may be known for another time, or not at all."""
+        loads = {("t", 0): RATES._replace(bytes_out_covered_seconds=899.0)}
+        assert weights(inputs(), (LoadGoal(LoadResource.BYTES_IN),), loads) == [(3.0,)]
+        with pytest.raises(Refused, match=r"BytesOut: 1 of 1 .*median of all: 14m.*Describe all consumer groups"):
+            weights(inputs(), (LoadGoal(LoadResource.BYTES_OUT),), loads)
 
     def test_what_is_not_planned_does_not_count(self):
         """A partition without a leader is skipped."""
