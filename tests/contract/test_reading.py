@@ -4,6 +4,16 @@ import asyncio
 import time
 
 import pytest
+from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as ClientPartition
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
 from e2e.bench.kafka import SASL_USERS, KafkaCluster
 from e2e.bench.load import create_topics, fill
 from tests.contract.observing import LATEST_SECONDS, partition, until
@@ -66,6 +76,15 @@ class TestPartitions:
         assert (before[tp].leader_epoch, before[other].leader_epoch) == (0, 0)
         assert (after[tp].leader_epoch or 0) > 0
         assert after[other].leader_epoch == 0
+
+
+def commit(cluster: KafkaCluster, group: str, tp: TopicPartition, offset: int) -> None:
+    """As a consumer does that assigns partitions by itself."""
+    consumer = Consumer(cluster.client_config(**{"group.id": group}))
+    try:
+        consumer.commit(offsets=[ClientPartition(tp.topic, tp.partition, offset)], asynchronous=False)
+    finally:
+        consumer.close()
 
 
 class TestRefusals:
@@ -138,3 +157,56 @@ class TestRefusals:
         return ConnectionSettings(
             cluster.bootstrap_servers, sasl_mechanism=mechanism, username="operator", password=password
         )
+
+
+class TestCommittedOffsets:
+    """Of all consumer groups, with Describe alone."""
+
+    async def test_by_group(self, cluster: KafkaCluster, admin: KafkaAdmin) -> None:
+        """Whichever brokers coordinate the groups."""
+        create_topics(cluster, {"consumed": [[1, 2], [2, 1]]})
+        fill(cluster, {("consumed", 0): 100_000})
+        tp = TopicPartition("consumed", 0)
+        groups = {f"reader-{number}": number for number in range(6)}
+        for group, offset in groups.items():
+            commit(cluster, group, tp, offset)
+        found = await admin.committed_offsets()
+        assert found.errors == {}
+        assert {group: found[group] for group in groups} == {group: {tp: offset} for group, offset in groups.items()}
+
+    async def test_takes_describe_on_the_cluster_and_on_groups(self, secured: KafkaCluster) -> None:
+        """All groups are listed, and one that may not be described is named as such: nothing is missing unnoticed."""
+        tp = TopicPartition("walled", 0)
+        create_topics(secured, {"walled": [[1]]})
+        commit(secured, "open", tp, 0)
+        commit(secured, "closed", tp, 0)
+        acls = [
+            AclBinding(
+                *(kind, name, ResourcePatternType.LITERAL, "User:operator", "*"),
+                *(AclOperation.DESCRIBE, AclPermissionType.ALLOW),
+            )
+            for kind, name in (
+                (ResourceType.BROKER, "kafka-cluster"),
+                (ResourceType.TOPIC, "walled"),
+                (ResourceType.GROUP, "open"),
+            )
+        ]
+        raw = secured.admin()
+        for made in raw.create_acls(acls).values():
+            made.result(60)
+        admin = connect(TestRefusals().settings(secured, SaslMechanism.PLAIN, SASL_USERS["operator"]))
+        try:
+            found = await until("the ACLs are known", admin.committed_offsets, lambda each: "open" in each)
+            assert dict(found) == {"open": {tp: 0}}
+            refused = found.errors["closed"]
+            assert isinstance(refused, Permanent)
+            assert refused.reason == "KafkaAuthorizationFailed"
+            assert "consumer group closed" in refused.message
+        finally:
+            await admin.close()
+            everything = AclBindingFilter(
+                *(ResourceType.ANY, None, ResourcePatternType.ANY, "User:operator"),
+                *(None, AclOperation.ANY, AclPermissionType.ANY),
+            )
+            for gone in raw.delete_acls([everything]).values():
+                gone.result(60)

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 
 from kafka_rebalance.errors import Permanent, Transient
 from kafka_rebalance.kafka.confluent import ConfluentClient
+from kafka_rebalance.kafka.consumer_groups import committed_offsets
 from kafka_rebalance.kafka.fencing import Fence
 from kafka_rebalance.kafka.oauth_tokens import TokenSource
 from kafka_rebalance.kafka.ports import (
@@ -26,6 +27,7 @@ from kafka_rebalance.kafka.ports import (
 from kafka_rebalance.kafka.reassignment import ReassignmentClient
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, TopicPartition
+from kafka_rebalance.reasons import Reason
 
 
 def connect(settings: ConnectionSettings, fence: Fence | None = None) -> KafkaAdmin:
@@ -108,6 +110,17 @@ class _Admin:
 
     async def offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
         return await self._confluent.offsets(partitions)
+
+    async def committed_offsets(self) -> Answers[str, dict[TopicPartition, int], str]:
+        await self._reach()
+        listed = await self._reassignments.consumer_groups()
+        sharing = {
+            group: Permanent(Reason.CONSUMPTION_UNKNOWN, f"{group} is a share group: it commits no offsets")
+            for group, shares in listed.items()
+            if shares
+        }
+        found = await committed_offsets(self._confluent, listed.keys() - sharing)
+        return Answers(found, {**found.errors, **sharing})
 
     async def authorized_operations(self, topics: Collection[str]) -> AuthorizedOperations:
         await self._reach()

@@ -1,4 +1,4 @@
-"""Metadata, configs, elections and offsets, through confluent-kafka: only this file and ``confluent_values`` import it.
+"""Metadata, configs, elections and offsets, through confluent-kafka.
 
 It only translates. Calls block in threads of this object, never in the event loop, and each keeps a reference to its
 AdminClient: one that is garbage collected fails or loses its pending calls. Freeing one joins librdkafka's threads,
@@ -84,7 +84,7 @@ class ConfluentClient:
     async def reach(self) -> None:
         """Connect, or raise why that is not possible."""
         nothing = TopicCollection([_NO_TOPIC])
-        await self._all("connect", lambda a: a.describe_topics(nothing, **_for(REQUEST_SECONDS)))
+        await self.ask_all("connect", lambda a: a.describe_topics(nothing, **_for(REQUEST_SECONDS)))
 
     async def describe_partitions(self, topics: Collection[str] | None) -> Answers[TopicPartition, PartitionState, str]:
         """Partitions from metadata, without reassignments; unknown topics are absent."""
@@ -92,13 +92,13 @@ class ConfluentClient:
         if not names:
             return Answers()
         wanted = TopicCollection(names)
-        answers = await self._all("describe topics", lambda a: a.describe_topics(wanted, **_for(REQUEST_SECONDS)))
+        answers = await self.ask_all("describe topics", lambda a: a.describe_topics(wanted, **_for(REQUEST_SECONDS)))
         states: dict[TopicPartition, PartitionState] = {}
         errors: dict[str, RebalanceError] = {}
         for name, answer in answers.items():
             if isinstance(answer, KafkaError):
                 if answer.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    errors[name] = self._failure(f"describe topic {name}", answer)
+                    errors[name] = self.failure(f"describe topic {name}", answer)
                 continue
             topic_id = canonical_id(str(answer.topic_id))
             for info in answer.partitions:
@@ -116,7 +116,7 @@ class ConfluentClient:
         if not topics:
             return Answers()
         wanted = TopicCollection(sorted(set(topics)))
-        answers = await self._all(
+        answers = await self.ask_all(
             "ask what is permitted",
             lambda a: a.describe_topics(wanted, include_authorized_operations=True, **_for(REQUEST_SECONDS)),
         )
@@ -126,7 +126,7 @@ class ConfluentClient:
             if not isinstance(answer, KafkaError):
                 found[name] = frozenset(map(operation_name, answer.authorized_operations or ()))
             elif answer.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                errors[name] = self._failure(f"describe topic {name}", answer)
+                errors[name] = self.failure(f"describe topic {name}", answer)
         return Answers(found, errors)
 
     async def elect_preferred(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, AlterCode]:
@@ -153,14 +153,14 @@ class ConfluentClient:
             return Answers()
         action = "describe topic configs"
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in sorted(set(topics))]
-        answers = await self._all(action, lambda a: a.describe_configs(resources, **_for(REQUEST_SECONDS)))
+        answers = await self.ask_all(action, lambda a: a.describe_configs(resources, **_for(REQUEST_SECONDS)))
         found: dict[str, dict[str, ConfigValue]] = {}
         errors: dict[str, RebalanceError] = {}
         for resource, answer in answers.items():
             if not isinstance(answer, KafkaError):
                 found[resource.name] = config_values(answer, names)
             elif answer.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                errors[resource.name] = self._failure(f"describe the configs of topic {resource.name}", answer)
+                errors[resource.name] = self.failure(f"describe the configs of topic {resource.name}", answer)
         return Answers(found, errors)
 
     async def broker_configs(
@@ -169,7 +169,7 @@ class ConfluentClient:
         """One call per broker, issued together; brokers without an answer are absent."""
         action = "describe broker configs"
         resources = [ConfigResource(ResourceType.BROKER, str(broker)) for broker in sorted(set(brokers))]
-        answers = await self._all(
+        answers = await self.ask_all(
             action,
             lambda a: merged(a.describe_configs([r], **_for(BROKER_SECONDS)) for r in resources),
             of_one_broker=True,
@@ -181,7 +181,7 @@ class ConfluentClient:
             if not isinstance(answer, KafkaError):
                 found[broker] = config_values(answer, names)
             elif answer.code() not in NO_ANSWER:
-                errors[broker] = self._failure(f"describe the configs of broker {broker}", answer)
+                errors[broker] = self.failure(f"describe the configs of broker {broker}", answer)
         return Answers(found, errors)
 
     async def alter_topic_configs(self, changes: Mapping[str, Collection[ConfigChange]]) -> dict[str, str | None]:
@@ -189,7 +189,7 @@ class ConfluentClient:
         if not changes:
             return {}
         resources = [changed_resource(ResourceType.TOPIC, topic, wanted) for topic, wanted in sorted(changes.items())]
-        answers = await self._all(
+        answers = await self.ask_all(
             "alter topic configs", lambda a: a.incremental_alter_configs(resources, **_for(REQUEST_SECONDS))
         )
         return {resource.name: self._error_text(answer) for resource, answer in answers.items()}
@@ -201,7 +201,7 @@ class ConfluentClient:
         resources = [
             changed_resource(ResourceType.BROKER, str(broker), wanted) for broker, wanted in sorted(changes.items())
         ]
-        answers = await self._all(
+        answers = await self.ask_all(
             "alter broker configs",
             lambda a: merged(a.incremental_alter_configs([r], **_for(BROKER_SECONDS)) for r in resources),
             of_one_broker=True,
@@ -255,7 +255,7 @@ class ConfluentClient:
                 future.add_done_callback(partial(stamp, TopicPartition(partition.topic, partition.partition)))
             return futures
 
-        answers = await self._all("list offsets", ask)
+        answers = await self.ask_all("list offsets", ask)
         return {
             TopicPartition(partition.topic, partition.partition): answer
             for partition, answer in answers.items()
@@ -263,12 +263,12 @@ class ConfluentClient:
         }
 
     async def _one(self, action: str, ask: Callable[[AdminClient], Future[V]]) -> V:
-        answer = (await self._all(action, lambda admin: {"": ask(admin)}))[""]
+        answer = (await self.ask_all(action, lambda admin: {"": ask(admin)}))[""]
         if isinstance(answer, KafkaError):
-            raise self._failure(action, answer) from KafkaException(answer)
+            raise self.failure(action, answer) from KafkaException(answer)
         return answer
 
-    async def _all(
+    async def ask_all(
         self, action: str, ask: Callable[[AdminClient], Mapping[K, Future[V]]], *, of_one_broker: bool = False
     ) -> dict[K, V | KafkaError]:
         """The answer or the error of every future; raises if nothing answered or the credentials are wrong."""
@@ -278,7 +278,7 @@ class ConfluentClient:
             return answers
         self._count(timed_out=bool(answers) and len(silent) == len(answers))
         if silent and len(silent) == len(answers):
-            raise self._failure(action, silent[0]) from KafkaException(silent[0])
+            raise self.failure(action, silent[0]) from KafkaException(silent[0])
         return answers
 
     async def _in_thread(self, call: Callable[[], V]) -> V:
@@ -329,7 +329,7 @@ class ConfluentClient:
             self._count(timed_out=True)
             if self._refused:
                 raise self._not_let_in(self._refused) from error
-            raise self._failure("list topics", error.args[0]) from error
+            raise self.failure("list topics", error.args[0]) from error
         self._count(timed_out=False)
         return metadata
 
@@ -380,7 +380,8 @@ class ConfluentClient:
             # Not chained: librdkafka may quote the invalid value, which may be a secret.
             raise Permanent(Reason.KAFKA_SETTINGS_INVALID, self._settings.redact(error.args[0].str())) from None
 
-    def _failure(self, action: str, error: KafkaError) -> RebalanceError:
+    def failure(self, action: str, error: KafkaError) -> RebalanceError:
+        """The error of a request, as ours."""
         if error.code() in AUTHORIZATION:
             return authorization_failed(self._settings, action, error.str())
         if error.code() in AUTHENTICATION or (self._tokens is not None and self._tokens.failure is not None):

@@ -205,6 +205,13 @@ class KafkaReader(Protocol):
     async def offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
         """First and next offsets; partitions whose leader does not exist or did not answer are absent."""
 
+    async def committed_offsets(self) -> Answers[str, dict[TopicPartition, int], str]:
+        """The next offset of each partition that a consumer group has committed, by group.
+
+        ``errors`` are the groups of which it is not known. Takes Describe on the cluster, to see all groups, and on
+        groups. Raises Transient if a broker does not list its groups.
+        """
+
     async def authorized_operations(self, topics: Collection[str]) -> AuthorizedOperations:
         """What our user may do on the cluster and on these topics. Everything, where Kafka has no authorizer."""
 

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from kafka.admin import KafkaAdminClient
 from kafka.net.sasl.oauth import AbstractTokenProvider
-from kafka.protocol.admin import DescribeClusterRequest, DescribeLogDirsRequest
+from kafka.protocol.admin import DescribeClusterRequest, DescribeLogDirsRequest, ListGroupsRequest
 
 from kafka import TopicPartition as ClientPartition
 from kafka import errors as client_errors
@@ -50,6 +50,8 @@ _log = logging.getLogger(__name__)
 # kafka-python logs every request, its configuration and every failed attempt; we get errors as exceptions.
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
+_IDLE = {"Empty", "Dead"}
+"""States of a group without members."""
 _OPERATIONS = {7: "Alter", 8: "Describe", 10: "DescribeConfigs", 11: "AlterConfigs"}
 """The codes of AclOperation that are of interest here."""
 _CODES: dict[type[Exception] | None, AlterCode] = {
@@ -81,6 +83,10 @@ class _Client(KafkaAdminClient):  # type: ignore[misc]
         """Everything that one broker holds; the client's own call drops the error code of the response."""
         request = DescribeLogDirsRequest(topics=None)
         return self._manager.run(lambda: self._manager.send(request, broker, _BROKER_SECONDS * 1000))
+
+    def groups_of(self, broker: int) -> Any:
+        """All groups that one broker coordinates, of every type."""
+        return self._manager.run(lambda: self._manager.send(ListGroupsRequest(), broker, _BROKER_SECONDS * 1000))
 
     def cluster(self, *, operations: bool = False) -> Any:
         """The unfenced brokers, and what we may do; the client's own call includes the fenced ones."""
@@ -188,6 +194,15 @@ class ReassignmentClient:
             {broker: found for broker, found in each.items() if isinstance(found, RebalanceError)},
         )
 
+    async def consumer_groups(self) -> dict[str, bool]:
+        """The groups of all brokers, in parallel, and whether each is a share group in use (KIP-932).
+
+        librdkafka's own call leaves share groups out.
+        """
+        brokers = (await self.describe_cluster()).brokers
+        answers = await asyncio.gather(*(self._groups_of(broker) for broker in sorted(brokers)))
+        return {group.group_id: _shares(group) for groups in answers for group in groups}
+
     async def close(self) -> None:
         """Close the connections, which ends pending calls, and stop the threads."""
         self._drop(self._client)
@@ -222,6 +237,18 @@ class ReassignmentClient:
         if code:
             return self._failure(action, client_errors.for_code(code)())
         return tuple(_log_dir(row) for row in answer.results if row.error_code == 0)
+
+    async def _groups_of(self, broker: BrokerId) -> Collection[Any]:
+        action = f"list the consumer groups of broker {broker}"
+        client = await self._connected(CALL_SECONDS - _BROKER_SECONDS)
+        try:
+            answer = await self._in_thread(lambda: client.groups_of(broker), _BROKER_SECONDS)
+        except (TimeoutError, client_errors.KafkaError) as error:
+            raise self._failure(action, error) from error
+        if answer.error_code:
+            raise self._failure(action, client_errors.for_code(answer.error_code)())
+        groups: Collection[Any] = answer.groups
+        return groups
 
     async def _read(self, action: str, call: Callable[[_Client], T]) -> T:
         """Retry once on a new connection: a broken one says nothing about the cluster."""
@@ -300,6 +327,11 @@ class ReassignmentClient:
 
 def _ids(numbers: Collection[int]) -> Replicas:
     return tuple(BrokerId(number) for number in numbers)
+
+
+def _shares(group: Any) -> bool:
+    """Brokers before 4.0 tell no type, and have no share groups."""
+    return (getattr(group, "group_type", "") or "").lower() == "share" and group.group_state not in _IDLE
 
 
 def _log_dir(row: Any) -> LogDir:

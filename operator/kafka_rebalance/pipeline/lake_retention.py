@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from kafka_rebalance.pipeline.lake import Lake, safe
+from kafka_rebalance.pipeline.lake_tables import TABLES, LakeTable
 from kafka_rebalance.pipeline.sample_manifests import (
     Manifest,
     StoredBatch,
@@ -24,7 +25,6 @@ from kafka_rebalance.pipeline.sample_manifests import (
     stamp_of,
     verified,
 )
-from kafka_rebalance.pipeline.schema import ARROW_SCHEMA, SCHEMA_VERSION
 
 FILE_BYTES = 128 << 20
 """About the size of merged files."""
@@ -45,45 +45,47 @@ class Tidied:
 
 
 def tidy(lake: Lake, cluster_id: str, now: datetime, keep: timedelta | None) -> Tidied:
-    """Delete samples older than ``keep`` (None: none), then merge the files of each day."""
-    deleted = sum(_expire(lake, cluster_id, day, now - keep) for day in days(lake, cluster_id)) if keep else 0
-    merged = into = 0
-    for day in days(lake, cluster_id):
-        deleted += _finish(lake, cluster_id, day, now - STILL_READ)
-        for group in list(_groups(lake, cluster_id, day, now - SETTLED)):
-            _merge(lake, cluster_id, group)
-            merged += len(group)
-            into += 1
+    """Delete what is older than ``keep`` (None: nothing), then merge the files of each day, in every table."""
+    deleted = merged = into = 0
+    for table in TABLES:
+        if keep:
+            deleted += sum(_expire(lake, cluster_id, day, now - keep, table) for day in days(lake, cluster_id, table))
+        for day in days(lake, cluster_id, table):
+            deleted += _finish(lake, cluster_id, day, now - STILL_READ, table)
+            for group in list(_groups(lake, cluster_id, day, now - SETTLED, table)):
+                _merge(lake, cluster_id, group, table)
+                merged += len(group)
+                into += 1
     return Tidied(merged, into, deleted)
 
 
-def _expire(lake: Lake, cluster_id: str, day: str, before: datetime) -> int:
+def _expire(lake: Lake, cluster_id: str, day: str, before: datetime, table: LakeTable) -> int:
     """Delete by the time in the name, which is that of the last sample in a file, whether it can be read or not."""
-    old = [name for name in names_of(lake, cluster_id, day) if stamp_of(name) < before]
+    old = [name for name in names_of(lake, cluster_id, day, table) if stamp_of(name) < before]
     for name in old:
-        _delete(lake, name)
+        _delete(lake, name, table)
     if day < before.date().isoformat():  # also what no manifest names, because a sampler was killed
-        for kind in ("manifests", "samples"):
-            lake.delete_directory(f"{kind}/cluster={safe(cluster_id)}/date={day}")
+        for place in (table.manifests, table.files):
+            lake.delete_directory(f"{place}/cluster={safe(cluster_id)}/date={day}")
     return len(old)
 
 
-def _finish(lake: Lake, cluster_id: str, day: str, before: datetime) -> int:
+def _finish(lake: Lake, cluster_id: str, day: str, before: datetime, table: LakeTable) -> int:
     """Delete what was merged before that time. Returns the number of files."""
-    manifests, _ = read(lake, names_of(lake, cluster_id, day))
+    manifests, _ = read(lake, names_of(lake, cluster_id, day, table), table)
     there = {manifest.name for manifest in manifests}
     merged = [m for m in manifests if there.intersection(m.replaces) and (lake.written_at(m.name) or before) < before]
     obsolete = sorted(there & replaced_by(verified(lake, merged)[0]))
     for name in obsolete:
-        _delete(lake, name)
+        _delete(lake, name, table)
     return len(obsolete)
 
 
-def _groups(lake: Lake, cluster_id: str, day: str, before: datetime) -> Iterator[list[Manifest]]:
+def _groups(lake: Lake, cluster_id: str, day: str, before: datetime, table: LakeTable) -> Iterator[list[Manifest]]:
     """Files of one day that are worth merging, up to the size of a large file."""
-    names = [name for name in names_of(lake, cluster_id, day) if stamp_of(name) < before]
-    manifests, _ = read(lake, names)
-    small = [m for m in manifests if m.schema_version == SCHEMA_VERSION and m.size_bytes < FILE_BYTES // 2]
+    names = [name for name in names_of(lake, cluster_id, day, table) if stamp_of(name) < before]
+    manifests, _ = read(lake, names, table)
+    small = [m for m in manifests if m.schema_version == table.version and m.size_bytes < FILE_BYTES // 2]
     intact, _ = verified(lake, small)
     merged = replaced_by(intact)
     group: list[Manifest] = []
@@ -99,18 +101,17 @@ def _groups(lake: Lake, cluster_id: str, day: str, before: datetime) -> Iterator
         yield group
 
 
-def _merge(lake: Lake, cluster_id: str, manifests: list[Manifest]) -> None:
+def _merge(lake: Lake, cluster_id: str, manifests: list[Manifest], table: LakeTable) -> None:
     sink = pa.BufferOutputStream()
     batches: set[StoredBatch] = set()
-    with pyarrow.parquet.ParquetWriter(sink, ARROW_SCHEMA, compression="zstd") as writer:
+    with pyarrow.parquet.ParquetWriter(sink, table.schema, compression="zstd") as writer:
         waiting: list[pa.Table] = []
         for manifest in manifests:
             if batches.issuperset(manifest.batches):
                 continue  # somebody stored them twice
             batches.update(manifest.batches)
-            table = pyarrow.parquet.read_table(pa.BufferReader(lake.read(manifest.path)), schema=ARROW_SCHEMA)
-            waiting.append(table)
-            if sum(table.num_rows for table in waiting) >= _ROW_GROUP:
+            waiting.append(pyarrow.parquet.read_table(pa.BufferReader(lake.read(manifest.path)), schema=table.schema))
+            if sum(rows.num_rows for rows in waiting) >= _ROW_GROUP:
                 writer.write_table(pa.concat_tables(waiting))
                 waiting = []
         if waiting:
@@ -118,10 +119,10 @@ def _merge(lake: Lake, cluster_id: str, manifests: list[Manifest]) -> None:
     ordered = sorted(batches, key=lambda batch: batch.sampled_at)
     # Also what one of them replaced and is still there.
     replaces = tuple(name for manifest in manifests for name in (manifest.name, *manifest.replaces))
-    publish(lake, cluster_id, sink.getvalue().to_pybytes(), tuple(ordered), replaces)
+    publish(lake, cluster_id, sink.getvalue().to_pybytes(), tuple(ordered), replaces, table)
 
 
-def _delete(lake: Lake, name: str) -> None:
+def _delete(lake: Lake, name: str, table: LakeTable) -> None:
     """The manifest first: without it the file is not there."""
     lake.delete(name)
-    lake.delete(name.replace("manifests/", "samples/", 1).removesuffix(".json") + ".parquet")
+    lake.delete(table.file_of(name))

@@ -1,4 +1,4 @@
-"""Manifests: which files of samples the lake has, and which of them can be used.
+"""Manifests: which files of samples (and of the other tables) the lake has, and which of them can be used.
 
 A damaged file, or one of a newer version, costs its own samples and nothing else: it is skipped, and reported with the
 reason. Nothing here deletes.
@@ -8,9 +8,9 @@ import hashlib
 import json
 import re
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -19,7 +19,8 @@ import pyarrow.parquet
 
 from kafka_rebalance.model.load_artifact import CLOCK_SKEW
 from kafka_rebalance.pipeline.lake import STAMP, Lake, safe
-from kafka_rebalance.pipeline.schema import READABLE_VERSIONS, SCHEMA_VERSION, SampleBatch, to_table
+from kafka_rebalance.pipeline.lake_tables import OFFSETS, SAMPLES, LakeTable
+from kafka_rebalance.pipeline.schema import SCHEMA_VERSION, SampleBatch, to_table
 
 _STAMP_LENGTH = len("20260131T235959.000000Z")
 _NAME = re.compile(r"\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{32}\.json")
@@ -83,14 +84,14 @@ class Manifest:
         return json.dumps(document, indent=1).encode()
 
     @staticmethod
-    def from_json(data: bytes, name: str) -> "Manifest":
+    def from_json(data: bytes, name: str, table: LakeTable = SAMPLES) -> "Manifest":
         """The reverse. Raises ValueError with the reason if this version cannot read it."""
         try:
             document = json.loads(data)
             version = document["schemaVersion"]
-            if version not in READABLE_VERSIONS:
+            if version not in table.readable:
                 raise ValueError(
-                    f"it is of schema {version!r}, this program reads {', '.join(map(str, READABLE_VERSIONS))}"
+                    f"it is of schema {version!r}, this program reads {', '.join(map(str, table.readable))}"
                 )
             return Manifest(
                 name=name,
@@ -98,7 +99,7 @@ class Manifest:
                 cluster_id=document["clusterId"],
                 size_bytes=document["sizeBytes"],
                 sha256=document["sha256"],
-                batches=tuple(map(_batch, document["batches"] if version > 1 else [document])),
+                batches=tuple(map(_batch, document.get("batches", [document]))),
                 schema_version=version,
                 replaces=tuple(document.get("replaces", ())),
             )
@@ -131,29 +132,45 @@ class Inventory:
 
 
 def write_batch(lake_uri: str, batch: SampleBatch) -> Manifest:
-    """Store one batch: the rows first, then the manifest that publishes them."""
+    """Store one batch: the rows first, then the manifest that publishes them. Returns that of the samples."""
     lake = Lake.open(lake_uri)
-    sink = pa.BufferOutputStream()
-    pyarrow.parquet.write_table(to_table(batch.rows), sink, compression="zstd")
-    data = sink.getvalue().to_pybytes()
     moment = batch.sampled_at.astimezone(UTC)
     stored = StoredBatch(moment, batch.run_id, batch.sequence, len(batch.rows), tuple(batch.missing_brokers))
-    return publish(lake, batch.cluster_id, data, (stored,))
+    manifest = write_rows(lake, batch.cluster_id, batch.rows, stored)
+    if batch.commits:
+        write_rows(lake, batch.cluster_id, batch.commits, replace(stored, rows=len(batch.commits)), OFFSETS)
+    return manifest
+
+
+def write_rows(
+    lake: Lake, cluster_id: str, rows: Sequence[object], stored: StoredBatch, table: LakeTable = SAMPLES
+) -> Manifest:
+    """Store the rows of one batch."""
+    sink = pa.BufferOutputStream()
+    pyarrow.parquet.write_table(to_table(rows, table.schema), sink, compression="zstd")
+    return publish(lake, cluster_id, sink.getvalue().to_pybytes(), (stored,), table=table)
 
 
 def publish(
-    lake: Lake, cluster_id: str, data: bytes, batches: tuple[StoredBatch, ...], replaces: tuple[str, ...] = ()
+    lake: Lake,
+    cluster_id: str,
+    data: bytes,
+    batches: tuple[StoredBatch, ...],
+    replaces: tuple[str, ...] = (),
+    table: LakeTable = SAMPLES,
 ) -> Manifest:
-    """Write a file of samples and then its manifest. The name has the time of the last batch."""
+    """Write a file and then its manifest. The name has the time of the last batch."""
     moment = batches[-1].sampled_at
     place = f"cluster={safe(cluster_id)}/date={moment.date().isoformat()}/{moment.strftime(STAMP)}-{uuid.uuid4().hex}"
+    name = f"{table.manifests}/{place}.json"
     manifest = Manifest(
-        name=f"manifests/{place}.json",
-        path=f"samples/{place}.parquet",
+        name=name,
+        path=table.file_of(name),
         cluster_id=cluster_id,
         size_bytes=len(data),
         sha256=hashlib.sha256(data).hexdigest(),
         batches=batches,
+        schema_version=table.version,
         replaces=replaces,
     )
     lake.write(manifest.path, data)
@@ -161,8 +178,8 @@ def publish(
     return manifest
 
 
-def inventory(lake: Lake, cluster_id: str, window: timedelta, now: datetime) -> Inventory:
-    """The files of the last ``window`` before the newest sample that is not from the future.
+def inventory(lake: Lake, cluster_id: str, window: timedelta, now: datetime, table: LakeTable = SAMPLES) -> Inventory:
+    """The files of the last ``window`` before the newest batch that is not from the future.
 
     Names begin with the time, so only manifests of the window are opened, whatever the age of the lake. Every file is
     compared with the SHA-256 of its manifest.
@@ -171,8 +188,8 @@ def inventory(lake: Lake, cluster_id: str, window: timedelta, now: datetime) -> 
     wanted: list[str] = []
     skipped: list[Skipped] = []
     first = None
-    for day in reversed(days(lake, cluster_id)):
-        names = names_of(lake, cluster_id, day)
+    for day in reversed(days(lake, cluster_id, table)):
+        names = names_of(lake, cluster_id, day, table)
         past = [name for name in names if _stamp(name) <= latest]
         skipped += [Skipped(name, _AHEAD) for name in names if _stamp(name) > latest]
         if past and first is None:
@@ -183,31 +200,31 @@ def inventory(lake: Lake, cluster_id: str, window: timedelta, now: datetime) -> 
         wanted += inside
         if len(inside) < len(past):
             break
-    manifests, unread = read(lake, sorted(wanted))
+    manifests, unread = read(lake, sorted(wanted), table)
     intact, damaged = verified(lake, manifests)
     merged = replaced_by(intact)
     intact = [manifest for manifest in intact if manifest.name not in merged]
     return Inventory(tuple(intact), (*skipped, *unread, *damaged), first or datetime.min.replace(tzinfo=UTC))
 
 
-def days(lake: Lake, cluster_id: str) -> list[str]:
+def days(lake: Lake, cluster_id: str, table: LakeTable = SAMPLES) -> list[str]:
     """The dates of a cluster's manifests, oldest first."""
-    names = lake.names(f"manifests/cluster={safe(cluster_id)}")
+    names = lake.names(f"{table.manifests}/cluster={safe(cluster_id)}")
     return [name.removeprefix("date=") for name in names if re.fullmatch(r"date=\d{4}-\d\d-\d\d", name)]
 
 
-def names_of(lake: Lake, cluster_id: str, day: str) -> list[str]:
+def names_of(lake: Lake, cluster_id: str, day: str, table: LakeTable = SAMPLES) -> list[str]:
     """The manifests of a day, oldest first."""
-    place = f"manifests/cluster={safe(cluster_id)}/date={day}"
+    place = f"{table.manifests}/cluster={safe(cluster_id)}/date={day}"
     return [f"{place}/{name}" for name in lake.names(place) if _NAME.fullmatch(name)]
 
 
-def read(lake: Lake, names: Iterable[str]) -> tuple[list[Manifest], list[Skipped]]:
+def read(lake: Lake, names: Iterable[str], table: LakeTable = SAMPLES) -> tuple[list[Manifest], list[Skipped]]:
     """The manifests of these names, and those that cannot be read."""
 
     def one(name: str) -> Manifest | Skipped:
         try:
-            return Manifest.from_json(lake.read(name), name)
+            return Manifest.from_json(lake.read(name), name, table)
         except (ValueError, OSError) as error:
             return Skipped(name, str(error) or type(error).__name__)
 

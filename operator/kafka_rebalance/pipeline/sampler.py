@@ -1,4 +1,4 @@
-"""Reads a live cluster again and again: one row per replica and per log directory.
+"""Reads a live cluster again and again: one row per replica and per log directory, and what consumers committed.
 
 It uses the Kafka port and stores nothing. Missing answers are reported, never guessed: replicas of a broker that is
 down have no sizes, a partition without a leader has no offsets.
@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.kafka.ports import KafkaReader, LogDir, OffsetRange
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
+from kafka_rebalance.pipeline.commits_schema import CommitRow
 from kafka_rebalance.pipeline.schema import SampleBatch, SampleRow
 
 CLOCK_STEP = timedelta(minutes=5)
@@ -42,6 +43,14 @@ class _Sizes:
     read_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class _Commits:
+    """By group; ``read_at`` is monotonic."""
+
+    offsets: Mapping[str, Mapping[TopicPartition, int]]
+    read_at: float
+
+
 class Sampler:
     """Takes the samples of one run. ``now`` is aware; ``monotonic`` counts seconds from any start."""
 
@@ -50,8 +59,11 @@ class Sampler:
         kafka: KafkaReader,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         monotonic: Callable[[], float] = time.monotonic,
+        *,
+        consumer_groups: bool = False,
     ) -> None:
         self._kafka = kafka
+        self._consumer_groups = consumer_groups
         self._now = now
         self._monotonic = monotonic
         self._begin_run()
@@ -71,7 +83,8 @@ class Sampler:
         # Sizes before offsets: if segments are deleted in between, the start offset shows it now, the size next time.
         found = await asyncio.gather(*(self._sizes(run, broker) for broker in sorted(cluster.brokers)))
         sizes = {broker: answer for broker, answer in zip(sorted(cluster.brokers), found, strict=True) if answer}
-        offsets = await self._kafka.offsets([tp for tp, state in partitions.items() if state.leader is not None])
+        led = [tp for tp, state in partitions.items() if state.leader is not None]
+        offsets, commits = await asyncio.gather(self._kafka.offsets(led), self._read_commits())
         answered = self._monotonic()
         expected = {*cluster.brokers, *(broker for state in partitions.values() for broker in state.replicas)}
         sampled_at = run.at(began)
@@ -84,6 +97,8 @@ class Sampler:
             missing_brokers=tuple(sorted(expected - sizes.keys())),
             run_id=run.id,
             sequence=sequence,
+            commits=() if isinstance(commits, str) else tuple(_commits(common, run, partitions, offsets, commits)),
+            commits_missing=commits if isinstance(commits, str) else "",
         )
 
     def _begin_run(self) -> None:
@@ -95,6 +110,19 @@ class Sampler:
         answers = await self._kafka.log_dirs((broker,))
         read_at = run.at(self._monotonic())
         return _Sizes(answers[broker], read_at) if broker in answers else None
+
+    async def _read_commits(self) -> "_Commits | str":
+        """Of all groups, or why there are none: what all but one have consumed would be wrong."""
+        if not self._consumer_groups:
+            return ""
+        try:
+            found = await self._kafka.committed_offsets()
+        except RebalanceError as error:
+            return error.message
+        if found.errors:
+            group, why = min(found.errors.items())
+            return f"{len(found.errors)} of {len(found) + len(found.errors)}, for example {group}: {why.message}"
+        return _Commits(found, self._monotonic())
 
     async def _read_configs(self, topics: Collection[str]) -> None:
         """Which topics are neither compacted nor tiered; of topics without an answer that remains unknown."""
@@ -151,6 +179,34 @@ class Sampler:
                     isr=tuple(sorted(state.isr)),
                     whole_log=self._whole.get(tp.topic),
                 )
+
+
+def _commits(
+    common: tuple[datetime, str, int, str],
+    run: _Run,
+    partitions: Mapping[TopicPartition, PartitionState],
+    offsets: Mapping[TopicPartition, OffsetRange],
+    commits: _Commits,
+) -> Iterator[CommitRow]:
+    """One row for each partition whose log is known, also if no group has committed."""
+    groups: dict[TopicPartition, list[tuple[str, int]]] = {tp: [] for tp in sorted(offsets.keys() & partitions.keys())}
+    for group, committed in sorted(commits.offsets.items()):
+        for tp, offset in committed.items():
+            if tp in groups:
+                groups[tp].append((group, offset))
+    committed_at = run.at(commits.read_at)
+    for tp, of in groups.items():
+        yield CommitRow(
+            *common,
+            topic=tp.topic,
+            topic_id=partitions[tp].topic_id,
+            partition=tp.partition,
+            log_start_offset=offsets[tp].start,
+            log_end_offset=offsets[tp].end,
+            committed_at=committed_at,
+            groups=tuple(group for group, _ in of),
+            committed=tuple(offset for _, offset in of),
+        )
 
 
 def _log_dirs(common: tuple[datetime, str, int, str], sizes: Mapping[BrokerId, _Sizes]) -> Iterator[SampleRow]:

@@ -5,12 +5,13 @@ still read: its columns that version 2 has not are last in ``SPARK_SCHEMA``. Not
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 
 import pyarrow as pa
 
 from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.pipeline.commits_schema import CommitRow
 
 SCHEMA_VERSION = 2
 READABLE_VERSIONS = (1, 2)
@@ -53,7 +54,8 @@ class SampleRow:
 class SampleBatch:
     """All rows of one sample. Batches of a run are in the order of ``sequence``, whatever clocks say.
 
-    ``missing_brokers`` did not answer; their replicas have no sizes.
+    ``missing_brokers`` did not answer; their replicas have no sizes. ``commits`` are empty unless the offsets of all
+    consumer groups were read; ``commits_missing`` says why they were not.
     """
 
     sampled_at: datetime
@@ -62,6 +64,8 @@ class SampleBatch:
     missing_brokers: tuple[BrokerId, ...] = ()
     run_id: str = ""
     sequence: int = 0
+    commits: tuple[CommitRow, ...] = ()
+    commits_missing: str = ""
 
 
 ARROW_SCHEMA = pa.schema(
@@ -99,7 +103,6 @@ SPARK_SCHEMA = (
 """What the job reads, of all versions: columns that a file has not are null. Passed so that Spark infers nothing."""
 
 
-def to_table(rows: Sequence[SampleRow]) -> pa.Table:
-    """The rows as one Arrow table of ``ARROW_SCHEMA``."""
-    columns = {field.name: [getattr(row, field.name) for row in rows] for field in fields(SampleRow)}
-    return pa.table(columns, schema=ARROW_SCHEMA)
+def to_table(rows: Sequence[object], schema: pa.Schema = ARROW_SCHEMA) -> pa.Table:
+    """The rows as one Arrow table; their attributes are called like the columns."""
+    return pa.table({name: [getattr(row, name) for row in rows] for name in schema.names}, schema=schema)

@@ -1,12 +1,13 @@
 """What the client over kafka-python makes of what the brokers say of themselves."""
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 
 from kafka import errors as client_errors
 from kafka_rebalance.errors import Permanent
-from kafka_rebalance.kafka.reassignment import ReassignmentClient, _Client
+from kafka_rebalance.kafka.reassignment import ReassignmentClient, _Client, _shares
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.model.kafka_version import KafkaVersion
 
@@ -26,6 +27,24 @@ class Client(_Client):
 
     def cluster(self):
         raise client_errors.IncompatibleBrokerVersion("Kafka broker does not support the 'DescribeCluster' protocol.")
+
+
+class TestShareGroups:
+    @pytest.mark.parametrize(
+        ("told", "shares"),
+        [
+            ({"group_type": "Share", "group_state": "Stable"}, True),
+            ({"group_type": "share", "group_state": "Assigning"}, True),
+            ({"group_type": "Share", "group_state": "Empty"}, False),
+            ({"group_type": "Consumer", "group_state": "Stable"}, False),
+            ({"group_type": "", "group_state": "Stable"}, False),
+            ({}, False),
+        ],
+        ids=["in use", "as another version spells it", "without members", "consumer", "before types", "before states"],
+    )
+    def test_are_told_by_their_type(self, told, shares):
+        """They commit no offsets (KIP-932), so what they read cannot be known."""
+        assert _shares(SimpleNamespace(group_id="g", **told)) is shares
 
 
 class TestVersion:

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pyarrow.parquet
 import pytest
-from tests.unit.pipeline.test_sample_manifests import DAY, LATER, MOMENT, batch, found
+from tests.unit.pipeline.test_sample_manifests import DAY, LATER, MOMENT, batch, commits_of, found
 
 from kafka_rebalance.pipeline.lake import Lake
 from kafka_rebalance.pipeline.lake_retention import SETTLED, STILL_READ, Tidied, tidy
-from kafka_rebalance.pipeline.sample_manifests import write_batch
+from kafka_rebalance.pipeline.lake_tables import OFFSETS
+from kafka_rebalance.pipeline.sample_manifests import inventory, write_batch
 from kafka_rebalance.pipeline.schema import ARROW_SCHEMA
 
 NOW = LATER + timedelta(hours=1)
@@ -122,6 +123,16 @@ class TestExpiry:
         assert tidy(Lake.open(str(tmp_path)), "c1", NOW, DAY).deleted_files == 1
         assert not old.exists()
         assert len(found(tmp_path).manifests) == 1
+
+    def test_every_table_is_kept_small(self, tmp_path: Path) -> None:
+        """Committed offsets are merged, deleted after the merge, and expire as samples do."""
+        for number, at in enumerate((-2 * 86_400, -30, -20)):
+            write_batch(str(tmp_path), commits_of(batch(MOMENT + timedelta(seconds=at), sequence=number)))
+        assert tidy(Lake.open(str(tmp_path)), "c1", NOW, DAY) == Tidied(4, 2, 2)
+        (merged,) = inventory(Lake.open(str(tmp_path)), "c1", DAY, NOW, OFFSETS).manifests
+        assert pyarrow.parquet.ParquetFile(tmp_path / merged.path).read().num_rows == merged.rows == 2
+        assert tidy(Lake.open(str(tmp_path)), "c1", LONG_AFTER, None) == Tidied(0, 0, 4)
+        assert len(list(tmp_path.glob("offsets/*/*/*"))) == 1
 
     def test_without_a_retention_nothing_is_deleted(self, tmp_path: Path) -> None:
         """Unless somebody says how long to keep samples, they are kept."""

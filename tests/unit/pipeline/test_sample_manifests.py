@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,8 +10,10 @@ import pyarrow.parquet
 import pytest
 
 from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.pipeline.commits_schema import COMMITS_ARROW_SCHEMA, CommitRow
 from kafka_rebalance.pipeline.lake import Lake, clusters
-from kafka_rebalance.pipeline.sample_manifests import Inventory, inventory, write_batch
+from kafka_rebalance.pipeline.lake_tables import OFFSETS
+from kafka_rebalance.pipeline.sample_manifests import Inventory, StoredBatch, inventory, write_batch
 from kafka_rebalance.pipeline.schema import ARROW_SCHEMA, SampleBatch, SampleRow
 
 MOMENT = datetime(2026, 2, 28, 23, 59, 50, 1, tzinfo=UTC)
@@ -89,6 +92,36 @@ class TestWriting:
         write_batch(str(tmp_path), batch(cluster="../x/y"))
         assert clusters(Lake.open(str(tmp_path))) == ["../x/y"]
         assert not (tmp_path.parent / "x").exists()
+
+
+def commits_of(sample: SampleBatch) -> SampleBatch:
+    common = (sample.sampled_at, sample.run_id, sample.sequence, sample.cluster_id, "orders", "id-1", 0)
+    return replace(sample, commits=(CommitRow(*common, 5, 15, MOMENT, ("g", "h"), (7, 15)),))
+
+
+class TestCommits:
+    def test_are_a_table_of_their_own(self, tmp_path: Path) -> None:
+        """With the time, run and sequence of the sample that they were read with."""
+        write_batch(str(tmp_path), commits_of(batch(missing=(3,))))
+        (manifest,) = inventory(Lake.open(str(tmp_path)), "c1", DAY, LATER, OFFSETS).manifests
+        assert manifest.batches == (StoredBatch(MOMENT, "run", 3, 1, (3,)),)
+        assert manifest.path.startswith("offsets/cluster=c1/date=2026-02-28/")
+        table = pyarrow.parquet.ParquetFile(tmp_path / manifest.path).read()
+        assert table.schema.equals(COMMITS_ARROW_SCHEMA, check_metadata=True)
+        (row,) = table.to_pylist()
+        assert row["groups"] == ["g", "h"]
+        assert row["committed"] == [7, 15]
+
+    def test_versions_that_do_not_know_them_see_the_same_samples(self, tmp_path: Path) -> None:
+        """Their manifests are beside the directories of clusters, and no cluster."""
+        manifest = write_batch(str(tmp_path), commits_of(batch()))
+        assert found(tmp_path).manifests == (manifest,)
+        assert clusters(Lake.open(str(tmp_path))) == ["c1"]
+
+    def test_a_sample_without_any_writes_no_file(self, tmp_path: Path) -> None:
+        """The groups were not read, or not all of them."""
+        write_batch(str(tmp_path), batch())
+        assert not (tmp_path / "offsets").exists()
 
 
 class TestReading:

@@ -16,6 +16,7 @@ from kafka_rebalance.kafka.ports import (
     OffsetRange,
 )
 from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, TopicPartition, replicas_of
+from kafka_rebalance.pipeline.commits_schema import CommitRow
 from kafka_rebalance.pipeline.sampler import Sampler
 from kafka_rebalance.pipeline.schema import SampleRow
 
@@ -188,3 +189,50 @@ class TestWholeLog:
         cluster.config_error = Permanent("NotAuthorized", "no")
         batch = await sampler_of(cluster).sample()
         assert {row.whole_log for row in batch.rows} == {None}
+
+
+class Consumed(Cluster):
+    """With groups: g has read of a-0 and of the leaderless b-0, h has committed nothing."""
+
+    answer: Answers[str, dict[TopicPartition, int], str] | Permanent = Answers({"h": {}, "g": {A0: 15, B0: 3}})
+
+    async def committed_offsets(self) -> Answers[str, dict[TopicPartition, int], str]:
+        self.clocks.monotonic += 2
+        if isinstance(self.answer, Permanent):
+            raise self.answer
+        return self.answer
+
+
+def sampler_of_groups(cluster: Cluster) -> Sampler:
+    return Sampler(
+        cast("KafkaReader", cluster), cluster.clocks.now, cluster.clocks.read_monotonic, consumer_groups=True
+    )
+
+
+class TestCommits:
+    async def test_one_row_per_partition_whose_log_is_known(self) -> None:
+        """With what all groups committed, and when the last of them answered; part of the same sample."""
+        batch = await sampler_of_groups(Consumed(Clocks())).sample()
+        row = CommitRow(UTC_NOW, batch.run_id, 0, "c1", "a", "id-a", 0, 10, 20, after(9), ("g",), (15,))
+        assert (batch.commits, batch.commits_missing) == ((row,), "")
+
+    async def test_a_group_that_cannot_be_read_leaves_none(self) -> None:
+        """What the others consumed would be taken for all; the reason names the group. The sample is taken."""
+        cluster = Consumed(Clocks())
+        cluster.answer = Answers({"g": {A0: 15}}, {"secret": Permanent("KafkaAuthorizationFailed", "no Describe")})
+        batch = await sampler_of_groups(cluster).sample()
+        assert (batch.commits, batch.commits_missing) == ((), "1 of 2, for example secret: no Describe")
+        assert len(batch.rows) == 8
+
+    async def test_without_any_answer_the_sample_is_taken_all_the_same(self) -> None:
+        """Bytes in and sizes do not depend on groups."""
+        cluster = Consumed(Clocks())
+        cluster.answer = Permanent("KafkaAuthorizationFailed", "not allowed to list groups")
+        batch = await sampler_of_groups(cluster).sample()
+        assert (batch.commits, batch.commits_missing) == ((), "not allowed to list groups")
+        assert len(batch.rows) == 8
+
+    async def test_are_not_read_unless_asked_for(self) -> None:
+        """It takes a permission that the rest does not take."""
+        batch = await sampler_of(Consumed(Clocks())).sample()
+        assert (batch.commits, batch.commits_missing) == ((), "")

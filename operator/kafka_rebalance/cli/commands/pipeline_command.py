@@ -38,10 +38,18 @@ def pipeline() -> None:
 @click.option(
     "--count", type=click.IntRange(min=0), default=1, show_default=True, help="Number of samples; 0: until stopped."
 )
-def sample_command(connection: ConnectionSettings, lake: str, interval: int, count: int) -> None:
+@click.option(
+    "--consumer-groups/--no-consumer-groups",
+    default=True,
+    show_default=True,
+    help="Read what consumer groups have committed, for bytes out. Takes Describe on groups.",
+)
+def sample_command(
+    connection: ConnectionSettings, lake: str, interval: int, count: int, *, consumer_groups: bool
+) -> None:
     """Write the sizes and offsets of all partitions of a live cluster to a lake."""
     require_extra("pyarrow")
-    asyncio.run(_sample(connection, lake, interval, count))
+    asyncio.run(_sample(connection, lake, interval, count, consumer_groups=consumer_groups))
 
 
 @pipeline.command("load-model")
@@ -193,12 +201,14 @@ def _report_skipped(cluster_id: str, skipped: Sequence[Any]) -> None:
         click.echo(f"  {file.name}: {file.why}", err=True)
 
 
-async def _sample(connection: ConnectionSettings, lake: str, interval: float, count: int) -> None:
+async def _sample(
+    connection: ConnectionSettings, lake: str, interval: float, count: int, *, consumer_groups: bool
+) -> None:
     from kafka_rebalance.kafka.admin import connect
     from kafka_rebalance.pipeline.sampler import Sampler
 
     admin = connect(connection)
-    sampler = Sampler(admin)
+    sampler = Sampler(admin, consumer_groups=consumer_groups)
     try:
         await _sample_regularly(lambda: _one(sampler, lake), interval, count)
     finally:
@@ -236,6 +246,13 @@ async def _one(sampler: Any, lake: str) -> None:
         raise store_failed(f"the sample was not stored in {without_credentials(lake)}", error) from error
     missing = f", no answer from brokers {', '.join(map(str, batch.missing_brokers))}" if batch.missing_brokers else ""
     size = format_bytes(manifest.size_bytes)
+    if batch.commits_missing:
+        click.echo(
+            f"{batch.sampled_at:%H:%M:%S} cluster {batch.cluster_id}: bytes out are not measured, because consumer "
+            f"groups cannot be read ({batch.commits_missing}): permit Describe on all groups, or use "
+            "--no-consumer-groups",
+            err=True,
+        )
     click.echo(f"{batch.sampled_at:%H:%M:%S} cluster {batch.cluster_id}: {manifest.rows} rows, {size}{missing}")
 
 

@@ -1,0 +1,47 @@
+"""What consumer groups have committed. Reads only, with Describe on groups."""
+
+from collections.abc import Collection, Mapping
+from concurrent.futures import Future
+from typing import Any
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError
+from confluent_kafka.admin import AdminClient
+
+from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.kafka.confluent import REQUEST_SECONDS, ConfluentClient
+from kafka_rebalance.kafka.ports import Answers
+from kafka_rebalance.model.topology import TopicPartition
+
+
+async def committed_offsets(
+    client: ConfluentClient, groups: Collection[str]
+) -> Answers[str, dict[TopicPartition, int], str]:
+    """By group; one that was deleted meanwhile is absent. A call per group (librdkafka takes no more), all together."""
+    if not groups:
+        return Answers()
+    wanted = [ConsumerGroupTopicPartitions(group) for group in sorted(set(groups))]
+
+    def ask(admin: AdminClient) -> Mapping[str, Future[Any]]:
+        calls = (admin.list_consumer_group_offsets([group], request_timeout=REQUEST_SECONDS) for group in wanted)
+        return {group: future for futures in calls for group, future in futures.items()}
+
+    found: dict[str, dict[TopicPartition, int]] = {}
+    errors: dict[str, RebalanceError] = {}
+    for group, answer in (await client.ask_all("read the offsets of consumer groups", ask)).items():
+        offsets = answer if isinstance(answer, KafkaError) else _offsets(answer)
+        if not isinstance(offsets, KafkaError):
+            found[group] = offsets
+        elif offsets.code() != KafkaError.GROUP_ID_NOT_FOUND:
+            errors[group] = client.failure(f"read the offsets of consumer group {group}", offsets)
+    return Answers(found, errors)
+
+
+def _offsets(answer: ConsumerGroupTopicPartitions) -> dict[TopicPartition, int] | KafkaError:
+    """The next offset of each partition; negative ones stand for none. The error of a partition is that of all."""
+    found: dict[TopicPartition, int] = {}
+    for partition in answer.topic_partitions or ():
+        if partition.error is not None:
+            return partition.error
+        if partition.offset >= 0:
+            found[TopicPartition(partition.topic, partition.partition)] = partition.offset
+    return found
