@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.pipeline.commits_schema import CommitRow
 from kafka_rebalance.pipeline.sample_manifests import write_batch
 from kafka_rebalance.pipeline.schema import SampleBatch, SampleRow
 
@@ -28,6 +30,7 @@ class Samples:
     cluster: str = CLUSTER
     run: str = RUN
     rows: dict[float, list[SampleRow]] = field(default_factory=lambda: defaultdict(list))
+    commits: dict[float, list[CommitRow]] = field(default_factory=lambda: defaultdict(list))
 
     def leader(
         self,
@@ -42,8 +45,9 @@ class Samples:
         topic_id: str = "a",
         late: float = 0.0,
         whole: bool | None = True,
+        groups: Mapping[str, float] | None = None,
     ) -> None:
-        """``late``: how long after the begin of the sample the answers were read."""
+        """``late``: how long after the begin of the sample the answers were read. ``groups``: what they committed."""
         read = START + timedelta(seconds=at + late)
         row = self._row(at, topic, broker, size, topic_id)
         self.rows[at].append(
@@ -59,6 +63,18 @@ class Samples:
             )
         )
 
+        if groups is not None:
+            self.commits[at].append(
+                CommitRow(
+                    *(row.sampled_at, self.run, row.sequence, self.cluster, topic, topic_id, 0),
+                    log_start_offset=round(start),
+                    log_end_offset=round(end),
+                    committed_at=read,
+                    groups=tuple(groups),
+                    committed=tuple(map(round, groups.values())),
+                )
+            )
+
     def follower(
         self, at: float, topic: str, size: float | None, *, broker: int = 2, leader: int | None = 1, topic_id: str = "a"
     ) -> None:
@@ -67,7 +83,8 @@ class Samples:
     def batch(self, at: float, missing: tuple[int, ...] = ()) -> SampleBatch:
         moment = START + timedelta(seconds=at)
         brokers = tuple(BrokerId(broker) for broker in missing)
-        return SampleBatch(moment, self.cluster, tuple(self.rows[at]), brokers, self.run, round(at * 10) + 10**6)
+        number, commits = round(at * 10) + 10**6, tuple(self.commits.get(at, ()))
+        return SampleBatch(moment, self.cluster, tuple(self.rows[at]), brokers, self.run, number, commits)
 
     def write(self, lake: Path, missing: dict[float, tuple[int, ...]] | None = None) -> None:
         for at in self.rows:

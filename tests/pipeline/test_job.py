@@ -113,6 +113,7 @@ def dirty_samples() -> Samples:
             s.leader(
                 at, "cut-in-the-only-pair", 0, 1000 + minute * 10 // 3, 100_000 + minute * 1000 // 3, epoch=5 + minute
             )
+        _consumed(s, minute, done)
     s.leader(END, "once", 0, 7, 700)
     s.leader(END, "old-schema", 0, 10**6, 10**8)
     s.follower(END, "leaderless", 280, broker=1, leader=None)
@@ -123,6 +124,30 @@ def dirty_samples() -> Samples:
     s.leader(END, "leader-silent", 0, 1000, None, broker=7)
     s.follower(END, "leader-silent", GIB, broker=3, leader=7)
     return s
+
+
+def _consumed(s: Samples, minute: int, ramp: float) -> None:
+    """Topics with ten records of 100 bytes a second, unless they say otherwise, and what groups have read of them."""
+    at = 60 * minute
+    end, size, gone = at * 10, at * 1000, 3000 * (minute > 4)
+    s.leader(at, "read", 0, end, size, groups={"g": end})
+    s.leader(at, "read-by-two", 0, end, size, groups={"g": end, "slow": end / 2})
+    s.leader(at, "read-by-nobody", 0, end, size, groups={})
+    # Ten records a second of 100, 200, ... 600 bytes.
+    s.leader(at, "read-ramp", 0, end, ramp, groups={"g": end})
+    # One group could not be read in the seventh minute, so there is no row.
+    s.leader(at, "read-but-once-unknown", 0, end, size, groups=None if minute == 7 else {"g": end})
+    s.leader(at, "read-and-set-back", 0, end, size, groups={"g": end - 3000 * (minute > 14)})
+    s.leader(at, "read-from-a-moment-on", 0, end, size, groups={"g": end} if minute > 14 else {})
+    # What the group would have read next was deleted; in the tenth minute it goes on at the end.
+    s.leader(at, "read-after-deletion", gone, end, size - 100 * gone, groups={"g": end if minute > 9 else 0})
+    # 10 000 records of 10 kB are held, of which a group reads two a second; new ones have 100 bytes.
+    s.leader(at, "read-from-the-begin", 0, 10_000 + end, 100 * MB + size, groups={"g": 2 * at})
+    big = minute * 10_000, MB + at * 10_000, 10_000 * MB - minute * 100 * MB + at * MB
+    s.leader(at, "read-small-after-big", *big, groups={"g": big[1]})
+    compacted = 0, 10**7 + at * 1000, MB + minute % 2 * 6 * MB
+    s.leader(at, "read-compacted", *compacted, whole=False, groups={"g": compacted[1]})
+    s.leader(at, "read-compacted-from-the-begin", *compacted, whole=False, groups={"g": at * 100})
 
 
 BURSTS = 25 * MB / 6  # (10 s x 20 MB + 50 s x 1 MB) / 60 s
@@ -153,6 +178,22 @@ EXPECTED = {
     "leaderless": Expected("Unknown", None, None, 0),
     "leader-silent": Expected("Exact", 0, 0, 10),
     "old-schema": Expected("Exact", 1000, 1000, 600),
+}
+# What consumer groups read.
+EXPECTED_OUT = {
+    "read": Expected("Marginal", 1000, 1000),
+    "read-by-two": Expected("Marginal", 1500, 1500),
+    "read-by-nobody": Expected("Marginal", 0, 0),
+    "read-ramp": Expected("Marginal", 3500, 6000),
+    "read-but-once-unknown": Expected("Marginal", 1000, 1000),
+    "read-and-set-back": Expected("Marginal", 1000, 1000, END - 60),
+    "read-from-a-moment-on": Expected("Marginal", 1000 * 900 / 1740, 1000, END - 60),
+    "read-after-deletion": Expected("Marginal", 1000 * 1200 / 1740, 1000, END - 60),
+    "read-from-the-begin": Expected("HeldMean", 20_000, 20_000),
+    "read-small-after-big": Expected("HeldMean", MB, MB, tolerance=0.1),
+    "read-compacted": Expected("Marginal", 100_000, 100_000),
+    "read-compacted-from-the-begin": Expected("Unknown", None, None, 0),
+    "steady": Expected("Unknown", None, None, 0),
 }
 SIZES = {
     "steady": (END * MB, [1, 2], [END * MB, END * MB + 7]),
@@ -193,7 +234,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / cut.path).write_bytes((place / cut.path).read_bytes()[:100])
     # The files of the first day are merged, and the small ones are still there.
     midnight = START + timedelta(minutes=15)
-    assert tidy(Lake.open(str(place)), CLUSTER, midnight + SETTLED, None).into == 1
+    assert tidy(Lake.open(str(place)), CLUSTER, midnight + SETTLED, None).into == 2  # of samples and of offsets
     return place
 
 
@@ -223,7 +264,7 @@ class TestDirtySamples:
 
     def test_nothing_else_is_in_the_model(self, model: Mapping[str, dict[str, Any]]) -> None:
         """One row per partition of the newest sample: neither deleted topics nor earlier ones of the same name."""
-        assert model.keys() == EXPECTED.keys()
+        assert model.keys() == EXPECTED.keys() | EXPECTED_OUT.keys()
         assert model["again"]["topic_id"] == "new"
 
     @pytest.mark.parametrize("topic", SIZES)
@@ -243,9 +284,14 @@ class TestDirtySamples:
         """Its bytes are in the mean, but nobody knows how they were spread: only sampled windows count."""
         assert model["gap"]["windows"] == 2
 
-    def test_bytes_out_are_unknown(self, model: Mapping[str, dict[str, Any]]) -> None:
-        """Null, not zero: nobody measured them."""
-        assert {model["steady"][f"bytes_out_{name}"] for name in ("mean", "p50", "p95", "p99", "max")} == {None}
+    @pytest.mark.parametrize("topic", EXPECTED_OUT)
+    def test_bytes_out_are_what_groups_read(self, model: Mapping[str, dict[str, Any]], topic: str) -> None:
+        """Records between commits times the size of such records; null, not zero, where that cannot be known."""
+        row, expected = model[topic], EXPECTED_OUT[topic]
+        near = [rate if rate is None else pytest.approx(rate, rel=expected.tolerance) for rate in expected[1:3]]
+        found = [row["bytes_out_method"], row["bytes_out_mean"], row["bytes_out_p95"]]
+        assert found == [expected.method, *near]
+        assert row["bytes_out_covered_seconds"] == pytest.approx(expected.covered, abs=0.001)
 
     def test_what_could_not_be_used_is_named(self, outcome: job.JobOutcome) -> None:
         """Of a newer version, truncated, damaged or from the future; the second run's samples are left out."""

@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING
 
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.pipeline import model_file
+from kafka_rebalance.pipeline.commits_schema import COMMITS_SPARK_SCHEMA
 from kafka_rebalance.pipeline.lake import Lake, model_path
+from kafka_rebalance.pipeline.lake_tables import OFFSETS
 from kafka_rebalance.pipeline.run_chain import Chain, chain
 from kafka_rebalance.pipeline.sample_manifests import Inventory, Manifest, Skipped, StoredBatch, inventory
 from kafka_rebalance.pipeline.schema import SPARK_SCHEMA
@@ -88,19 +90,22 @@ def build(spark: "SparkSession", lake_uri: str, cluster_id: str, window: timedel
         raise Refused(Reason.NO_SAMPLES, _nothing(cluster_id, found))
     used = _files(found, linked.batches)
     unfinished = f"{_UNFINISHED}/{uuid.uuid4().hex}"
+    groups = _committed(inventory(lake, cluster_id, window, now, OFFSETS), linked)
     rows = loads(
         _listing(spark, lake, found, linked),
         windows(_rows(spark, lake, found, used, linked.dropped), linked.breaks),
+        _consumed(spark, lake, groups, linked) if groups.batches else None,
     )
     start, end = linked.batches[0].sampled_at, linked.batches[-1].sampled_at
     lineage = {
         "program": metadata.version("kafka-rebalance-operator"),
         "spark": spark.version,
-        "files": len(used),
-        "sha256": hashlib.sha256("".join(sorted(manifest.sha256 for manifest in used)).encode()).hexdigest(),
-        "skippedFiles": len(found.skipped),
+        "files": len(used) + len(groups.files),
+        "sha256": hashlib.sha256("".join(sorted(file.sha256 for file in (*used, *groups.files))).encode()).hexdigest(),
+        "skippedFiles": len(found.skipped) + len(groups.skipped),
         "runs": len({batch.run_id for batch in linked.batches}),
         "leftOutSamples": len(linked.dropped),
+        "samplesOfGroups": len(groups.batches),
     }
     try:
         rows.write.parquet(f"{lake.spark_root}/{unfinished}")
@@ -117,10 +122,36 @@ def build(spark: "SparkSession", lake_uri: str, cluster_id: str, window: timedel
         samples=len(linked.batches),
         model=model,
         artefact=model_path(cluster_id),
-        skipped=found.skipped,
+        skipped=(*found.skipped, *groups.skipped),
         partial_batches=sum(bool(batch.missing_brokers) for batch in linked.batches),
         dropped_batches=len(linked.dropped),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Committed:
+    """Batches of committed offsets that belong to samples of the model, and the files that have them."""
+
+    batches: tuple[StoredBatch, ...]
+    files: tuple[Manifest, ...]
+    skipped: tuple[Skipped, ...]
+
+
+def _committed(found: Inventory, linked: Chain) -> _Committed:
+    samples = {(batch.run_id, batch.sequence) for batch in linked.batches}
+    batches = [batch for batch in found.batches() if (batch.run_id, batch.sequence) in samples]
+    return _Committed(tuple(batches), tuple(_files(found, batches)), found.skipped)
+
+
+def _consumed(spark: "SparkSession", lake: Lake, groups: _Committed, linked: Chain) -> "DataFrame":
+    from pyspark.sql import functions as F  # noqa: N812
+
+    from kafka_rebalance.pipeline.consumed_windows import consumed_windows
+
+    start = linked.batches[0].sampled_at
+    rows = _read(spark, lake, groups.files, COMMITS_SPARK_SCHEMA).where(F.col("sampled_at") >= F.lit(start))
+    stored = {batch for manifest in groups.files for batch in manifest.batches if batch.sampled_at >= start}
+    return consumed_windows(_without(rows, stored.difference(groups.batches)), linked.breaks)
 
 
 def _files(found: Inventory, batches: Iterable[StoredBatch]) -> list[Manifest]:
@@ -134,10 +165,10 @@ def _files(found: Inventory, batches: Iterable[StoredBatch]) -> list[Manifest]:
     return files
 
 
-def _read(spark: "SparkSession", lake: Lake, files: Iterable[Manifest]) -> "DataFrame":
+def _read(spark: "SparkSession", lake: Lake, files: Iterable[Manifest], schema: str = SPARK_SCHEMA) -> "DataFrame":
     # Spark takes paths for patterns; a directory may be called [1].
     paths = [re.sub(r"([\[\]{}*?\\])", r"\\\1", f"{lake.spark_root}/{manifest.path}") for manifest in files]
-    return spark.read.schema(SPARK_SCHEMA).parquet(*paths)
+    return spark.read.schema(schema).parquet(*paths)
 
 
 def _rows(
@@ -150,7 +181,13 @@ def _rows(
     stored = {batch for manifest in files for batch in manifest.batches}
     if any(batch.sampled_at < found.start for batch in stored):
         rows = rows.where(F.col("sampled_at") >= F.lit(found.start))
-    for batch in sorted(stored.intersection(dropped), key=lambda batch: batch.sampled_at):
+    return _without(rows, stored.intersection(dropped))
+
+
+def _without(rows: "DataFrame", batches: Iterable[StoredBatch]) -> "DataFrame":
+    from pyspark.sql import functions as F  # noqa: N812
+
+    for batch in sorted(batches, key=lambda batch: batch.sampled_at):
         rows = rows.where(
             ~((F.col("sampled_at") == F.lit(batch.sampled_at)) & (F.col("run_id") == F.lit(batch.run_id)))
         )

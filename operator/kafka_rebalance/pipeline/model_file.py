@@ -17,7 +17,7 @@ import pyarrow.parquet
 from kafka_rebalance.pipeline.lake import Lake, model_path
 from kafka_rebalance.storage.load_model_parquet import METADATA_KEY, VERSION
 
-_DICTIONARIES = ("topic", "method")
+_DICTIONARIES = ("topic", "method", "bytes_out_method")
 _NAMED = pa.dictionary(pa.int32(), pa.string())
 _OPTIONAL = ("bytes_", "growth_")
 _ROW_GROUP = 131_072

@@ -16,8 +16,12 @@ _DECIMALS = 3  # finer than offsets can tell; makes the model independent of the
 _VALID_MICROS = WINDOW_SECONDS * 1_000_000 // 2
 _MOST_DELETED = 5.0
 """If more was deleted than this times what came in, an error in what was deleted hides what came in."""
-_DIRECTIONS = ("in", "out")
-_STATISTICS = ("mean", "p50", "p95", "p99", "max")
+_FEW_OLD = 0.01
+"""Up to this share of what groups read, records of before the first sample matter no more than other errors do."""
+_WAYS = ("in", "out")
+_SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
+_STATISTICS = ("mean", *_SHARES)
+_CONSUMED = {"out_micros": "bigint", "out_dense": "bigint", "old_records": "double", "new_records": "double"}
 
 
 class Method(StrEnum):
@@ -62,10 +66,12 @@ def listing(rows: DataFrame, newest: datetime, missing: tuple[int, ...], *, list
     )
 
 
-def loads(listed: DataFrame, windows: DataFrame) -> DataFrame:
-    """One row per listed partition, sorted by topic and partition, in one part. Rates that are not known are null."""
-    joined = listed.join(_rates(windows), on="k", how="left")
-    unknown = F.lit(None).cast("double")
+def loads(listed: DataFrame, windows: DataFrame, consumed: DataFrame | None = None) -> DataFrame:
+    """One row per listed partition, sorted by topic and partition, in one part. Rates that are not known are null.
+
+    ``consumed``: windows of what consumer groups read (`consumed_windows`).
+    """
+    joined = listed.join(_rates(windows, consumed), on="k", how="left")
     return (
         joined.select(
             "topic",
@@ -74,71 +80,105 @@ def loads(listed: DataFrame, windows: DataFrame) -> DataFrame:
             "size_bytes",
             F.col("replicas.broker").alias("replica_brokers"),
             F.col("replicas.bytes").alias("replica_bytes"),
-            *(F.round(name, _DECIMALS).alias(f"bytes_in_{name}") for name in _STATISTICS),
-            *(unknown.alias(f"bytes_out_{name}") for name in _STATISTICS),
-            F.coalesce(F.round(F.col("micros") / _MICROS, _DECIMALS), F.lit(0.0)).alias("covered_seconds"),
-            F.coalesce("windows", F.lit(0)).cast("int").alias("windows"),
-            F.coalesce("method", F.lit(Method.UNKNOWN.value)).alias("method"),
+            *(
+                F.round(f"{way}_{name}", _DECIMALS).alias(f"bytes_{way}_{name}")
+                for way in _WAYS
+                for name in _STATISTICS
+            ),
+            _seconds("in_micros").alias("covered_seconds"),
+            F.coalesce("in_windows", F.lit(0)).cast("int").alias("windows"),
+            F.coalesce("in_method", F.lit(Method.UNKNOWN.value)).alias("method"),
             F.round("growth", _DECIMALS).alias("growth_bytes_per_second"),
+            _seconds("out_micros").alias("bytes_out_covered_seconds"),
+            F.coalesce("out_method", F.lit(Method.UNKNOWN.value)).alias("bytes_out_method"),
         )
         .repartition(1)
         .sortWithinPartitions("topic", "partition")
     )
 
 
-def _rates(windows: DataFrame) -> DataFrame:
+def _seconds(micros: str) -> Column:
+    return F.coalesce(F.round(F.col(micros) / _MICROS, _DECIMALS), F.lit(0.0))
+
+
+def _rates(windows: DataFrame, consumed: DataFrame | None) -> DataFrame:
     """Per partition: the statistics of its windows, and how they came about."""
-    window = F.struct("micros", "dense", "grown", "grown_records", "other_records", "largest_record")
-    partitions = windows.groupBy("k").agg(
-        F.collect_list(window).alias("found"),
-        *(F.sum(name).alias(name) for name in ("grown", "grown_records", "other_records", "size_change", "deleted")),
-        *(F.sum(name).alias(name) for name in ("grown_pairs", "shrunk_pairs")),
-        F.max("partial_log").alias("partial_log"),
-        F.min_by("first_held", "w").alias("first_held"),
-        F.min_by("first_held_mean", "w").alias("first_held_mean"),
-        F.max_by("last_held_mean", "w").alias("last_held_mean"),
-        F.regr_slope("size", F.col("w") * WINDOW_SECONDS).alias("growth"),
-    )
-    hidden = F.col("partial_log") | (F.col("shrunk_pairs") > 0)
+    if consumed is None:
+        both = windows.withColumns({name: F.lit(None).cast(kind) for name, kind in _CONSUMED.items()})
+    else:
+        both = windows.join(consumed, on=["k", "w"], how="full")
     grown_record = F.when(F.col("grown_records") > 0, F.col("grown") / F.col("grown_records"))
     estimated = (
-        partitions.withColumn("hidden", hidden)
+        _partitions(both)
         .withColumn("grown_record", F.when(~F.col("hidden"), grown_record))
         .withColumn(
             "record", F.when(F.col("hidden"), _largest_records()).otherwise(F.coalesce(grown_record, _balance()))
         )
-        .withColumn("found", F.transform("found", _with_rate))
-        .withColumn("known", F.filter("found", lambda window: window["bytes"].isNotNull()))
+        .withColumn("reads_old", F.col("old_records") > _FEW_OLD * (F.col("old_records") + F.col("new_records")))
+        .withColumn("known_in", F.transform("found", _with_rate))
+        .withColumn("known_out", F.transform("found_out", _with_rate_out))
     )
-    total = F.aggregate("known", F.lit(0.0), lambda sum_, window: sum_ + window["bytes"])
-    micros = F.aggregate("known", F.lit(0).cast("bigint"), lambda sum_, window: sum_ + window["micros"])
-    rates = F.array_sort(
+    for way in _WAYS:
+        estimated = _summed(estimated, way)
+    return estimated.select(
+        "k",
+        F.when(F.col("in_micros") > 0, F.col("growth")).alias("growth"),
+        *(f"{way}_{name}" for way in _WAYS for name in ("micros", "windows", "method", *_STATISTICS)),
+    )
+
+
+def _partitions(windows: DataFrame) -> DataFrame:
+    """What the estimates need of all windows of a partition. ``hidden``: its growth does not show what came in."""
+    sampled = F.col("micros").isNotNull()
+    in_order = F.when(sampled, F.col("w"))
+    found = F.struct("micros", "dense", "grown", "grown_records", "other_records", "largest_record")
+    sums = ("grown", "grown_records", "other_records", "size_change", "deleted", "grown_pairs", "shrunk_pairs")
+    partitions = windows.groupBy("k").agg(
+        F.collect_list(F.when(sampled, found)).alias("found"),
+        F.collect_list(F.when(F.col("out_micros").isNotNull(), F.struct(*_CONSUMED, "grown", "grown_records"))).alias(
+            "found_out"
+        ),
+        *(F.sum(name).alias(name) for name in (*sums, "old_records", "new_records")),
+        F.max("partial_log").alias("partial_log"),
+        F.min_by("first_held", in_order).alias("first_held"),
+        F.min_by("first_held_mean", in_order).alias("first_held_mean"),
+        F.max_by("last_held_mean", in_order).alias("last_held_mean"),
+        F.regr_slope("size", F.col("w") * WINDOW_SECONDS).alias("growth"),
+    )
+    return partitions.withColumn("hidden", F.coalesce(F.col("partial_log") | (F.col("shrunk_pairs") > 0), F.lit(True)))
+
+
+def _summed(partitions: DataFrame, way: str) -> DataFrame:
+    """The statistics of the windows ``known_<way>`` of which the bytes are known."""
+    known, rates = f"known_{way}", f"rates_{way}"
+    total = F.aggregate(known, F.lit(0.0), lambda sum_, window: sum_ + window["bytes"])
+    micros = F.aggregate(known, F.lit(0).cast("bigint"), lambda sum_, window: sum_ + window["micros"])
+    dense = F.array_sort(
         F.transform(
-            F.filter("known", lambda window: window["dense"] >= _VALID_MICROS),
+            F.filter(known, lambda window: window["dense"] >= _VALID_MICROS),
             lambda window: window["bytes"] / (window["micros"] / _MICROS),
         )
     )
-    summed = (
-        estimated.where(F.size("known") > 0)
-        .withColumns({"micros": micros, "rates": rates})
-        .withColumn("mean", total / (F.col("micros") / _MICROS))
-    )
-    worst = F.array_max(F.transform("known", lambda window: window["rank"]))
-    return summed.select(
-        "k",
-        "micros",
-        "mean",
-        *(_quantile(share).alias(name) for name, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("max", 1.0))),
-        F.size("rates").alias("windows"),
-        F.element_at(F.array(*(F.lit(method.value) for method in Method)), worst).alias("method"),
-        "growth",
+    worst = F.array_max(F.transform(known, lambda window: window["rank"]))
+    mean = F.col(f"{way}_mean")
+    return (
+        partitions.withColumn(known, F.filter(known, lambda window: window["bytes"].isNotNull()))
+        .withColumns({f"{way}_micros": F.when(F.size(known) > 0, micros), rates: dense})
+        .withColumn(f"{way}_mean", total / (F.col(f"{way}_micros") / _MICROS))
+        .withColumns(
+            {f"{way}_{name}": _quantile(rates, share, mean) for name, share in _SHARES.items()}
+            | {
+                f"{way}_windows": F.size(rates),
+                f"{way}_method": F.element_at(F.array(*(F.lit(method.value) for method in Method)), worst),
+            }
+        )
     )
 
 
-def _quantile(share: float) -> Column:
+def _quantile(rates: str, share: float, mean: Column) -> Column:
     """By nearest rank. Without a window of which half is known, the mean is all that can be said."""
-    count = F.size("rates")
-    return F.when(count > 0, F.element_at("rates", F.ceil(count * F.lit(share)).cast("int"))).otherwise(F.col("mean"))
+    count = F.size(rates)
+    return F.when(count > 0, F.element_at(rates, F.ceil(count * F.lit(share)).cast("int"))).otherwise(mean)
 
 
 def _with_rate(window: Column) -> Column:
@@ -160,6 +200,27 @@ def _with_rate(window: Column) -> Column:
         window["dense"].alias("dense"),
         F.when(F.col("hidden"), by_hidden).otherwise(plain).alias("bytes"),
         F.when(certain, 1).when(marginal, 2).otherwise(3).alias("rank"),
+    )
+
+
+def _with_rate_out(window: Column) -> Column:
+    """Bytes that groups read in a window, and the rank of the method in `Method`.
+
+    Records of before the first sample have the mean size of those held then; newer ones have the size of what came in,
+    in the same window if it is known. Of a log that does not hold all its records, the size of old ones is not known.
+    """
+    here = F.when(~F.col("hidden") & (window["grown_records"] > 0), window["grown"] / window["grown_records"])
+    of_old = F.when(F.col("hidden"), F.when(~F.col("reads_old"), F.col("record"))).otherwise(F.col("first_held_mean"))
+    marginal = F.col("hidden") | (~F.col("reads_old") & (here.isNotNull() | F.col("grown_record").isNotNull()))
+    nothing = F.col("old_records") + F.col("new_records") == 0
+    return F.struct(
+        window["out_micros"].alias("micros"),
+        window["out_dense"].alias("dense"),
+        (
+            F.when(window["new_records"] > 0, window["new_records"] * F.coalesce(here, F.col("record"))).otherwise(0.0)
+            + F.when(window["old_records"] > 0, window["old_records"] * of_old).otherwise(0.0)
+        ).alias("bytes"),
+        F.when(nothing | marginal, 2).otherwise(3).alias("rank"),
     )
 
 

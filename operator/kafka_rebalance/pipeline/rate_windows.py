@@ -35,13 +35,7 @@ def leads() -> Column:
 
 def windows(samples: DataFrame, breaks: Sequence[datetime] = ()) -> DataFrame:
     """One row per partition (``k``) and window (``w``, in windows since 1970) with known pairs. See `_pairs`."""
-    pairs = _pairs(_leaders(samples), breaks)
-    first, last = F.expr(f"`from` div {_WINDOW}"), F.expr(f"(`to` - 1) div {_WINDOW}")
-    spread = pairs.withColumn("w", F.explode(F.sequence(first, last)))
-    overlap = F.least("to", (F.col("w") + 1) * _WINDOW) - F.greatest("from", F.col("w") * _WINDOW)
-    share = overlap / (F.col("to") - F.col("from"))
-    dense = F.when(F.col("to") - F.col("from") <= LONGEST_GAP_SECONDS * _MICROS, overlap).otherwise(0)
-    part = spread.withColumns({"micros": overlap, "dense": dense, "share": share})
+    part = spread(_pairs(_leaders(samples), breaks))
     return part.groupBy("k", "w").agg(
         F.sum("micros").alias("micros"),
         F.sum("dense").alias("dense"),
@@ -61,6 +55,28 @@ def windows(samples: DataFrame, breaks: Sequence[datetime] = ()) -> DataFrame:
         F.max_by("held_mean", "from").alias("last_held_mean"),
         F.max_by("size", "from").alias("size"),
     )
+
+
+def spread(pairs: DataFrame) -> DataFrame:
+    """One row per pair (``from``, ``to``) and window ``w`` that it reaches into, with its ``share`` of the pair.
+
+    ``micros`` of the window are covered, ``dense`` of them by a pair that is no gap.
+    """
+    first, last = F.expr(f"`from` div {_WINDOW}"), F.expr(f"(`to` - 1) div {_WINDOW}")
+    parts = pairs.withColumn("w", F.explode(F.sequence(first, last)))
+    overlap = F.least("to", (F.col("w") + 1) * _WINDOW) - F.greatest("from", F.col("w") * _WINDOW)
+    share = overlap / (F.col("to") - F.col("from"))
+    dense = F.when(F.col("to") - F.col("from") <= LONGEST_GAP_SECONDS * _MICROS, overlap).otherwise(0)
+    return parts.withColumns({"micros": overlap, "dense": dense, "share": share})
+
+
+def crosses(breaks: "Iterable[datetime]") -> Column:
+    """Whether one of these times is between ``at_0`` and ``at``."""
+    cut = F.lit(False)
+    for moment in breaks:
+        micros = round(moment.astimezone(UTC).timestamp() * _MICROS)
+        cut = cut | ((F.col("at_0") < micros) & (F.col("at") >= micros))
+    return cut
 
 
 _GROWN, _SHRUNK, _OTHER = 0, 1, 2
@@ -100,17 +116,13 @@ def _pairs(leaders: DataFrame, breaks: "Iterable[datetime]") -> DataFrame:
         f"{name}_0": F.lag(name).over(in_order) for name in ("at", "t", "offsets_t", "start", "end", "size", "lead")
     }
     both = leaders.withColumns(before | {"start_00": F.lag("start", 2).over(in_order)})
-    cut = F.lit(False)
-    for moment in breaks:
-        micros = round(moment.astimezone(UTC).timestamp() * _MICROS)
-        cut = cut | ((F.col("at_0") < micros) & (F.col("at") >= micros))
     usable = both.where(
         (F.col("lead") - F.col("lead_0")).isin(0, _NEXT_EPOCH)  # one more epoch at the same broker: it led throughout
         & (F.col("end") >= F.col("end_0"))
         & (F.col("start") >= F.col("start_0"))
         & (F.col("t") > F.col("t_0"))
         & (F.col("offsets_t") > F.col("offsets_t_0"))
-        & ~cut
+        & ~crosses(breaks)
     )
     records = (F.col("end") - F.col("end_0")) * (
         (F.col("t") - F.col("t_0")) / (F.col("offsets_t") - F.col("offsets_t_0"))
