@@ -578,7 +578,7 @@ MOST_BYTES: list[dict[str, Any]] = [
 STRATEGIES: list[dict[str, Any]] = [
     {"strategy": "Assignment", "assignment": {"configMapRef": {"name": "lists"}}},
     {"strategy": "ForcedMovesOnly", "replicationFactor": 2},
-    {"goals": {"counts": False, "maxReplicaMoves": 5, **_DISK}},
+    {"strategy": "MinimalMovement", "goals": {"counts": False, "maxReplicaMoves": 5, **_DISK}},
     {"strategy": "Generate", "goals": {"rackAwareness": "Disabled"}},
     {"strategy": "PreferredLeaders", "goals": {"followerOrder": False}},
 ]

@@ -188,7 +188,11 @@ class GoalsSpec(ApiModel):
 
     model_config = ConfigDict(
         json_schema_extra=rules(
-            rule("self.counts || (has(self.load) && self.balance == 'Total' && self.minimumGain == 0)", _COUNTS_OR_LOAD)
+            rule(
+                "!has(self.counts) || self.counts || "
+                "(has(self.load) && self.balance == 'Total' && self.minimumGain == 0)",
+                _COUNTS_OR_LOAD,
+            )
         )
     )
 
