@@ -34,7 +34,6 @@ class TestDeletion:
         rebalance = world.rebalance("foreground", topic, brokers=OFF_BROKER_1)
         wait_half_way(world, topic, before)
         rebalance.delete("--cascade=foreground")
-        rebalance.patch(throttle=FAST)
         rebalance.wait_gone()
         assert world.judge.describe_topics(topic) == before
         assert rebalance.records() == []

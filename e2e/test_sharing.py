@@ -197,7 +197,7 @@ class TestBatch:
 
     def test_more_than_a_status_holds(self, world: World) -> None:
         """It shows the same list as Kafka's tool, partition by partition, also beyond the rows of the status."""
-        topic = world.skewed("batch", *[BIG // 4] * BATCH)
+        topic = world.skewed("batch", *[BIG // 4] * BATCH, batch_bytes=FINE)
         slow = {"leaderRate": "1Ki", "followerRate": "1Ki"}  # one copy alone takes minutes, and they share the rate
         wide = {"parallelLeaderMovements": BATCH}
         rebalance = world.rebalance("batch", topic, throttle=slow, brokers={"include": [3, 4, 5]}, execution=wide)
@@ -206,7 +206,7 @@ class TestBatch:
         look = wait_until("two listings between which nothing arrives", lambda: self._look(world, rebalance))
         assert look is not None
         listed, answer = look
-        assert len(listed) == BATCH
+        assert len(listed) > 20
         shown = {
             (of["name"], row["partitionId"]): (row["currentBrokers"], row["targetBrokers"])
             for of in answer["currentTopicReassignmentBatch"]
