@@ -4,7 +4,8 @@
 is for people and tools; the operator never bases a decision on it.
 """
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field
 
@@ -85,8 +86,18 @@ class ResourceLoadRow(ApiModel):
     resource: ShortText = Field(description="Name of the resource.")
     peak_before: Count = Field(description="Highest use of a broker before the plan, in percent of its share.")
     peak_after: Count = Field(description="Highest use of a broker after the plan, in percent of its share.")
+    peak_measured: Count | None = Field(
+        default=None,
+        description="Highest use of a broker as measured after the run, in percent of its share. The operator measures "
+        "Disk at the end of a run that has succeeded; kafka-rebalance status --load-model shows the rates. Absent: not "
+        "measured.",
+    )
     outside_before: Count = Field(description="Number of brokers above the band before the plan.")
     outside_after: Count = Field(description="Number of brokers above the band after the plan.")
+
+    def with_measured(self, peaks: Mapping[str, int]) -> Self:
+        """The same row with the peak of its resource, if that was measured."""
+        return self.model_copy(update={"peak_measured": peaks.get(self.resource, self.peak_measured)})
 
 
 class OutsideRow(ApiModel):
@@ -112,6 +123,10 @@ class LoadStatus(ApiModel):
     outside: Annotated[tuple[OutsideRow, ...], Field(max_length=MAX_OUTSIDE_ROWS, json_schema_extra=_ATOMIC)] = Field(
         default=(), description="Brokers that stay above a band; at most 20."
     )
+
+    def with_measured(self, peaks: Mapping[str, int]) -> Self:
+        """The same with these peaks by resource."""
+        return self.model_copy(update={"resources": tuple(row.with_measured(peaks) for row in self.resources)})
 
 
 class PlanStatus(ApiModel):

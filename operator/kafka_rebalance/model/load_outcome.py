@@ -1,5 +1,6 @@
 """What a plan does to the load of the brokers, and what is known of the bytes that this needs."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -40,6 +41,16 @@ class ResourceBalance:
     shares: tuple[int, ...]
     before: tuple[int, ...]
     after: tuple[int, ...]
+
+    def peak_of(self, used: Sequence[float]) -> int | None:
+        """The highest of these uses by broker in percent of the broker's share of their total; None: nothing is used.
+
+        That is how a prediction compares with what was measured, although the total has changed since.
+        """
+        total, shares = sum(used), sum(self.shares)
+        if not total or not all(self.shares):
+            return None
+        return round(100 * max(use * shares / share for use, share in zip(used, self.shares, strict=True)) / total)
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,8 @@ class Run:
     ``cordoned``: brokers that this run cordoned. ``spent``: what the plans before the present one have moved.
     ``started_at``: when its first order was about to be sent; None: none was, so that all that moves or has moved was
     moved by others. ``last_success``: until this one starts, the last run of the resource that has sent something and
-    has succeeded: an undo leads to before that.
+    has succeeded: an undo leads to before that. ``disk_peak``: where disks are a load goal and the run has succeeded,
+    the highest use of a broker at its end, in percent of its share; None: not measured.
     """
 
     uid: str
@@ -77,6 +78,7 @@ class Run:
     spent: Spent = field(default_factory=Spent)
     started_at: datetime | None = None
     last_success: "Run | None" = None
+    disk_peak: int | None = None
 
     @property
     def to_undo(self) -> "Run":

@@ -110,7 +110,8 @@ def _plan(plan: PlanStatus) -> str:
 
 def _load(load: LoadStatus) -> Iterable[tuple[str, str]]:
     for label, row in zip(("Load", *[""] * len(load.resources)), load.resources, strict=False):
-        peaks = f"fullest broker {row.peak_before}% -> {row.peak_after}% of its share"
+        measured = f" ({row.peak_measured}% measured afterwards)" if row.peak_measured is not None else ""
+        peaks = f"fullest broker {row.peak_before}% -> {row.peak_after}% of its share{measured}"
         yield label, f"{row.resource}: {peaks}, {row.outside_before} -> {row.outside_after} brokers above the band"
     yield "", f"{load.gap} times the lower bound of {format_bytes(load.data_lower_bound)} to copy"
     for left in load.outside[:_EXAMPLES]:

@@ -1,21 +1,26 @@
-"""When a run may close.
+"""When a run may close, and how even the disks are then.
 
 A decommission closes when its brokers are empty, or when only partitions that the run does not move remain there;
 ``Drained`` says which.
 """
 
+import asyncio
 import logging
 from dataclasses import replace
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
+from kafka_rebalance.api.topic_patterns import TopicFilter
 from kafka_rebalance.clock import Clock
+from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.partition_status import MovePhase
 from kafka_rebalance.kafka.ports import CALL_SECONDS, ClusterInfo, KafkaReader
+from kafka_rebalance.model.goals import LoadResource
 from kafka_rebalance.model.run import RunOutcome
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.decide.direction import going_back
+from kafka_rebalance.reconcile.decide.disk_peak import disk_peak
 from kafka_rebalance.reconcile.decide.drain_proof import asked_for_proof, drain_of
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.decide.teardown import outcome_of
@@ -66,7 +71,8 @@ class Closing:
                 found = await self._prove_drained(rebalance, info)
                 assessment = found or assessment
                 if found is not None and found.replanning is None and _reported(rebalance, found.drain):
-                    await self._lifecycle.close(rebalance, RunOutcome.SUCCEEDED)
+                    peak = await self._disk_peak(rebalance)
+                    await self._lifecycle.close(rebalance, RunOutcome.SUCCEEDED, disk_peak=peak)
         return assessment
 
     def _uncordoned(self, rebalance: Rebalance, info: ClusterInfo) -> bool:
@@ -94,6 +100,19 @@ class Closing:
             since = now
             rebalance.memory = replace(rebalance.memory, unseen_since=now)
         return now - since >= CALL_SECONDS
+
+    async def _disk_peak(self, rebalance: Rebalance) -> int | None:
+        """How even the disks are now. Read once, only of a run that has moved something; a failure holds up nothing."""
+        opened, run = rebalance.record.loaded_run, rebalance.record.run
+        outcome = opened.plan.load if opened is not None and run is not None and run.started else None
+        if outcome is None or all(row.resource is not LoadResource.DISK for row in outcome.resources):
+            return None
+        try:
+            dirs = await self._admin.log_dirs(outcome.brokers)
+        except RebalanceError as error:
+            log.warning("%s: how even the disks are was not measured: %s", rebalance.name, error.message)
+            return None
+        return await asyncio.to_thread(disk_peak, outcome, TopicFilter.of(rebalance.desired.spec.topics), dirs)
 
     async def _prove_drained(self, rebalance: Rebalance, info: ClusterInfo) -> Assessment | None:
         """Read all topics again: the brokers to be emptied must hold no replica at two readings, some time apart.

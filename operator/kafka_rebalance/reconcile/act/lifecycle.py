@@ -141,12 +141,14 @@ class Lifecycle:
                 await self._forget_older(rebalance, run)
         return rebalance.record.run is run
 
-    async def close(self, rebalance: Rebalance, outcome: RunOutcome, successor: str | None = None) -> None:
+    async def close(
+        self, rebalance: Rebalance, outcome: RunOutcome, successor: str | None = None, disk_peak: int | None = None
+    ) -> None:
         """End the run; nothing of it is in flight."""
         run = rebalance.record.run
         if run is None:
             return
-        closed = replace(run, closed_at=self._clock.now(), outcome=outcome, successor=successor)
+        closed = replace(run, closed_at=self._clock.now(), outcome=outcome, successor=successor, disk_peak=disk_peak)
         await self._stores.runs.save(closed)
         if rebalance.desired.deleting:
             await self._resources.announce(rebalance, outcome)

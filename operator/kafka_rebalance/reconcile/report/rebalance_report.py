@@ -13,8 +13,10 @@ from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.partition_status import Direction, MovePhase
 from kafka_rebalance.execution.progress import ReplicaBytes
 from kafka_rebalance.kafka.least_permissions import sentence
+from kafka_rebalance.model.goals import LoadResource
 from kafka_rebalance.model.load_outcome import LoadOutcome
 from kafka_rebalance.model.plan import Spread
+from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import going_back
@@ -51,7 +53,7 @@ def build_status(
         }
     )
     if opened is None:
-        return status
+        return _with_disk_peak(status, rebalance.record.run)
     throttle, skipped = assessment.throttle, skipped_partitions(rebalance)
     return status.model_copy(
         update={
@@ -72,6 +74,15 @@ def build_status(
             "display": _display(assessment.advance, throttle),
         }
     )
+
+
+def _with_disk_peak(status: shown.KafkaRebalanceStatus, run: Run | None) -> shown.KafkaRebalanceStatus:
+    """With what was measured when the run had succeeded: the row of Disk in the plan that is still shown."""
+    plan = status.plan
+    if run is None or run.disk_peak is None or plan is None or plan.load is None or plan.hash != run.plan_hash:
+        return status
+    load = plan.load.with_measured({LoadResource.DISK.value: run.disk_peak})
+    return status.model_copy(update={"plan": plan.model_copy(update={"load": load})})
 
 
 def _conditions(

@@ -103,14 +103,15 @@ class TestSummary:
         disk = ResourceLoadRow(resource="Disk", peak_before=198, peak_after=112, outside_before=2, outside_after=1)
         left = OutsideRow(broker=3, resource="Disk", use=112, allowed=110, reason="PartitionTooLarge")
         load = LoadStatus(
-            resources=(disk, disk.model_copy(update={"resource": "BytesIn"})),
+            resources=(disk.model_copy(update={"peak_measured": 114}), disk.model_copy(update={"resource": "BytesIn"})),
             data_lower_bound=453,
             gap="1.13",
             outside=(left,),
         )
         status = status.model_copy(update={"plan": status.plan.model_copy(update={"load": load})})
         lines = summary(capsys, resource(status=status.as_patch()["status"]))
-        at = lines.index("Load Disk: fullest broker 198% -> 112% of its share, 2 -> 1 brokers above the band")
+        measured = "Load Disk: fullest broker 198% -> 112% of its share (114% measured afterwards)"
+        at = lines.index(f"{measured}, 2 -> 1 brokers above the band")
         assert lines[at + 1 : at + 4] == [
             "BytesIn: fullest broker 198% -> 112% of its share, 2 -> 1 brokers above the band",
             "1.13 times the lower bound of 453 B to copy",

@@ -1,19 +1,25 @@
-"""When a broker that is decommissioned counts as empty."""
+"""When a broker that is decommissioned counts as empty, and what is measured at the end."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from tests.fakes.found_by_rounds import recorded
 from tests.fakes.kafka_in_memory import KafkaInMemory
+from tests.fakes.kube_in_memory import KubeInMemory
 from tests.fakes.stopped_clock import NOON, StoppedClock
 
 from kafka_rebalance.api.v1alpha1 import FINALIZER
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
+from kafka_rebalance.model.goals import LoadResource
+from kafka_rebalance.model.load_outcome import LoadOutcome, ResourceBalance
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
-from kafka_rebalance.model.run import Run
+from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.model.topology import TopicPartition, replicas_of
 from kafka_rebalance.reconcile.act.closing import Closing
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
-from kafka_rebalance.reconcile.state.record import loaded_run_of
+from kafka_rebalance.reconcile.state.record import Stores, loaded_run_of
 
 
 class Closed:
@@ -56,3 +62,54 @@ class TestDrained:
         closed.kafka.assign("u", 0, 1)
         assert await closed.empty(seconds=3) is None
         assert await closed.empty(seconds=3) is True
+
+
+class Balanced:
+    """A run that has evened disks: brokers 1 and 2 hold three and two replicas of topic t, of 100 bytes each."""
+
+    def __init__(self, *, started=True):
+        self.kafka, self.clock = KafkaInMemory((1, 2), t=[[1], [1], [1], [2], [2]]), StoppedClock()
+        kube = KubeInMemory()
+        self.stores = Stores(PlanStore(kube), OriginStore(kube), RunStore(kube))
+        metadata = {"name": "r", "namespace": "kafka", "uid": "u-1", "finalizers": [FINALIZER]}
+        self.rebalance = Rebalance.of({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}}})
+        disk = ResourceBalance(LoadResource.DISK, 30, 160.0, 120.0, 1, 0, (250, 250), (400, 100), (300, 200))
+        moved = PlannedPartition(TopicPartition("t", 4), replicas_of(1), replicas_of(2))
+        load = LoadOutcome((disk,), 100, 100, replicas_of(1, 2))
+        plan = Plan((moved,), Certificate(1, optimal=True), load=load)
+        run = Run("u-1", "kafka", "r", "c", "run", self.rebalance.desired.planning_hash, plan.hash, NOON)
+        run = replace(run, started_at=NOON if started else None)
+        recorded(self.rebalance, run=run, was_read=True, loaded_run=loaded_run_of(run, plan, "ref", {}))
+        self.closing = Closing(self.kafka, Lifecycle(None, self.stores, self.clock), self.clock)
+
+    async def ended(self):
+        """The stored run, as a restarted operator reads it."""
+        await self.closing.finish(self.rebalance, self.kafka.info)
+        return await self.stores.runs.load("u-1")
+
+
+class TestMeasured:
+    async def test_how_even_disks_are_is_stored_with_the_end_of_the_run(self):
+        """300 of 500 bytes on one of two brokers are 120 % of its share."""
+        ended = await Balanced().ended()
+        assert (ended.outcome, ended.disk_peak) == (RunOutcome.SUCCEEDED, 120)
+
+    async def test_a_run_that_moved_nothing_reads_nothing(self):
+        balanced = Balanced(started=False)
+        balanced.kafka.log_dirs = None
+        ended = await balanced.ended()
+        assert (ended.outcome, ended.disk_peak) == (RunOutcome.SUCCEEDED, None)
+
+    async def test_brokers_that_do_not_answer_hold_nothing_up(self):
+        """Neither one of them, nor the whole call."""
+        balanced = Balanced()
+        balanced.kafka.dirs_denied = Transient("KafkaUnreachable", "no answer", 1.0)
+        assert (await balanced.ended()).disk_peak is None
+        balanced = Balanced()
+
+        async def fail(_brokers):
+            raise Transient("KafkaUnreachable", "no answer", 1.0)
+
+        balanced.kafka.log_dirs = fail
+        ended = await balanced.ended()
+        assert (ended.outcome, ended.disk_peak) == (RunOutcome.SUCCEEDED, None)

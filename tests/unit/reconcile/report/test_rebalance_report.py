@@ -16,6 +16,7 @@ from kafka_rebalance.execution.reassignment_throttle import ClusterRates, Rates
 from kafka_rebalance.model.goals import LoadResource
 from kafka_rebalance.model.load_outcome import MOST_ROWS, LoadOutcome, OutsideBroker, OutsideReason, ResourceBalance
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition, SkippedPartition
+from kafka_rebalance.model.run import RunOutcome
 from kafka_rebalance.model.topology import BrokerId, ClusterState, replicas_of
 from kafka_rebalance.reconcile.report.rebalance_report import build_status
 from kafka_rebalance.reconcile.state.assessment import Drain
@@ -229,3 +230,18 @@ class TestBounds:
         mine = rebalance(progress=MOVED)
         remembered(mine, built=status_of(mine))
         assert status_of(mine, now=NOW + timedelta(hours=1)) == mine.memory.built
+
+
+class TestMeasured:
+    def test_the_disks_after_a_success_stand_beside_the_prediction(self):
+        """Only in the row of disks, in the plan of this run, and also if the operator was killed before it said so."""
+        mine = rebalance()
+        plan = replace(mine.record.loaded_run.plan, load=MUCH_LOAD)
+        recorded(mine, loaded_run=replace(mine.record.loaded_run, plan=plan))
+        remembered(mine, built=status_of(mine))
+        run = replace(mine.record.run, outcome=RunOutcome.SUCCEEDED, closed_at=NOW, disk_peak=112)
+        recorded(mine, run=run, loaded_run=None)
+        rows = status_of(mine).plan.load.resources
+        assert [(row.peak_after, row.peak_measured) for row in rows] == [(110, 112), *[(110, None)] * 3]
+        recorded(mine, run=replace(run, plan_hash="sha256:another"))
+        assert all(row.peak_measured is None for row in status_of(mine).plan.load.resources)
