@@ -3,10 +3,12 @@
 import json
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
@@ -48,10 +50,10 @@ class Walled:
         secret = world.secret("login", username="operator", password=SASL_USERS["operator"])
         sasl = {"mechanism": "SCRAM-SHA-512", "secretRef": {"name": secret}}
         self._connection = {"bootstrapServers": kafka.bootstrap_servers, "sasl": sasl}
-        self._command_config = directory / "client.properties"
+        self.command_config = directory / "client.properties"
         module = "org.apache.kafka.common.security.scram.ScramLoginModule"
         login = f'{module} required username="operator" password="{SASL_USERS["operator"]}";'
-        self._command_config.write_text(
+        self.command_config.write_text(
             f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-512\nsasl.jaas.config={login}\n"
         )
 
@@ -81,7 +83,7 @@ class Walled:
 
     def missing(self) -> set[str]:
         """The operations that doctor says are missing, by resource: "Alter Cluster"."""
-        options = ("--bootstrap-servers", self.kafka.bootstrap_servers, "--command-config", str(self._command_config))
+        options = ("--bootstrap-servers", self.kafka.bootstrap_servers, "--command-config", str(self.command_config))
         done = subprocess.run([COMMAND, "doctor", *options, "-o", "json"], check=False, capture_output=True, text=True)
         found = json.loads(done.stdout)["findings"]
         assert done.returncode == (4 if found else 0), done.stderr
@@ -203,3 +205,40 @@ def lists(walled: Walled, topic: str) -> str:
     """A ConfigMap that moves the topic's first replica from broker 1 to 3."""
     rows = [{"topic": topic, "partition": 0, "replicas": [3, 2]}]
     return walled.world.config_map("lists", k=json.dumps({"version": 1, "partitions": rows}))
+
+
+class TestSampler:
+    def test_reads_consumer_groups_with_describe_alone(self, walled: Walled) -> None:
+        """Without it on one group, that group is named, and the sample is stored without what groups have committed."""
+        topic = walled.world.empty_topic("read", [[1, 2]])
+        lake = walled.command_config.with_name("lake")
+        for group in ("open", "closed"):
+            commit(walled.kafka, group, topic)
+        sampler = (("DESCRIBE", *CLUSTER), DESCRIBE_TOPICS)
+        for group, named in (("open", "for example closed"), ("*", "")):
+            walled.allow(*sampler, ("DESCRIBE", ResourceType.GROUP, group))
+            wait_until(f"the sampler may read {group}", lambda said=named: said_by_sampler(walled, lake, said), every=1)
+            assert (lake / "offsets").exists() == (not named)
+
+
+def said_by_sampler(walled: Walled, lake: Path, named: str) -> bool:
+    """Whether a sample is stored, and this is said of the groups (nothing: all were read)."""
+    servers = ("--bootstrap-servers", walled.kafka.bootstrap_servers, "--command-config", str(walled.command_config))
+    command = (COMMAND, "pipeline", "sample", *servers, "--lake", str(lake))
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    said = "consumer groups cannot be read" in done.stderr
+    return done.returncode == 0 and said == bool(named) and named in done.stderr
+
+
+def commit(kafka: KafkaCluster, group: str, topic: str) -> None:
+    """Offset 0, as admin; again until the topic of offsets has been created."""
+    consumer = Consumer(kafka.client_config(**{"group.id": group}))
+
+    def committed() -> bool:
+        with suppress(KafkaException):
+            consumer.commit(offsets=[TopicPartition(topic, 0, 0)], asynchronous=False)
+            return True
+        return False
+
+    wait_until(f"{group} commits", committed, every=1)
+    consumer.close()

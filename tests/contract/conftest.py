@@ -106,5 +106,7 @@ async def rates_put_back(admin: KafkaAdmin) -> AsyncIterator[None]:
 @pytest.fixture(scope="package")
 def secured() -> Iterator[KafkaCluster]:
     """One broker with authentication, where only admin is authorized."""
-    with KafkaCluster({1: "a"}, sasl=True, acls=True) as cluster:
+    authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    rights = {"authorizer.class.name": authorizer, "super.users": "User:admin"}
+    with KafkaCluster({1: "a"}, sasl=True, properties=rights) as cluster:
         yield cluster

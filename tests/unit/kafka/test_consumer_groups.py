@@ -1,0 +1,61 @@
+"""What is made of the answers about consumer groups."""
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError
+from confluent_kafka import TopicPartition as ClientPartition
+
+from kafka_rebalance.errors import Permanent, Transient
+from kafka_rebalance.kafka.confluent import ConfluentClient
+from kafka_rebalance.kafka.consumer_groups import committed_offsets
+from kafka_rebalance.kafka.settings import ConnectionSettings
+from kafka_rebalance.model.topology import TopicPartition
+
+
+class Answering(ConfluentClient):
+    """Answers by group."""
+
+    def __init__(self, **answers):
+        super().__init__(ConnectionSettings("kafka-0:9092"))
+        self.answers = answers
+
+    async def ask_all(self, action, ask, *, of_one_broker=False):
+        return self.answers
+
+
+def of(*offsets, error=None):
+    partitions = [ClientPartition("t", number, offset) for number, offset in enumerate(offsets)]
+    return ConsumerGroupTopicPartitions("g", [*partitions, *([error] if error else [])])
+
+
+async def read(**answers):
+    return await committed_offsets(Answering(**answers), answers)
+
+
+class TestCommittedOffsets:
+    async def test_by_group(self):
+        """Partitions without a commit have a negative offset."""
+        found = await read(a=of(5, -1001, 0), b=of())
+        assert dict(found) == {"a": {TopicPartition("t", 0): 5, TopicPartition("t", 2): 0}, "b": {}}
+        assert found.errors == {}
+
+    async def test_a_group_that_may_not_be_described_is_named(self):
+        """It is an error of its own, and not one of all groups."""
+        found = await read(a=of(5), secret=KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED))
+        assert found.keys() == {"a"}
+        assert isinstance(found.errors["secret"], Permanent)
+        assert found.errors["secret"].reason == "KafkaAuthorizationFailed"
+        assert "does not allow us to read the offsets of consumer group secret" in found.errors["secret"].message
+
+    async def test_a_coordinator_that_does_not_answer(self):
+        """Only its groups are not known."""
+        found = await read(a=of(5), slow=KafkaError(KafkaError._TIMED_OUT))
+        assert found.keys() == {"a"}
+        assert isinstance(found.errors["slow"], Transient)
+
+    async def test_a_group_that_was_deleted_meanwhile_reads_nothing(self):
+        """It is neither found nor an error."""
+        found = await read(gone=KafkaError(KafkaError.GROUP_ID_NOT_FOUND))
+        assert (dict(found), found.errors) == ({}, {})
+
+    async def test_without_groups_nothing_is_asked(self):
+        """librdkafka refuses an empty list."""
+        assert dict(await read()) == {}
