@@ -14,7 +14,6 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote, urlencode
 
@@ -36,7 +35,6 @@ _TIMEOUT = (3, 8)
 _THREADS = 8
 _MERGE_PATCH = "application/merge-patch+json"
 _METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-_IN_CLUSTER_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _MAX_EVENT_MESSAGE = 1024
 
 Json = dict[str, Any]
@@ -44,11 +42,7 @@ Json = dict[str, Any]
 
 def operator_namespace(chosen: str | None = None) -> str:
     """The namespace of the operator's records: ``chosen``, else where it runs, else ``kafka-rebalance``."""
-    if chosen:
-        return chosen
-    if _IN_CLUSTER_NAMESPACE.exists():
-        return _IN_CLUSTER_NAMESPACE.read_text(encoding="utf-8").strip()
-    return DEFAULT_NAMESPACE
+    return chosen or access.namespace_of_pod() or DEFAULT_NAMESPACE
 
 
 class KubeClient:
@@ -76,10 +70,12 @@ class KubeClient:
         namespace: str | None = None,
         *,
         kubeconfig: str | None = None,
+        context: str | None = None,
         before_write: Callable[[], None] | None = None,
     ) -> Self:
         """With the address and credentials that ``access.configuration`` finds."""
-        return cls(access.configuration(kubeconfig), operator_namespace(namespace), before_write=before_write)
+        found = access.configuration(kubeconfig, context)
+        return cls(found, operator_namespace(namespace), before_write=before_write)
 
     async def close(self) -> None:
         """Close connections and stop threads. When this returns, no request is under way."""
@@ -95,6 +91,23 @@ class KubeClient:
         """All resources of one kind, in one namespace or in all."""
         items: list[Json] = (await self._json("GET", _resource(plural, namespace)))["items"]
         return items
+
+    async def patch(
+        self, plural: str, namespace: str, name: str, patch: Mapping[str, Any], resource_version: str
+    ) -> Json | None:
+        """Merge into the resource, null removes a field; returns the resource as it is now, None if it is gone.
+
+        Conflict if its resource version is no longer ``resource_version``. A field that the API server does not know is
+        refused, not dropped.
+        """
+        body = {**patch, "metadata": {**patch.get("metadata", {}), "resourceVersion": resource_version}}
+        path = f"{_resource(plural, namespace, name)}?fieldValidation=Strict"
+        return await self._unless_gone("PATCH", path, body, content_type=_MERGE_PATCH)
+
+    async def delete_resource(self, plural: str, namespace: str, name: str, uid: str) -> bool:
+        """Delete it as a user. False if it is gone; Conflict if the name now belongs to another object."""
+        body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+        return await self._unless_gone("DELETE", _resource(plural, namespace, name), body) is not None
 
     async def patch_status(self, plural: str, namespace: str, name: str, patch: Mapping[str, Any]) -> bool:
         """Merge into the status (``{"status": {...}}``; null removes). False if the resource is gone."""

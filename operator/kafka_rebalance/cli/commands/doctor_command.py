@@ -13,6 +13,7 @@ from kafka_rebalance.cli.commands.permission_findings import permission_findings
 from kafka_rebalance.cli.commands.wedged_reassignments import wedged_reassignments
 from kafka_rebalance.cli.exit_codes import EXIT_NO
 from kafka_rebalance.cli.options.connection_options import kafka_connection
+from kafka_rebalance.cli.options.resource_lookup import ApiServer, api_server_options, connected
 from kafka_rebalance.cli.tables.console import print_document
 from kafka_rebalance.cli.tables.findings_table import Finding, document, print_findings
 from kafka_rebalance.errors import Permanent, RebalanceError
@@ -35,6 +36,7 @@ from kafka_rebalance.reasons import Reason
     help="Namespace of the operator's records: throttles that it has set are left to it. "
     "[default: kafka-rebalance; in a Pod, the Pod's]",
 )
+@api_server_options
 @click.option("--no-operator", is_flag=True, help="No operator works on this cluster: no records are read.")
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def doctor(
@@ -44,6 +46,7 @@ def doctor(
     throttles: bool,
     clear_throttles: bool,
     operator_namespace: str | None,
+    server: ApiServer,
     no_operator: bool,
     output: str,
 ) -> None:
@@ -67,7 +70,7 @@ def doctor(
             if throttles or clear_throttles:
 
                 async def ledger() -> Ledger:
-                    return Ledger() if no_operator else await _ledger_of(admin, operator_namespace)
+                    return Ledger() if no_operator else await _ledger_of(admin, operator_namespace, server)
 
                 found += await leftover_throttles(admin, ledger, clear=clear_throttles)
             return [*found, *missing]
@@ -86,14 +89,12 @@ def doctor(
         sys.exit(EXIT_NO)
 
 
-async def _ledger_of(admin: KafkaAdmin, operator_namespace: str | None) -> Ledger:
+async def _ledger_of(admin: KafkaAdmin, operator_namespace: str | None, server: ApiServer) -> Ledger:
     """What the operator has set in this cluster, by its own record."""
-    # Most calls of this command need no API server, and its client takes a while to import.
-    from kafka_rebalance.cli.options.resource_lookup import connected
     from kafka_rebalance.kube.store import LedgerStore
 
     cluster_id = (await admin.describe_cluster()).cluster_id
-    async with connected(operator_namespace) as kube:
+    async with connected(operator_namespace, server) as kube:
         data = await LedgerStore(kube).load(cluster_id)
         if data is None:
             raise Permanent(

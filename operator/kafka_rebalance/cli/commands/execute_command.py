@@ -18,7 +18,7 @@ from kafka_rebalance.cli.files import manifests as objects
 from kafka_rebalance.cli.files.file_errors import parsed
 from kafka_rebalance.cli.files.rebalance_file import FileMetadata, read_rebalance, spec_of
 from kafka_rebalance.cli.options.connection_options import kafka_connection
-from kafka_rebalance.cli.options.resource_lookup import connected
+from kafka_rebalance.cli.options.resource_lookup import ApiServer, api_server_options, connected
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kafka.settings import ConnectionSettings
@@ -91,8 +91,9 @@ def _check_throttle(rate: str) -> None:
     "-n",
     "--namespace",
     callback=_checked(lambda name: validate(FileMetadata, {"namespace": name}, ""), "namespace"),
-    help="Namespace of the KafkaRebalance. [default: that of --rebalance, else default]",
+    help="Namespace of the KafkaRebalance. [default: that of --rebalance, else of the context]",
 )
+@api_server_options
 @click.option("--apply", is_flag=True, help="Create the KafkaRebalance instead of printing it.")
 @click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
 def execute(
@@ -106,6 +107,7 @@ def execute(
     rebalance: BinaryIO | None,
     name: str | None,
     namespace: str | None,
+    server: ApiServer,
     apply: bool,
     output: str,
 ) -> None:
@@ -120,7 +122,9 @@ def execute(
             f"give either {_FILE} or some of --decommission-broker, --broker-list and --topics-to-move-json-file"
         )
     base = parsed(_BASE, rebalance, read_rebalance) if rebalance else {}
-    wanted = objects.ExecuteRequest(namespace, name, connection.bootstrap_servers, base, throttle)
+    wanted = objects.ExecuteRequest(
+        namespace, name, connection.bootstrap_servers, base, throttle, default_namespace=server.namespace
+    )
     if planning and wanted.spec.get("strategy") == "Assignment":
         raise click.BadParameter(f"its strategy is Assignment: give {_FILE}", param_hint=_BASE)
     _check_connection(wanted, connection)
@@ -136,7 +140,7 @@ def execute(
             raise Refused(Reason.NOTHING_TO_DO, "the file of --topics-to-move-json-file lists no topic")
         manifests = _checked_manifests(wanted, objects.of_brokers(wanted, decommission or (), include or (), topics))
     if apply:
-        asyncio.run(_apply(manifests))
+        asyncio.run(_apply(manifests, server))
     else:
         click.echo(objects.render(manifests, output), nl=output == "json")
 
@@ -184,9 +188,9 @@ async def _present(
         await admin.close()
 
 
-async def _apply(manifests: list[objects.Manifest]) -> None:
+async def _apply(manifests: list[objects.Manifest], server: ApiServer) -> None:
     *lists, rebalance = manifests
-    async with connected(None) as kube:
+    async with connected(server=server) as kube:
         submitted = await submit(kube, rebalance, *lists)
     if submitted.no_dry_run:
         click.echo(f"no dry run was possible before: {submitted.no_dry_run}", err=True)

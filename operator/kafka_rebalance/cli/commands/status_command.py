@@ -11,7 +11,7 @@ import click
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.api.v1alpha1 import KafkaRebalance, parse_rebalance
-from kafka_rebalance.cli.options.resource_lookup import connected, find, namespace_options, stores
+from kafka_rebalance.cli.options.resource_lookup import ResourceScope, connected, find, record_options, stores
 from kafka_rebalance.cli.tables.console import print_document
 from kafka_rebalance.cli.tables.current_batch import Batch, batch_of, direction_of, response
 from kafka_rebalance.cli.tables.status_table import print_batch, print_summary
@@ -29,35 +29,33 @@ from kafka_rebalance.reconcile.state.record import LoadedRun, load_open_run
 
 @click.command("status")
 @click.argument("name")
-@namespace_options
+@record_options
 @click.option("--batch", is_flag=True, help="Show all partitions in flight, from the stored plan and from Kafka.")
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
-def status(name: str, namespace: str, operator_namespace: str | None, *, batch: bool, output: str) -> None:
+def status(name: str, scope: ResourceScope, *, batch: bool, output: str) -> None:
     """Show the progress of KafkaRebalance NAME, and what it waits for.
 
     JSON and YAML are the status of the resource; with --batch, they have the format of KIP-435's response.
     """
     if batch:
-        found, on_disk = asyncio.run(_read_batch(namespace, name, operator_namespace, sizes=output == "table"))
+        found, on_disk = asyncio.run(_read_batch(scope, name, sizes=output == "table"))
         print_document(response(found), output) if output != "table" else print_batch(found, on_disk)
         return
-    body = asyncio.run(_read(namespace, name, operator_namespace))
+    body = asyncio.run(_read(scope, name))
     if output == "table":
         print_summary(parse_rebalance(body), datetime.now(UTC))
     else:
         print_document(body.get("status") or {}, output)
 
 
-async def _read(namespace: str, name: str, operator_namespace: str | None) -> Json:
-    async with connected(operator_namespace) as kube:
-        return await find(kube, namespace, name)
+async def _read(scope: ResourceScope, name: str) -> Json:
+    async with connected(scope.records, scope.server) as kube:
+        return await find(kube, scope.namespace, name)
 
 
-async def _read_batch(
-    namespace: str, name: str, operator_namespace: str | None, *, sizes: bool
-) -> tuple[Batch, ReplicaBytes]:
-    async with connected(operator_namespace) as kube:
-        rebalance = parse_rebalance(await find(kube, namespace, name))
+async def _read_batch(scope: ResourceScope, name: str, *, sizes: bool) -> tuple[Batch, ReplicaBytes]:
+    async with connected(scope.records, scope.server) as kube:
+        rebalance = parse_rebalance(await find(kube, scope.namespace, name))
         opened = await _open_run(kube, rebalance)
         if opened is None:
             return Batch(), {}

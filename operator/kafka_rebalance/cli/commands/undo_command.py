@@ -14,7 +14,7 @@ import click
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.api.v1alpha1 import REBALANCES, UNDO_ANNOTATION, KafkaRebalance, parse_rebalance, planning_hash
-from kafka_rebalance.cli.options.resource_lookup import connected, find, namespace_options, stores
+from kafka_rebalance.cli.options.resource_lookup import ResourceScope, connected, find, record_options, stores
 from kafka_rebalance.errors import RebalanceError, Refused
 from kafka_rebalance.execution.partition_status import PartitionMove
 from kafka_rebalance.kube.api_errors import NotFound
@@ -47,15 +47,13 @@ class WayBack:
 
 @click.command("undo")
 @click.argument("name", required=False)
-@namespace_options
+@record_options
 @click.option(
     "--print", "print_only", is_flag=True, help="Change nothing; print Kafka's reassignment JSON for the way back."
 )
 @click.option("--uid", help="Instead of NAME, with --print: the uid of a deleted resource.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
-def undo(
-    name: str | None, namespace: str, operator_namespace: str | None, *, print_only: bool, uid: str | None, yes: bool
-) -> None:
+def undo(name: str | None, scope: ResourceScope, *, print_only: bool, uid: str | None, yes: bool) -> None:
     """Undo KafkaRebalance NAME, which has succeeded: move its partitions back to their original replicas.
 
     To roll back a rebalance that is still running, delete it.
@@ -65,13 +63,14 @@ def undo(
     if uid is not None:
         if not print_only:
             raise click.UsageError("--uid requires --print: the operator only acts on an existing resource")
-        asyncio.run(_print_kept(uid, operator_namespace))
+        asyncio.run(_print_kept(uid, scope))
     elif name is not None:
-        asyncio.run(_undo(namespace, name, operator_namespace, print_only=print_only, yes=yes))
+        asyncio.run(_undo(scope, name, print_only=print_only, yes=yes))
 
 
-async def _undo(namespace: str, name: str, operator_namespace: str | None, *, print_only: bool, yes: bool) -> None:
-    async with connected(operator_namespace) as kube:
+async def _undo(scope: ResourceScope, name: str, *, print_only: bool, yes: bool) -> None:
+    namespace = scope.namespace
+    async with connected(scope.records, scope.server) as kube:
         try:
             rebalance = parse_rebalance(await find(kube, namespace, name))
         except NotFound as error:
@@ -98,8 +97,8 @@ async def _undo(namespace: str, name: str, operator_namespace: str | None, *, pr
         click.echo(f"undo requested; follow it with: kafka-rebalance watch {name} -n {namespace}")
 
 
-async def _print_kept(uid: str, operator_namespace: str | None) -> None:
-    async with connected(operator_namespace) as kube:
+async def _print_kept(uid: str, scope: ResourceScope) -> None:
+    async with connected(scope.records, scope.server) as kube:
         run = await stores(kube).runs.load(uid)
         done = await _load(kube, kept(uid, run, kube.namespace).to_undo)
     succeeded = done.run.outcome is RunOutcome.SUCCEEDED

@@ -13,9 +13,9 @@ from rich.text import Text
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.api.v1alpha1 import REBALANCES, KafkaRebalance, parse_rebalance
-from kafka_rebalance.cli.options.resource_lookup import find
+from kafka_rebalance.cli.options.resource_lookup import ResourceScope, connected, find, namespace_options
 from kafka_rebalance.errors import Permanent
-from kafka_rebalance.kube.client import Json, KubeClient
+from kafka_rebalance.kube.client import Json
 from kafka_rebalance.units import format_bytes, format_rate
 
 _EVERY_SECONDS = 0.5
@@ -24,21 +24,21 @@ _BATCH_ROWS = 5
 
 @click.command("watch")
 @click.argument("name")
-@click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the resource.")
+@namespace_options
 @click.option("--until", type=click.IntRange(0, 100), help="Stop at this percentage.")
 @click.option("--exit-on-stall", is_flag=True, help="Exit with 1 when the rebalance stalls.")
-def watch(name: str, namespace: str, until: int | None, exit_on_stall: bool) -> None:
+def watch(name: str, scope: ResourceScope, until: int | None, exit_on_stall: bool) -> None:
     """Follow KafkaRebalance NAME until it has succeeded, is undone or is deleted."""
-    stuck = asyncio.run(_follow(namespace, name, until, exit_on_stall=exit_on_stall))
+    stuck = asyncio.run(_follow(scope, name, until, exit_on_stall=exit_on_stall))
     if stuck is not None:
         raise Permanent(*stuck)
 
 
-async def _follow(namespace: str, name: str, until: int | None, *, exit_on_stall: bool) -> tuple[str, str] | None:
-    kube = KubeClient.connect()
+async def _follow(scope: ResourceScope, name: str, until: int | None, *, exit_on_stall: bool) -> tuple[str, str] | None:
     console = Console()
     last = ("", "")
-    try:
+    namespace = scope.namespace
+    async with connected(server=scope.server) as kube:
         # A resource that does not exist at the start is a misspelt name, not the end of a deletion.
         body: Json | None = await find(kube, namespace, name)
         with Live(console=console, auto_refresh=False, transient=False) as live:
@@ -62,8 +62,6 @@ async def _follow(namespace: str, name: str, until: int | None, *, exit_on_stall
             else:
                 click.echo(f"{namespace}/{name} is deleted")
             return None
-    finally:
-        await kube.close()
 
 
 def _ended(seen: KafkaRebalance, until: int | None, *, exit_on_stall: bool) -> tuple[str, str] | tuple[()] | None:

@@ -37,6 +37,7 @@ class ExecuteRequest:
     bootstrap_servers: str
     base: Mapping[str, Any] = field(default_factory=dict)
     throttle: str | None = None
+    default_namespace: str = "default"
 
     @property
     def spec(self) -> Mapping[str, Any]:
@@ -172,7 +173,7 @@ def _metadata(wanted: ExecuteRequest, name: str) -> dict[str, Any]:
     """Name and namespace, and the labels and annotations of the base."""
     metadata: dict[str, Any] = {
         "name": name,
-        "namespace": wanted.namespace or wanted.metadata.get("namespace") or "default",
+        "namespace": wanted.namespace or wanted.metadata.get("namespace") or wanted.default_namespace,
     }
     for part in ("labels", "annotations"):
         found = wanted.metadata.get(part) or {}

@@ -19,6 +19,8 @@ def kafka_connection(command: Callable[..., _Result]) -> Callable[..., _Result]:
 
     @click.option(
         "--bootstrap-servers",
+        "--bootstrap-server",
+        "bootstrap_servers",
         metavar="HOST:PORT,…",
         help=f"Bootstrap brokers. [default: bootstrap.servers of {_CONFIG}]",
     )

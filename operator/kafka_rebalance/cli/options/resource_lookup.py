@@ -1,50 +1,112 @@
-"""Finds the KafkaRebalance of a command and the operator's records of it. Only reads."""
+"""Finds the API server, the resource of a command and the operator's records of it, as kubectl does. Only reads."""
 
+import functools
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from kafka_rebalance.api.v1alpha1 import REBALANCES
+from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, REBALANCES
+from kafka_rebalance.kube.access import current_namespace
 from kafka_rebalance.kube.api_errors import NotFound
 from kafka_rebalance.kube.client import DEFAULT_NAMESPACE, Json, KubeClient
-from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
-from kafka_rebalance.reconcile.state.record import Stores
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    from kafka_rebalance.reconcile.state.record import Stores
+
+_Result = TypeVar("_Result")
+KINDS = {
+    REBALANCES: "KafkaRebalance",
+    REASSIGNMENT_THROTTLES: "KafkaReassignmentThrottle",
+}
+"""The kinds that commands change, by plural."""
 
 
-def namespace_options(command: _Command) -> _Command:
-    """``--namespace`` of the resource and ``--operator-namespace`` of the records."""
-    command = click.option(
+@dataclass(frozen=True, slots=True)
+class ApiServer:
+    """``--kubeconfig`` and ``--context``; None: what kubectl would use."""
+
+    kubeconfig: str | None = None
+    context: str | None = None
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the context."""
+        return current_namespace(self.kubeconfig, self.context)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceScope:
+    """Where the resources of a command are. ``records``: the operator's namespace; None: its default."""
+
+    server: ApiServer
+    namespace: str
+    records: str | None = None
+
+
+def api_server_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
+    """``--kubeconfig`` and ``--context``; the command gets them as ``server``, an ApiServer."""
+
+    @click.option("--kubeconfig", metavar="FILE", help="Kubeconfig file. [default: KUBECONFIG, then ~/.kube/config]")
+    @click.option("--context", metavar="NAME", help="Context of the kubeconfig. [default: the current context]")
+    @functools.wraps(command)
+    def chosen(*arguments: object, kubeconfig: str | None, context: str | None, **options: object) -> _Result:
+        return command(*arguments, server=ApiServer(kubeconfig, context), **options)
+
+    return chosen
+
+
+def namespace_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
+    """Also ``--namespace`` of the resource; the command gets ``scope``, a ResourceScope."""
+
+    @api_server_options
+    @click.option("-n", "--namespace", help="Namespace of the resource. [default: the namespace of the context]")
+    @functools.wraps(command)
+    def scoped(
+        *arguments: object,
+        server: ApiServer,
+        namespace: str | None,
+        operator_namespace: str | None = None,
+        **options: object,
+    ) -> _Result:
+        scope = ResourceScope(server, namespace or server.namespace, operator_namespace)
+        return command(*arguments, scope=scope, **options)
+
+    return scoped
+
+
+def record_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
+    """Also ``--operator-namespace`` of the records."""
+    return click.option(
         "--operator-namespace",
         metavar="NAMESPACE",
         help=f"Namespace of the operator's records. [default: {DEFAULT_NAMESPACE}; in a Pod, the Pod's]",
-    )(command)
-    return click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the resource.")(
-        command
-    )
+    )(namespace_options(command))
 
 
 @asynccontextmanager
-async def connected(operator_namespace: str | None) -> AsyncIterator[KubeClient]:
+async def connected(records: str | None = None, server: ApiServer = ApiServer()) -> AsyncIterator[KubeClient]:
     """The API server of the kubeconfig, or of the Pod; Permanent("NoKubernetesAccess") where there is neither."""
-    kube = KubeClient.connect(operator_namespace)
+    kube = KubeClient.connect(records, kubeconfig=server.kubeconfig, context=server.context)
     try:
         yield kube
     finally:
         await kube.close()
 
 
-async def find(kube: KubeClient, namespace: str, name: str) -> Json:
+async def find(kube: KubeClient, namespace: str, name: str, plural: str = REBALANCES) -> Json:
     """The resource. NotFound where it does not exist."""
-    body = await kube.get(REBALANCES, namespace, name)
+    body = await kube.get(plural, namespace, name)
     if body is None:
-        raise NotFound(f"KafkaRebalance {namespace}/{name} not found")
+        raise NotFound(f"{KINDS[plural]} {namespace}/{name} not found")
     return body
 
 
-def stores(kube: KubeClient) -> Stores:
+def stores(kube: KubeClient) -> "Stores":
     """The operator's records."""
+    from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
+    from kafka_rebalance.reconcile.state.record import Stores
+
     return Stores(PlanStore(kube), OriginStore(kube), RunStore(kube))

@@ -78,7 +78,7 @@ class World:
     def run(self, *arguments: str, file: Any = FILE, servers: str = "kafka:9092") -> tuple[Any, str, str]:
         with (
             patch.object(execute, "connect", lambda _: self.cluster),
-            patch.object(resource.KubeClient, "connect", lambda _: self.kube),
+            patch.object(resource.KubeClient, "connect", lambda *_, **__: self.kube),
         ):
             return run_program("execute", "--bootstrap-servers", servers, *arguments, stdin=json.dumps(file))
 

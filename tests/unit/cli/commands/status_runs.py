@@ -70,8 +70,9 @@ class Kafka:
 def run(kube, *arguments, kafka=None):
     """Run the whole program, exit codes included; ``kube.namespace`` is the operator namespace that it used."""
 
-    def connect(namespace=None):
+    def connect(namespace=None, **chosen):
         kube.namespace = namespace or kube.namespace
+        kube.connected_with = chosen
         return kube
 
     with (

@@ -10,7 +10,6 @@ from tests.fakes.kafka_in_memory import KafkaInMemory
 
 from kafka_rebalance.cli.commands import doctor_command as doctor
 from kafka_rebalance.cli.commands.leftover_throttles import leftover_throttles
-from kafka_rebalance.cli.options import resource_lookup
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.ledger import Before, Ledger, RateRecord
 from kafka_rebalance.execution.ledger_json import ledger_to_json
@@ -119,11 +118,11 @@ class TestCommand:
         kafka, self.records = cluster(), Records()
 
         @asynccontextmanager
-        async def connected(namespace):
+        async def connected(namespace, server):
             yield SimpleNamespace(namespace=namespace or "kafka-rebalance")
 
         monkeypatch.setattr(doctor, "connect", lambda _settings: kafka)
-        monkeypatch.setattr(resource_lookup, "connected", connected)
+        monkeypatch.setattr(doctor, "connected", connected)
         monkeypatch.setattr(store, "LedgerStore", lambda _kube: self.records)
         return kafka
 

@@ -175,3 +175,33 @@ class TestSummary:
         assert json.loads(run(kube, "r", "-n", "kafka", "-o", "json").out) == status
         assert yaml.safe_load(run(kube, "r", "-n", "kafka", "-o", "yaml").out) == status
         assert run(kube, "r", "-n", "kafka").out.startswith("kafka/r: Rebalancing\n")
+
+
+class TestTheContext:
+    """As kubectl: the namespace of the context, unless -n is given; --context and --kubeconfig choose another one."""
+
+    @pytest.fixture
+    def kube(self):
+        kube = KubeInMemory()
+        for namespace in ("kafka", "other", "default"):
+            kube.resources[REBALANCES, namespace, "r"] = resource(metadata={"namespace": namespace})
+        return kube
+
+    @pytest.fixture
+    def kubeconfig(self, tmp_path):
+        path = tmp_path / "config"
+        rows = [{"name": "a", "context": {"namespace": "kafka"}}, {"name": "b", "context": {"namespace": "other"}}]
+        path.write_text(yaml.safe_dump({"current-context": "a", "contexts": rows}))
+        return str(path)
+
+    def test_its_namespace_is_the_default(self, kube, kubeconfig, monkeypatch):
+        assert run(kube, "r").out.startswith("default/r: Pending")
+        monkeypatch.setenv("KUBECONFIG", kubeconfig)
+        assert run(kube, "r").out.startswith("kafka/r: Pending")
+        assert run(kube, "r", "-n", "default").out.startswith("default/r: Pending")
+
+    def test_the_options_choose_it(self, kube, kubeconfig):
+        """And the client connects with them."""
+        done = run(kube, "r", "--kubeconfig", kubeconfig, "--context", "b")
+        assert done.out.startswith("other/r: Pending")
+        assert kube.connected_with == {"kubeconfig": kubeconfig, "context": "b"}

@@ -108,7 +108,7 @@ def world(body=None, run=None, *, plan=PLAN, origins=True):
 def undo(kube, *arguments, answer=""):
     """Run the whole program, exit codes included."""
 
-    def connect(namespace=None):
+    def connect(namespace=None, **_):
         kube.namespace = namespace or kube.namespace
         return kube
 

@@ -41,7 +41,7 @@ def without_waiting(monkeypatch):
 
 
 def watch(*bodies, options=()):
-    with patch.object(KubeClient, "connect", lambda: Readings(*bodies)):
+    with patch.object(KubeClient, "connect", lambda *_, **__: Readings(*bodies)):
         return run_program("watch", "r", "-n", "kafka", *options)
 
 
