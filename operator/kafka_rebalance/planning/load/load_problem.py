@@ -39,7 +39,7 @@ def load_problem(request: PlanRequest, encoded: Encoded) -> LoadProblem:
     disk = resources.index(LoadResource.DISK) if LoadResource.DISK in resources else -1
     home_bytes = _home_bytes(encoded, size)
     moving = {p.tp for p in encoded.partitions}
-    fixed = _fixed([p for p in request.partitions if p.tp not in moving], resources, encoded.brokers)
+    fixed = use_in_place([p for p in request.partitions if p.tp not in moving], resources, encoded.brokers)
     total = (follows * instance.rf[:, None] + leads).sum(axis=0) + fixed[instance.eligible].sum(axis=0)
     capacity = _capacities(request.capacities, resources, encoded.brokers)
     share = _shares(total, capacity, instance.eligible)
@@ -134,10 +134,10 @@ def _home_bytes(encoded: Encoded, size: Floats) -> Floats:
     return found
 
 
-def _fixed(
+def use_in_place(
     partitions: Sequence[PartitionInput], resources: tuple[LoadResource, ...], brokers: tuple[BrokerId, ...]
 ) -> Floats:
-    """What partitions that do not move use: pinned ones, and those without a leader."""
+    """The use [B, R] of partitions on the brokers that hold them now: of those that do not move, for example."""
     fixed = np.zeros((len(brokers), len(resources)))
     number = {b: i for i, b in enumerate(brokers)}
     if not partitions:

@@ -57,8 +57,8 @@ class Kafka:
             raise self.failure
         return ClusterInfo(self.cluster_id, {BrokerId(b): Broker(BrokerId(b)) for b in (1, 2, 3)})
 
-    async def describe_partitions(self, topics):
-        return Answers({at: state for at, state in self.partitions.items() if at.topic in topics})
+    async def describe_partitions(self, topics=None):
+        return Answers({at: state for at, state in self.partitions.items() if topics is None or at.topic in topics})
 
     async def log_dirs(self, brokers):
         return Answers({b: (LogDir("/d", dict.fromkeys(self.partitions, 400)),) for b in brokers})
