@@ -218,7 +218,7 @@ class Engines:
             lambda: self._settings_now(connection.owner, info.cluster_id),
             self._owners.recognise,
         )
-        keeper = ThrottleKeeper(info.cluster_id, admin, LedgerStore(self._kube))
+        keeper = ThrottleKeeper(info.cluster_id, admin, LedgerStore(self._kube), self._clock.monotonic)
         engine = ClusterEngine(
             info,
             admin,
