@@ -5,7 +5,7 @@ replicas. ``target_of`` translates KIP-542's table. Our entries are appended to 
 of others stay; we never set ``*``. Original values are in ``execution.ledger``.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -250,6 +250,10 @@ def needs_relief(state: PartitionState, submitted: Replicas) -> bool:
     return not state.isr.issuperset(staying & set(submitted))
 
 
-def moving_brokers(origin: Replicas, target: Replicas) -> frozenset[BrokerId]:
-    """The sources and destinations of a partition's copies; none if no copy is made."""
-    return frozenset(origin) | frozenset(target) if set(target) - set(origin) else frozenset()
+def moving_brokers(lists: Collection[Replicas], goals: Collection[Replicas]) -> frozenset[BrokerId]:
+    """The sources and destinations of a partition's copies; none if no copy is made.
+
+    ``lists``: all that the partition may have, or go to; each of the ``goals`` may be next.
+    """
+    copies = any(set(goal) - set(held) for goal in goals for held in lists)
+    return frozenset[BrokerId]().union(*lists) if copies else frozenset()

@@ -188,6 +188,13 @@ class TestWhoIsListed:
 
     def test_only_brokers_between_which_a_copy_is_made_take_part(self):
         """A reorder or a drop moves no data, so no broker is throttled for it."""
-        assert moving_brokers(replicas_of(1, 2), replicas_of(2, 3)) == {1, 2, 3}
-        assert moving_brokers(replicas_of(1, 2), replicas_of(2, 1)) == frozenset()
-        assert moving_brokers(replicas_of(1, 2), replicas_of(1)) == frozenset()
+        one, two = replicas_of(1, 2), replicas_of(2, 3)
+        assert moving_brokers((one, two), (two,)) == {1, 2, 3}
+        assert moving_brokers((one, replicas_of(2, 1)), (replicas_of(2, 1),)) == frozenset()
+        assert moving_brokers((one, replicas_of(1)), (replicas_of(1),)) == frozenset()
+
+    def test_what_was_dropped_is_copied_on_the_way_back(self):
+        """And by a plan that wants it again after an earlier one of the same run has dropped it."""
+        one, dropped = replicas_of(1, 2), replicas_of(1)
+        assert moving_brokers((one, one, dropped), (dropped, one)) == {1, 2}
+        assert moving_brokers((one, dropped, one), (one,)) == {1, 2}

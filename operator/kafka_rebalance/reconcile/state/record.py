@@ -145,7 +145,11 @@ def loaded_run_of(
         for p, origin in found
         if origin is not None or not back
     )
-    brokers = {moving_brokers((*m.origin, *m.planned_from), m.target) for m in moves}
+    # What a plan only drops is copied on the way back, and by a later plan that wants it again.
+    brokers = {
+        moving_brokers((m.origin, m.planned_from, m.target), (m.target, m.origin) if back else (m.target,))
+        for m in moves
+    }
     return LoadedRun(
         run,
         plan,
