@@ -218,6 +218,7 @@ class Reason(StrEnum):
     # Pipeline
     EXTRA_MISSING = "ExtraMissing", "the optional dependencies of the pipeline are not installed"
     CONSUMPTION_UNKNOWN = "ConsumptionUnknown", "Kafka does not say what a group of consumers has read"
+    METRICS_UNAVAILABLE = "MetricsUnavailable", "Prometheus does not answer, or not with the metrics of the brokers"
     LAKE_UNUSABLE = "LakeUnusable", "the lake cannot be read or written"
     MANIFEST_INVALID = "ManifestInvalid", "a manifest in the lake cannot be read"
     SCHEMA_UNKNOWN = "SchemaUnknown", "samples have an unknown schema version"

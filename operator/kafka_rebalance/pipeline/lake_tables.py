@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from kafka_rebalance.pipeline.commits_schema import COMMITS_ARROW_SCHEMA, COMMITS_VERSION
+from kafka_rebalance.pipeline.metrics_schema import METRICS_ARROW_SCHEMA, METRICS_VERSION
 from kafka_rebalance.pipeline.schema import ARROW_SCHEMA, READABLE_VERSIONS, SCHEMA_VERSION
 
 
@@ -29,4 +30,5 @@ class LakeTable:
 
 SAMPLES = LakeTable("samples", "manifests", ARROW_SCHEMA, SCHEMA_VERSION, READABLE_VERSIONS)
 OFFSETS = LakeTable("offsets", "manifests/offsets", COMMITS_ARROW_SCHEMA, COMMITS_VERSION, (COMMITS_VERSION,))
-TABLES = (SAMPLES, OFFSETS)
+METRICS = LakeTable("metrics", "manifests/metrics", METRICS_ARROW_SCHEMA, METRICS_VERSION, (METRICS_VERSION,))
+TABLES = (SAMPLES, OFFSETS, METRICS)

@@ -6,17 +6,17 @@ Spark and Arrow come with the ``pipeline`` extra and are imported when a command
 import asyncio
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import click
 
 from kafka_rebalance.cli.commands.fleet_command import fleet
+from kafka_rebalance.cli.commands.metrics_command import metrics_command
 from kafka_rebalance.cli.options.connection_options import kafka_connection
 from kafka_rebalance.cli.options.parsed_value import duration
-from kafka_rebalance.cli.options.pipeline_extra import require_extra
+from kafka_rebalance.cli.options.pipeline_extra import lake_store, require_extra
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.reasons import Reason
@@ -77,10 +77,10 @@ def load_model_command(lake: str, clusters: tuple[str, ...], window: int, master
     from kafka_rebalance.pipeline import job
     from kafka_rebalance.pipeline.lake import chosen_clusters
 
-    with _store(lake):
+    with lake_store(lake):
         chosen = chosen_clusters(lake, clusters)
     failed: list[str] = []
-    with _store(lake), job.spark_session(master) as spark:
+    with lake_store(lake), job.spark_session(master) as spark:
         for cluster_id in chosen:
             started = time.monotonic()
             try:
@@ -109,7 +109,7 @@ def compact_command(lake: str, clusters: tuple[str, ...], retention: int | None)
     from kafka_rebalance.pipeline.lake_retention import tidy
 
     keep = None if retention is None else timedelta(seconds=retention)
-    with _store(lake):
+    with lake_store(lake):
         for cluster_id in lakes.chosen_clusters(lake, clusters):
             done = tidy(lakes.Lake.open(lake), cluster_id, datetime.now(UTC), keep)
             click.echo(
@@ -131,7 +131,7 @@ def quality_command(lake: str, clusters: tuple[str, ...], window: int, output: s
     from kafka_rebalance.pipeline.quality import report
 
     opened = Lake.open(lake)
-    with _store(lake):
+    with lake_store(lake):
         reports = [
             report(opened, cluster_id, timedelta(seconds=window), datetime.now(UTC))
             for cluster_id in chosen_clusters(lake, clusters)
@@ -256,17 +256,5 @@ async def _one(sampler: Any, lake: str) -> None:
     click.echo(f"{batch.sampled_at:%H:%M:%S} cluster {batch.cluster_id}: {manifest.rows} rows, {size}{missing}")
 
 
-@contextmanager
-def _store(lake: str) -> Iterator[None]:
-    """Transient (LakeUnusable) if the store of the lake fails in the middle of something."""
-    from kafka_rebalance.storage.locations import store_failed, without_credentials
-
-    try:
-        yield
-    except BrokenPipeError:
-        raise  # of our own output
-    except OSError as error:
-        raise store_failed(f"the lake {without_credentials(lake)} cannot be used", error) from error
-
-
 pipeline.add_command(fleet)
+pipeline.add_command(metrics_command)
