@@ -46,10 +46,11 @@ class Samples:
         late: float = 0.0,
         whole: bool | None = True,
         groups: Mapping[str, float] | None = None,
+        partition: int = 0,
     ) -> None:
         """``late``: how long after the begin of the sample the answers were read. ``groups``: what they committed."""
         read = START + timedelta(seconds=at + late)
-        row = self._row(at, topic, broker, size, topic_id)
+        row = _with(self._row(at, topic, broker, size, topic_id), partition=partition)
         self.rows[at].append(
             _with(
                 row,
@@ -66,7 +67,7 @@ class Samples:
         if groups is not None:
             self.commits[at].append(
                 CommitRow(
-                    *(row.sampled_at, self.run, row.sequence, self.cluster, topic, topic_id, 0),
+                    *(row.sampled_at, self.run, row.sequence, self.cluster, topic, topic_id, partition),
                     log_start_offset=round(start),
                     log_end_offset=round(end),
                     committed_at=read,

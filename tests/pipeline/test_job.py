@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,7 +19,9 @@ from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.pipeline import job
 from kafka_rebalance.pipeline.lake import Lake
 from kafka_rebalance.pipeline.lake_retention import SETTLED, tidy
-from kafka_rebalance.pipeline.sample_manifests import write_batch
+from kafka_rebalance.pipeline.lake_tables import METRICS
+from kafka_rebalance.pipeline.metrics_schema import MetricRow
+from kafka_rebalance.pipeline.sample_manifests import StoredBatch, write_batch, write_rows
 from kafka_rebalance.storage.stored_models import read_model_file
 
 if TYPE_CHECKING:
@@ -114,6 +116,7 @@ def dirty_samples() -> Samples:
                 at, "cut-in-the-only-pair", 0, 1000 + minute * 10 // 3, 100_000 + minute * 1000 // 3, epoch=5 + minute
             )
         _consumed(s, minute, done)
+        _measured(s, minute)
     s.leader(END, "once", 0, 7, 700)
     s.leader(END, "old-schema", 0, 10**6, 10**8)
     s.follower(END, "leaderless", 280, broker=1, leader=None)
@@ -150,6 +153,42 @@ def _consumed(s: Samples, minute: int, ramp: float) -> None:
     s.leader(at, "read-compacted-from-the-begin", *compacted, whole=False, groups={"g": at * 100})
 
 
+def _reported(lake: Path) -> None:
+    """What brokers say of their topics in the six windows, as `_sent` expects it; the last one was read twice."""
+    rows: list[MetricRow] = []
+    for window in range(6):
+        start = START + timedelta(minutes=5 * window)
+
+        def says(
+            topic: str, broker: int, came: float | None, went: float | None, read: int = 0, start: datetime = start
+        ) -> None:
+            rows.append(MetricRow(CLUSTER, topic, broker, start, came, went, START + timedelta(seconds=read)))
+
+        says("reported", 1, 3000, 600 * (window + 1))
+        says("reported", 2, 3000, 900)
+        says("reported-nothing-out", 1, 1000, None)
+        says("reported-by-a-follower", 1, 1000, 500)
+        says("reported-by-a-follower", 2, None, 500)
+        says("reported-now-and-then", 1, 1000, 700 if window != 3 else None)
+        says("reported-in-one-window", 1, *((1000, 700) if window == 3 else (None, None)))
+        if window == 5:
+            says("reported", 1, 3000, 1e9, read=-1)
+    stored = StoredBatch(START + timedelta(minutes=30), "metrics", 0, len(rows))
+    write_rows(Lake.open(str(lake)), CLUSTER, rows, stored, METRICS)
+
+
+def _measured(s: Samples, minute: int) -> None:
+    """Topics of which brokers report what they send."""
+    at = 60 * minute
+    # Broker 1 leads two partitions with 1000 and 2000 bytes a second, broker 2 one with 3000.
+    for partition, broker, rate in ((0, 1, 1000), (1, 1, 2000), (2, 2, 3000)):
+        s.leader(at, "reported", 0, at * 10, at * rate, broker=broker, partition=partition, groups={"g": 0})
+    s.leader(at, "reported-nothing-out", 0, at * 10, at * 1000)
+    s.leader(at, "reported-by-a-follower", 0, at * 10, at * 1000)
+    s.leader(at, "reported-now-and-then", 0, at * 10, at * 1000)
+    s.leader(at, "reported-in-one-window", 0, at * 10, at * 1000, groups={"g": at * 10})
+
+
 BURSTS = 25 * MB / 6  # (10 s x 20 MB + 50 s x 1 MB) / 60 s
 EXPECTED = {
     "late-answers": Expected("Exact", MB, MB, 600),
@@ -179,7 +218,7 @@ EXPECTED = {
     "leader-silent": Expected("Exact", 0, 0, 10),
     "old-schema": Expected("Exact", 1000, 1000, 600),
 }
-# What consumer groups read.
+# What consumer groups read, and brokers sent.
 EXPECTED_OUT = {
     "read": Expected("Marginal", 1000, 1000),
     "read-by-two": Expected("Marginal", 1500, 1500),
@@ -194,6 +233,13 @@ EXPECTED_OUT = {
     "read-compacted": Expected("Marginal", 100_000, 100_000),
     "read-compacted-from-the-begin": Expected("Unknown", None, None, 0),
     "steady": Expected("Unknown", None, None, 0),
+    "reported": Expected("Metric", 700, 1200),
+    "reported-1": Expected("Metric", 1400, 2400),
+    "reported-2": Expected("Metric", 900, 900),
+    "reported-nothing-out": Expected("Metric", 0, 0),
+    "reported-by-a-follower": Expected("Unknown", None, None, 0),
+    "reported-now-and-then": Expected("Metric", 700 * 5 / 6, 700),
+    "reported-in-one-window": Expected("Marginal", 1000, 1000),
 }
 SIZES = {
     "steady": (END * MB, [1, 2], [END * MB, END * MB + 7]),
@@ -232,6 +278,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rot[4:400] = bytes(byte ^ 0xFF for byte in rot[4:400])
     (place / rotten.path).write_bytes(rot)
     (place / cut.path).write_bytes((place / cut.path).read_bytes()[:100])
+    _reported(place)
     # The files of the first day are merged, and the small ones are still there.
     midnight = START + timedelta(minutes=15)
     assert tidy(Lake.open(str(place)), CLUSTER, midnight + SETTLED, None).into == 2  # of samples and of offsets
@@ -245,7 +292,7 @@ def outcome(spark: SparkSession, lake: Path) -> job.JobOutcome:
 
 def model_of(lake: Path, cluster: str = CLUSTER) -> dict[str, dict[str, Any]]:
     table = pyarrow.parquet.read_table(lake / "models" / cluster / "load-model.parquet")
-    return {row["topic"]: row for row in table.to_pylist()}
+    return {f"{row['topic']}-{row['partition']}".removesuffix("-0"): row for row in table.to_pylist()}
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,8 @@ from kafka_rebalance.errors import Refused
 from kafka_rebalance.pipeline import model_file
 from kafka_rebalance.pipeline.commits_schema import COMMITS_SPARK_SCHEMA
 from kafka_rebalance.pipeline.lake import Lake, model_path
-from kafka_rebalance.pipeline.lake_tables import OFFSETS
+from kafka_rebalance.pipeline.lake_tables import METRICS, OFFSETS
+from kafka_rebalance.pipeline.metrics_schema import METRICS_SPARK_SCHEMA
 from kafka_rebalance.pipeline.run_chain import Chain, chain
 from kafka_rebalance.pipeline.sample_manifests import Inventory, Manifest, Skipped, StoredBatch, inventory
 from kafka_rebalance.pipeline.schema import SPARK_SCHEMA
@@ -91,21 +92,26 @@ def build(spark: "SparkSession", lake_uri: str, cluster_id: str, window: timedel
     used = _files(found, linked.batches)
     unfinished = f"{_UNFINISHED}/{uuid.uuid4().hex}"
     groups = _committed(inventory(lake, cluster_id, window, now, OFFSETS), linked)
+    reported = _reported(inventory(lake, cluster_id, window, now, METRICS), linked)
     rows = loads(
         _listing(spark, lake, found, linked),
         windows(_rows(spark, lake, found, used, linked.dropped), linked.breaks),
         _consumed(spark, lake, groups, linked) if groups.batches else None,
+        _sent(spark, lake, reported, linked) if reported.batches else None,
     )
     start, end = linked.batches[0].sampled_at, linked.batches[-1].sampled_at
+    files = (*used, *groups.files, *reported.files)
+    skipped = (*found.skipped, *groups.skipped, *reported.skipped)
     lineage = {
         "program": metadata.version("kafka-rebalance-operator"),
         "spark": spark.version,
-        "files": len(used) + len(groups.files),
-        "sha256": hashlib.sha256("".join(sorted(file.sha256 for file in (*used, *groups.files))).encode()).hexdigest(),
-        "skippedFiles": len(found.skipped) + len(groups.skipped),
+        "files": len(files),
+        "sha256": hashlib.sha256("".join(sorted(file.sha256 for file in files)).encode()).hexdigest(),
+        "skippedFiles": len(skipped),
         "runs": len({batch.run_id for batch in linked.batches}),
         "leftOutSamples": len(linked.dropped),
         "samplesOfGroups": len(groups.batches),
+        "readsOfMetrics": len(reported.batches),
     }
     try:
         rows.write.parquet(f"{lake.spark_root}/{unfinished}")
@@ -122,28 +128,44 @@ def build(spark: "SparkSession", lake_uri: str, cluster_id: str, window: timedel
         samples=len(linked.batches),
         model=model,
         artefact=model_path(cluster_id),
-        skipped=(*found.skipped, *groups.skipped),
+        skipped=skipped,
         partial_batches=sum(bool(batch.missing_brokers) for batch in linked.batches),
         dropped_batches=len(linked.dropped),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Committed:
-    """Batches of committed offsets that belong to samples of the model, and the files that have them."""
+class _Beside:
+    """Batches of another table that belong to the samples of the model, and the files that have them."""
 
     batches: tuple[StoredBatch, ...]
     files: tuple[Manifest, ...]
     skipped: tuple[Skipped, ...]
 
 
-def _committed(found: Inventory, linked: Chain) -> _Committed:
+def _committed(found: Inventory, linked: Chain) -> _Beside:
     samples = {(batch.run_id, batch.sequence) for batch in linked.batches}
     batches = [batch for batch in found.batches() if (batch.run_id, batch.sequence) in samples]
-    return _Committed(tuple(batches), tuple(_files(found, batches)), found.skipped)
+    return _Beside(tuple(batches), tuple(_files(found, batches)), found.skipped)
 
 
-def _consumed(spark: "SparkSession", lake: Lake, groups: _Committed, linked: Chain) -> "DataFrame":
+def _reported(found: Inventory, linked: Chain) -> _Beside:
+    start = linked.batches[0].sampled_at
+    batches = [batch for batch in found.batches() if batch.rows and batch.sampled_at > start]
+    return _Beside(tuple(batches), tuple(_files(found, batches)), found.skipped)
+
+
+def _sent(spark: "SparkSession", lake: Lake, reported: _Beside, linked: Chain) -> "DataFrame":
+    from pyspark.sql import functions as F  # noqa: N812
+
+    from kafka_rebalance.pipeline.metric_windows import metric_windows
+
+    start, end = (F.lit(batch.sampled_at) for batch in (linked.batches[0], linked.batches[-1]))
+    rows = _read(spark, lake, reported.files, METRICS_SPARK_SCHEMA)
+    return metric_windows(rows.where(F.col("window_start").between(start - F.expr("interval 5 minutes"), end)))
+
+
+def _consumed(spark: "SparkSession", lake: Lake, groups: _Beside, linked: Chain) -> "DataFrame":
     from pyspark.sql import functions as F  # noqa: N812
 
     from kafka_rebalance.pipeline.consumed_windows import consumed_windows

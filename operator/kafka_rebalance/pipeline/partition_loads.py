@@ -6,9 +6,10 @@ The columns are those of the artefact. Nothing here starts Spark, opens files or
 from datetime import datetime
 from enum import StrEnum
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 
+from kafka_rebalance.pipeline.metric_windows import shared
 from kafka_rebalance.pipeline.rate_windows import WINDOW_SECONDS, leads, partition_key
 
 _MICROS = 1e6
@@ -30,6 +31,7 @@ class Method(StrEnum):
     EXACT = "Exact"
     MARGINAL = "Marginal"
     HELD_MEAN = "HeldMean"
+    METRIC = "Metric"
     UNKNOWN = "Unknown"
 
 
@@ -66,12 +68,18 @@ def listing(rows: DataFrame, newest: datetime, missing: tuple[int, ...], *, list
     )
 
 
-def loads(listed: DataFrame, windows: DataFrame, consumed: DataFrame | None = None) -> DataFrame:
+def loads(
+    listed: DataFrame, windows: DataFrame, consumed: DataFrame | None = None, metrics: DataFrame | None = None
+) -> DataFrame:
     """One row per listed partition, sorted by topic and partition, in one part. Rates that are not known are null.
 
-    ``consumed``: windows of what consumer groups read (`consumed_windows`).
+    ``consumed``: windows of what consumer groups read (`consumed_windows`). ``metrics``: of what brokers sent
+    (`metric_windows`).
     """
-    joined = listed.join(_rates(windows, consumed), on="k", how="left")
+    estimated = _estimated(windows, consumed)
+    if metrics is not None:
+        estimated = _with_metrics(estimated, listed, metrics)
+    joined = listed.join(_rates(estimated), on="k", how="left")
     return (
         joined.select(
             "topic",
@@ -101,14 +109,14 @@ def _seconds(micros: str) -> Column:
     return F.coalesce(F.round(F.col(micros) / _MICROS, _DECIMALS), F.lit(0.0))
 
 
-def _rates(windows: DataFrame, consumed: DataFrame | None) -> DataFrame:
-    """Per partition: the statistics of its windows, and how they came about."""
+def _estimated(windows: DataFrame, consumed: DataFrame | None) -> DataFrame:
+    """Per partition ``k``: its windows with their bytes, in and out."""
     if consumed is None:
         both = windows.withColumns({name: F.lit(None).cast(kind) for name, kind in _CONSUMED.items()})
     else:
         both = windows.join(consumed, on=["k", "w"], how="full")
     grown_record = F.when(F.col("grown_records") > 0, F.col("grown") / F.col("grown_records"))
-    estimated = (
+    return (
         _partitions(both)
         .withColumn("grown_record", F.when(~F.col("hidden"), grown_record))
         .withColumn(
@@ -117,7 +125,47 @@ def _rates(windows: DataFrame, consumed: DataFrame | None) -> DataFrame:
         .withColumn("reads_old", F.col("old_records") > _FEW_OLD * (F.col("old_records") + F.col("new_records")))
         .withColumn("known_in", F.transform("found", _with_rate))
         .withColumn("known_out", F.transform("found_out", _with_rate_out))
+        .select("k", "growth", *(_with_bytes(f"known_{way}").alias(f"known_{way}") for way in _WAYS))
     )
+
+
+def _with_bytes(windows: str) -> Column:
+    return F.filter(windows, lambda window: window["bytes"].isNotNull())
+
+
+def _with_metrics(estimated: DataFrame, listed: DataFrame, metrics: DataFrame) -> DataFrame:
+    """With the bytes out that brokers reported, where they cover at least half of what the offsets of groups cover."""
+    partitions = Window.partitionBy("topic")
+    known = (
+        listed.select("k", "topic", F.count("k").over(partitions).alias("partitions"))
+        .join(estimated, on="k")
+        .select("k", "topic", "partitions", F.explode("known_in").alias("in"))
+        .where(F.col("in.micros") >= _VALID_MICROS)
+        .select("k", "topic", "partitions", "in.w", "in.leader", _rate(F.col("in")).alias("rate"))
+    )
+    window = F.struct(
+        F.lit(WINDOW_SECONDS * int(_MICROS)).cast("bigint").alias("micros"),
+        F.lit(WINDOW_SECONDS * int(_MICROS)).cast("bigint").alias("dense"),
+        (F.col("sent") * WINDOW_SECONDS).alias("bytes"),
+        F.lit(list(Method).index(Method.METRIC) + 1).alias("rank"),
+    )
+    sent = shared(known, metrics).where("sent is not null").groupBy("k").agg(F.collect_list(window).alias("metric"))
+    better = F.size("metric") * WINDOW_SECONDS * _MICROS >= _micros("known_out") / 2
+    return estimated.join(sent, on="k", how="left").withColumn(
+        "known_out", F.when(F.col("metric").isNotNull() & better, F.col("metric")).otherwise(F.col("known_out"))
+    )
+
+
+def _micros(windows: str) -> Column:
+    return F.aggregate(windows, F.lit(0).cast("bigint"), lambda sum_, window: sum_ + window["micros"])
+
+
+def _rate(window: Column) -> Column:
+    return window["bytes"] / (window["micros"] / _MICROS)
+
+
+def _rates(estimated: DataFrame) -> DataFrame:
+    """Per partition: the statistics of its windows, and how they came about."""
     for way in _WAYS:
         estimated = _summed(estimated, way)
     return estimated.select(
@@ -131,7 +179,8 @@ def _partitions(windows: DataFrame) -> DataFrame:
     """What the estimates need of all windows of a partition. ``hidden``: its growth does not show what came in."""
     sampled = F.col("micros").isNotNull()
     in_order = F.when(sampled, F.col("w"))
-    found = F.struct("micros", "dense", "grown", "grown_records", "other_records", "largest_record")
+    leader = F.when(F.col("lowest_leader") == F.col("highest_leader"), F.col("lowest_leader")).alias("leader")
+    found = F.struct("w", leader, "micros", "dense", "grown", "grown_records", "other_records", "largest_record")
     sums = ("grown", "grown_records", "other_records", "size_change", "deleted", "grown_pairs", "shrunk_pairs")
     partitions = windows.groupBy("k").agg(
         F.collect_list(F.when(sampled, found)).alias("found"),
@@ -152,18 +201,11 @@ def _summed(partitions: DataFrame, way: str) -> DataFrame:
     """The statistics of the windows ``known_<way>`` of which the bytes are known."""
     known, rates = f"known_{way}", f"rates_{way}"
     total = F.aggregate(known, F.lit(0.0), lambda sum_, window: sum_ + window["bytes"])
-    micros = F.aggregate(known, F.lit(0).cast("bigint"), lambda sum_, window: sum_ + window["micros"])
-    dense = F.array_sort(
-        F.transform(
-            F.filter(known, lambda window: window["dense"] >= _VALID_MICROS),
-            lambda window: window["bytes"] / (window["micros"] / _MICROS),
-        )
-    )
+    dense = F.array_sort(F.transform(F.filter(known, lambda window: window["dense"] >= _VALID_MICROS), _rate))
     worst = F.array_max(F.transform(known, lambda window: window["rank"]))
     mean = F.col(f"{way}_mean")
     return (
-        partitions.withColumn(known, F.filter(known, lambda window: window["bytes"].isNotNull()))
-        .withColumns({f"{way}_micros": F.when(F.size(known) > 0, micros), rates: dense})
+        partitions.withColumns({f"{way}_micros": F.when(F.size(known) > 0, _micros(known)), rates: dense})
         .withColumn(f"{way}_mean", total / (F.col(f"{way}_micros") / _MICROS))
         .withColumns(
             {f"{way}_{name}": _quantile(rates, share, mean) for name, share in _SHARES.items()}
@@ -196,6 +238,8 @@ def _with_rate(window: Column) -> Column:
     certain = F.when(F.col("hidden"), all_records == 0).otherwise(window["other_records"] == 0)
     marginal = F.col("hidden") | here.isNotNull() | F.col("grown_record").isNotNull()
     return F.struct(
+        window["w"].alias("w"),
+        window["leader"].alias("leader"),
         window["micros"].alias("micros"),
         window["dense"].alias("dense"),
         F.when(F.col("hidden"), by_hidden).otherwise(plain).alias("bytes"),

@@ -54,6 +54,8 @@ def windows(samples: DataFrame, breaks: Sequence[datetime] = ()) -> DataFrame:
         F.min_by("held_mean_before", "from").alias("first_held_mean"),
         F.max_by("held_mean", "from").alias("last_held_mean"),
         F.max_by("size", "from").alias("size"),
+        F.min("broker").alias("lowest_leader"),
+        F.max("broker").alias("highest_leader"),
     )
 
 
@@ -96,6 +98,7 @@ def _leaders(samples: DataFrame) -> DataFrame:
         F.col("size_bytes").alias("size"),
         (F.coalesce("leader_epoch", F.lit(-1)).cast("bigint") * _NEXT_EPOCH + F.col("broker")).alias("lead"),
         F.col("whole_log").alias("whole"),
+        "broker",
     )
 
 
@@ -140,6 +143,7 @@ def _pairs(leaders: DataFrame, breaks: "Iterable[datetime]") -> DataFrame:
         F.col("t_0").alias("from"),
         F.col("t").alias("to"),
         "size",
+        "broker",
         records.alias("records"),
         kind.alias("kind"),
         F.when(kind == _GROWN, change).otherwise(0).alias("grown"),
