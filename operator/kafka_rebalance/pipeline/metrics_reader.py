@@ -17,7 +17,8 @@ from kafka_rebalance.reasons import Reason
 SETTLED = timedelta(minutes=2)
 """Until then a scrape may still be missing in Prometheus."""
 _WINDOW = timedelta(seconds=METRIC_WINDOW_SECONDS)
-_PIECE = timedelta(hours=1)
+PIECE = timedelta(hours=1)
+"""What one query asks for, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ async def read_pieces(
 ) -> AsyncIterator[MetricPiece]:
     """The windows between two times. Raises Permanent (MetricsUnavailable) if no series is of the cluster."""
     while begin < end:
-        last = min(begin + _PIECE, end)
+        last = min(begin + PIECE, end)
         times = (begin + _WINDOW, last, _WINDOW)
         found = {
             "in": await server.query_range(queries.bytes_in, *times),

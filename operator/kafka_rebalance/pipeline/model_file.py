@@ -25,12 +25,13 @@ _ROW_GROUP = 131_072
 
 @dataclass(frozen=True, slots=True)
 class ModelSummary:
-    """What a model says, in a few numbers. ``methods``: partitions by method."""
+    """What a model says, in a few numbers. ``methods``: partitions by method; ``methods_out``: of bytes out."""
 
     partitions: int
     size_bytes: int
     bytes_in_per_second: float
     methods: Mapping[str, int]
+    methods_out: Mapping[str, int]
     header: Mapping[str, Any]
 
 
@@ -75,15 +76,22 @@ def summary(lake: Lake, cluster_id: str) -> ModelSummary | None:
     except FileNotFoundError:
         return None
     file = pyarrow.parquet.ParquetFile(pa.BufferReader(data))
-    rows = file.read(columns=["size_bytes", "bytes_in_mean", "method"])
-    counts = pc.value_counts(rows["method"].cast(pa.string())).to_pylist()
+    rows = file.read(columns=["size_bytes", "bytes_in_mean", "method", "bytes_out_method"])
     return ModelSummary(
         partitions=rows.num_rows,
         size_bytes=pc.sum(rows["size_bytes"]).as_py() or 0,
         bytes_in_per_second=pc.sum(rows["bytes_in_mean"]).as_py() or 0.0,
-        methods={entry["values"]: entry["counts"] for entry in counts},
+        methods=_counts(rows, "method"),
+        methods_out=_counts(rows, "bytes_out_method"),
         header=json.loads(file.schema_arrow.metadata[METADATA_KEY]),
     )
+
+
+def _counts(rows: pa.Table, name: str) -> dict[str, int]:
+    """Nothing in a model of before the column."""
+    if name not in rows.column_names:
+        return {}
+    return {entry["values"]: entry["counts"] for entry in pc.value_counts(rows[name].cast(pa.string())).to_pylist()}
 
 
 def _schema(found: pa.Schema, metadata: Mapping[bytes, str]) -> pa.Schema:

@@ -12,6 +12,8 @@ from statistics import median
 from typing import Any
 
 from kafka_rebalance.pipeline.lake import Lake
+from kafka_rebalance.pipeline.lake_tables import METRICS, OFFSETS
+from kafka_rebalance.pipeline.metrics_reader import PIECE
 from kafka_rebalance.pipeline.model_file import ModelSummary, summary
 from kafka_rebalance.pipeline.run_chain import chain
 from kafka_rebalance.pipeline.sample_manifests import Skipped, inventory
@@ -32,7 +34,8 @@ class Gap:
 class QualityReport:
     """``runs``: samples used by run, ``left_out``: of samplers at the same time; ``silent``: samples lacked, by broker.
 
-    ``clock_breaks``: runs that began before the previous one ended.
+    ``clock_breaks``: runs that began before the previous one ended. ``with_groups``: samples with what all consumer
+    groups committed; ``reported``: the share of the time of which Prometheus was read.
     """
 
     cluster_id: str
@@ -46,6 +49,8 @@ class QualityReport:
     clock_breaks: tuple[datetime, ...]
     silent: Mapping[int, int]
     skipped: tuple[Skipped, ...]
+    with_groups: int
+    reported: float
     model: ModelSummary | None
 
     @property
@@ -71,7 +76,10 @@ class QualityReport:
             "clockBreaks": [moment.isoformat() for moment in self.clock_breaks],
             "silentBrokers": {str(broker): count for broker, count in self.silent.items()},
             "skippedFiles": [{"name": file.name, "why": file.why} for file in self.skipped],
+            "samplesOfGroups": self.with_groups,
+            "metricsCoverage": round(self.reported, 4),
             "methods": dict(self.model.methods) if self.model else None,
+            "bytesOutMethods": dict(self.model.methods_out) if self.model else None,
             "lineage": self.model.header["lineage"] if self.model else None,
         }
 
@@ -82,6 +90,9 @@ def report(lake: Lake, cluster_id: str, window: timedelta, now: datetime) -> Qua
     linked = chain(found.batches())
     times = [batch.sampled_at for batch in linked.batches]
     between = [later - earlier for earlier, later in pairwise(times)]
+    groups = inventory(lake, cluster_id, window, now, OFFSETS)
+    metrics = inventory(lake, cluster_id, window, now, METRICS)
+    used = {(batch.run_id, batch.sequence) for batch in linked.batches}
     silent = Counter(broker for batch in linked.batches for broker in batch.missing_brokers)
     return QualityReport(
         cluster_id=cluster_id,
@@ -94,6 +105,20 @@ def report(lake: Lake, cluster_id: str, window: timedelta, now: datetime) -> Qua
         left_out=Counter(batch.run_id for batch in linked.dropped),
         clock_breaks=linked.breaks,
         silent=dict(sorted(silent.items())),
-        skipped=found.skipped,
+        skipped=(*found.skipped, *groups.skipped, *metrics.skipped),
+        with_groups=len(used.intersection((batch.run_id, batch.sequence) for batch in groups.batches())),
+        reported=_reported([batch.sampled_at for batch in metrics.batches() if batch.rows], times),
         model=summary(lake, cluster_id),
     )
+
+
+def _reported(ends: list[datetime], times: list[datetime]) -> float:
+    """The share of the time between the samples that reads with these ends cover; each is of an hour at most."""
+    if len(times) < 2:
+        return 0.0
+    covered, before = timedelta(), times[0]
+    for end in sorted(ends):
+        until = min(end, times[-1])
+        covered += max(until - max(before, end - PIECE), timedelta())
+        before = max(before, until)
+    return covered / (times[-1] - times[0])

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.unit.pipeline.test_sample_manifests import DAY, LATER, MOMENT, batch
+from tests.unit.pipeline.test_sample_manifests import DAY, LATER, MOMENT, batch, commits_of
 
 from kafka_rebalance.cli.commands.pipeline_command import pipeline
 from kafka_rebalance.pipeline.lake import Lake
+from kafka_rebalance.pipeline.metrics_reader import MetricPiece, store_metrics
+from kafka_rebalance.pipeline.metrics_schema import MetricRow
 from kafka_rebalance.pipeline.quality import Gap, QualityReport, report
 from kafka_rebalance.pipeline.sample_manifests import write_batch
 
@@ -60,6 +62,40 @@ class TestReport:
         assert (found.samples, found.coverage, found.start, len(found.skipped)) == (0, 0.0, None, 1)
 
 
+class TestBytesOut:
+    def test_the_samples_of_groups_are_counted(self, lake: Path) -> None:
+        """Of the samples that count."""
+        for number in (0, 1, 2):
+            write_batch(str(lake), commits_of(batch(MOMENT + minutes(number), sequence=number)))
+        found = report(Lake.open(str(lake)), "c1", DAY, LATER)
+        assert (found.samples, found.with_groups) == (22, 3)
+        assert found.to_json()["samplesOfGroups"] == 3
+
+    @pytest.mark.parametrize(
+        ("ends", "share"),
+        [([], 0), ([5], 5 / 40), ([5, 10], 0.25), ([20, 10, 20], 0.5), ([35, 60], 1), ([-20, 75], 25 / 40)],
+        ids=["none", "the first", "two", "twice and in disorder", "later than the samples", "a gap"],
+    )
+    def test_the_time_that_prometheus_was_read_for(self, lake: Path, ends: list[float], share: float) -> None:
+        """Each read is of what came since the one before, but of no more than an hour; samples are of 40 minutes."""
+        for end in ends:
+            row = MetricRow("c1", "t", 1, MOMENT + minutes(end - 5), 1.0, 1.0, LATER)
+            store_metrics(Lake.open(str(lake)), "c1", MetricPiece((row,), MOMENT + minutes(end), frozenset()))
+        assert report(Lake.open(str(lake)), "c1", DAY, LATER + DAY).reported == pytest.approx(share)
+
+    def test_text(self, lake: Path) -> None:
+        """What each source has; what to do if neither has anything."""
+        command = ["quality", "--lake", str(lake)]
+        said = CliRunner().invoke(pipeline, command, catch_exceptions=False).stdout
+        assert "groups     0 of 22 samples have what consumer groups committed: bytes out are unknown; permit" in said
+        assert "metrics" not in said
+        row = MetricRow("c1", "t", 1, MOMENT, 1.0, 1.0, LATER)
+        store_metrics(Lake.open(str(lake)), "c1", MetricPiece((row,), MOMENT + minutes(10), frozenset()))
+        said = CliRunner().invoke(pipeline, command, catch_exceptions=False).stdout
+        assert "groups     0 of 22 samples have what consumer groups committed\n" in said
+        assert "metrics    Prometheus was read for 25.0% of the time" in said
+
+
 class TestCommand:
     def test_text(self, lake: Path) -> None:
         """A line for each finding, with what to do."""
@@ -67,7 +103,7 @@ class TestCommand:
         lines = result.stdout.splitlines()
         assert lines[0] == "cluster c1"
         assert lines[1].endswith("one each 1m; 50.0% of the time covered")
-        assert [line.split()[0] for line in lines[2:]] == ["gap", "sampler", "broker", "skipped", "model"]
+        assert [line.split()[0] for line in lines[2:]] == ["gap", "sampler", "broker", "groups", "skipped", "model"]
         assert "run `kafka-rebalance pipeline load-model`" in lines[-1]
 
     def test_json(self, lake: Path) -> None:

@@ -159,6 +159,10 @@ def _print_quality(found: Any) -> None:
         click.echo(f"  clock      {_time(moment)}: a run began before the previous one ended; no rate across it")
     for broker, count in found.silent.items():
         click.echo(f"  broker     {broker} did not answer in {count} samples")
+    hint = "" if found.with_groups or found.reported else ": bytes out are unknown; permit Describe on all groups"
+    click.echo(f"  groups     {found.with_groups} of {found.samples} samples have what consumer groups committed{hint}")
+    if found.reported:
+        click.echo(f"  metrics    Prometheus was read for {found.reported:.1%} of the time")
     for file in found.skipped:
         click.echo(f"  skipped    {file.name}: {file.why}")
     if found.model is None:
@@ -166,6 +170,8 @@ def _print_quality(found: Any) -> None:
         return
     for method, count in sorted(found.model.methods.items()):
         click.echo(f"  method     {method}: {count} of {found.model.partitions} partitions")
+    for method, count in sorted(found.model.methods_out.items()):
+        click.echo(f"  bytes out  {method}: {count} of {found.model.partitions} partitions")
 
 
 def _time(moment: datetime | None) -> str:
