@@ -189,8 +189,8 @@ class TestPods:
                 assert isinstance(command, click.Group)
                 command = command.get_command(click.Context(command), word)
             assert command is not None, where
-            # The Secret with client properties is mounted only in a Pod.
-            arguments = [argument for argument in container["args"] if "/etc/kafka-client/" not in argument]
+            # Secrets are mounted only in a Pod.
+            arguments = [argument for argument in container["args"] if "-client/" not in argument]
             command.make_context(" ".join(words), arguments)
             seen.add(" ".join(words))
         assert seen == {
@@ -198,6 +198,7 @@ class TestPods:
             "retire",
             "check-install",
             "pipeline sample",
+            "pipeline metrics",
             "pipeline load-model",
             "pipeline compact",
         }
@@ -238,6 +239,33 @@ class TestPods:
         (sampler,) = (t["spec"] for w, t in pod_templates(rendered("pipeline")).items() if w.endswith("-sample-prod"))
         assert "--command-config=/etc/kafka-client/client.properties" in sampler["containers"][0]["args"]
         assert [v["secret"]["secretName"] for v in sampler["volumes"] if "secret" in v] == ["sampler"]
+
+    def test_those_for_prometheus_too(self) -> None:
+        """Beside those for Kafka: the Job asks it for the brokers."""
+        (reader,) = (t["spec"] for w, t in pod_templates(rendered("pipeline")).items() if w.endswith("-metrics-prod"))
+        assert {
+            "--command-config=/etc/kafka-client/client.properties",
+            "--token-file=/etc/prometheus-client/token",
+            "--ca-file=/etc/prometheus-client/ca.crt",
+            "--broker-label=pod",
+        } < set(reader["containers"][0]["args"])
+        assert [v["secret"]["secretName"] for v in reader["volumes"] if "secret" in v] == ["sampler", "scraped"]
+
+    def test_queries_keep_their_quotes(self) -> None:
+        """PromQL has braces and quotes, which YAML has too."""
+        query = 'sum by (topic, instance) (rate(x{cluster="a: b",topic!=""}[5m]))'
+        prometheus = {"url": "http://p:9090", "bytesOutQuery": query}
+        clusters = [{"name": "a", "bootstrapServers": "k:1", "prometheus": prometheus}]
+        manifests = rendered("pipeline", "--set-json", f"pipeline.clusters={json.dumps(clusters)}")
+        (reader,) = (t["spec"] for w, t in pod_templates(manifests).items() if w.endswith("-metrics-a"))
+        assert f"--bytes-out-query={query}" in reader["containers"][0]["args"]
+
+    def test_consumer_groups_may_be_left_out(self) -> None:
+        """If the Kafka user may not describe groups."""
+        for wanted in ("true", "false"):
+            manifests = rendered("pipeline", "--set", f"pipeline.sampler.consumerGroups={wanted}")
+            (sampler,) = (t["spec"] for w, t in pod_templates(manifests).items() if w.endswith("-sample-prod"))
+            assert ("--no-consumer-groups" in sampler["containers"][0]["args"]) == (wanted == "false")
 
 
 class TestObjects:

@@ -99,6 +99,8 @@ class TestRefusals:
             ("watchNamespaces=kafka", "watchNamespaces"),
             ("strategy.type=OnDelete", "strategy"),
             ("pipeline.clusters[0].name=prod", "bootstrapServers"),
+            ("pipeline.clusters[0].prometheus.url=http://u:p@h", "url"),
+            ("pipeline.clusters[0].prometheus.tokenKey=token", "secretName"),
             ("pipeline.lake.accessModes={ReadOnlyMany}", "accessModes"),
             ("pipeline.lake.accessModes={ReadWriteOncePod}", "accessModes"),  # would exclude the Pods of the pipeline
             (r"podLabels.app\.kubernetes\.io/component=x", "podLabels"),
@@ -166,10 +168,11 @@ class TestDeadlines:
 
     def test_of_the_pipeline(self) -> None:
         sampler = "pipeline.sampler.interval=1m30s,pipeline.sampler.count=20"
-        deadlines = "pipeline.loadModel.deadline=1h,pipeline.compact.deadline=5m"
+        deadlines = "pipeline.loadModel.deadline=1h,pipeline.compact.deadline=5m,pipeline.metrics.deadline=9m"
         manifests = rendered("pipeline", "--set", f"{sampler},{deadlines}")
         found = {
             suffix: of_kind(manifests, "CronJob", suffix)["spec"]["jobTemplate"]["spec"]["activeDeadlineSeconds"]
-            for suffix in ("-sample-prod", "-sample-test", "-load-model", "-compact")
+            for suffix in ("-sample-prod", "-sample-test", "-metrics-prod", "-load-model", "-compact")
         }
-        assert found == {"-sample-prod": 4200, "-sample-test": 4200, "-load-model": 3600, "-compact": 300}
+        samplers = {"-sample-prod": 4200, "-sample-test": 4200}
+        assert found == samplers | {"-metrics-prod": 540, "-load-model": 3600, "-compact": 300}
