@@ -199,6 +199,9 @@ class Reason(StrEnum):
     HEALTH_PORT_UNAVAILABLE = "HealthPortUnavailable", "the port for the probes is not available"
 
     # Commands
+    NO_PLAN = "NoPlan", "the rebalance has no plan yet"
+    NOTHING_TO_APPROVE = "NothingToApprove", "no plan of the rebalance waits for approval"
+    PLAN_CHANGED = "PlanChanged", "the operator has made another plan than the one to approve"
     ALREADY_ASKED = "AlreadyAsked", "the undo was already requested"
     ALREADY_UNDONE = "AlreadyUndone", "the run was already undone"
     ALREADY_THERE = "AlreadyThere", "an object of this name exists with other content"

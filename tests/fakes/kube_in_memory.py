@@ -11,8 +11,9 @@ class KubeInMemory:
     """``writes`` lists all changes, in order; the namespace is the operator's.
 
     ``events`` has reason and message of each; ``rivals`` change a resource, one before each of the next writes to it;
-    ``terminating_namespaces`` are being deleted; ``labels`` of namespaces; ``forbidden_namespaces`` cannot be read;
-    ``scaled`` lists the replica counts set on a Deployment, and ``on_scale`` is awaited at each.
+    ``lost_replies`` are raised after the next patches, which are carried out; ``terminating_namespaces`` are being
+    deleted; ``labels`` of namespaces; ``forbidden_namespaces`` cannot be read; ``scaled`` lists the replica counts set
+    on a Deployment, and ``on_scale`` is awaited at each.
     """
 
     def __init__(self, namespace="kafka-rebalance"):
@@ -24,6 +25,7 @@ class KubeInMemory:
         self.writes = []
         self.events = []
         self.rivals = []
+        self.lost_replies = []
         self.terminating_namespaces = set()
         self.labels = {}
         self.forbidden_namespaces = set()
@@ -69,6 +71,34 @@ class KubeInMemory:
         found["metadata"] |= {"deletionTimestamp": at, "generation": found["metadata"]["generation"] + 1}
         self._touch(found)
         return self._unless_finalized(plural, namespace, name)
+
+    async def patch(self, plural, namespace, name, patch, resource_version):
+        found = self.resources.get((plural, namespace, name))
+        if found is None:
+            return None
+        if self.rivals:
+            self.rivals.pop(0)(found)
+            self._touch(found)
+        if found["metadata"]["resourceVersion"] != resource_version:
+            raise Conflict(f"{namespace}/{name} has been modified")
+        self.writes.append(("patch", plural, namespace, name))
+        before = found["spec"]
+        found |= {key: _merge_patch(found.get(key, {}), value) for key, value in patch.items()}
+        found["metadata"]["generation"] += found["spec"] != before
+        self._touch(found)
+        if self.lost_replies:
+            raise self.lost_replies.pop()
+        return copy.deepcopy(found)
+
+    async def delete_resource(self, plural, namespace, name, uid):
+        found = self.resources.get((plural, namespace, name))
+        if found is None:
+            return False
+        if found["metadata"]["uid"] != uid:
+            raise Conflict(f"the uid in the precondition is {uid}")
+        self.writes.append(("delete", plural, namespace, name))
+        self.delete(plural, namespace, name, "2026-01-01T12:00:00Z")
+        return True
 
     async def patch_status(self, plural, namespace, name, patch):
         found = self.resources.get((plural, namespace, name))
@@ -202,3 +232,16 @@ class KubeInMemory:
         self._touch(stored)
         self.config_maps[name] = stored
         return copy.deepcopy(stored)
+
+
+def _merge_patch(found, patch):
+    """RFC 7386, as the API server merges."""
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(found) if isinstance(found, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = _merge_patch(merged.get(key), value)
+    return merged

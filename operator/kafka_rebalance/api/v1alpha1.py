@@ -24,6 +24,12 @@ API_VERSION = f"{GROUP}/{VERSION}"
 REBALANCES = "kafkarebalances"
 CONNECTIONS = "kafkaconnections"
 REASSIGNMENT_THROTTLES = "kafkareassignmentthrottles"
+KINDS = {
+    REBALANCES: "KafkaRebalance",
+    CONNECTIONS: "KafkaConnection",
+    REASSIGNMENT_THROTTLES: "KafkaReassignmentThrottle",
+}
+"""The kinds by plural."""
 FINALIZER = f"{GROUP}/rollback"
 """The operator's own. It must differ from the finalizer of kopf, which kopf removes where it does not need it."""
 UNDO_ANNOTATION = f"{GROUP}/undo"

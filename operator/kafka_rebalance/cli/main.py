@@ -18,22 +18,31 @@ from kafka_rebalance.errors import RebalanceError, Refused
 _UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 _COMMANDS = {
+    "approve": "Approve the plan of a KafkaRebalance.",
+    "cancel": "Cancel a KafkaRebalance by deleting it.",
     "check-install": "Verify the installation of the operator.",
     "doctor": "Find problems that a Kafka cluster does not recover from.",
     "execute": "Execute a reassignment file or a decommission as a KafkaRebalance.",
     "explain": "Explain why a plan moves what it moves.",
+    "freeze": "Stop all rebalances of a Kafka cluster from submitting steps.",
     "operator": "Run the operator in the foreground.",
     "pipeline": "Sample a cluster, and compute load models with Spark.",
     "plan": "Plan offline from a cluster file.",
+    "resume": "Resume a KafkaRebalance after suspend.",
     "retire": "Prepare the removal of the operator.",
     "snapshot": "Write a live cluster to a file for plan.",
     "status": "Show the progress of a KafkaRebalance.",
     "steps": "List the steps from one assignment to another.",
+    "suspend": "Suspend a KafkaRebalance.",
+    "throttle": "Set the throttle of a KafkaRebalance.",
     "undo": "Undo a KafkaRebalance that has succeeded.",
+    "unfreeze": "Let the rebalances of a Kafka cluster continue after freeze.",
     "verify": "Verify that a reassignment file has been executed.",
     "watch": "Follow a KafkaRebalance until it ends.",
 }
-"""The line for --help of each command. The command x-y is ``x_y`` in the module ``x_y_command``."""
+"""The line for --help of each command. The command x-y is in the module ``x_y_command``."""
+_OPPOSITES = {"resume": "suspend", "unfreeze": "freeze"}
+"""These are in the module of the other."""
 
 
 class _LazyGroup(click.Group):
@@ -44,9 +53,9 @@ class _LazyGroup(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         name = cmd_name.replace("-", "_")
-        command = getattr(importlib.import_module(f"kafka_rebalance.cli.commands.{name}_command"), name)
-        assert isinstance(command, click.Command)  # noqa: S101 - the table above is ours
-        return command
+        module = importlib.import_module(f"kafka_rebalance.cli.commands.{_OPPOSITES.get(name, name)}_command")
+        commands = (found for found in vars(module).values() if isinstance(found, click.Command))
+        return next(found for found in commands if found.name == cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -18,6 +18,7 @@ ON_RESOURCES = ("kafka", "kube", "reconcile", "planning")
 NOT_ON_RESOURCES = {
     "kube/access.py",
     "kube/lease.py",
+    "kube/spec_changes.py",
     "kube/submission.py",
     "reconcile/act/retirement.py",
     "planning/explain/explanation.py",

@@ -5,19 +5,19 @@ rolled back.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import BinaryIO
 
 import click
 
-from kafka_rebalance.api.execution_spec import Throttle
-from kafka_rebalance.api.spec_warnings import low_rate, rebalance_warnings
+from kafka_rebalance.api.spec_warnings import rebalance_warnings
 from kafka_rebalance.api.validation import validate
 from kafka_rebalance.cli.commands.steps_command import BROKER_LIST
 from kafka_rebalance.cli.files import manifests as objects
 from kafka_rebalance.cli.files.file_errors import parsed
 from kafka_rebalance.cli.files.rebalance_file import FileMetadata, read_rebalance, spec_of
 from kafka_rebalance.cli.options.connection_options import kafka_connection
+from kafka_rebalance.cli.options.rate_option import checked, checked_rate
 from kafka_rebalance.cli.options.resource_lookup import ApiServer, api_server_options, connected
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.kafka.admin import connect
@@ -30,26 +30,6 @@ from kafka_rebalance.reasons import Reason
 
 _FILE = "--reassignment-json-file"
 _BASE = "--rebalance"
-
-
-def _checked(check: Callable[[str], object], field: str) -> Callable[..., str | None]:
-    """A callback that reports what ``check`` refuses of the field as a wrong value of the option."""
-
-    def callback(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
-        try:
-            if value is not None:
-                check(value)
-        except Refused as invalid:
-            raise click.BadParameter(invalid.message.removeprefix(f"{field}: ")) from invalid
-        return value
-
-    return callback
-
-
-def _check_throttle(rate: str) -> None:
-    read = validate(Throttle, {"leaderRate": rate}, "")
-    if read.leader_rate is not None and (warning := low_rate(read.leader_rate)) is not None:
-        click.echo(f"warning: --throttle {rate}: {warning}", err=True)
 
 
 @click.command("execute")
@@ -73,7 +53,7 @@ def _check_throttle(rate: str) -> None:
 )
 @click.option(
     "--throttle",
-    callback=_checked(_check_throttle, "leaderRate"),
+    callback=checked_rate("--throttle"),
     help="Throttle rate per broker in bytes per second, for example 50Mi.",
 )
 @click.option(
@@ -84,13 +64,13 @@ def _check_throttle(rate: str) -> None:
 )
 @click.option(
     "--name",
-    callback=_checked(lambda name: validate(FileMetadata, {"name": name}, ""), "name"),
+    callback=checked(lambda name: validate(FileMetadata, {"name": name}, ""), "name"),
     help="Name of the KafkaRebalance. [default: derived from its content]",
 )
 @click.option(
     "-n",
     "--namespace",
-    callback=_checked(lambda name: validate(FileMetadata, {"namespace": name}, ""), "namespace"),
+    callback=checked(lambda name: validate(FileMetadata, {"namespace": name}, ""), "namespace"),
     help="Namespace of the KafkaRebalance. [default: that of --rebalance, else of the context]",
 )
 @api_server_options

@@ -14,6 +14,7 @@ import click
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.api.v1alpha1 import REBALANCES, UNDO_ANNOTATION, KafkaRebalance, parse_rebalance, planning_hash
+from kafka_rebalance.cli.options.confirmation import confirm, yes_option
 from kafka_rebalance.cli.options.resource_lookup import ResourceScope, connected, find, record_options, stores
 from kafka_rebalance.errors import RebalanceError, Refused
 from kafka_rebalance.execution.partition_status import PartitionMove
@@ -52,7 +53,7 @@ class WayBack:
     "--print", "print_only", is_flag=True, help="Change nothing; print Kafka's reassignment JSON for the way back."
 )
 @click.option("--uid", help="Instead of NAME, with --print: the uid of a deleted resource.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
+@yes_option
 def undo(name: str | None, scope: ResourceScope, *, print_only: bool, uid: str | None, yes: bool) -> None:
     """Undo KafkaRebalance NAME, which has succeeded: move its partitions back to their original replicas.
 
@@ -91,7 +92,7 @@ async def _undo(scope: ResourceScope, name: str, *, print_only: bool, yes: bool)
         if run.last_success is not None:
             click.echo(f"The last run has sent nothing: this undoes the one {_ended(run.last_success)}.")
         if not yes:
-            _confirm()
+            confirm("Undo it?")
         if not await kube.annotate(REBALANCES, namespace, name, {UNDO_ANNOTATION: run.plan_hash}):
             raise NotFound(f"KafkaRebalance {namespace}/{name} was deleted meanwhile")
         click.echo(f"undo requested; follow it with: kafka-rebalance watch {name} -n {namespace}")
@@ -230,16 +231,6 @@ def _cost(rebalance: KafkaRebalance, way: WayBack) -> str:
         f"{format_bytes(way.bytes_to_copy)} to copy (sizes at planning time), {way.leaders} preferred leaders change. "
         "The execution limits and throttle of the resource apply."
     )
-
-
-def _confirm() -> None:
-    try:
-        agreed = click.confirm("Undo it?")
-    except click.Abort:  # also the end of a pipe
-        click.echo()
-        agreed = False
-    if not agreed:
-        raise Refused(Reason.NOT_CONFIRMED, "nothing was changed; use --yes to skip this question")
 
 
 def _expired(what: str, operator_namespace: str | None = None) -> Refused:

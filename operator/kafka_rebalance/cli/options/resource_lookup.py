@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, REBALANCES
+from kafka_rebalance.api.v1alpha1 import KINDS, REBALANCES
 from kafka_rebalance.kube.access import current_namespace
 from kafka_rebalance.kube.api_errors import NotFound
 from kafka_rebalance.kube.client import DEFAULT_NAMESPACE, Json, KubeClient
@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from kafka_rebalance.reconcile.state.record import Stores
 
 _Result = TypeVar("_Result")
-KINDS = {
-    REBALANCES: "KafkaRebalance",
-    REASSIGNMENT_THROTTLES: "KafkaReassignmentThrottle",
-}
-"""The kinds that commands change, by plural."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +70,11 @@ def namespace_options(command: Callable[..., _Result]) -> Callable[..., _Result]
         return command(*arguments, scope=scope, **options)
 
     return scoped
+
+
+def all_namespaces_option(command: Callable[..., _Result]) -> Callable[..., _Result]:
+    """``-A``; the command gets it as ``all_namespaces``."""
+    return click.option("-A", "--all-namespaces", is_flag=True, help="In all namespaces.")(command)
 
 
 def record_options(command: Callable[..., _Result]) -> Callable[..., _Result]:

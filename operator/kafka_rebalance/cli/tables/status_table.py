@@ -81,11 +81,7 @@ def _headlines(rebalance: KafkaRebalance, now: datetime) -> Iterable[str]:
 
 
 def _facts(status: KafkaRebalanceStatus) -> Iterable[tuple[str, str]]:
-    if status.plan is not None:
-        yield "Plan", _plan(status.plan)
-        yield "", status.plan.hash
-        if status.plan.load is not None:
-            yield from _load(status.plan.load)
+    yield from plan_facts(status.plan)
     if status.progress is not None:
         yield from _progress(status.progress, status.display.eta if status.display else None)
     if status.throttle is not None:
@@ -96,6 +92,15 @@ def _facts(status: KafkaRebalanceStatus) -> Iterable[tuple[str, str]]:
         rows = [f"{row.topic}-{row.partition} ({row.reason})" for row in status.skipped[:_EXAMPLES]]
         more = ", …" if status.skipped_count > len(rows) else ""
         yield "Skipped", f"{status.skipped_count}: {', '.join(rows)}{more}"
+
+
+def plan_facts(plan: PlanStatus | None) -> Iterable[tuple[str, str]]:
+    """The figures of a plan and its hash, with labels."""
+    if plan is not None:
+        yield "Plan", _plan(plan)
+        yield "", plan.hash
+        if plan.load is not None:
+            yield from _load(plan.load)
 
 
 def _plan(plan: PlanStatus) -> str:

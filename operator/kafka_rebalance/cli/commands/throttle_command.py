@@ -1,0 +1,76 @@
+"""kafka-rebalance throttle: sets the throttle of a KafkaRebalance; running transfers follow within seconds."""
+
+import asyncio
+
+import click
+
+from kafka_rebalance.api.v1alpha1 import REBALANCES
+from kafka_rebalance.cli.options.rate_option import checked_rate
+from kafka_rebalance.cli.options.resource_lookup import ResourceScope, connected, namespace_options
+from kafka_rebalance.kube.client import Json
+from kafka_rebalance.kube.spec_changes import change
+
+_FIELDS = ("leaderRate", "followerRate", "unlimited")
+
+
+@click.command("throttle")
+@click.argument("name")
+@namespace_options
+@click.option("--rate", callback=checked_rate("--rate"), help="Both rates per broker, in bytes per second: 50Mi.")
+@click.option("--leader-rate", callback=checked_rate("--leader-rate"), help="What a broker may send, per second.")
+@click.option("--follower-rate", callback=checked_rate("--follower-rate"), help="What a broker may fetch, per second.")
+@click.option("--unlimited", is_flag=True, help="No throttle.")
+@click.option(
+    "--cluster-default", is_flag=True, help="The rates of the cluster's KafkaReassignmentThrottle, or the default."
+)
+def throttle(
+    name: str,
+    scope: ResourceScope,
+    *,
+    rate: str | None,
+    leader_rate: str | None,
+    follower_rate: str | None,
+    unlimited: bool,
+    cluster_default: bool,
+) -> None:
+    """Set the throttle of KafkaRebalance NAME, also while it runs.
+
+    With one of --leader-rate and --follower-rate the other side keeps its rate.
+    """
+    sides = {"leaderRate": leader_rate, "followerRate": follower_rate}
+    given = {field: value for field, value in sides.items() if value is not None}
+    if (rate is not None) + bool(given) + unlimited + cluster_default != 1:
+        raise click.UsageError(
+            "give one of --rate, --unlimited and --cluster-default, or some of --leader-rate and --follower-rate"
+        )
+    wanted: Json | None
+    if cluster_default:
+        wanted = None
+    elif unlimited:
+        wanted = dict.fromkeys(_FIELDS) | {"unlimited": True}
+    else:
+        wanted = {"unlimited": None, **(given or dict.fromkeys(sides, rate))}
+    asyncio.run(_set(scope, name, wanted))
+
+
+async def _set(scope: ResourceScope, name: str, wanted: Json | None) -> None:
+    def decide(body: Json) -> Json | None:
+        now = body["spec"].get("throttle")
+        same = now is None if wanted is None else now == _merged(now, wanted)
+        return None if same else {"spec": {"throttle": wanted}}
+
+    async with connected(server=scope.server) as kube:
+        changed = await change(kube, REBALANCES, scope.namespace, name, decide)
+    set_to = "that of the cluster" if wanted is None else _in_words(wanted)
+    click.echo(f"the throttle of KafkaRebalance {scope.namespace}/{name} is {'' if changed else 'already '}{set_to}")
+
+
+def _merged(now: Json | None, wanted: Json) -> Json:
+    return {field: value for field, value in {**(now or {}), **wanted}.items() if value is not None}
+
+
+def _in_words(wanted: Json) -> str:
+    if wanted.get("unlimited"):
+        return "unlimited"
+    sides = (("leaders send", wanted.get("leaderRate")), ("followers fetch", wanted.get("followerRate")))
+    return ", ".join(f"{what} at most {rate} bytes per second" for what, rate in sides if rate is not None)

@@ -1,0 +1,35 @@
+"""kafka-rebalance suspend and resume."""
+
+import pytest
+from tests.unit.cli.commands.resource_runs import body, program, spec_of, world
+
+
+@pytest.mark.parametrize(
+    ("before", "command", "said", "after"),
+    [
+        ({}, "suspend", "suspended: no new step starts, steps in flight finish", True),
+        ({"execution": {"suspend": False}}, "suspend", "suspended: no new step", True),
+        ({"execution": {"suspend": True}}, "suspend", "already suspended: ", True),
+        ({"execution": {"suspend": True}}, "resume", "not suspended: it goes on", False),
+        ({"execution": {"suspend": False}}, "resume", "already not suspended", False),
+    ],
+)
+def test_it_is_set_and_nothing_else(before, command, said, after):
+    limits = {"parallelReplicaCount": 2}
+    kube = world(body({"execution": {**before.get("execution", {}), **limits}}))
+    done = program(kube, command, "r")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(f"KafkaRebalance kafka/r is {said}")
+    assert spec_of(kube)["execution"] == {"suspend": after, **limits}
+    assert len(kube.writes) == ("already" not in said)
+
+
+def test_one_that_was_never_suspended_stays_as_it_is():
+    kube = world(body())
+    assert program(kube, "resume", "r").code == 0
+    assert "execution" not in spec_of(kube)
+
+
+def test_one_that_does_not_exist():
+    done = program(world(), "suspend", "r")
+    assert (done.code, done.err) == (1, "failed (NotFound): KafkaRebalance kafka/r not found\n")
