@@ -7,8 +7,8 @@ from rich.table import Table
 
 from kafka_rebalance.api.resource_status import KafkaRebalanceStatus
 from kafka_rebalance.cli.tables.console import plain_console, plain_table
-from kafka_rebalance.cli.tables.status_table import plan_facts
 from kafka_rebalance.cli.tables.phrases import ids
+from kafka_rebalance.cli.tables.status_table import plan_facts
 from kafka_rebalance.model.plan import PlannedPartition
 from kafka_rebalance.units import format_bytes
 
