@@ -166,6 +166,8 @@ def _reported(lake: Path) -> None:
 
         says("reported", 1, 3000, 600 * (window + 1))
         says("reported", 2, 3000, 900)
+        says("reported-of-a-moved-leader", 1, 3000, 900)
+        says("reported-of-a-moved-leader", 2, None, 600 if window > 2 else 0)
         says("reported-nothing-out", 1, 1000, None)
         says("reported-by-a-follower", 1, 1000, 500)
         says("reported-by-a-follower", 2, None, 500)
@@ -183,6 +185,10 @@ def _measured(s: Samples, minute: int) -> None:
     # Broker 1 leads two partitions with 1000 and 2000 bytes a second, broker 2 one with 3000.
     for partition, broker, rate in ((0, 1, 1000), (1, 1, 2000), (2, 2, 3000)):
         s.leader(at, "reported", 0, at * 10, at * rate, broker=broker, partition=partition, groups={"g": 0})
+    # Of two partitions with 1000 and 2000 bytes a second, the second gets another leader in the third window.
+    s.leader(at, "reported-of-a-moved-leader", 0, at * 10, at * 1000)
+    led = 2 if minute > 12 else 1
+    s.leader(at, "reported-of-a-moved-leader", 0, at * 10, at * 2000, broker=led, epoch=4 + led, partition=1)
     s.leader(at, "reported-nothing-out", 0, at * 10, at * 1000)
     s.leader(at, "reported-by-a-follower", 0, at * 10, at * 1000)
     s.leader(at, "reported-now-and-then", 0, at * 10, at * 1000)
@@ -236,6 +242,8 @@ EXPECTED_OUT = {
     "reported": Expected("Metric", 700, 1200),
     "reported-1": Expected("Metric", 1400, 2400),
     "reported-2": Expected("Metric", 900, 900),
+    "reported-of-a-moved-leader": Expected("Metric", (2 * 300 + 3 * 900) / 5, 900, END - 300),
+    "reported-of-a-moved-leader-1": Expected("Metric", 600, 600, END - 300),
     "reported-nothing-out": Expected("Metric", 0, 0),
     "reported-by-a-follower": Expected("Unknown", None, None, 0),
     "reported-now-and-then": Expected("Metric", 700 * 5 / 6, 700),
