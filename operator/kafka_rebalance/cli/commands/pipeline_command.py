@@ -255,8 +255,8 @@ async def _one(sampler: Any, lake: str) -> None:
     if batch.commits_missing:
         click.echo(
             f"{batch.sampled_at:%H:%M:%S} cluster {batch.cluster_id}: bytes out are not measured, because consumer "
-            f"groups cannot be read ({batch.commits_missing}): permit Describe on all groups, or use "
-            "--no-consumer-groups",
+            f"groups cannot be read ({batch.commits_missing}): permit Describe on all groups, read "
+            "Prometheus with `pipeline metrics`, or use --no-consumer-groups",
             err=True,
         )
     click.echo(f"{batch.sampled_at:%H:%M:%S} cluster {batch.cluster_id}: {manifest.rows} rows, {size}{missing}")

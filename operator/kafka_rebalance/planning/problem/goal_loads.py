@@ -19,7 +19,10 @@ from kafka_rebalance.units import format_duration
 
 MAX_UNKNOWN_PERCENT = 5
 
-_WITH = {LoadResource.BYTES_OUT: " of a user who may Describe all consumer groups"}
+_SOURCES = {
+    LoadResource.BYTES_OUT: "let the sampler read all consumer groups (Describe on groups) or run `kafka-rebalance "
+    "pipeline metrics`, "
+}
 
 _Loads = Mapping[TopicPartition, PartitionLoad | None]
 
@@ -68,9 +71,8 @@ def _rates(partitions: tuple[PartitionInput, ...], goal: LoadGoal, loads: _Loads
             Reason.RATES_UNKNOWN,
             f"goals.load by {goal.resource}: {share}, for example {min(unknown)}, have no rate or one that covers less "
             f"than {format_duration(goal.minimum_coverage_seconds)} (median of all: {format_duration(covered)}); at "
-            f"most {MAX_UNKNOWN_PERCENT} % may: take samples for longer{_WITH.get(goal.resource, '')} and run "
-            "`kafka-rebalance pipeline load-model`, "
-            "lower minimumCoverage if the traffic is steady, or use Disk alone",
+            f"most {MAX_UNKNOWN_PERCENT} % may: {_SOURCES.get(goal.resource, '')}take samples for longer and run "
+            "`kafka-rebalance pipeline load-model`, lower minimumCoverage if the traffic is steady, or use Disk alone",
         )
     by_topic: defaultdict[str, list[float]] = defaultdict(list)
     for p, rate in zip(partitions, known, strict=True):

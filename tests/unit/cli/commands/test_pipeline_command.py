@@ -70,6 +70,26 @@ class TestStore:
         assert said == f"no sample (LakeUnusable): the sample was not stored in {tmp_path} (Not a directory)\n"
 
 
+class _Denied:
+    """A sampler whose user may not describe a group."""
+
+    async def sample(self) -> SampleBatch:
+        why = "1 of 2, for example g: Kafka does not allow us to read it"
+        return SampleBatch(datetime(2026, 3, 1, tzinfo=UTC), "c1", (), commits_missing=why)
+
+
+class TestConsumerGroups:
+    async def test_that_cannot_be_read_are_told_and_cost_no_sample(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """With the group, the reason and what to do."""
+        await _one(_Denied(), str(tmp_path))
+        said = capsys.readouterr()
+        assert said.out.startswith("00:00:00 cluster c1: 0 rows")
+        assert "groups cannot be read (1 of 2, for example g: Kafka does not allow us to read it): permit" in said.err
+        assert not (tmp_path / "offsets").exists()
+
+
 class TestAStoreThatDoesNotAnswer:
     @pytest.mark.parametrize("command", ["load-model", "compact", "quality"])
     def test_is_one_line_without_keys(self, command: str, monkeypatch: pytest.MonkeyPatch) -> None:

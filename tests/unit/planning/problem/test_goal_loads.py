@@ -117,7 +117,7 @@ class TestTooLittleIsKnown:
         """They come from another source than bytes in, and may be known for another time, or not at all."""
         loads = {("t", 0): RATES._replace(bytes_out_covered_seconds=899.0)}
         assert weights(inputs(), (LoadGoal(LoadResource.BYTES_IN),), loads) == [(3.0,)]
-        with pytest.raises(Refused, match=r"BytesOut: 1 of 1 .*median of all: 14m.*Describe all consumer groups"):
+        with pytest.raises(Refused, match=r"BytesOut: 1 of 1 .*median of all: 14m.*Describe on groups"):
             weights(inputs(), (LoadGoal(LoadResource.BYTES_OUT),), loads)
 
     def test_what_is_not_planned_does_not_count(self):
