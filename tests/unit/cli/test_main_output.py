@@ -44,7 +44,7 @@ class TestPipes:
         assert done.stderr == b"failed (FileFailed): No such file or directory: /nonexistent/plan.json\n"
 
 
-@click.command()
+@click.command("plan")
 def into_nowhere() -> None:
     Path("/nonexistent/plan.json").write_text("{}")
 
