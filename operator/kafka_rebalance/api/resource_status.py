@@ -107,7 +107,9 @@ class OutsideRow(ApiModel):
     resource: ShortText = Field(description="Name of the resource.")
     use: Count = Field(description="Use after the plan, in bytes or bytes per second.")
     allowed: Count = Field(description="What the band allows, in bytes or bytes per second.")
-    reason: ShortText = Field(description="PartitionTooLarge, RackRule or NoExchangeFound.")
+    reason: ShortText = Field(
+        description="PartitionTooLarge, RackRule, MovementBudget, CapacityLimit, EvenCounts or NoExchangeFound."
+    )
 
 
 class LoadStatus(ApiModel):

@@ -14,12 +14,16 @@ MOST_ROWS = 50
 class OutsideReason(StrEnum):
     """Why a broker stays outside of a band.
 
-    PartitionTooLarge: one of its partitions alone uses more than the band allows. RackRule: only the rack rule stands
-    in the way of the exchanges that were tried. NoExchangeFound: the search found none; there may be one.
+    PartitionTooLarge: one of its partitions alone uses more than the band allows. The next four say what alone stands
+    in the way of steps that were tried, in this order: the rack rule, the movement budget, the capacity limit of other
+    brokers, even counts (of all topics or of each). NoExchangeFound: the search found no step; there may be one.
     """
 
     PARTITION_TOO_LARGE = "PartitionTooLarge"
     RACK_RULE = "RackRule"
+    MOVEMENT_BUDGET = "MovementBudget"
+    CAPACITY_LIMIT = "CapacityLimit"
+    EVEN_COUNTS = "EvenCounts"
     NO_EXCHANGE_FOUND = "NoExchangeFound"
 
 

@@ -13,7 +13,7 @@ from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.goals import LoadGoal
 from kafka_rebalance.model.load_outcome import MOST_ROWS, LoadOutcome, OutsideBroker, OutsideReason, ResourceBalance
 from kafka_rebalance.planning.load.load_bound import bytes_bound
-from kafka_rebalance.planning.load.load_problem import LoadProblem, leaders_matter, load_problem, use_of
+from kafka_rebalance.planning.load.load_problem import UNLIMITED, LoadProblem, leaders_matter, load_problem, use_of
 from kafka_rebalance.planning.load.load_state import TINY, Bools, Floats, LoadArrays, LoadState, at_home, revalue
 from kafka_rebalance.planning.load.relief import give, relieve
 from kafka_rebalance.planning.load.take_back import lead_again, take_back
@@ -22,7 +22,7 @@ from kafka_rebalance.planning.problem.instance import Indices, Instance
 from kafka_rebalance.planning.problem.request import PlanRequest
 from kafka_rebalance.reasons import Reason
 
-_SAMPLES = 48
+_SAMPLES = 24
 _MOST_SAMPLES = 4_096
 _SAMPLES_PER_REPLICA = 16
 """Samples of a step, at first and for brokers that find none: fewer in clusters so small that they only repeat."""
@@ -36,8 +36,8 @@ _LOWER = 1e-3
 _VISIBLE = 1e-4
 """Use above a band, in shares of all brokers together, that makes a difference."""
 
-_PASSES = 3
-_RETURNS = 48
+_PASSES = 2
+_RETURNS = 16
 """Passes that take moves back, and exchanges that each move is offered."""
 
 _SEED = 0x9E3779B97F4A7C15
@@ -196,11 +196,18 @@ class _Search:
         )
         if (each * a.inverse[b, r]).max(initial=0) > a.band[r]:
             return OutsideReason.PARTITION_TOO_LARGE
-        free = a._replace(group=np.zeros_like(a.group), room=np.full_like(a.room, len(a.eligible)))
-        copy = LoadState._make(column.copy() for column in found)
-        revalue(free, copy, b)
-        if copy.value[b] > TINY and any(give(free, copy, b, _MOST_SAMPLES, largest) for largest in (False, True)):
-            return OutsideReason.RACK_RULE
+        room = np.full_like(a.room, len(a.eligible))
+        without = {
+            OutsideReason.RACK_RULE: a._replace(group=np.zeros_like(a.group), room=room),
+            OutsideReason.MOVEMENT_BUDGET: a._replace(most_bytes=UNLIMITED, most_moves=2**62),
+            OutsideReason.CAPACITY_LIMIT: a._replace(limit=np.full_like(a.limit, UNLIMITED)),
+            OutsideReason.EVEN_COUNTS: a._replace(keep_counts=False, keep_leaders=False, by_topic=False),
+        }
+        for reason, arrays in {OutsideReason.NO_EXCHANGE_FOUND: a, **without}.items():
+            copy = LoadState._make(column.copy() for column in found)
+            revalue(arrays, copy, b)
+            if copy.value[b] > TINY and any(give(arrays, copy, b, _MOST_SAMPLES, largest) for largest in (False, True)):
+                return reason
         return OutsideReason.NO_EXCHANGE_FOUND
 
 

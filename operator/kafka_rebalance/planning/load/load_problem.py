@@ -14,7 +14,7 @@ from kafka_rebalance.planning.problem.request import PartitionInput, PlanRequest
 
 _OF_LEADERS = (LoadResource.BYTES_OUT, LoadResource.LEADER_BYTES_IN)
 
-_UNLIMITED = 1e300
+UNLIMITED = 1e300
 
 _TINY_TOTAL = 1e-6
 
@@ -46,7 +46,7 @@ def load_problem(request: PlanRequest, encoded: Encoded) -> LoadProblem:
     inverse = np.divide(1.0, share, out=np.zeros_like(share), where=share > 0)
     most = np.array([100 if goal.capacity_limit is None else goal.capacity_limit for goal in goals]) / 100
     limited = np.array([goal.capacity_limit is not None for goal in goals]) & (capacity > 0) & (share > 0)
-    limit = np.where(limited, capacity * most * inverse, _UNLIMITED)
+    limit = np.where(limited, capacity * most * inverse, UNLIMITED)
     start = np.concatenate([[0], np.cumsum(instance.rf)]).astype(np.int64)
     whole = request.goals
     arrays = LoadArrays(
@@ -74,7 +74,7 @@ def load_problem(request: PlanRequest, encoded: Encoded) -> LoadProblem:
         by_topic=whole.balance is not Balance.TOTAL,
         keep_leaders=whole.counts and not leaders_matter(goals),
         keep_counts=whole.counts,
-        most_bytes=_UNLIMITED if whole.max_data_to_move is None else float(whole.max_data_to_move),
+        most_bytes=UNLIMITED if whole.max_data_to_move is None else float(whole.max_data_to_move),
         most_moves=2**62 if whole.max_replica_moves is None else whole.max_replica_moves,
     )
     return LoadProblem(arrays, goals, fixed, share)

@@ -81,7 +81,7 @@ def give(a: LoadArrays, s: LoadState, hot: int, samples: int, largest: bool) -> 
     floor = 1e-3 * a.mean_size
     least = TINY + _WORTH * s.value[hot]
     best, kind, best_slot, best_other, best_broker = _handover(a, s, hot, samples, floor, least)
-    tops, relief = _tops(a, s, hot, samples, least, largest)
+    tops, relief, most = _tops(a, s, hot, samples, least, largest)
     leaves, arrives = np.zeros(s.use.shape[1]), np.zeros(s.use.shape[1])
     out, into = np.zeros(s.use.shape[1]), np.zeros(s.use.shape[1])
     for _ in range(samples):
@@ -98,7 +98,7 @@ def give(a: LoadArrays, s: LoadState, hot: int, samples: int, largest: bool) -> 
             other_cost = new_bytes(a, a.partition[q], hot) - new_bytes(a, a.partition[q], b)
         for t in range(_TOPS):
             slot = tops[t]
-            if slot < 0:
+            if slot < 0 or most[t] <= best * floor:
                 continue
             p, leads = a.partition[slot], is_leader(a, slot)
             fetched = new_bytes(a, p, b) - new_bytes(a, p, hot)
@@ -113,7 +113,7 @@ def give(a: LoadArrays, s: LoadState, hot: int, samples: int, largest: bool) -> 
                     cost += other_cost
                 elif a.keep_counts and not free:
                     continue
-                if s.spent[0] + cost > a.most_bytes:
+                if s.spent[0] + cost > a.most_bytes or most[t] <= best * max(cost, floor):
                     continue
                 into[:] = 0.0
                 add_use(a, p, b, leads, 1.0, into)
@@ -176,13 +176,16 @@ def _handover(
 
 
 @compiled
-def _tops(a: LoadArrays, s: LoadState, hot: int, samples: int, least: float, largest: bool) -> tuple[Ints, Floats]:
-    """The sampled replicas that relieve this broker most (see `give`), and what their leaving changes [_TOPS, R].
+def _tops(
+    a: LoadArrays, s: LoadState, hot: int, samples: int, least: float, largest: bool
+) -> tuple[Ints, Floats, Floats]:
+    """The sampled replicas that relieve this broker most (see `give`), what their leaving changes [_TOPS, R], and by
+    how much it lowers the broker's value at most: when nothing comes in exchange.
 
     Each is the best of its own part of the samples, so that they differ.
     """
     partner = _PARTNER * a.mean_size
-    tops, scores = np.full(_TOPS, -1, dtype=np.int64), np.zeros(_TOPS)
+    tops, scores, most = np.full(_TOPS, -1, dtype=np.int64), np.zeros(_TOPS), np.zeros(_TOPS)
     relief = np.zeros((_TOPS, s.use.shape[1]))
     out = np.zeros(s.use.shape[1])
     whole = samples >= s.held[hot]
@@ -197,7 +200,8 @@ def _tops(a: LoadArrays, s: LoadState, hot: int, samples: int, least: float, lar
         if gain > least and score > scores[t]:
             tops[t], scores[t] = slot, score
             relief[t] = out
-    return tops, relief
+            most[t] = gain
+    return tops, relief, most
 
 
 @compiled

@@ -33,6 +33,11 @@ def cluster(
     )
 
 
+def freely(request: PlanRequest, **goals: Any) -> PlanRequest:
+    """The same request with counts free."""
+    return replace(request, goals=replace(request.goals, counts=False, **goals))
+
+
 def test_a_large_partition_is_exchanged_for_a_small_one() -> None:
     """Counts are even, 300 bytes against 100: 110 for 10 makes both 200. The bound is what has to leave: 80."""
     made = plan(cluster([(0, 110), (0, 190), (1, 10), (1, 90)]))
@@ -70,6 +75,43 @@ def test_a_partition_that_is_too_large_is_named() -> None:
     assert (made.replica_moves, made.certificate.optimal) == (0, False)
 
 
+class TestWhyOutside:
+    """What alone stands in the way is named. Broker 0 has 300 of 500 bytes, and 50 of them could move."""
+
+    request = cluster([(0, 250), (0, 50), (1, 100), (1, 100)])
+
+    def reasons(self, request: PlanRequest) -> set[OutsideReason]:
+        made = plan(request)
+        assert made.load is not None
+        return {row.reason for row in made.load.outside if row.broker == 0}
+
+    def test_even_counts(self) -> None:
+        assert self.reasons(self.request) == {OutsideReason.EVEN_COUNTS}
+
+    def test_the_budget(self) -> None:
+        assert self.reasons(freely(self.request, max_data_to_move=49)) == {OutsideReason.MOVEMENT_BUDGET}
+
+    def test_the_rack_rule(self) -> None:
+        """Broker 1 has a copy of a partition whose other copy is in rack a, too: none of 0's may come to it."""
+        brokers = tuple(Broker(BrokerId(b), rack) for b, rack in enumerate("aab"))
+        lists = [(0, 2), (0, 2), (1, 2), (1, 2)]
+        sizes = [50, 250, 100, 100]
+        partitions = tuple(
+            PartitionInput(TopicPartition("t", i), replicas_of(*row), size_bytes=size)
+            for i, (row, size) in enumerate(zip(lists, sizes, strict=True))
+        )
+        request = PlanRequest(brokers, partitions, frozenset(b.id for b in brokers), Goals(load=DISK))
+        made = plan(freely(request))
+        assert made.load is not None
+        assert {row.broker: row.reason for row in made.load.outside} == {2: OutsideReason.RACK_RULE}
+
+    def test_the_limit_of_another_broker(self) -> None:
+        """The other broker may use 200 of its 250 bytes, and does."""
+        capacities = {BrokerId(0): {LoadResource.DISK: 250}, BrokerId(1): {LoadResource.DISK: 250}}
+        request = replace(freely(self.request), capacities=capacities)
+        assert self.reasons(request) == {OutsideReason.CAPACITY_LIMIT}
+
+
 def test_a_capacity_limit_that_cannot_be_kept_is_refused() -> None:
     """Brokers 0 and 1 take over 900 bytes each from a broker that leaves: only 800 of 1000 are allowed."""
     request = cluster([(0, 10), (1, 10), (2, 900), (2, 900)], (LoadGoal(LoadResource.DISK, band=300),), capacity=1000)
@@ -82,11 +124,6 @@ def test_nothing_moves_within_limit_and_band() -> None:
     """795 of 1000 bytes are below the limit of 80 %."""
     request = cluster([(0, 790), (0, 5), (1, 300), (1, 10)], (LoadGoal(LoadResource.DISK, band=300),), capacity=1000)
     assert plan(request).replica_moves == 0
-
-
-def freely(request: PlanRequest, **goals: Any) -> PlanRequest:
-    """The same request with counts free."""
-    return replace(request, goals=replace(request.goals, counts=False, **goals))
 
 
 class TestFreeCounts:
