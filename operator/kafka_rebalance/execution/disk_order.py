@@ -9,13 +9,15 @@ can always begin once what is in flight has arrived, and nothing blocks for ever
 A broker is tight if more comes to it than is free there now. Only tight brokers need an order: on all others everything
 fits, whatever comes first. Finding an order is NP-hard in general. Here, partitions that go to no tight broker move
 first: they take no room that is needed, and may free some. When none is left, a cycle is broken on the broker with the
-most room, by the smallest partition that frees room on a tight broker.
+most room, by the smallest partition that frees room on a tight broker. If that gets stuck with few partitions, all
+orders are tried, up to a fixed effort: what is left then has no order, or one that is hard to find.
 """
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+from typing import NamedTuple
 
 from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatus
 from kafka_rebalance.execution.progress import ReplicaBytes
@@ -34,24 +36,52 @@ class Shift:
     frees: Mapping[BrokerId, int] = field(default_factory=dict)
 
 
-def shifts_of(
+class PendingMove(NamedTuple):
+    """A partition that can go on now: its replicas, the list that it goes to, and bytes of a new replica."""
+
+    tp: TopicPartition
+    replicas: Replicas
+    goal: Replicas
+    size: int
+
+
+def moving(
     statuses: Mapping[TopicPartition, PartitionStatus],
     goals: Mapping[TopicPartition, Replicas],
     sizes: Mapping[TopicPartition, int],
     cluster: ClusterState,
-    replica_bytes: ReplicaBytes,
-) -> Iterator[Shift]:
-    """What is left of the partitions that can go on now. One that waits takes no room, and frees none.
-
-    ``goals``: the list that each goes to; ``sizes``: bytes of a new replica; ``replica_bytes``: sizes on disk.
-    """
+) -> Iterator[PendingMove]:
+    """The partitions that can go on now. One that waits takes no room, and frees none."""
+    partitions = cluster.partitions
     for tp, status in statuses.items():
-        state = cluster.partitions.get(tp)
-        if state is None or tp not in goals or status.phase not in {MovePhase.READY, MovePhase.IN_FLIGHT}:
-            continue
-        goal, size = goals[tp], sizes.get(tp, 0)
-        frees = {b: replica_bytes.get((tp, b), size) for b in state.replicas if b not in goal}
-        yield Shift(tp, {b: size for b in goal if b not in state.replicas}, frees)
+        if (status.phase is MovePhase.READY or status.phase is MovePhase.IN_FLIGHT) and tp in goals:
+            state = partitions.get(tp)
+            if state is not None and state.replicas != goals[tp]:
+                yield PendingMove(tp, state.replicas, goals[tp], sizes.get(tp, 0))
+
+
+def shifts_at_tight(rows: Collection[PendingMove], replica_bytes: ReplicaBytes, room: Room) -> list[Shift]:
+    """Those that take or free room on a tight broker: an order of the others makes no difference.
+
+    A round of many partitions has to be quick where no broker is tight, which is nearly always.
+    """
+    coming: defaultdict[BrokerId, int] = defaultdict(int)
+    for _, replicas, goal, size in rows:
+        for broker in goal:
+            if broker not in replicas:
+                coming[broker] += size
+    tight = {broker for broker, size in coming.items() if size > room.get(broker, size)}
+    if not tight:
+        return []
+    return [
+        Shift(
+            tp,
+            {b: size for b in goal if b not in replicas},
+            {b: replica_bytes.get((tp, b), size) for b in replicas if b not in goal},
+        )
+        for tp, replicas, goal, size in rows
+        if any((b in goal) != (b in replicas) for b in tight.intersection((*goal, *replicas)))
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +96,22 @@ class DiskOrder:
     room: Room = field(default_factory=dict)
 
 
+_MOST_TRIED = 40
+"""Partitions that touch tight brokers, up to which all orders are tried."""
+_EFFORT = 1_000
+"""Beginnings of orders that are tried: a fifth of a second."""
+
+
 def disk_order(shifts: Collection[Shift], room: Room) -> DiskOrder:
     """An order of the shifts to tight brokers."""
     search = _OrderSearch(shifts, room)
     tight = frozenset(search.tight)
     first = tuple(shift for shift in search.moves() if not tight.isdisjoint(shift.takes))
+    if search.left:
+        touching = [s for s in shifts if not (tight.isdisjoint(s.takes) and tight.isdisjoint(s.frees))]
+        tried = _AllOrders(touching, {b: room[b] for b in tight})
+        if len(touching) <= _MOST_TRIED and tried.ends_within_room and (order := tried.found()) is not None:
+            return DiskOrder(tuple(s for s in order if not tight.isdisjoint(s.takes)), (), tried.room)
     return DiskOrder(first, search.left, {broker: search.room[broker] for broker in tight})
 
 
@@ -171,3 +212,81 @@ class _OrderSearch:
             if needed and all(size <= room[b] for b, size in shift.takes.items() if b in self.tight):
                 return shift
         return None
+
+
+class _AllOrders:
+    """Tries orders of few shifts, one shift after the other, and never the same set of moved ones twice.
+
+    ``room``: of the tight brokers; at the end of ``found``, when all have moved.
+    """
+
+    def __init__(self, shifts: Collection[Shift], room: Room) -> None:
+        self.room = dict(room)
+        self._waiting = {shift.tp: shift for shift in sorted(shifts, key=lambda shift: shift.tp)}
+        self._coming: Counter[BrokerId] = Counter()
+        for shift in shifts:
+            self._coming.update(shift.takes)
+        self._order: list[Shift] = []
+        self._seen: set[frozenset[TopicPartition]] = set()
+
+    @property
+    def ends_within_room(self) -> bool:
+        """Whether all fits in the end. Ask before ``found``."""
+        left = Counter(self.room)
+        for shift in self._waiting.values():
+            left.update(shift.frees)
+            left.subtract(shift.takes)
+        return all(left[broker] >= 0 for broker in self.room)
+
+    def found(self) -> tuple[Shift, ...] | None:
+        """An order of all; None: there is none, or the effort is spent."""
+        return tuple(self._order) if self._complete() else None
+
+    def _complete(self) -> bool:
+        begun = len(self._order)
+        while (free := next(filter(self._takes_nothing_needed, self._waiting.values()), None)) is not None:
+            self._move(free)
+        if not self._waiting:
+            return True
+        state = frozenset(self._waiting)
+        if state not in self._seen and len(self._seen) < _EFFORT:
+            self._seen.add(state)
+            for shift in sorted(filter(self._may_move, self._waiting.values()), key=self._net):
+                self._move(shift)
+                if self._complete():
+                    return True
+                self._move_back()
+        while len(self._order) > begun:
+            self._move_back()
+        return False
+
+    def _takes_nothing_needed(self, shift: Shift) -> bool:
+        return all(self._coming[b] <= self.room[b] for b in shift.takes if b in self.room)
+
+    def _may_move(self, shift: Shift) -> bool:
+        """Whether it fits, and frees room that is needed."""
+        fits = all(size <= self.room[b] for b, size in shift.takes.items() if b in self.room)
+        return fits and any(self._coming[b] > self.room[b] for b in shift.frees if b in self.room)
+
+    def _net(self, shift: Shift) -> tuple[int, TopicPartition]:
+        """Those first that take little and free much, on tight brokers."""
+        takes = sum(size for b, size in shift.takes.items() if b in self.room)
+        return takes - sum(size for b, size in shift.frees.items() if b in self.room), shift.tp
+
+    def _move(self, shift: Shift) -> None:
+        self._order.append(self._waiting.pop(shift.tp))
+        self._apply(shift, 1)
+
+    def _move_back(self) -> None:
+        shift = self._order.pop()
+        self._waiting[shift.tp] = shift
+        self._apply(shift, -1)
+
+    def _apply(self, shift: Shift, sign: int) -> None:
+        for broker, size in shift.takes.items():
+            self._coming[broker] -= sign * size
+            if broker in self.room:
+                self.room[broker] -= sign * size
+        for broker, size in shift.frees.items():
+            if broker in self.room:
+                self.room[broker] += sign * size

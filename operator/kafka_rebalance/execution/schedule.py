@@ -15,7 +15,7 @@ from operator import itemgetter
 from types import MappingProxyType
 
 from kafka_rebalance.execution.copy_order import Pipes, Traffic
-from kafka_rebalance.execution.disk_order import reservations, shifts_of
+from kafka_rebalance.execution.disk_order import moving, reservations, shifts_at_tight
 from kafka_rebalance.execution.list_budget import ListBudget, ListRoom
 from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatus
 from kafka_rebalance.execution.progress import ReplicaBytes
@@ -110,10 +110,10 @@ def schedule(
             turn = next((turn for turn in turns if tp in turn.share.statuses), None)
             usage.count_in_flight(tp, state, turn, replica_bytes)
     if free_bytes:
-        shifts = chain.from_iterable(shifts_of(s.statuses, s.goals, s.sizes, cluster, replica_bytes) for s in shares)
+        rows = list(chain.from_iterable(moving(s.statuses, s.goals, s.sizes, cluster) for s in shares))
         kept = {broker: max(s.kept_free.get(broker, 0) for s in shares) for s in shares for broker in s.kept_free}
         room = {broker: free - kept.get(broker, 0) for broker, free in usage.traffic.room.items()}
-        usage.reserved = reservations(list(shifts), room)
+        usage.reserved = reservations(shifts_at_tight(rows, replica_bytes, room), room)
     return [turn.orders() for turn in turns]
 
 

@@ -1,7 +1,10 @@
 """In which order copies fit on the disks, and what each leaves free for those before it."""
 
-from kafka_rebalance.execution.disk_order import Shift, disk_order, reservations
-from kafka_rebalance.model.topology import BrokerId, TopicPartition
+from collections import Counter
+from random import Random
+
+from kafka_rebalance.execution.disk_order import PendingMove, Shift, disk_order, reservations, shifts_at_tight
+from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
 
 
 def tp(number):
@@ -73,3 +76,68 @@ class TestReservations:
 
     def test_plenty_of_room(self):
         assert reservations(shifts((1, 2, 60)), room(b2=60)) == {}
+
+
+def has_an_order(waiting, free):
+    """Whether these fit one after the other, in any order; tried one by one."""
+
+    def fits(shift, free):
+        return all(size <= free[broker] for broker, size in shift.takes.items())
+
+    def after(shift, free):
+        moved = Counter(free)
+        moved.subtract(shift.takes)
+        moved.update(shift.frees)
+        return moved
+
+    def complete(left, free):
+        if left not in dead and left:
+            dead.add(left)
+            return any(complete(left - {i}, after(waiting[i], free)) for i in left if fits(waiting[i], free))
+        return not left
+
+    dead = set()
+    return complete(frozenset(range(len(waiting))), free)
+
+
+def crowded(seed):
+    """Up to seven partitions of one or two replicas, and brokers without much room."""
+    random = Random(seed)
+    brokers = [BrokerId(b) for b in range(random.randint(2, 5))]
+    waiting = []
+    for number in range(random.randint(2, 7)):
+        copies = 2 if len(brokers) > 3 and random.random() < 0.25 else 1
+        there = random.sample(brokers, 2 * copies)
+        size = random.randint(1, random.choice([20, 100]))
+        takes, frees = dict.fromkeys(there[:copies], size), dict.fromkeys(there[copies:], size)
+        waiting.append(Shift(tp(number), takes, frees))
+    return waiting, {broker: random.randint(0, 60) for broker in brokers}
+
+
+class TestAgainstAllOrders:
+    def test_an_order_is_found_wherever_there_is_one(self):
+        """And each of its copies fits. Without the search among all orders, some of these are missed."""
+        found = 0
+        for seed in range(1500):
+            waiting, free = crowded(seed)
+            made = disk_order(waiting, free)
+            assert bool(made.stuck) != has_an_order(waiting, free)
+            found += bool(made.first) and not made.stuck
+            now = Counter(free)
+            done = [s for s in waiting if made.room.keys().isdisjoint(s.takes)]
+            for shift in () if made.stuck else (*done, *made.first):
+                assert all(size <= now[broker] for broker, size in shift.takes.items() if broker in made.room)
+                now.subtract(shift.takes)
+                now.update(shift.frees)
+        assert found > 50
+
+
+class TestShiftsAtTightBrokers:
+    def test_others_make_no_difference(self):
+        """1 is tight: what it gets and gives counts, and not what moves between others."""
+        rows = [PendingMove(tp(i), replicas_of(*old), replicas_of(*new), 10) for i, (old, new) in enumerate(
+            [((2,), (1,)), ((1,), (3,)), ((2,), (3,)), ((1, 2), (2, 1)), ((1, 2), (1, 3))]
+        )]  # fmt: skip
+        found = shifts_at_tight(rows, {(tp(1), 1): 7}, room(b1=9, b3=100))
+        assert found == [Shift(tp(0), {1: 10}, {2: 10}), Shift(tp(1), {3: 10}, {1: 7})]
+        assert shifts_at_tight(rows, {}, room(b1=10)) == []
