@@ -46,7 +46,7 @@ class KafkaCluster:
     authentication (SASL_PLAINTEXT; PLAIN or SCRAM-SHA-512), for clients and for inter-broker traffic; with `acls` too,
     users other than admin may do what ACLs allow. `host` is the listen address, for clients that are not on loopback.
     `cluster_id` is that of another cluster, for one that claims to be it. With `two_listeners` the brokers have another
-    listener, whose addresses are all different.
+    listener, whose addresses are all different. Each broker has `log_dirs` log directories.
     """
 
     def __init__(
@@ -60,6 +60,7 @@ class KafkaCluster:
         host: str = "127.0.0.1",
         cluster_id: str | None = None,
         two_listeners: bool = False,
+        log_dirs: int = 1,
     ) -> None:
         self.host = host
         self.jars: KafkaJars = kafka_jars(version)
@@ -70,6 +71,7 @@ class KafkaCluster:
         self._authorizer = authorizer_properties() if acls else {}
         self._properties = {**self._authorizer, **(properties or {})}
         self.cluster_id = cluster_id or urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        self._log_dirs = log_dirs
         self._controller_port = reserve_port()
         self._ports = {broker: reserve_port() for broker in self.racks}
         self._other_ports = {broker: reserve_port() for broker in self.racks if two_listeners}
@@ -100,6 +102,10 @@ class KafkaCluster:
     def address(self, broker: int) -> str:
         """host:port of one broker."""
         return f"{self.host}:{self._ports[broker]}"
+
+    def log_dirs_of(self, broker: int) -> list[Path]:
+        """The log directories of a broker; its metadata is in the first."""
+        return [self._data(broker), *(self.directory / f"{broker}-{n}-data" for n in range(2, self._log_dirs + 1))]
 
     def pid(self, broker: int) -> int:
         """The process id of a broker, or of `CONTROLLER_ID`."""
@@ -235,7 +241,8 @@ class KafkaCluster:
         )
         self.wait_gone(broker)
         del self.racks[broker]
-        shutil.rmtree(self._data(broker))
+        for data in self.log_dirs_of(broker):
+            shutil.rmtree(data)
 
     # -- queries ------------------------------------------------------------------------------------------------
 
@@ -301,11 +308,10 @@ class KafkaCluster:
         self._spawn(CONTROLLER_ID, path)
 
     def _launch(self, broker: int) -> None:
-        data = self._data(broker)
         properties = broker_properties(
             broker,
             rack=self.racks[broker],
-            data=data,
+            data=self.log_dirs_of(broker),
             address=self.address(broker),
             controller_port=self._controller_port,
             replicas=min(3, len(self._ports)),
@@ -317,10 +323,11 @@ class KafkaCluster:
                 properties[name] += f",{other}"
             properties["listener.security.protocol.map"] += ",OTHER:PLAINTEXT"
         path = self._write(broker, properties | self._properties)
-        if not data.exists():
-            # This is all that Kafka's formatting writes for a broker; writing it here saves a JVM start per broker.
-            data.mkdir()
-            (data / "meta.properties").write_text(f"version=1\ncluster.id={self.cluster_id}\nnode.id={broker}\n")
+        for data in self.log_dirs_of(broker):
+            if not data.exists():
+                # This is all that Kafka's formatting writes for a broker; writing it here saves a JVM start per broker.
+                data.mkdir()
+                (data / "meta.properties").write_text(f"version=1\ncluster.id={self.cluster_id}\nnode.id={broker}\n")
         self._spawn(broker, path)
 
     def _spawn(self, node: int, properties: Path) -> None:

@@ -1,5 +1,6 @@
 """Configuration files of the bench's brokers and controller: Kafka's defaults, except where a comment explains why."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 CONTROLLER_ID = 1000
@@ -21,7 +22,7 @@ def controller_properties(data: Path, port: int) -> dict[str, str]:
 
 
 def broker_properties(
-    broker: int, *, rack: str, data: Path, address: str, controller_port: int, replicas: int, sasl: bool
+    broker: int, *, rack: str, data: Sequence[Path], address: str, controller_port: int, replicas: int, sasl: bool
 ) -> dict[str, str]:
     """A broker's configuration; `replicas` is the RF of internal topics, `address` the listener's host:port."""
     listener = f"CLIENT://{address}"
@@ -32,7 +33,7 @@ def broker_properties(
         "listeners": listener,
         "advertised.listeners": listener,
         "inter.broker.listener.name": "CLIENT",
-        "log.dirs": str(data),
+        "log.dirs": ",".join(map(str, data)),
         # Consumers start at once, and internal topics stay small.
         "group.initial.rebalance.delay.ms": "0",
         "offsets.topic.num.partitions": "5",

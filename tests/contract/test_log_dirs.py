@@ -1,0 +1,333 @@
+"""Moving replicas between the log dirs of a broker (KIP-113): AlterReplicaLogDirs and what DescribeLogDirs shows of it.
+
+Two brokers with three log dirs each. A rate of one byte per second lets one bite pass every 11 s, so a move stays in
+flight until the rate is removed.
+"""
+
+import contextlib
+import shutil
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from itertools import count
+from typing import NamedTuple
+
+import pytest
+from e2e.bench.kafka import KafkaCluster
+from e2e.bench.load import create_topics
+from kafka.admin import KafkaAdminClient
+from kafka.protocol.admin import DescribeLogDirsRequest
+from tests.contract.arranging import BITE_BYTES, settings_of, throttle, write
+from tests.contract.observing import partition, until
+
+from kafka import errors as kafka_errors
+from kafka_rebalance.kafka.admin import connect
+from kafka_rebalance.kafka.ports import AlterCode, KafkaAdmin
+from kafka_rebalance.kafka.settings import kafka_python_config
+from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
+
+pytestmark = [pytest.mark.brokers, pytest.mark.campaign]
+
+RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
+ONE = BrokerId(1)
+TWO = BrokerId(2)
+_names = count()
+
+
+class Place(NamedTuple):
+    """The number of the log dir that holds a replica, and of the one that its future replica is being copied to."""
+
+    at: int | None
+    future: int | None = None
+
+
+@pytest.fixture(scope="module")
+def jbod() -> Iterator[KafkaCluster]:
+    properties = {"replica.fetch.max.bytes": str(BITE_BYTES)}
+    with KafkaCluster({1: "a", 2: "b"}, properties=properties, log_dirs=3) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+async def admin(jbod: KafkaCluster) -> AsyncIterator[KafkaAdmin]:
+    admin = connect(settings_of(jbod))
+    yield admin
+    await admin.close()
+
+
+@contextlib.contextmanager
+def new_client(jbod: KafkaCluster) -> Iterator[KafkaAdminClient]:
+    """The plain kafka-python client; a new one for each call, because one from before a restart may not know the
+    broker."""
+    client = KafkaAdminClient(**kafka_python_config(settings_of(jbod)))
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+@pytest.fixture
+async def crawling(admin: KafkaAdmin) -> AsyncIterator[None]:
+    """Moves between the log dirs of broker 1 stay in flight."""
+    await throttle(admin, "1", broker=1, name=RATE)
+    yield
+    await throttle(admin, None, broker=1, name=RATE)
+
+
+class Replica:
+    """A new partition with data on broker 1 (and on 2 if ``both``), and its replica on broker 1."""
+
+    def __init__(self, jbod: KafkaCluster, admin: KafkaAdmin, *, both: bool = False) -> None:
+        self.tp = TopicPartition(f"moving-{next(_names)}", 0)
+        create_topics(jbod, {self.tp.topic: [[1, 2] if both else [1]]})
+        write(jbod, [self.tp])
+        self._jbod, self._admin = jbod, admin
+
+    def move(self, to: int | str, broker: int = 1) -> type[Exception]:
+        """Ask for a log dir, by number or path; Kafka's answer."""
+        path = to if isinstance(to, str) else str(self._jbod.log_dirs_of(broker)[to])
+        with new_client(self._jbod) as client:
+            found: Mapping[object, type[Exception]] = client.alter_replica_log_dirs({(*self.tp, broker): path})
+        return next(iter(found.values()))
+
+    async def place(self, broker: int = 1) -> Place:
+        """Where DescribeLogDirs shows it."""
+        answers = await self._admin.log_dirs([BrokerId(broker)])
+        dirs = {found.path: found for found in answers.get(BrokerId(broker), ())}
+        at, future = None, None
+        for number, path in enumerate(self._jbod.log_dirs_of(broker)):
+            if (found := dirs.get(str(path))) is not None:
+                at = number if self.tp in found.replica_bytes else at
+                future = number if self.tp in found.future_bytes else future
+        return Place(at, future)
+
+    async def shows(self, expected: Place, broker: int = 1) -> None:
+        async def ask() -> Place:
+            return await self.place(broker)
+
+        await until(f"{self.tp} on broker {broker}", ask, lambda seen: seen == expected)
+
+    async def others(self) -> tuple[int, int, int]:
+        """Its log dir, and the other two."""
+        at = (await self.place()).at
+        assert at is not None
+        first, second = sorted({0, 1, 2} - {at})
+        return at, first, second
+
+
+@pytest.fixture
+def new_replica(jbod: KafkaCluster, admin: KafkaAdmin) -> Callable[..., Replica]:
+    def make(*, both: bool = False) -> Replica:
+        return Replica(jbod, admin, both=both)
+
+    return make
+
+
+NewReplica = Callable[..., Replica]
+
+
+class TestPlacement:
+    async def test_a_new_replica_goes_where_the_fewest_are(self, jbod: KafkaCluster, admin: KafkaAdmin) -> None:
+        """Partitions are counted, not bytes: a topic of nine partitions makes the three dirs equal."""
+
+        async def counts() -> list[int]:
+            dirs = (await admin.log_dirs([TWO]))[TWO]
+            return sorted(len(found.replica_bytes) for found in dirs)
+
+        held = sum(await counts())
+        create_topics(jbod, {"placed": [[2]] * (9 - held % 3)})
+        await until("replicas by log dir", counts, lambda seen: sum(seen) > held and seen[0] == seen[2])
+
+    async def test_each_dir_has_the_totals_of_its_file_system(self, admin: KafkaAdmin) -> None:
+        """Dirs of one file system report the same bytes: their sum counts them three times."""
+        dirs = (await admin.log_dirs([ONE]))[ONE]
+        assert len(dirs) == 3
+        assert len({found.total_bytes for found in dirs}) == 1
+        assert all(0 < found.usable_bytes < found.total_bytes for found in dirs)
+
+    async def test_a_dir_for_a_replica_that_is_not_there_yet(self, new_replica: NewReplica, admin: KafkaAdmin) -> None:
+        """Refused, and kept all the same: the replica is created there when it is assigned to the broker."""
+        for number in range(3):
+            replica = new_replica()
+            assert replica.move(number, broker=2) is kafka_errors.ReplicaNotAvailableError
+            assert await admin.alter_reassignments({replica.tp: replicas_of(1, 2)}) == {replica.tp: AlterCode.OK}
+            await replica.shows(Place(number), broker=2)
+
+    async def test_a_kept_dir_does_not_survive_a_restart(
+        self, jbod: KafkaCluster, new_replica: NewReplica, admin: KafkaAdmin
+    ) -> None:
+        """It is in the broker's memory only: of six replicas for one dir, the others get some."""
+        replicas = [new_replica() for _ in range(6)]
+        for replica in replicas:
+            assert replica.move(2, broker=2) is kafka_errors.ReplicaNotAvailableError
+        jbod.restart(2)
+        assert set((await admin.alter_reassignments({r.tp: replicas_of(1, 2) for r in replicas})).values()) == {
+            AlterCode.OK
+        }
+        for replica in replicas:
+            await partition(admin, replica.tp, "is on 2", lambda s: s.isr == {1, 2})
+        assert len({(await replica.place(2)).at for replica in replicas}) > 1
+
+
+@pytest.mark.usefixtures("crawling")
+class TestMove:
+    async def test_in_flight_and_completed(self, new_replica: NewReplica, admin: KafkaAdmin) -> None:
+        """The future replica is listed in the new dir beside the present one, and takes its place when it caught up."""
+        replica = new_replica()
+        at, to, _ = await replica.others()
+        assert replica.move(to) is kafka_errors.NoError
+        await replica.shows(Place(at, to))
+        await throttle(admin, None, broker=1, name=RATE)
+        await replica.shows(Place(to))
+
+    async def test_what_others_see(self, new_replica: NewReplica, admin: KafkaAdmin) -> None:
+        """It is no reassignment: the leader, the ISR and the list stay, and nothing is in flight for the controller."""
+        replica = new_replica(both=True)
+        before = await partition(admin, replica.tp, "is in sync", lambda s: s.isr == {1, 2})
+        at, to, _ = await replica.others()
+        assert replica.move(to) is kafka_errors.NoError
+        await replica.shows(Place(at, to))
+        assert (await admin.describe_partitions([replica.tp.topic]))[replica.tp] == before
+        assert replica.tp not in await admin.list_reassignments()
+        await throttle(admin, None, broker=1, name=RATE)
+        await replica.shows(Place(to))
+        assert (await admin.describe_partitions([replica.tp.topic]))[replica.tp] == before
+
+    async def test_asked_again(self, new_replica: NewReplica) -> None:
+        """For the dir that it is moving to, or (at rest) is in: nothing happens."""
+        replica = new_replica()
+        at, to, _ = await replica.others()
+        assert replica.move(at) is kafka_errors.NoError
+        assert await replica.place() == Place(at)
+        for _ in range(2):
+            assert replica.move(to) is kafka_errors.NoError
+            await replica.shows(Place(at, to))
+
+    async def test_cancelled_by_asking_for_the_present_dir(self, new_replica: NewReplica) -> None:
+        replica = new_replica()
+        at, to, _ = await replica.others()
+        assert replica.move(to) is kafka_errors.NoError
+        await replica.shows(Place(at, to))
+        assert replica.move(at) is kafka_errors.NoError
+        await replica.shows(Place(at))
+
+    async def test_sent_to_a_third_dir_in_flight(self, new_replica: NewReplica) -> None:
+        """What was copied is dropped, and the copy begins again."""
+        replica = new_replica()
+        at, to, third = await replica.others()
+        assert replica.move(to) is kafka_errors.NoError
+        await replica.shows(Place(at, to))
+        assert replica.move(third) is kafka_errors.NoError
+        await replica.shows(Place(at, third))
+
+    async def test_the_replica_is_removed_in_flight(self, new_replica: NewReplica, admin: KafkaAdmin) -> None:
+        """Both copies are deleted."""
+        replica = new_replica(both=True)
+        at, to, _ = await replica.others()
+        assert replica.move(to) is kafka_errors.NoError
+        await replica.shows(Place(at, to))
+        assert await admin.alter_reassignments({replica.tp: replicas_of(2)}) == {replica.tp: AlterCode.OK}
+        await replica.shows(Place(None))
+
+    async def test_a_broker_restarts_in_flight(
+        self, jbod: KafkaCluster, new_replica: NewReplica, admin: KafkaAdmin
+    ) -> None:
+        """The move continues; it may complete before the broker has read its rate."""
+        replica = new_replica()
+        at, to, _ = await replica.others()
+        assert replica.move(to) is kafka_errors.NoError
+        await replica.shows(Place(at, to))
+        jbod.kill9(1)
+        jbod.start_brokers(1)
+        await throttle(admin, None, broker=1, name=RATE)
+        await replica.shows(Place(to))
+
+
+class TestRate:
+    """One rate for all moves of a broker: a dynamic config, with effect on those in flight. No list of replicas."""
+
+    async def test_set_in_flight(self, new_replica: NewReplica, admin: KafkaAdmin) -> None:
+        """Without a rate a move of six bites takes no time; at one byte per second, bites are 11 s apart."""
+        replica = new_replica()
+        at, to, third = await replica.others()
+        assert replica.move(to) is kafka_errors.NoError
+        await replica.shows(Place(to))
+        await throttle(admin, "1", broker=1, name=RATE)
+        try:
+            assert replica.move(third) is kafka_errors.NoError
+            await replica.shows(Place(to, third))
+        finally:
+            await throttle(admin, None, broker=1, name=RATE)
+        await replica.shows(Place(third))
+        assert at != third
+
+    async def test_the_rates_of_reassignments_do_not_apply(self, new_replica: NewReplica, admin: KafkaAdmin) -> None:
+        replica = new_replica()
+        _, to, _ = await replica.others()
+        names = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+        for name in names:
+            await throttle(admin, "1", broker=1, name=name)
+        try:
+            assert replica.move(to) is kafka_errors.NoError
+            await replica.shows(Place(to))
+        finally:
+            for name in names:
+                await throttle(admin, None, broker=1, name=name)
+
+
+class TestRefused:
+    async def test_a_dir_that_is_not_one_of_the_broker(self, new_replica: NewReplica) -> None:
+        replica = new_replica()
+        at = await replica.place()
+        for path in ("/not/a/log/dir", "relative"):
+            assert replica.move(path) is kafka_errors.LogDirNotFoundError
+        assert await replica.place() == at
+
+    async def test_a_broker_without_the_replica(self, new_replica: NewReplica) -> None:
+        assert new_replica().move(0, broker=2) is kafka_errors.ReplicaNotAvailableError
+
+    async def test_a_topic_that_does_not_exist(self, new_replica: NewReplica) -> None:
+        replica = new_replica()
+        replica.tp = TopicPartition("not-there", 0)
+        assert replica.move(0) is kafka_errors.UnknownTopicOrPartitionError
+
+
+class TestOffline:
+    """The last test: it ends with broker 1 dead."""
+
+    async def test_an_offline_dir(self, jbod: KafkaCluster, new_replica: NewReplica, admin: KafkaAdmin) -> None:
+        """Listed with an error and without replicas; refused as a target, and its replicas cannot be moved away."""
+        for _ in range(6):  # some of them are in the dir that fails
+            new_replica()
+        inside = [new_replica() for _ in range(3)]
+        places = [(await replica.place()).at for replica in inside]
+        lost = inside[places.index(2)]
+        kept = inside[places.index(1)]
+        failing = jbod.log_dirs_of(1)[2]
+        jbod.kill9(1)
+        shutil.move(failing, failing.with_suffix(".away"))
+        failing.write_text("no directory")
+        jbod.start_brokers(1)
+
+        def codes() -> dict[str, int]:
+            request = DescribeLogDirsRequest(topics=None)
+            with new_client(jbod) as client:
+                answer = client._manager.run(lambda: client._manager.send(request, 1))
+            return {row.log_dir: row.error_code for row in answer.results}
+
+        try:
+            assert codes() == {
+                str(path): kafka_errors.KafkaStorageError.errno if path == failing else 0
+                for path in jbod.log_dirs_of(1)
+            }
+            await kept.shows(Place(1))
+            assert {found.path for found in (await admin.log_dirs([ONE]))[ONE]} == {
+                str(path) for path in jbod.log_dirs_of(1)[:2]
+            }
+            assert kept.move(2) is kafka_errors.KafkaStorageError
+            assert lost.move(0) is kafka_errors.ReplicaNotAvailableError
+            assert lost.move(2) is kafka_errors.KafkaStorageError
+            assert await lost.place() == Place(None)
+            await partition(admin, lost.tp, "has no leader", lambda s: s.leader is None)
+        finally:
+            jbod.kill9(1)
+            failing.unlink()
+            shutil.move(failing.with_suffix(".away"), failing)
